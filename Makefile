@@ -1,0 +1,24 @@
+.PHONY: help demo check test golden fields
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
+
+demo: ## Install into .venv and import the sample deliveries
+	python3 -m venv .venv
+	.venv/bin/pip install -q -c constraints.txt -e '.[dev]'
+	.venv/bin/recon demo
+
+check: ## Format, lint, types, layers
+	.venv/bin/ruff format --check .
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+test: ## All tests
+	.venv/bin/python -m pytest
+
+golden: ## Rewrite the golden files of the reports; read the difference before you commit it
+	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q
+
+fields: ## Rewrite the field reference and the header templates
+	.venv/bin/python -m schemas.reference > docs/fields.md

@@ -1,0 +1,61 @@
+"""Our import of one file, stage by stage; the headline ends when the rows are applied."""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from clock import Clock
+
+from connectors import ledger
+from connectors.database import open_database
+from connectors.extracts.profile import DEFAULT
+from connectors.ledger import hold_batch
+from connectors.settings import Settings
+from flows.stages.apply import apply
+from flows.stages.check import check, staged_tables
+from flows.stages.finish import finish
+from flows.stages.receive import receive
+from flows.stages.stage import stage
+from flows.stages.workspace import Workspace
+from schemas.views import apply_stage
+
+
+def main() -> None:
+    """Import the file and print what every stage cost."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--url", required=True)
+    parser.add_argument("--home", type=Path, required=True)
+    parser.add_argument("--server", type=int, help="process id of the postmaster")
+    parser.add_argument("file")
+    asked = parser.parse_args()
+    settings = Settings(asked.home, asked.url)
+    workspace = Workspace(settings, open_database(settings))
+    clock = Clock(asked.server)
+    received = receive(workspace, [asked.file], DEFAULT)
+    assert received.new, received.messages
+    clock.lap("receive")
+    with (
+        workspace.database.connect() as connection,
+        hold_batch(connection, received.batch_id) as lease,
+    ):
+        for name, take in (("stage", stage), ("check", check), ("apply", apply)):
+            take(workspace, lease)
+            clock.lap(name)
+        report = finish(workspace, lease)
+        clock.lap("finish")
+        state = ledger.find_batch(connection, lease.batch_id).state
+        applied: Counter[str] = Counter()
+        for table in staged_tables(lease):
+            for receipt in ledger.list_receipts(connection, lease.batch_id, apply_stage(table)):
+                applied.update(receipt.counts)
+    clock.report(
+        total="apply",
+        state=str(state),
+        rows=sum(file.rows for file in report.files),
+        rejected=sum(file.rejected for file in report.files),
+        applied={verdict: rows for verdict, rows in applied.items() if rows},
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""Our reading alone: positions, raw text, types, verdicts and control totals, no database."""
+
+import sys
+from pathlib import Path
+
+import polars as pl
+from clock import Clock
+
+from connectors.extracts.content import open_content
+from connectors.extracts.header import read_header
+from connectors.extracts.profile import DEFAULT
+from connectors.extracts.reader import first_place, read_chunks
+from connectors.settings import Limits
+from flows.stages.stage import judge_chunk, writing_of
+
+
+def main(path: Path) -> None:
+    """Read the file chunk by chunk and keep only counts, as a run with a database does."""
+    clock = Clock()
+    limits, writing = Limits(), writing_of(DEFAULT)
+    content = open_content(path)
+    header = read_header(content, None, None, DEFAULT, limits)
+    rows = rejected = 0
+    for chunk in read_chunks(content, header, first_place(header), limits.block_bytes):
+        judged = judge_chunk(chunk, header, DEFAULT, writing, 1, 1)
+        rows += chunk.height
+        rejected += sum(
+            states["rejected"].rows for states in judged.totals.values() if "rejected" in states
+        )
+    clock.lap("read")
+    clock.report(rows=rows, rejected=rejected, polars=pl.__version__)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

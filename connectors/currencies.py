@@ -1,0 +1,32 @@
+"""Currency codes by CurrenciesId: a small table of the user's, because the document has none."""
+
+import csv
+from pathlib import Path
+
+from connectors.errors import SettingsError
+
+HEADER = ("CurrenciesId", "Code")
+
+
+def read_currencies(path: Path | None) -> dict[str, str]:
+    """The codes of a CSV file `CurrenciesId,Code`; no file: no currency is named.
+
+    Raises SettingsError with file and line for a table that cannot be used.
+    """
+    if path is None:
+        return {}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.reader(file, strict=True))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SettingsError(f"RECON_CURRENCIES={path} cannot be read: {error}.") from error
+    if not rows or tuple(rows[0]) != HEADER:
+        raise SettingsError(f"{path}: the first line must be {','.join(HEADER)}.")
+    codes: dict[str, str] = {}
+    for line, row in enumerate(rows[1:], start=2):
+        if len(row) != len(HEADER) or not row[0].isdecimal() or not row[1].strip():
+            raise SettingsError(f"{path}, line {line}: {row} is not a CurrenciesId and its code.")
+        if row[0] in codes:
+            raise SettingsError(f"{path}, line {line}: CurrenciesId {row[0]} is named twice.")
+        codes[row[0]] = row[1].strip()
+    return codes

@@ -1,0 +1,133 @@
+"""The one PostgreSQL: which it is, whether it can be used, and connections to it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from connectors.embedded import embedded_url
+from connectors.errors import DatabaseUnusable
+from connectors.settings import Settings
+from schemas.sql import SCHEMA
+
+OLDEST_SERVER = 150000
+"""PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
+CONNECT_SECONDS = 10
+STATEMENT_SECONDS = 900
+"""No statement may wait for ever; a chunk takes seconds."""
+
+
+def database_url(settings: Settings) -> str:
+    """The libpq URL of the database, the embedded server started where it is the one."""
+    if settings.database_url is None:
+        return embedded_url(settings.home / "postgres")
+    return "postgresql://" + settings.database_url.split("://", 1)[1]
+
+
+WORK_MEMORY = "256MB"
+"""A million rows are joined and judged in the server's memory instead of on its disk."""
+
+
+class Database:
+    """Connections to one database whose schema is known to be ours and current."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @contextmanager
+    def connect(self) -> Iterator[psycopg.Connection]:
+        """One connection outside any transaction; transactions are opened explicitly."""
+        try:
+            connection = psycopg.connect(
+                self.url,
+                autocommit=True,
+                connect_timeout=CONNECT_SECONDS,
+                options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
+                f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c application_name=recon",
+            )
+        except psycopg.OperationalError as error:
+            raise DatabaseUnusable(_no_connection(error)) from None
+        with connection:
+            yield connection
+
+
+def analyse(connection: psycopg.Connection, *tables: str) -> None:
+    """Let the planner know rows that were just written; without, it expects a handful of them."""
+    connection.execute(f"ANALYZE {', '.join(tables)}")
+
+
+def summarise(connection: psycopg.Connection, *tables: str) -> None:
+    """Bring the block range indexes up to date, so that a range is found without the whole table.
+
+    The server does it by itself, but some time after the rows were written.
+    """
+    connection.execute(
+        "SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i "
+        "JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam "
+        "WHERE a.amname = 'brin' AND i.indrelid = ANY(%s::regclass[])",
+        [list(tables)],
+    )
+
+
+def open_database(settings: Settings) -> Database:
+    """The database, migrated to this version's schema; raises DatabaseUnusable."""
+    url = database_url(settings)
+    engine = sa.create_engine(
+        url.replace("postgresql://", "postgresql+psycopg://", 1), hide_parameters=True
+    )
+    try:
+        with engine.begin() as connection:
+            _refuse_unusable(connection)
+            migrate(connection)
+    except sa.exc.DBAPIError as error:
+        raise DatabaseUnusable(_no_connection(error.orig or error)) from None
+    finally:
+        engine.dispose()
+    return Database(url)
+
+
+def migrate(connection: sa.Connection) -> None:
+    """Bring the schema to the newest revision; nothing happens when it is there already."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.attributes["connection"] = connection
+    newest = ScriptDirectory.from_config(config).get_current_head()
+    connection.execute(sa.text(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA} migration'))"))
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    if context.get_current_revision() == newest:
+        return
+    known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
+    current = context.get_current_revision()
+    if current is not None and current not in known:
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} is at revision {current}, which this version does not know. "
+            "It was migrated by a newer version; use that one."
+        )
+    command.upgrade(config, "head")
+
+
+def _refuse_unusable(connection: sa.Connection) -> None:
+    version = int(connection.scalar(sa.text("SHOW server_version_num")) or 0)
+    if version < OLDEST_SERVER:
+        raise DatabaseUnusable(
+            f"PostgreSQL {version // 10000} is too old; version 15 or newer is needed."
+        )
+    if connection.scalar(sa.text("SELECT pg_is_in_recovery()")) or (
+        connection.scalar(sa.text("SHOW transaction_read_only")) == "on"
+    ):
+        raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
+
+
+def _no_connection(error: BaseException) -> str:
+    # libpq's text names host and database, never the password.
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return (
+        f"The database cannot be used: {first} "
+        "Check RECON_DATABASE_URL, the server and the role's rights."
+    )

@@ -1,0 +1,1 @@
+"""CSV extracts as delivered: archives, encodings, dialects, records and their positions."""

@@ -1,0 +1,51 @@
+"""How an extract is written, and what can be wrong with one of its records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an extract is written. Limits are in bytes as written, quotes included."""
+
+    delimiter: bytes = b","
+    quote: bytes = b'"'
+    encoding: str = "utf-8"
+    max_field_bytes: int = 1 << 20
+    max_record_bytes: int = 1 << 24
+
+    def __post_init__(self) -> None:
+        plain = bytes(range(128))
+        if plain.decode(self.encoding, "replace") != plain.decode("ascii"):
+            raise ValueError(f"encoding {self.encoding!r} does not contain ASCII; transcode first")
+        if any(len(sign) != 1 or not sign.isascii() for sign in (self.delimiter, self.quote)):
+            raise ValueError("delimiter and quote must be one ASCII character each")
+        if len({self.delimiter, self.quote, b"\r", b"\n", b"\0"}) < 5:
+            raise ValueError("delimiter and quote must differ, and be neither line end nor NUL")
+        for sign in (self.delimiter, self.quote):
+            pairs = (bytes([lead]) + sign for lead in range(128, 256))
+            decoded = (pair.decode(self.encoding, "replace") for pair in pairs)
+            if not all(text.endswith(sign.decode("ascii")) for text in decoded):
+                raise ValueError(f"{sign!r} can be part of a character; transcode to utf-8 first")
+        if not 0 < self.max_field_bytes <= self.max_record_bytes:
+            raise ValueError("limits must satisfy 0 < max_field_bytes <= max_record_bytes")
+
+
+class Fault(IntEnum):
+    """What is wrong with a record; of several faults the lowest number is reported."""
+
+    NONE = 0
+    STRAY_QUOTE = 1
+    UNTERMINATED_QUOTE = 2
+    FIELD_TOO_LARGE = 3
+    TOO_FEW_FIELDS = 4
+    TOO_MANY_FIELDS = 5
+    NUL_CHARACTER = 6
+    ENCODING = 7
+
+    @property
+    def code(self) -> str:
+        """The stable code that rejects carry, `TooFewFields` for example."""
+        return "".join(word.capitalize() for word in self.name.split("_"))

@@ -1,0 +1,329 @@
+"""The header of an extract: which record it delivers, which column is which field."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import chain
+
+from connectors.errors import ExtractRefused
+from connectors.extracts.blocks import blocks
+from connectors.extracts.content import Content, refused, shown
+from connectors.extracts.dialect import Dialect
+from connectors.extracts.profile import DEFAULT, Profile
+from connectors.settings import Limits
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+DELIMITERS = (",", ";", "\t", "|")
+PARENT_COLUMN = "ReconRow"
+"""A column of our own, in any extract: the extract and record a corrected row stands for."""
+HEAD_BYTES = 1 << 16
+NAMES_SHOWN = 30
+
+# No field name begins like a number or a date, nor holds an @.
+DATA_CELL = re.compile(r"[-+(]?[\s$€£]*[.,]?\d|.*@|(true|false|null|nan)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The header of one extract."""
+
+    table: Table
+    fields: tuple[str | None, ...]
+    """Per column the field it delivers; None: a column that is not data of the record."""
+    names: tuple[str, ...]
+    """Per column its name as delivered, trimmed."""
+    dialect: Dialect
+    body_start: int
+    """Position of the first byte behind the header."""
+    body_line: int
+    """Number of the physical line there; the file's first line is 1."""
+    parent_column: int | None = None
+    """Place of the `ReconRow` column."""
+
+    @property
+    def width(self) -> int:
+        """How many fields a record must have."""
+        return len(self.fields)
+
+
+def read_header(
+    content: Content,
+    dialect: Dialect | None,
+    record: Table | None,
+    profile: Profile | None,
+    limits: Limits,
+) -> Header:
+    """Read the header and recognise the record; None leaves a choice to the profile or the header.
+
+    Raises ExtractRefused: missing_header, missing_column, duplicate_column, inconsistent_columns,
+    malformed_csv, bad_encoding, too_large, empty_file.
+    """
+    profile = profile or DEFAULT
+    table = record or (EXTRACTS[profile.record] if profile.record else None)
+    line = _first_record(content, _candidates(content, dialect, profile, limits), limits, profile)
+    if len(line.names) > limits.columns:
+        detail = f"{len(line.names)} columns; the limit is {limits.columns}"
+        raise refused("too_large", content.name, line=line.number, detail=detail)
+    reading = _Reading(content.name, line.number, line.names, profile)
+    reading.check_is_header(table)
+    table = table or reading.recognise()
+    fields = reading.fields_of(table)
+    return Header(
+        table=table,
+        fields=fields,
+        names=line.names,
+        dialect=line.dialect,
+        body_start=line.end,
+        body_line=line.end_line,
+        parent_column=reading.parent_column(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """The first record of a file, read with one dialect."""
+
+    names: tuple[str, ...]
+    dialect: Dialect
+    number: int
+    end: int
+    end_line: int
+
+    @property
+    def folded_names(self) -> set[str]:
+        return {_folded(name) for name in self.names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The names of a header, judged."""
+
+    extract: str
+    line: int
+    names: tuple[str, ...]
+    profile: Profile
+
+    def check_is_header(self, table: Table | None) -> None:
+        known_names = _known_names(self.profile)
+        known = sum(1 for name in self.names if _folded(name) in known_names)
+        data = sum(1 for name in self.names if DATA_CELL.match(name))
+        if data > known or not any(self.names):
+            raise self._refused("missing_header")
+        if known == 0:
+            # What is no header may be a record with secrets: only near misses are shown.
+            columns = ", ".join(self._missing(table)) if table else "all"
+            raise self._refused("missing_column", columns=columns, found=self._near_misses())
+
+    def recognise(self) -> Table:
+        """The record most of whose fields are here; of several, the one they cover best."""
+        ranks = {name: self._rank(table) for name, table in EXTRACTS.items()}
+        best = max(ranks, key=lambda name: ranks[name])
+        table = EXTRACTS[best]
+        missing = self._missing(table)
+        unknown = len(self.names) - ranks[best][0]
+        certain = any(field.needs_value for field in table.delivered)
+        if missing or (unknown > ranks[best][0] and not certain):
+            raise self._missing_column(table, missing, recognised=True)
+        return table
+
+    def fields_of(self, table: Table) -> tuple[str | None, ...]:
+        """Per column the field it delivers, after every check that concerns names."""
+        by_name = _fields_by_name(table, self.profile)
+        fields = tuple(by_name.get(_folded(name)) for name in self.names)
+        twice = [name for name, count in Counter(filter(None, fields)).items() if count > 1]
+        own = [name for name in self.names if _is_parent(name)]
+        twice += [PARENT_COLUMN] if len(own) > 1 else []
+        if twice:
+            raise self._refused("duplicate_column", columns=", ".join(twice))
+        constant = [name for name in fields if name in self.profile.constants]
+        if constant:
+            found = "They are columns here and constants of the feed profile as well."
+            columns = ", ".join(filter(None, constant))
+            raise self._refused("duplicate_column", columns=columns, found=found)
+        if missing := self._missing(table):
+            raise self._missing_column(table, missing, recognised=False)
+        unknown = [
+            name or f"column {place} without a name"
+            for place, (name, field) in enumerate(zip(self.names, fields, strict=True), 1)
+            if field is None and not _is_parent(name)
+        ]
+        if unknown and self.profile.unknown_columns == "refuse":
+            found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
+            raise self._refused("inconsistent_columns", columns=_listed(unknown), found=found)
+        return fields
+
+    def parent_column(self) -> int | None:
+        return next((place for place, name in enumerate(self.names) if _is_parent(name)), None)
+
+    def _rank(self, table: Table) -> tuple[int, float]:
+        present = self._present(table)
+        return len(present), len(present) / len(table.columns)
+
+    def _present(self, table: Table) -> set[str]:
+        by_name = _fields_by_name(table, self.profile)
+        return {by_name[name] for name in map(_folded, self.names) if name in by_name}
+
+    def _missing(self, table: Table) -> list[str]:
+        present = self._present(table) | set(self.profile.constants)
+        return [f.name for f in table.delivered if f.needs_value and f.name not in present]
+
+    def _missing_column(
+        self, table: Table, missing: Sequence[str], *, recognised: bool
+    ) -> ExtractRefused:
+        by = "the nearest record is" if recognised else "the record is"
+        found = f"Found: {_listed(self.names)}; {by} {table.name}."
+        if recognised:
+            found += " Name the record kind if it is another."
+        columns = ", ".join(missing) or f"most of {table.name}"
+        return self._refused("missing_column", columns=columns, found=found)
+
+    def _near_misses(self) -> str:
+        ours = {
+            field.casefold(): f"{field} of {table.name}"
+            for table in reversed(EXTRACTS.values())
+            for field in table.columns
+        }
+        pairs = [
+            f"{shown(name, 60)!r} is like {ours[close]}"
+            for name in self.names[:NAMES_SHOWN]
+            for close in get_close_matches(name.casefold(), ours, n=1, cutoff=0.75)
+        ]
+        beginning = f"None of the {len(self.names)} columns is a field of any record"
+        return f"{'; '.join([beginning, *pairs])}."
+
+    def _refused(self, code: str, *, found: str = "", **facts: object) -> ExtractRefused:
+        return refused(code, self.extract, line=self.line, found=found, **facts)
+
+
+def _candidates(
+    content: Content, dialect: Dialect | None, profile: Profile, limits: Limits
+) -> list[Dialect]:
+    if dialect is not None:
+        return [dialect]
+    delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
+    return [
+        Dialect(
+            delimiter=delimiter.encode(),
+            quote=profile.quote.encode(),
+            encoding=content.encoding,
+            max_field_bytes=min(limits.field_bytes, limits.record_bytes),
+            max_record_bytes=limits.record_bytes,
+        )
+        for delimiter in delimiters
+        if delimiter != profile.quote
+    ]
+
+
+def _first_record(
+    content: Content, dialects: list[Dialect], limits: Limits, profile: Profile
+) -> _Line:
+    """The first record that is not blank, in the dialect in which most names are known."""
+    known = _known_names(profile)
+    for head, final in _heads(content, limits):
+        lines = head.splitlines(keepends=True)
+        if not final:
+            # The last line may go on, and its CR may be half of CRLF.
+            lines = lines[:-1]
+        blank = next((n for n, line in enumerate(lines) if line.strip(b" \t\r\n")), len(lines))
+        if blank == len(lines):
+            if final:
+                raise refused("empty_file", content.name)
+            continue
+        readings, fault = _read_with_each(content, lines, blank, dialects)
+        best = max(readings, key=lambda line: len(known & line.folded_names), default=None)
+        # Read with a sign it was not written with, a broken header is one long unknown name.
+        if best and (known & best.folded_names or not fault):
+            return best
+        if fault != UNFINISHED or final:
+            detail = "a quote is never closed" if fault == UNFINISHED else fault
+            raise refused("malformed_csv", content.name, line=blank + 1, detail=detail)
+    detail = f"no header ends within {limits.record_bytes} bytes"
+    raise refused("too_large", content.name, line=1, detail=detail)
+
+
+UNFINISHED = "unexpected end of data"
+"""The csv module's words for a quote that is not closed in the lines it was given."""
+
+
+def _read_with_each(
+    content: Content, lines: list[bytes], blank: int, dialects: list[Dialect]
+) -> tuple[list[_Line], str]:
+    readings, fault = [], ""
+    before = content.text_start + sum(map(len, lines[:blank]))
+    for dialect in dialects:
+        reader = csv.reader(
+            _decoded(content, lines, blank),
+            delimiter=dialect.delimiter.decode(),
+            quotechar=dialect.quote.decode(),
+            strict=True,
+        )
+        try:
+            cells = next(reader)
+        except csv.Error as error:
+            fault = fault or str(error)
+            continue
+        taken = blank + reader.line_num
+        end = before + sum(map(len, lines[blank:taken]))
+        names = tuple(_clean(cell, dialect.quote.decode()) for cell in cells)
+        readings.append(_Line(names, dialect, blank + 1, end, taken + 1))
+    return readings, fault
+
+
+def _decoded(content: Content, lines: list[bytes], first: int) -> Iterator[str]:
+    for number, line in enumerate(lines[first:], first + 1):
+        try:
+            yield line.decode(content.encoding)
+        except UnicodeDecodeError as error:
+            raise refused(
+                "bad_encoding", content.name, line=number, encoding=content.encoding
+            ) from error
+
+
+def _heads(content: Content, limits: Limits) -> Iterator[tuple[bytes, bool]]:
+    """Longer and longer beginnings of the text, and whether that is all of it."""
+    wanted = min(HEAD_BYTES, limits.record_bytes)
+    head = b""
+    for piece in blocks(content, content.text_start, wanted):
+        head += piece
+        if len(head) >= wanted:
+            yield head, False
+            wanted *= 4
+        if len(head) > limits.record_bytes:
+            return
+    yield head, True
+
+
+def _clean(cell: str, quote: str) -> str:
+    name = cell.strip()
+    if len(name) > 1 and name[0] == name[-1] == quote:
+        name = name[1:-1].strip()
+    return name
+
+
+def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
+    """The field of each name, folded: the profile's mapping outweighs the field's own name."""
+    mapped = {_folded(theirs): ours for theirs, ours in profile.columns.items()}
+    own = {field.casefold(): field for field in table.columns if field.casefold() not in mapped}
+    return own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
+
+
+def _known_names(profile: Profile) -> set[str]:
+    tables = (_fields_by_name(table, profile) for table in EXTRACTS.values())
+    return {PARENT_COLUMN.casefold(), *chain(*tables)}
+
+
+def _folded(name: str) -> str:
+    return name.strip().casefold()
+
+
+def _is_parent(name: str) -> bool:
+    return name.casefold() == PARENT_COLUMN.casefold()
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(shown(name, 60) for name in names[:NAMES_SHOWN])}{more}"

@@ -1,0 +1,188 @@
+"""Chunks of an extract: records with their positions, and the cells of the sound ones as text."""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from connectors.extracts.blocks import blocks
+from connectors.extracts.content import Content
+from connectors.extracts.dialect import Dialect, Fault
+from connectors.extracts.header import Header
+from connectors.extracts.records import Records, sound, split
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where reading goes on: behind the header, or behind the last chunk that has a receipt."""
+
+    byte: int
+    line: int
+    record: int
+    """Number of the next record; the first one after the header is 1."""
+    inside: bool = False
+    """Within a line that is longer than a record may be."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive records of one extract."""
+
+    block: bytes
+    records: Records
+    start: Place
+    dialect: Dialect
+
+    @property
+    def height(self) -> int:
+        """How many records, sound or not."""
+        return len(self.records)
+
+    @property
+    def end(self) -> Place:
+        """Where the next chunk begins."""
+        return Place(
+            self.start.byte + self.records.consumed,
+            self.start.line + self.records.lines,
+            self.start.record + self.height,
+            self.records.inside,
+        )
+
+    @cached_property
+    def faults(self) -> dict[int, str]:
+        """ErrorCode of every record whose structure is broken, by its place in the chunk."""
+        broken = np.flatnonzero(self.records.fault)
+        return {int(row): Fault(int(self.records.fault[row])).code for row in broken}
+
+    def cells(self, width: int) -> pl.DataFrame:
+        """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
+        names = [str(column) for column in range(width)]
+        height = self.height - len(self.faults)
+        text = sound(self.block[: self.records.consumed], self.records)
+        if height == 0:
+            return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
+        if self.dialect.encoding != "utf-8":
+            text = text.decode(self.dialect.encoding).encode()
+        frame = pl.read_csv(
+            text,
+            has_header=False,
+            new_columns=names,
+            infer_schema=False,
+            separator=self.dialect.delimiter.decode(),
+            quote_char=self.dialect.quote.decode(),
+        )
+        # polars and the splitter must see the same records; if they ever do not, the slow and
+        # obvious reader decides, because a shifted row would be worse than a slow one.
+        if frame.height != height or frame.width != width:
+            return _slow_cells(text, names, self.dialect)
+        return frame
+
+    def positions(self) -> pl.DataFrame:
+        """Of all records: number, first and last line, byte range, text, and bytes if no text."""
+        records, number = self.records, self.start.record
+        data = self._texts()
+        return pl.DataFrame(
+            {
+                "record_number": np.arange(number, number + self.height, dtype=np.int64),
+                "first_line": records.first_line,
+                "last_line": records.last_line,
+                "byte_start": records.start + self.start.byte,
+                "byte_end": records.end + self.start.byte,
+            }
+        ).with_columns(data, self._raw())
+
+    def _texts(self) -> pl.Series:
+        settled = self.block[: self.records.consumed]
+        readable = self.dialect.encoding == "utf-8" and (
+            Fault.ENCODING.code not in self.faults.values()
+        )
+        if not readable or b"\0" in settled:
+            return self._decoded_texts()
+        if self.height == self.records.lines:
+            text = settled.replace(b"\r\n", b"\n") if b"\r" in settled else settled
+            if b"\r" not in text:
+                lines = pl.scan_lines(io.BytesIO(text), name="data").collect()["data"]
+                if len(lines) == self.height:
+                    return lines
+        begin = pl.Series("begin", self.records.start)
+        length = pl.Series("length", self.records.end) - begin
+        cut = pl.lit(settled).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))
+        return pl.select(cut.cast(pl.String).alias("data")).to_series()
+
+    def _decoded_texts(self) -> pl.Series:
+        texts = [_shown(self._bytes(row), self.dialect.encoding) for row in range(self.height)]
+        return pl.Series("data", texts, dtype=pl.String)
+
+    def _raw(self) -> pl.Series:
+        rows = [row for row in self.faults if not self._is_text(row)]
+        raw = pl.Series("raw", [None] * self.height, dtype=pl.String)
+        return raw.scatter(rows, [self._bytes(row).hex() for row in rows]) if rows else raw
+
+    def _bytes(self, row: int) -> bytes:
+        return self.block[int(self.records.start[row]) : int(self.records.end[row])]
+
+    def _is_text(self, row: int) -> bool:
+        record, encoding = self._bytes(row), self.dialect.encoding
+        return b"\0" not in record and _shown(record, encoding).encode(encoding) == record
+
+
+def _shown(record: bytes, encoding: str) -> str:
+    """A record's text; bytes that are no text, and NUL, are shown as escapes."""
+    return record.decode(encoding, "backslashreplace").replace("\0", "\\x00")
+
+
+def _slow_cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
+    """The same cells by Python's reader; it cannot tell an empty cell from a quoted one."""
+    rows = csv.reader(
+        io.StringIO(text.decode(), newline=""),
+        delimiter=dialect.delimiter.decode(),
+        quotechar=dialect.quote.decode(),
+        strict=True,
+    )
+    cells = [[cell or None for cell in row] for row in rows]
+    return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String()), orient="row")
+
+
+def first_place(header: Header) -> Place:
+    """Where the records of an extract begin."""
+    return Place(header.body_start, header.body_line, 1)
+
+
+def read_chunks(
+    content: Content, header: Header, place: Place, block_bytes: int
+) -> Iterator[Chunk]:
+    """The records of an extract from `place` on, in chunks of about `block_bytes`."""
+    rest = b""
+    for block, final in _with_last(blocks(content, place.byte, block_bytes)):
+        rest += block
+        chunk = _chunk(rest, header, place, final=final)
+        if chunk.records.consumed:
+            rest, place = rest[chunk.records.consumed :], chunk.end
+        if chunk.height:
+            yield chunk
+
+
+def _chunk(block: bytes, header: Header, place: Place, *, final: bool) -> Chunk:
+    records = split(
+        block,
+        header.width,
+        header.dialect,
+        line=place.line,
+        final=final,
+        inside=place.inside,
+    )
+    return Chunk(block, records, place, header.dialect)
+
+
+def _with_last(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
+    held: bytes | None = None
+    for piece in pieces:
+        if held is not None:
+            yield held, False
+        held = piece
+    if held is not None:
+        yield held, True

@@ -1,0 +1,114 @@
+"""What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row, namedtuple_row
+
+from schemas.field import Table
+from schemas.sql import staged_name
+
+
+class Finding(NamedTuple):
+    """One reason against rows of one record kind, with the first row that has it."""
+
+    record: str
+    code: str
+    field: str
+    rows: int
+    extract_id: int
+    line: int
+    value: str
+
+
+class Note(NamedTuple):
+    """A finding that rejected no row."""
+
+    record: str
+    code: str
+    field: str
+    value: str
+    rows: int
+    extract_id: int
+    record_number: int
+    message: str
+
+
+class RejectedRow(NamedTuple):
+    """One row that carries HasError."""
+
+    extract_id: int
+    record_number: int
+    first_line: int
+    last_line: int
+    data: str
+    raw: str | None
+    error_data: str
+
+
+def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding]:
+    """The reasons of a batch for one record kind, most frequent first."""
+    rows = connection.execute(
+        f"""WITH reasons AS (
+            SELECT extract_id, record_number, first_line,
+                json_array_elements(error_data::json) AS reason
+            FROM ({_erroneous(table)}) r
+        ), named AS (
+            SELECT extract_id, record_number, first_line, reason ->> 'ErrorCode' AS code,
+                reason ->> 'FieldName' AS field, reason -> 'Meta' ->> 'value' AS value
+            FROM reasons
+        )
+        SELECT '{table.name}', code, field, count(*),
+            (array_agg(extract_id ORDER BY extract_id, record_number))[1],
+            (array_agg(first_line ORDER BY extract_id, record_number))[1],
+            coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
+        FROM named GROUP BY code, field ORDER BY count(*) DESC, code, field""",
+        {"batch": batch_id},
+    ).fetchall()
+    return [Finding(*row) for row in rows]
+
+
+def rejected_rows(
+    connection: psycopg.Connection, table: Table, batch_id: int, *, most: int | None = None
+) -> Iterator[RejectedRow]:
+    """The rows of one record kind that carry HasError, in the order they were delivered."""
+    limit = "" if most is None else f"LIMIT {int(most)}"
+    with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
+        yield from cursor.stream(
+            f"""SELECT extract_id, record_number, first_line, last_line, data, raw, error_data
+            FROM ({_erroneous(table)}) r ORDER BY extract_id, record_number {limit}""",
+            {"batch": batch_id},
+        )
+
+
+def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
+    """What was noted about a batch without rejecting rows."""
+    rows = connection.execute(
+        "SELECT record, code, field, value, rows, extract_id, record_number, message FROM note "
+        "WHERE batch_id = %s ORDER BY record, code, field, value",
+        [batch_id],
+    ).fetchall()
+    return [Note(*row) for row in rows]
+
+
+def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
+    """Everything known about one staged row."""
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        return cursor.execute(
+            "SELECT * FROM staged_row WHERE extract_id = %s AND record_number = %s",
+            [extract_id, record_number],
+        ).fetchall()
+
+
+def _erroneous(table: Table) -> str:
+    return f"""
+        SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
+            s.error_data
+        FROM {staged_name(table)} s WHERE s.batch_id = %(batch)s AND s.error_data IS NOT NULL
+        UNION ALL
+        SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
+            o.error_data
+        FROM {staged_name(table)} s
+        JOIN outcome o ON o.extract_id = s.extract_id AND o.record_number = s.record_number
+        WHERE s.batch_id = %(batch)s AND o.batch_id = %(batch)s AND o.error_data IS NOT NULL"""

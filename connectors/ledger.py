@@ -1,0 +1,339 @@
+"""The ledger: batches, extracts, receipts, leases and the audit trail; the truth about a batch.
+
+Prefect's state never is. Every write of a run goes through `Lease.transaction`, which checks that
+the run still holds its batch: a run that was frozen and taken over writes nothing any more.
+"""
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from connectors.errors import BatchHeldElsewhere, BatchUnknown, ExtractRefused
+
+
+class State(StrEnum):
+    """Where a batch is; the last five are ends."""
+
+    RECEIVED = "received"
+    STAGED = "staged"
+    CHECKED = "checked"
+    HELD = "held"
+    MERGED = "merged"
+    COMPLETE = "complete"
+    COMPLETE_WITH_ERRORS = "complete_with_errors"
+    FAILED = "failed"
+    DISCARDED = "discarded"
+    UNDONE = "undone"
+
+
+ENDED = (State.COMPLETE, State.COMPLETE_WITH_ERRORS, State.DISCARDED, State.UNDONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One row of the batch table."""
+
+    id: int
+    content_id: str
+    feed: str
+    profile: str
+    state: State
+    corrects: int | None
+    held_because: str | None
+    opened_at: datetime
+    ended_at: datetime | None
+    lease_owner: str | None
+    lease_epoch: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", State(self.state))
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """One row of the extract table."""
+
+    id: int
+    batch_id: int
+    name: str
+    sha256: str | None
+    bytes: int | None
+    record: str | None
+    header: str | None
+    manifest: str | None
+    refused: str | None
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that a chunk of a stage was committed, and what was in it."""
+
+    batch_id: int
+    extract_id: int
+    stage: str
+    chunk: int
+    first_record: int
+    last_record: int
+    counts: Mapping[str, int]
+    totals: Mapping[str, Any]
+    byte_start: int | None = None
+    byte_end: int | None = None
+    last_line: int | None = None
+    inside: bool | None = None
+    sha256: str | None = None
+    verdict: str | None = None
+
+
+def whoami() -> str:
+    """User, host and process, for leases and the audit trail."""
+    return f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()}"
+
+
+def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
+    """The batch of this id; raises BatchUnknown."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        batch = cursor.execute("SELECT * FROM batch WHERE id = %s", [batch_id]).fetchone()
+    if batch is None:
+        raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
+    return batch
+
+
+def find_content(connection: psycopg.Connection, content_id: str) -> Batch | None:
+    """The batch that took this very content, unless it was undone or discarded."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM batch WHERE content_id = %s AND state NOT IN ('undone', 'discarded') "
+            "ORDER BY id LIMIT 1",
+            [content_id],
+        ).fetchone()
+
+
+def find_extract(connection: psycopg.Connection, feed: str, sha256: str) -> Extract | None:
+    """The extract that first brought these bytes in this feed, unless it was undone."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "WHERE e.sha256 = %s AND b.feed = %s AND e.refused IS NULL "
+            "AND b.state NOT IN ('undone', 'discarded') ORDER BY e.id LIMIT 1",
+            [sha256, feed],
+        ).fetchone()
+
+
+def find_name(connection: psycopg.Connection, feed: str, name: str) -> Extract | None:
+    """The latest extract delivered under this name in this feed."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "WHERE e.name = %s AND b.feed = %s ORDER BY e.id DESC LIMIT 1",
+            [name, feed],
+        ).fetchone()
+
+
+def list_batches(connection: psycopg.Connection, limit: int) -> list[Batch]:
+    """The latest batches, newest first."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute("SELECT * FROM batch ORDER BY id DESC LIMIT %s", [limit]).fetchall()
+
+
+def add_batch(
+    connection: psycopg.Connection,
+    *,
+    content_id: str,
+    feed: str,
+    profile: str,
+    corrects: int | None,
+) -> int:
+    """Open a batch; its id is the BatchId of the document."""
+    row = connection.execute(
+        "INSERT INTO batch (content_id, feed, profile, state, corrects, opened_at, lease_epoch) "
+        "VALUES (%s, %s, %s, %s, %s, %s, 0) RETURNING id",
+        [content_id, feed, profile, State.RECEIVED, corrects, datetime.now(UTC)],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def add_extract(connection: psycopg.Connection, extract: Extract) -> int:
+    """Record one file of a batch, readable or refused; its `id` is given by the database."""
+    row = connection.execute(
+        "INSERT INTO extract (batch_id, name, sha256, bytes, record, header, manifest, refused, "
+        "message) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
+        [
+            extract.batch_id,
+            extract.name,
+            extract.sha256,
+            extract.bytes,
+            extract.record,
+            extract.header,
+            extract.manifest,
+            extract.refused,
+            extract.message,
+        ],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def refuse_extract(
+    connection: psycopg.Connection, extract: Extract, refusal: ExtractRefused
+) -> None:
+    """Refuse a file after it was read: its rows do not match what its manifest says."""
+    connection.execute(
+        "UPDATE extract SET refused = %s, message = %s WHERE id = %s",
+        [refusal.code, str(refusal), extract.id],
+    )
+    connection.execute("DELETE FROM receipt WHERE extract_id = %s", [extract.id])
+    connection.execute("DELETE FROM outcome WHERE extract_id = %s", [extract.id])
+    add_event(
+        connection,
+        "extract refused",
+        batch_id=extract.batch_id,
+        reason=str(refusal),
+        detail={"name": extract.name},
+    )
+
+
+def list_extracts(connection: psycopg.Connection, batch_id: int) -> list[Extract]:
+    """The files of a batch in the order they were read."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM extract WHERE batch_id = %s ORDER BY id", [batch_id]
+        ).fetchall()
+
+
+def list_receipts(
+    connection: psycopg.Connection, batch_id: int, stage: str, extract_id: int | None = None
+) -> list[Receipt]:
+    """The receipts of a stage in order, of one extract or of all."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(
+            "SELECT * FROM receipt WHERE batch_id = %(batch)s AND stage = %(stage)s "
+            "AND (%(extract)s::int IS NULL OR extract_id = %(extract)s) "
+            "ORDER BY extract_id, chunk",
+            {"batch": batch_id, "stage": stage, "extract": extract_id},
+        ).fetchall()
+    wanted = Receipt.__dataclass_fields__
+    return [
+        Receipt(
+            **{name: value for name, value in row.items() if name in wanted}
+            | {"counts": json.loads(row["counts"]), "totals": json.loads(row["totals"])}
+        )
+        for row in rows
+    ]
+
+
+def add_event(
+    connection: psycopg.Connection,
+    what: str,
+    *,
+    batch_id: int | None = None,
+    by: str | None = None,
+    reason: str | None = None,
+    detail: Mapping[str, object] | None = None,
+) -> None:
+    """Add to the audit trail; nothing is ever taken from it."""
+    connection.execute(
+        "INSERT INTO event (batch_id, at, what, by, reason, detail) VALUES (%s,%s,%s,%s,%s,%s)",
+        [
+            batch_id,
+            datetime.now(UTC),
+            what,
+            by or whoami(),
+            reason,
+            None if detail is None else json.dumps(detail, sort_keys=True),
+        ],
+    )
+
+
+class Lease:
+    """One run's hold on one batch: an advisory lock of its connection, and an epoch."""
+
+    def __init__(self, connection: psycopg.Connection, batch_id: int, epoch: int) -> None:
+        self.connection = connection
+        self.batch_id = batch_id
+        self.epoch = epoch
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection]:
+        """A transaction that commits only while this run still holds the batch."""
+        with self.connection.transaction():
+            row = self.connection.execute(
+                "SELECT lease_epoch, lease_owner FROM batch WHERE id = %s FOR SHARE",
+                [self.batch_id],
+            ).fetchone()
+            if row is None or row[0] != self.epoch:
+                raise BatchHeldElsewhere(
+                    f"Batch {self.batch_id} was taken over by {row and row[1]}; "
+                    "this run has stopped and wrote nothing since."
+                )
+            yield self.connection
+
+    def add_receipt(self, receipt: Receipt) -> None:
+        """Write a chunk's receipt; call it inside the transaction of the chunk's rows."""
+        values = {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__} | {
+            "counts": json.dumps(receipt.counts, sort_keys=True),
+            "totals": json.dumps(receipt.totals, sort_keys=True),
+            "epoch": self.epoch,
+            "written_at": datetime.now(UTC),
+        }
+        self.connection.execute(
+            f"INSERT INTO receipt ({', '.join(values)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
+            values,
+        )
+
+    def set_state(self, state: State, *, held_because: str | None = None) -> None:
+        """Move the batch on; an ended batch carries the time."""
+        with self.transaction() as connection:
+            connection.execute(
+                "UPDATE batch SET state = %s, held_because = %s, ended_at = %s WHERE id = %s",
+                [
+                    state,
+                    held_because,
+                    datetime.now(UTC) if state in ENDED else None,
+                    self.batch_id,
+                ],
+            )
+            add_event(
+                connection, f"batch {state.value}", batch_id=self.batch_id, reason=held_because
+            )
+
+
+@contextmanager
+def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]:
+    """Hold a batch for this run; raises BatchHeldElsewhere naming the holder.
+
+    The lock dies with the connection, so a killed run never blocks the next one.
+    """
+    locked = connection.execute(
+        "SELECT pg_try_advisory_lock(hashtext('recon batch'), %s)", [batch_id]
+    ).fetchone()
+    if not (locked and locked[0]):
+        holder = find_batch(connection, batch_id).lease_owner
+        raise BatchHeldElsewhere(
+            f"Batch {batch_id} is being worked on by {holder}. "
+            "Wait for it, or stop that run; nothing was changed."
+        )
+    try:
+        row = connection.execute(
+            "UPDATE batch SET lease_owner = %s, lease_epoch = lease_epoch + 1 WHERE id = %s "
+            "RETURNING lease_epoch",
+            [f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", batch_id],
+        ).fetchone()
+        if row is None:
+            raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
+        yield Lease(connection, batch_id, row[0])
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(hashtext('recon batch'), %s)", [batch_id])

@@ -1,0 +1,162 @@
+"""Merge: what the rows of a batch mean to each other, judged in the database by their keys.
+
+Outcomes are only added here; staged rows are never changed. Memory does not grow with the batch:
+PostgreSQL groups and joins, and only counts come back.
+"""
+
+import json
+from collections.abc import Mapping
+
+import psycopg
+
+from schemas.field import Reference, Table
+from schemas.reasons import REASONS
+from schemas.sql import key_columns, staged_name
+from schemas.tables import TABLES
+from schemas.views import json_expression, quoted
+
+
+def mark_duplicates(
+    connection: psycopg.Connection, table: Table, batch_id: int, *, last_wins: bool
+) -> dict[str, int]:
+    """Settle rows of one batch that share a key; returns how many got which verdict.
+
+    Same content: the first counts, the others are superseded. Other content: all conflict, unless
+    the feed's policy lets the last one win.
+    """
+    key = ", ".join(quoted(name) for name in key_columns(table))
+    value = " || ', ' || ".join(f"coalesce({quoted(name)}::text, '')" for name in table.identity)
+    verdict = (
+        "CASE WHEN from_end > 1 THEN 'superseded' END"
+        if last_wins
+        else "CASE WHEN NOT same THEN 'conflict' WHEN from_start > 1 THEN 'superseded' END"
+    )
+    statement = f"""
+        WITH repeated AS (
+            SELECT {key} FROM {staged_name(table)}
+            WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1
+        ), content AS (
+            SELECT extract_id, record_number, first_line, {key}, {value} AS key_value,
+                md5({json_expression(table, "s")}) AS content
+            FROM {staged_name(table)} s JOIN repeated USING ({key}) WHERE {_ready()}
+        ), ranked AS (
+            SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
+                row_number() OVER (same_key ORDER BY extract_id, record_number) AS from_start,
+                row_number() OVER (same_key ORDER BY extract_id DESC, record_number DESC)
+                    AS from_end
+            FROM content WINDOW same_key AS (PARTITION BY {key})
+        ), judged AS (
+            SELECT extract_id, record_number, first_line, key_value, {verdict} AS verdict
+            FROM ranked
+        ), told AS (
+            INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+            SELECT %(batch)s, extract_id, record_number, verdict,
+                CASE verdict WHEN 'conflict' THEN {_error("ConflictingKey", table.identity[0])}
+                END
+            FROM judged WHERE verdict IS NOT NULL RETURNING verdict
+        )
+        SELECT verdict, count(*) FROM told GROUP BY verdict"""
+    return dict(connection.execute(statement, {"batch": batch_id}).fetchall())
+
+
+def check_reference(
+    connection: psycopg.Connection,
+    table: Table,
+    reference: Reference,
+    batch_id: int,
+    *,
+    reject: bool,
+) -> int:
+    """Find references that lead nowhere or to another tenant; returns how many rows have one.
+
+    By default a note per value says so; a feed may have such rows rejected instead.
+    """
+    found = f"""
+        WITH used AS (
+            SELECT {quoted(reference.field)} AS value, {_tenant(reference, table)} AS tenant,
+                count(*) AS rows, min((extract_id::bigint << 40) + record_number) AS first
+            FROM {staged_name(table)} s WHERE {_ready()} AND {_untold("s")}
+                AND {quoted(reference.field)} IS NOT NULL
+            GROUP BY 1, 2
+        ), known AS ({_known(reference)}),
+        missing AS (
+            SELECT *, CASE WHEN EXISTS (SELECT 1 FROM known k WHERE k.value = used.value)
+                THEN 'ReferenceTenant' ELSE 'ReferenceMissing' END AS code
+            FROM used WHERE NOT EXISTS (
+                SELECT 1 FROM known k WHERE k.value = used.value {_same_tenant(reference)})
+        )"""
+    values: Mapping[str, object] = {"batch": batch_id}
+    if reject:
+        statement = f"""{found}
+            INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+            SELECT %(batch)s, s.extract_id, s.record_number, 'rejected',
+                CASE m.code WHEN 'ReferenceMissing'
+                    THEN {_error("ReferenceMissing", reference.field, reference.table)}
+                    ELSE {_error("ReferenceTenant", reference.field, reference.table)} END
+            FROM (SELECT s.*, {quoted(reference.field)}::text AS key_value
+                  FROM {staged_name(table)} s) s
+            JOIN missing m ON m.value = s.{quoted(reference.field)}
+                AND m.tenant IS NOT DISTINCT FROM {_tenant(reference, table)}
+            WHERE {_ready()} AND {_untold("s")}"""
+        return connection.execute(statement, values).rowcount
+    statement = f"""{found}, told AS (
+            INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
+                rows, message)
+            SELECT %(batch)s, first >> 40, first & ((1::bigint << 40) - 1), '{table.name}', code,
+                '{reference.field}', value::text, rows, CASE code
+                    WHEN 'ReferenceMissing' THEN {_message("ReferenceMissing", reference)}
+                    ELSE {_message("ReferenceTenant", reference)} END
+            FROM missing RETURNING rows
+        )
+        SELECT coalesce(sum(rows), 0) FROM told"""
+    row = connection.execute(statement, values).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _ready() -> str:
+    return "batch_id = %(batch)s AND error_data IS NULL"
+
+
+def _untold(alias: str) -> str:
+    return (
+        "NOT EXISTS (SELECT 1 FROM outcome o WHERE o.batch_id = %(batch)s "
+        f"AND o.extract_id = {alias}.extract_id AND o.record_number = {alias}.record_number)"
+    )
+
+
+def _tenant(reference: Reference, table: Table) -> str:
+    return f"s.{quoted('TenantsId')}" if reference.same_tenant and table.tenant else "NULL::integer"
+
+
+def _same_tenant(reference: Reference) -> str:
+    return "AND k.tenant = used.tenant" if reference.same_tenant else ""
+
+
+def _known(reference: Reference) -> str:
+    """Keys the database knows and keys this batch brings, rows in conflict left out."""
+    target = TABLES[reference.table]
+    tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
+    column = quoted(reference.column)
+    return f"""
+        SELECT {column} AS value, {tenant} AS tenant FROM {target.name}
+        UNION ALL
+        SELECT {column}, {tenant} FROM {staged_name(target)} s WHERE {_ready()}
+            AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.batch_id = %(batch)s
+                AND o.extract_id = s.extract_id AND o.record_number = s.record_number
+                AND o.verdict IN ('conflict', 'rejected'))"""
+
+
+def _message(code: str, reference: Reference) -> str:
+    text = REASONS[code].message(field=reference.field, value="\0", of=reference.table)
+    before, after = text.replace("'", "''").split("\0")
+    return f"'{before}' || value || '{after}'"
+
+
+def _error(code: str, field: str, of: str = "") -> str:
+    """SQL for the ErrorData of one reason; `key_value` and `first_line` are columns in reach."""
+    text = REASONS[code].message(field=field, value="\0", of=of)
+    before, after = (json.dumps(part)[1:-1].replace("'", "''") for part in text.split("\0"))
+    return f"""json_build_array(json_build_object('ErrorCode', '{code}', 'FieldName', '{field}',
+        'Message', '{before}' || key_value || '{after}', 'Meta', json_build_object(
+        'stage', 'merge', 'column', '{field}', 'value', key_value,
+        'line', first_line::text)))::text"""

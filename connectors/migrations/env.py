@@ -1,0 +1,36 @@
+"""Alembic's entry: upgrades run on the connection handed over by `connectors.database`."""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import context
+
+from schemas.sql import METADATA, SCHEMA
+from schemas.views import VIEWS
+
+
+def run() -> None:
+    """Upgrade, and derive the views anew."""
+    connection: sa.Connection = context.config.attributes["connection"]
+    connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+    context.configure(
+        connection=connection,
+        target_metadata=METADATA,
+        version_table_schema=SCHEMA,
+        include_schemas=True,
+        include_name=_ours,
+    )
+    for name in reversed(VIEWS):
+        connection.execute(sa.text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
+    context.run_migrations()
+    if connection.scalar(sa.text(f"SELECT to_regclass('{SCHEMA}.batch')")) is None:
+        return
+    for name, select in VIEWS.items():
+        connection.exec_driver_sql(f"CREATE VIEW {SCHEMA}.{name} AS {select}")
+
+
+def _ours(name: str | None, kind: str, _parents: Any) -> bool:
+    return name == SCHEMA if kind == "schema" else True
+
+
+run()

@@ -1,0 +1,153 @@
+"""The accounts of a sandbox: created by registration or given as options, kept in PostgreSQL."""
+
+import hashlib
+import json
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from connectors.sandbox.moments import utc_time
+from connectors.sandbox.options import SandboxOptions, User
+from connectors.sandbox.passwords import hash_password, matches
+from connectors.sandbox.store import Connection, Store
+from connectors.sandbox.values import Record, Value
+from schemas.nested import json_text
+from schemas.tables import USER_ACCOUNT
+
+MOST_REMEMBERED = 4096
+_COLUMNS = '"Id", "UserName", "Email", "DisplayName", "FirstName", "LastName", "Roles"'
+_BY_NAME = (
+    f'SELECT {_COLUMNS}, "PasswordHash" FROM sandbox.user_account'
+    ' WHERE lower("UserName") = lower(%s) OR lower("Email") = lower(%s) ORDER BY "Id" LIMIT 1'
+)
+_RENEW = 'UPDATE sandbox.user_account SET "PasswordHash" = %s, "Roles" = %s WHERE "UserName" = %s'
+_BY_NUMBER = f'SELECT {_COLUMNS} FROM sandbox.user_account WHERE "Id" = %s::bigint'
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who is calling."""
+
+    number: int
+    name: str
+    shown_name: str
+    roles: tuple[str, ...]
+
+    def holds_any(self, roles: tuple[str, ...]) -> bool:
+        """Whether one of the roles is the account's."""
+        return any(role in self.roles for role in roles)
+
+
+class Accounts:
+    """Finds and creates accounts."""
+
+    def __init__(self, options: SandboxOptions, store: Store) -> None:
+        self._options = options
+        self._store = store
+        self._lock = threading.Lock()
+        self._pepper = secrets.token_bytes(16)
+        # A password hash takes milliseconds by design; a caller sends the same one every time.
+        self._proved: dict[bytes, Account] = {}
+
+    def seed(self) -> None:
+        """Create the users of the options that do not exist yet, and renew those that do."""
+        for user in self._options.users:
+            hashed = hash_password(user.password, self._options.password_cost)
+            with self._store.connection() as connection, connection.transaction():
+                renewed = connection.execute(_RENEW, [hashed, json_text([*user.roles]), user.name])
+                if renewed.rowcount == 0:
+                    self._create(connection, user, hashed)
+
+    def forget(self) -> None:
+        """Forget which passwords were proved, because accounts have changed."""
+        with self._lock:
+            self._proved.clear()
+
+    def by_password(self, name: str, password: str) -> Account | None:
+        """The account whose name or e-mail address and password these are."""
+        proof = self._proof(name, password)
+        known = self._proved.get(proof)
+        if known is not None:
+            return known
+        with self._store.connection() as connection:
+            row = connection.execute(_BY_NAME, [name, name]).fetchone()
+        if row is None or not row["PasswordHash"] or not matches(password, row["PasswordHash"]):
+            return None
+        account = _account(row)
+        with self._lock:
+            if len(self._proved) >= MOST_REMEMBERED:
+                self._proved.clear()
+            self._proved[proof] = account
+        return account
+
+    def by_number(self, number: str) -> Account | None:
+        """The account with this Id."""
+        with self._store.connection() as connection:
+            row = connection.execute(_BY_NUMBER, [number]).fetchone()
+        return None if row is None else _account(row)
+
+    def by_key(self, key: str) -> Account | None:
+        """The account of the options' user who has this API key."""
+        for user in self._options.users:
+            if user.api_key is not None and secrets.compare_digest(
+                user.api_key.encode(), key.encode()
+            ):
+                return self.by_password(user.name, user.password)
+        return None
+
+    def register(self, registration: Record) -> Record | None:
+        """The new account's record without secrets; None where the e-mail address is taken."""
+        mail = registration.get("EMail")
+        password = registration.get("Password")
+        now = utc_time(self._options.clock())
+        record: dict[str, Value | None] = {
+            "Email": mail,
+            "FirstName": registration.get("FirstName"),
+            "LastName": registration.get("LastName"),
+            "Company": registration.get("Company"),
+            "Roles": registration.get("Roles") or [],
+            "Permissions": [],
+            "CreatedDate": now,
+            "ModifiedDate": now,
+            "InvalidLoginAttempts": 0,
+            "RefId": registration.get("PartnerUserID"),
+        }
+        # A host without validators makes an account that nobody can sign in to.
+        cost = self._options.password_cost
+        hashed = None if password is None else hash_password(str(password), cost)
+        kept = {**record, "PasswordHash": hashed}
+        with self._store.connection() as connection, connection.transaction():
+            # Two registrations of one address must not both find it free.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext(lower(%s)))", [str(mail)])
+            if mail is not None and connection.execute(_BY_NAME, [mail, mail]).fetchone():
+                return None
+            number = self._store.save(connection, USER_ACCOUNT, kept)
+        given = {"Id": number, **record}
+        return {field.name: given.get(field.name) for field in USER_ACCOUNT}
+
+    def _create(self, connection: Connection, user: User, hashed: str) -> None:
+        now = utc_time(self._options.clock())
+        record: dict[str, Value | None] = {
+            "UserName": user.name,
+            "DisplayName": user.name,
+            "Roles": list(user.roles),
+            "Permissions": [],
+            "CreatedDate": now,
+            "ModifiedDate": now,
+            "InvalidLoginAttempts": 0,
+            "PasswordHash": hashed,
+        }
+        self._store.save(connection, USER_ACCOUNT, record)
+
+    def _proof(self, name: str, password: str) -> bytes:
+        text = f"{len(name)}:{name}{password}".encode(errors="surrogatepass")
+        return hashlib.sha256(self._pepper + text).digest()
+
+
+def _account(row: Mapping[str, object]) -> Account:
+    roles = json.loads(str(row["Roles"] or "[]"))
+    name = str(row["UserName"] or row["Email"] or "")
+    whole = f"{row['FirstName'] or ''} {row['LastName'] or ''}".strip()
+    shown = str(row["DisplayName"] or row["UserName"] or whole)
+    return Account(int(str(row["Id"])), name, shown, tuple(role for role in roles if role))

@@ -1,0 +1,142 @@
+"""A request becomes the values of an operation's record: body < path < query < form."""
+
+from collections.abc import Mapping
+from functools import cache
+
+from connectors.sandbox.bodies import (
+    BadBody,
+    Cells,
+    Encoding,
+    body_text,
+    encoding_of,
+    read_csv,
+    read_form,
+    read_json,
+    read_jsv,
+)
+from connectors.sandbox.failures import (
+    Failure,
+    FieldFailure,
+    invalid_value,
+    unbound,
+    undeserialized,
+)
+from connectors.sandbox.messages import Request
+from connectors.sandbox.options import SandboxOptions
+from connectors.sandbox.routes import Route
+from connectors.sandbox.values import UNREAD, Reader, Record, Tree, Unread, Value
+from schemas.field import Table
+
+
+class Binder:
+    """Binds as one host does."""
+
+    def __init__(self, options: SandboxOptions) -> None:
+        self._options = options
+        self._reader = Reader(options)
+        self._json_reader = Reader(options, as_written=options.traits.system_json)
+
+    def one(self, request: Request, route: Route, table: Table, name: str) -> Record | Failure:
+        """The record of a single request of the named operation."""
+        encoding = encoding_of(request, route)
+        values: dict[str, Value | None] = {}
+        try:
+            records = self._records(table, encoding, request)
+        except BadBody:
+            return undeserialized(name, encoding.value)
+        if records:
+            values.update(records[0])
+        for texts in (route.parts or {}, request.query):
+            if texts:
+                failure = self._overlay(table, name, values, texts)
+                if failure:
+                    return failure
+        if encoding is Encoding.FORM:
+            return self._overlay(table, name, values, read_form(body_text(request))) or values
+        return values
+
+    def many(
+        self, request: Request, route: Route, table: Table, name: str
+    ) -> list[Record] | Failure:
+        """The records of a batch; only the body counts."""
+        encoding = encoding_of(request, route)
+        try:
+            return self._records(table, encoding, request, many=True)
+        except BadBody:
+            return undeserialized(name, encoding.value)
+
+    def _records(
+        self, table: Table, encoding: Encoding, request: Request, *, many: bool = False
+    ) -> list[Record]:
+        match encoding:
+            case Encoding.CSV:
+                trimmed = self._options.traits.trimmed_headers
+                rows = read_csv(body_text(request), trimmed=trimmed)
+                return [read_cells(self._reader, table, row) for row in rows]
+            case Encoding.JSON | Encoding.JSV:
+                return self._trees(table, encoding, body_text(request), many=many)
+            case _:
+                return []
+
+    def _trees(self, table: Table, encoding: Encoding, text: str, *, many: bool) -> list[Record]:
+        if not text.strip():
+            return []
+        strict = self._options.traits.system_json and encoding is Encoding.JSON
+        tree = read_json(text, strict=strict) if encoding is Encoding.JSON else read_jsv(text)
+        if not isinstance(tree, list if many else dict):
+            raise BadBody
+        trees = tree if isinstance(tree, list) else [tree]
+        reader = self._json_reader if encoding is Encoding.JSON else self._reader
+        return [self._members(reader, table, member, strict=strict) for member in trees]
+
+    def _members(self, reader: Reader, table: Table, tree: Tree, *, strict: bool) -> Record:
+        if not isinstance(tree, dict):
+            return {}
+        given = {name.lower(): member for name, member in tree.items()}
+        found: dict[str, Value | None] = {}
+        for field in table.delivered:
+            lowered = _lowered(field.name)
+            if lowered not in given:
+                continue
+            value = reader.tree(field, given[lowered])
+            if not isinstance(value, Unread):
+                found[field.name] = value
+            elif strict:
+                raise BadBody
+        return found
+
+    def _overlay(
+        self, table: Table, name: str, values: dict[str, Value | None], texts: Mapping[str, str]
+    ) -> Failure | None:
+        errors: list[FieldFailure] = []
+        given = {part.lower(): text for part, text in texts.items()}
+        for field in table.delivered:
+            text = given.get(_lowered(field.name))
+            if not text:
+                continue
+            value = self._reader.text(field, text)
+            if isinstance(value, Unread):
+                errors.append(invalid_value(field.name, text))
+            else:
+                values[field.name] = value
+        return unbound(name, tuple(errors)) if errors else None
+
+
+def read_cells(reader: Reader, table: Table, row: Cells) -> Record:
+    """The record of one CSV row; raises BadBody for a cell that is no value of its kind."""
+    found: dict[str, Value | None] = {}
+    for field in table.delivered:
+        text = row.get(_lowered(field.name))
+        if text is None:
+            continue
+        value = reader.text(field, text)
+        if value is UNREAD:
+            raise BadBody
+        assert not isinstance(value, Unread)
+        found[field.name] = value
+    return found
+
+
+@cache
+def _lowered(name: str) -> str:
+    return name.lower()

@@ -1,0 +1,205 @@
+"""One request in, one response out: the order of all checks is here.
+
+Binding (400) comes before authentication (401), then the role (403), then validation (400), then
+the operation itself.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from connectors.sandbox.accounts import Account
+from connectors.sandbox.authentication import Authentication
+from connectors.sandbox.binding import Binder
+from connectors.sandbox.failures import NO_CREDENTIALS, NO_ROLE, Failure, Refusal, thrown
+from connectors.sandbox.faults import Fault, FaultKind, FaultSchedule, retry_after, wrong
+from connectors.sandbox.messages import Request, Reset, Response
+from connectors.sandbox.negotiation import response_format
+from connectors.sandbox.options import SandboxOptions
+from connectors.sandbox.rendering import RESPONSE_STATUS, Format, Result, writer
+from connectors.sandbox.routes import Route, Routes
+from connectors.sandbox.service import Service, carries_status, response_columns
+from connectors.sandbox.signing import COLUMNS, NAME, Signing
+from connectors.sandbox.validation import validate
+from connectors.sandbox.values import Record
+from schemas.operations import Operation
+
+_log = logging.getLogger(__name__)
+COMPLETED = "X-AutoBatch-Completed"
+
+
+class Exchange:
+    """Answers requests as one host does."""
+
+    def __init__(
+        self,
+        options: SandboxOptions,
+        service: Service,
+        authentication: Authentication,
+        signing: Signing,
+    ) -> None:
+        self._options = options
+        self._routes = Routes(options)
+        self._binder = Binder(options)
+        self._service = service
+        self._authentication = authentication
+        self._signing = signing
+        self._faults = FaultSchedule(options.faults)
+
+    def answer(self, request: Request) -> Response | Reset:
+        """The response, or that there is none."""
+        route = self._routes.find(request.verb, request.path)
+        if route is None:
+            headers = [("Content-Type", "text/plain; charset=utf-8")]
+            return Response(404, "Not Found", headers, b"404")
+        form = response_format(request, route)
+        if route.operation is None:
+            return self._sign(request, route, form)
+        if self._options.faults.latency_seconds:
+            time.sleep(self._options.faults.latency_seconds)
+        fault = self._faults.due()
+        early = self._instead(fault) if fault and not fault.applied else None
+        if early:
+            return early
+        response = self._operate(request, route, route.operation, form, fault)
+        late = self._instead(fault) if fault and fault.applied else None
+        return late or response
+
+    def _operate(
+        self,
+        request: Request,
+        route: Route,
+        operation: Operation,
+        form: Format,
+        fault: Fault | None,
+    ) -> Response:
+        try:
+            done, completed = self._checked(request, route, operation)
+        except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside is an answer too.
+            _log.exception("%s %s", request.verb, request.path)
+            done, completed = thrown(500, type(error).__name__, "Internal error"), None
+        if isinstance(done, Result) and fault and fault.kind is FaultKind.WRONG_ECHO:
+            done = Result(done.columns, [_spoilt(row) for row in done.rows], done.many)
+        response = self._response(request, route, operation, form, done)
+        if completed is not None:
+            response.headers.append((COMPLETED, str(completed)))
+        response.cut_short = fault is not None and fault.kind is FaultKind.TRUNCATED_BODY
+        return response
+
+    def _checked(
+        self, request: Request, route: Route, operation: Operation
+    ) -> tuple[Result | Failure | Refusal, int | None]:
+        """What comes of all checks and the operation; and how many of a batch were executed."""
+        bound = self._bound(request, route, operation)
+        if isinstance(bound, Failure):
+            return bound, None
+        refused = self._refused(request, operation)
+        if refused:
+            return refused, None
+        if operation.name not in self._options.unvalidated:
+            invalid = validate(self._options.traits, operation.table, bound)
+            if invalid:
+                return invalid, None
+        if route.batch:
+            return self._batch(operation, request.verb, bound)
+        return self._service.carry_out(operation, request.verb, bound[0]), None
+
+    def _bound(
+        self, request: Request, route: Route, operation: Operation
+    ) -> list[Record] | Failure:
+        name = self._options.name_of(operation)
+        if route.batch:
+            return self._binder.many(request, route, operation.table, f"{name}[]")
+        bound = self._binder.one(request, route, operation.table, name)
+        return bound if isinstance(bound, Failure) else [bound]
+
+    def _refused(self, request: Request, operation: Operation) -> Failure | Refusal | None:
+        if not operation.roles:
+            return None
+        caller: Account | Failure | None = self._authentication.caller(request)
+        if isinstance(caller, Failure):
+            return caller
+        if caller is None:
+            return NO_CREDENTIALS
+        return None if caller.holds_any(operation.roles) else NO_ROLE
+
+    def _batch(
+        self, operation: Operation, verb: str, records: list[Record]
+    ) -> tuple[Result | Failure, int | None]:
+        """In order, until the first exception; what was executed before stays."""
+        rows: list[Mapping[str, object]] = []
+        for completed, record in enumerate(records):
+            done = self._service.carry_out(operation, verb, record)
+            if isinstance(done, Failure):
+                return done, completed
+            rows.extend(done.rows)
+        columns = response_columns(operation)
+        return Result(columns, rows, many=True), len(records) if records else None
+
+    def _response(
+        self,
+        request: Request,
+        route: Route,
+        operation: Operation,
+        form: Format,
+        done: Result | Failure | Refusal,
+    ) -> Response:
+        if isinstance(done, Refusal):
+            return Response(done.status, done.reason, list(done.headers))
+        name = self._options.name_of(operation) + ("[]" if route.batch else "")
+        columns = response_columns(operation) if carries_status(operation) else ()
+        if route.batch and isinstance(done, Result) and not done.rows and form is Format.CSV:
+            return Response(200, "OK", [*self._headers(form, name)])
+        return self._rendered(request, form, name, columns, done)
+
+    def _sign(self, request: Request, route: Route, form: Format) -> Response:
+        signed = self._signing.answer(request, route)
+        if isinstance(signed, Failure):
+            return self._rendered(request, form, NAME, COLUMNS, signed)
+        response = self._rendered(request, form, NAME, COLUMNS, signed.result)
+        response.headers.extend(signed.headers)
+        return response
+
+    def _rendered(
+        self,
+        request: Request,
+        form: Format,
+        name: str,
+        columns: tuple[str, ...],
+        done: Result | Failure,
+    ) -> Response:
+        written = writer(self._options.traits, request.query.get("jsconfig", ""))
+        if isinstance(done, Result):
+            return Response(200, "OK", self._headers(form, name), written.result(form, done))
+        told = (columns if done.all_columns else ()) or (RESPONSE_STATUS,)
+        headers = self._headers(form, name if done.thrown else None)
+        body = written.failure(form, told, done.tree())
+        return Response(done.status, done.reason, headers, body)
+
+    def _headers(self, form: Format, name: str | None) -> list[tuple[str, str]]:
+        headers = [("Content-Type", form.value)]
+        if form is Format.CSV and name:
+            filename = f'"{name}.csv"' if self._options.traits.quoted_filename else f"{name}.csv"
+            headers.append(("Content-Disposition", f"attachment;filename={filename}"))
+        return headers
+
+    def _instead(self, fault: Fault) -> Response | Reset | None:
+        match fault.kind:
+            case FaultKind.RESET:
+                return Reset()
+            case FaultKind.STATUS:
+                after = retry_after(fault, self._options.clock())
+                headers = [("Retry-After", after)] if after else []
+                return Response(fault.status, HTTPStatus(fault.status).phrase, headers)
+        return None
+
+
+def _spoilt(row: Mapping[str, object]) -> Mapping[str, object]:
+    """The row with its last value changed."""
+    for name in reversed(list(row)):
+        value = row[name]
+        changed = _spoilt(value) if isinstance(value, Mapping) else wrong(value)
+        if changed != value:
+            return {**row, name: changed}
+    return row

@@ -1,0 +1,91 @@
+"""Refusals and failures as values, and the ResponseStatus they carry."""
+
+from dataclasses import dataclass
+
+from connectors.sandbox.values import Entries
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFailure:
+    """One field error of a ResponseStatus."""
+
+    code: str
+    field: str
+    message: str
+    meta: tuple[tuple[str, str], ...] = ()
+
+    def tree(self) -> dict[str, object]:
+        """As the members of a field error."""
+        members: dict[str, object] = {
+            "ErrorCode": self.code,
+            "FieldName": self.field,
+            "Message": self.message,
+        }
+        if self.meta:
+            members["Meta"] = Entries(self.meta)
+        return members
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failure that is answered with a ResponseStatus."""
+
+    status: int
+    code: str
+    message: str
+    reason: str
+    errors: tuple[FieldFailure, ...] = ()
+    meta: tuple[tuple[str, str], ...] = ()
+    all_columns: bool = False
+    """In CSV the error stands behind the empty columns of the operation's response."""
+    thrown: bool = False
+    """It came from inside the operation."""
+
+    def tree(self) -> dict[str, object]:
+        """As the members of a ResponseStatus."""
+        status: dict[str, object] = {
+            "ErrorCode": self.code,
+            "Message": self.message,
+            "Errors": [error.tree() for error in self.errors],
+        }
+        if self.meta:
+            status["Meta"] = Entries(self.meta)
+        return status
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A failure that is answered with an empty body."""
+
+    status: int
+    reason: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+NO_CREDENTIALS = Refusal(
+    401, "Unauthorized", (("WWW-Authenticate", 'credentials realm="/auth/credentials"'),)
+)
+NO_ROLE = Refusal(403, "Invalid Role")
+
+
+def unbound(operation: str, errors: tuple[FieldFailure, ...]) -> Failure:
+    """A value of the path, the query or a form is none of its field's kind."""
+    message = f"Unable to bind to request '{operation}'"
+    return Failure(400, "SerializationException", message, "Bad Request", errors)
+
+
+def invalid_value(field: str, text: str) -> FieldFailure:
+    """The field error of `unbound`."""
+    message = f"'{text}' is an Invalid value for '{field}'"
+    return FieldFailure("SerializationException", field, message)
+
+
+def undeserialized(operation: str, content_type: str) -> Failure:
+    """The body cannot be read as what it says it is."""
+    message = f"Could not deserialize '{content_type}' request using '{operation}'"
+    return Failure(400, "SerializationException", message, "Bad Request")
+
+
+def thrown(status: int, code: str, message: str) -> Failure:
+    """An exception inside the operation; its name is the code and the reason."""
+    return Failure(status, code, message, code, all_columns=True, thrown=True)

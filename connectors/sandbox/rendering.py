@@ -1,0 +1,170 @@
+"""A result or a failure as the bytes of JSON, JSV, CSV or a page."""
+
+import html
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from connectors.sandbox.cells import cell, write_rows
+from connectors.sandbox.moments import Time, classic_time, csv_time, iso_time, round_trip_time
+from connectors.sandbox.numerals import double_text
+from connectors.sandbox.options import Style
+from connectors.sandbox.values import Entries
+from schemas import jsv
+from schemas.jsv import Plain, Writable
+
+RESPONSE_STATUS = "ResponseStatus"
+
+
+class Format(StrEnum):
+    """A representation; the value is its Content-Type."""
+
+    JSON = "application/json; charset=utf-8"
+    JSV = "application/jsv"
+    CSV = "text/csv"
+    HTML = "text/html; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an operation gives back."""
+
+    columns: tuple[str, ...]
+    """Header of its CSV, ResponseStatus included where the response has one."""
+    rows: Sequence[Mapping[str, object]]
+    many: bool = False
+    """A list, of however many records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes as one host does, for one request."""
+
+    style: Style
+    camel_case: bool
+    json_time: Callable[[Time], str]
+
+    def result(self, form: Format, result: Result) -> bytes:
+        """The body of a success."""
+        match form:
+            case Format.CSV:
+                rows = (self._row(result.columns, record) for record in result.rows)
+                return write_rows([result.columns, *rows]).encode()
+            case Format.JSV:
+                return self.jsv(list(result.rows) if result.many else result.rows[0]).encode()
+        text = self.json(list(result.rows) if result.many else result.rows[0])
+        return (text if form is Format.JSON else _page(text)).encode()
+
+    def failure(self, form: Format, columns: Sequence[str], status: Mapping[str, object]) -> bytes:
+        """The body of a failure; in CSV its last column, behind the empty ones."""
+        match form:
+            case Format.CSV:
+                row = [*("" for _ in columns[1:]), cell(self.jsv(status))]
+                return write_rows([columns, row]).encode()
+            case Format.JSV:
+                return self.jsv({RESPONSE_STATUS: status}).encode()
+        text = self.json({RESPONSE_STATUS: status})
+        return (text if form is Format.JSON else _page(text)).encode()
+
+    def json(self, value: object) -> str:
+        """Compact JSON; nulls are left out wherever a name goes with them."""
+        match value:
+            case str():
+                return _json_text(value)
+            case bool():
+                return "true" if value else "false"
+            case int():
+                return str(value)
+            case float():
+                return double_text(value, shortest=self.style.shortest_doubles)
+            case Time():
+                return f'"{self.json_time(value)}"'
+            case Mapping():
+                return "{" + ",".join(self._members(value)) + "}"
+            case list() | tuple():
+                return "[" + ",".join(self.json(element) for element in value) + "]"
+            case None:
+                return "null"
+        raise TypeError(f"{type(value).__name__} has no JSON form here")
+
+    def jsv(self, value: object) -> str:
+        """JSV, times as in CSV."""
+        return jsv.write(self._writable(value))
+
+    def _members(self, record: Mapping[str, object]) -> list[str]:
+        # Names of fields change their case, keys of a map are data.
+        name_text = _json_text if isinstance(record, Entries) else _FIELD_NAMES[self.camel_case]
+        return [
+            f"{name_text(name)}:{self.json(member)}"
+            for name, member in record.items()
+            if member is not None
+        ]
+
+    def _row(self, columns: Sequence[str], record: Mapping[str, object]) -> list[str]:
+        return [self._cell(record.get(column)) for column in columns]
+
+    def _cell(self, value: object) -> str:
+        match value:
+            case None:
+                return ""
+            case str():
+                return cell(value)
+            case bool() | int():
+                return str(value)
+            case Time():
+                return csv_time(value)
+            case float():
+                return double_text(value, shortest=self.style.shortest_doubles)
+            case _:
+                return cell(self.jsv(value))
+
+    def _writable(self, value: object) -> Writable:
+        match value:
+            case None | str() | bool() | int():
+                return value
+            case float():
+                return Plain(double_text(value, shortest=self.style.shortest_doubles))
+            case Time():
+                return Plain(csv_time(value))
+            case Mapping():
+                return {name: self._writable(member) for name, member in value.items()}
+            case list() | tuple():
+                # A null inside a list is nothing between two commas.
+                return [
+                    Plain("") if element is None else self._writable(element) for element in value
+                ]
+        raise TypeError(f"{type(value).__name__} has no JSV form here")
+
+
+def writer(style: Style, jsconfig: str = "") -> Writer:
+    """The host's writer, changed by what a request's `jsconfig` asks for."""
+    camel_case = style.camel_case
+    json_time = iso_time if style.system_json else classic_time
+    for wish in jsconfig.lower().split(","):
+        match wish.strip():
+            case "emitcamelcasenames" | "eccn":
+                camel_case = True
+            case "datehandler:iso8601" | "dh:iso8601":
+                json_time = round_trip_time
+    return Writer(style, camel_case, json_time)
+
+
+def camel(name: str) -> str:
+    """A field's name with small letters in front: EMail -> eMail, IDNumber -> idNumber."""
+    capitals = re.match(r"[A-Z]*", name)
+    assert capitals is not None
+    run = capitals.end()
+    small = run if run in (1, len(name)) else run - 1
+    return name[: max(small, 0)].lower() + name[max(small, 0) :]
+
+
+_json_text = json.JSONEncoder(ensure_ascii=False).encode
+_FIELD_NAMES = (cache(_json_text), cache(lambda name: _json_text(camel(name))))
+"""The JSON texts of field names, by whether they start with a small letter."""
+
+
+def _page(text: str) -> str:
+    return f"<!doctype html><title>Snapshot</title><pre>{html.escape(text)}</pre>"

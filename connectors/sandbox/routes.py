@@ -1,0 +1,99 @@
+"""Which operation a request is for: the documented paths and the framework's predefined ones."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from connectors.sandbox.options import SandboxOptions
+from connectors.sandbox.rendering import Format
+from schemas.operations import OPERATIONS, Operation
+
+SUFFIXES = {"json": Format.JSON, "jsv": Format.JSV, "csv": Format.CSV}
+
+
+class Door(Enum):
+    """By which kind of path the request came."""
+
+    REST = "rest"
+    REPLY = "reply"
+    API = "api"
+    AUTH = "auth"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """What the path says."""
+
+    door: Door
+    operation: Operation | None = None
+    """None: authentication."""
+    parts: Mapping[str, str] | None = None
+    """Values of the path's placeholders by field name."""
+    suffix: Format | None = None
+    """Representation the path asks for."""
+    batch: bool = False
+    provider: str | None = None
+    """Second part of an authentication path."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    operation: Operation
+    pattern: re.Pattern[str]
+
+
+def _template(operation: Operation) -> _Template:
+    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(operation.path))
+    return _Template(operation, re.compile(pattern, re.IGNORECASE))
+
+
+_TEMPLATES = tuple(map(_template, OPERATIONS))
+_PREDEFINED = re.compile(r"/(json|jsv|csv)/reply/([^/]+)|/api/([^/]+)", re.IGNORECASE)
+_AUTH = re.compile(r"/auth(?:/([^/]+))?", re.IGNORECASE)
+
+
+class Routes:
+    """The paths of one host."""
+
+    def __init__(self, options: SandboxOptions) -> None:
+        self._by_name = {options.name_of(operation).lower(): operation for operation in OPERATIONS}
+        self._seen = lru_cache(maxsize=1024)(self._find)
+
+    def find(self, verb: str, path: str) -> Route | None:
+        """The route of a request; None where the service answers 404."""
+        if verb not in ("GET", "POST", "PUT"):
+            return None
+        return self._seen(verb, path)
+
+    def _find(self, verb: str, path: str) -> Route | None:
+        path = path.rstrip("/")
+        predefined = _PREDEFINED.fullmatch(path)
+        if predefined:
+            return self._predefined(*predefined.groups())
+        bare, suffix = _split_suffix(path)
+        auth = _AUTH.fullmatch(bare)
+        if auth:
+            provider = auth[1].lower() if auth[1] else None
+            return None if verb == "PUT" else Route(Door.AUTH, suffix=suffix, provider=provider)
+        for template in _TEMPLATES:
+            match = template.pattern.fullmatch(bare)
+            if match and verb in (template.operation.method, *template.operation.also):
+                return Route(Door.REST, template.operation, match.groupdict(), suffix)
+        return None
+
+    def _predefined(self, form: str | None, named: str | None, api: str | None) -> Route | None:
+        name, suffix = (named or "", SUFFIXES[form.lower()]) if form else _split_suffix(api or "")
+        batch = name.endswith("[]")
+        operation = self._by_name.get(name.removesuffix("[]").lower())
+        if operation is None:
+            return None
+        door = Door.REPLY if form else Door.API
+        return Route(door, operation, {}, suffix or Format.JSON, batch)
+
+
+def _split_suffix(path: str) -> tuple[str, Format | None]:
+    bare, dot, suffix = path.rpartition(".")
+    form = SUFFIXES.get(suffix.lower()) if dot and "/" not in suffix else None
+    return (path, None) if form is None else (bare, form)

@@ -1,0 +1,85 @@
+"""The sandbox: the documented service on a port of this machine, over a PostgreSQL database."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from connectors.errors import SettingsError
+from connectors.sandbox.accounts import Accounts
+from connectors.sandbox.authentication import Authentication
+from connectors.sandbox.exchange import Exchange
+from connectors.sandbox.listener import ADDRESS, Listener
+from connectors.sandbox.listings import read_listing
+from connectors.sandbox.options import SandboxOptions
+from connectors.sandbox.service import Service
+from connectors.sandbox.sessions import Sessions
+from connectors.sandbox.shapes import RECORDS
+from connectors.sandbox.signing import Signing
+from connectors.sandbox.store import Store
+from connectors.sandbox.tokens import Tokens
+
+
+class Sandbox:
+    """One host of the service; its records stay in the schema `sandbox` when it ends."""
+
+    def __init__(self, options: SandboxOptions, database_url: str) -> None:
+        self.options = options
+        self._store = Store(database_url)
+        self._accounts = Accounts(options, self._store)
+        self._sessions = Sessions()
+        tokens = Tokens()
+        authentication = Authentication(options, self._accounts, self._sessions, tokens)
+        signing = Signing(options, self._accounts, self._sessions, tokens, authentication)
+        service = Service(options, self._store, self._accounts)
+        self._exchange = Exchange(options, service, authentication, signing)
+
+    @contextmanager
+    def running(self) -> Iterator[str]:
+        """Serve in the background; gives the base URL. Raises DatabaseUnusable, SettingsError."""
+        with self._listening() as listener:
+            listener.start()
+            try:
+                yield f"http://{ADDRESS}:{listener.port}"
+            finally:
+                listener.stop()
+
+    def serve_forever(self) -> None:
+        """Serve until interrupted. Raises DatabaseUnusable, SettingsError."""
+        with self._listening() as listener:
+            listener.start()
+            try:
+                listener.wait()
+            finally:
+                listener.stop()
+
+    def load(self, record: str, csv_path: Path) -> int:
+        """Add the rows of a listing (a table name such as `avatar`); gives their number.
+
+        The sandbox must be running. Raises SettingsError, ExtractRefused.
+        """
+        if record not in RECORDS:
+            raise SettingsError(f"{record!r} is no record of the sandbox: {', '.join(RECORDS)}.")
+        table = RECORDS[record]
+        return self._store.append(table, read_listing(self.options, table, csv_path))
+
+    def clear(self) -> None:
+        """Forget every record and session, and create the users anew; it must be running."""
+        self._store.clear()
+        self._sessions.end_all()
+        self._accounts.forget()
+        self._accounts.seed()
+
+    @contextmanager
+    def _listening(self) -> Iterator[Listener]:
+        self._store.open()
+        try:
+            self._accounts.seed()
+            try:
+                listener = Listener(self.options.port, self._exchange.answer)
+            except OSError as problem:
+                raise SettingsError(
+                    f"port={self.options.port} cannot be used: {problem}. Use another, or 0."
+                ) from None
+            yield listener
+        finally:
+            self._store.close()

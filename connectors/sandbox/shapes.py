@@ -1,0 +1,138 @@
+"""The sandbox's own SQL tables, derived from the field tables: one per record, schema `sandbox`."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import cache
+
+import sqlalchemy as sa
+
+from connectors.sandbox.moments import Time, TimeKind
+from connectors.sandbox.values import Entries, Nested, Record, Tree, Value
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET, WORLDS, sql_columns
+from schemas.nested import json_text
+from schemas.operations import OPERATIONS
+from schemas.tables import TABLES
+
+SCHEMA = "sandbox"
+POSITION = "position"
+"""Order of arrival, in which listings are given back."""
+TIME_KIND = "_kind"
+"""Suffix: what was known of a datetime's zone, a `TimeKind`."""
+
+METADATA = sa.MetaData(schema=SCHEMA)
+_NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
+_TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
+
+
+@cache
+def stored_names(field: Field) -> tuple[str, ...]:
+    """The columns of a field, in the order of `stored_texts`."""
+    names = tuple(sql_columns(field))
+    return (*names, field.name + TIME_KIND) if field.kind is Kind.DATETIME else names
+
+
+def stored_texts(field: Field, value: Value | None) -> tuple[str | None, ...]:
+    """The texts of a field's columns, which PostgreSQL reads by the columns' types."""
+    if isinstance(value, Time):
+        # A DateTime keeps its wall clock, a DateTimeOffset its instant.
+        if field.kind is Kind.DATETIME_OFFSET:
+            return f"{value.instant.isoformat()}+00", str(value.offset)
+        return value.wall.isoformat(), str(value.offset), str(int(value.kind))
+    if value is None:
+        return (None,) * len(stored_names(field))
+    if field.kind in _NESTED:
+        assert isinstance(value, list | dict)
+        return (json_text(_tree(value)),)
+    return (repr(value) if isinstance(value, float) else str(value),)
+
+
+def read_record(table: Table, row: Mapping[str, object]) -> Record:
+    """The record of a stored row; secrets of an account stay behind."""
+    return {
+        field.name: _read(field, row)
+        for field in table.fields
+        if field.name in row and not (field.secret and table.name == "user_account")
+    }
+
+
+def key_of(table: Table) -> tuple[str, ...]:
+    """The fields by which a PUT finds the record it replaces; empty: every call adds one."""
+    keyed = any(operation.keyed and operation.request == table.name for operation in OPERATIONS)
+    return table.key if keyed else ()
+
+
+def _read(field: Field, row: Mapping[str, object]) -> Value | None:
+    value = row[field.name]
+    match value:
+        case None:
+            return None
+        case Decimal():
+            return float(value)
+        case str() if field.kind in _NESTED:
+            nested: Value = json.loads(value)
+            return (
+                Entries(nested) if isinstance(nested, dict) and field.kind is Kind.MAP else nested
+            )
+        case bool() | int() | str():
+            return value
+    assert field.kind in _TIMES
+    return _read_time(field, row)
+
+
+def _read_time(field: Field, row: Mapping[str, object]) -> Time:
+    wall, offset = row[field.name], row[field.name + OFFSET]
+    assert isinstance(wall, datetime)
+    assert isinstance(offset, int)
+    if field.kind is Kind.DATETIME:
+        kind = row[field.name + TIME_KIND]
+        assert isinstance(kind, int)
+        return Time(wall, offset, TimeKind(kind))
+    instant = wall.astimezone(UTC).replace(tzinfo=None)
+    return Time(instant + timedelta(minutes=offset), offset, TimeKind.OFFSET)
+
+
+def _tree(value: Nested | None) -> Tree:
+    match value:
+        case None | str():
+            return value
+        case list():
+            return [_tree(element) for element in value]
+        case dict():
+            return {name: _tree(member) for name, member in value.items()}
+
+
+def _table(table: Table) -> sa.Table:
+    columns: list[sa.Column[object]] = [
+        sa.Column(POSITION, WORLDS[Kind.INTEGER64].sql, sa.Identity(always=True), nullable=False)
+    ]
+    for field in table.delivered:
+        # The service itself numbers accounts and form responses.
+        numbered = field.name == "Id" and not key_of(table) and table.key == ("Id",)
+        for name, kind in sql_columns(field).items():
+            identity = [sa.Identity(always=False)] if numbered else []
+            columns.append(sa.Column(name, kind, *identity, nullable=not numbered))
+        if field.kind is Kind.DATETIME:
+            columns.append(sa.Column(field.name + TIME_KIND, WORLDS[Kind.INTEGER].sql))
+    made = sa.Table(table.name, METADATA, *columns, comment=table.title)
+    if key_of(table):
+        sa.Index(
+            f"{table.name}_key",
+            *(made.c[name] for name in key_of(table)),
+            unique=True,
+            postgresql_nulls_not_distinct=True,
+        )
+    return made
+
+
+# The request of a registration is not kept: its password is, hashed, in the account.
+RECORDS = {
+    name: TABLES[name]
+    for operation in OPERATIONS
+    for name in (operation.request, operation.response)
+    if name != "client_registration"
+}
+"""The records that are kept."""
+SQL_TABLES = {name: _table(table) for name, table in RECORDS.items()}

@@ -1,0 +1,139 @@
+"""The framework's own authentication service: sign in, who am I, sign out."""
+
+from dataclasses import dataclass
+
+from connectors.sandbox.accounts import Account, Accounts
+from connectors.sandbox.authentication import Authentication
+from connectors.sandbox.binding import Binder
+from connectors.sandbox.failures import Failure, FieldFailure, thrown
+from connectors.sandbox.messages import Request
+from connectors.sandbox.options import SandboxOptions
+from connectors.sandbox.rendering import RESPONSE_STATUS, Result
+from connectors.sandbox.routes import Route
+from connectors.sandbox.sessions import Sessions
+from connectors.sandbox.tokens import Tokens
+from schemas.field import Field, Kind, Table
+
+NAME = "Authenticate"
+COLUMNS = ("UserId", "SessionId", "UserName", "DisplayName", "BearerToken", RESPONSE_STATUS)
+AUTHENTICATE = Table(
+    name="authenticate",
+    title=NAME,
+    extract=False,
+    fields=(
+        Field("provider", Kind.STRING),
+        Field("UserName", Kind.STRING),
+        Field("Password", Kind.STRING, secret=True),
+        Field("RememberMe", Kind.BOOLEAN),
+    ),
+)
+_TWENTY_YEARS = 20 * 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A success and the headers it comes with."""
+
+    result: Result
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Signing:
+    """Answers the authentication paths of one host."""
+
+    def __init__(
+        self,
+        options: SandboxOptions,
+        accounts: Accounts,
+        sessions: Sessions,
+        tokens: Tokens,
+        authentication: Authentication,
+    ) -> None:
+        self._options = options
+        self._accounts = accounts
+        self._sessions = sessions
+        self._tokens = tokens
+        self._authentication = authentication
+        self._binder = Binder(options)
+
+    def answer(self, request: Request, route: Route) -> Signed | Failure:
+        """What an authentication request gives."""
+        bound = self._binder.one(request, route, AUTHENTICATE, NAME)
+        if isinstance(bound, Failure):
+            return bound
+        given = bound.get("provider")
+        provider = route.provider or (str(given).lower() if given else None)
+        name, password = bound.get("UserName"), bound.get("Password")
+        match provider:
+            case "logout":
+                return self._sign_out(request)
+            case None if name is None:
+                return self._who(request)
+            case None | "credentials" | "login":
+                if request.verb == "GET" and self._options.traits.system_json:
+                    return thrown(
+                        405, "NotSupportedException", "GET Authenticate requests are disabled"
+                    )
+                return self._sign_in(str(name or ""), str(password or ""))
+            case _:
+                message = f"No configuration was added for OAuth provider '{provider}'"
+                return thrown(404, "NotFound", message)
+
+    def _sign_in(self, name: str, password: str) -> Signed | Failure:
+        empty = [
+            FieldFailure(
+                "NotEmpty",
+                field,
+                f"'{shown}' {self._options.traits.not_empty}",
+                (("PropertyName", shown),),
+            )
+            for field, shown, text in (
+                ("UserName", "User Name", name),
+                ("Password", "Password", password),
+            )
+            if not text.strip()
+        ]
+        if empty:
+            message = "Validation failed: " + " ".join(error.message for error in empty)
+            code = "ValidationException"
+            return Failure(400, code, message, code, tuple(empty), all_columns=True, thrown=True)
+        account = self._accounts.by_password(name, password)
+        if account is None:
+            return thrown(401, "Unauthorized", self._options.traits.refused_sign_in)
+        session = self._sessions.begin(account)
+        cookies = (
+            f"ss-id={session}; path=/; HttpOnly",
+            f"ss-pid={session}; max-age={_TWENTY_YEARS}; path=/; HttpOnly",
+            "ss-opt=temp; path=/; HttpOnly",
+            f"X-UAId={account.number}; max-age={_TWENTY_YEARS}; path=/; HttpOnly",
+        )
+        headers = tuple(("Set-Cookie", cookie) for cookie in cookies)
+        return Signed(self._session_result(account, session), headers)
+
+    def _who(self, request: Request) -> Signed | Failure:
+        caller = self._authentication.caller(request)
+        if isinstance(caller, Failure):
+            return caller
+        if caller is None:
+            message = "Not Authenticated"
+            return Failure(401, "Unauthorized", message, message, all_columns=True, thrown=True)
+        return Signed(self._session_result(caller, request.cookies.get("ss-id")))
+
+    def _sign_out(self, request: Request) -> Signed:
+        self._sessions.end(request.cookies.get("ss-id", ""))
+        gone = ("Set-Cookie", "ss-id=; max-age=0; path=/; HttpOnly")
+        return Signed(Result(COLUMNS, [{RESPONSE_STATUS: {}}]), (gone,))
+
+    def _session_result(self, account: Account, session: str | None) -> Result:
+        token = self._tokens.sign(
+            account.number, account.name, list(account.roles), self._options.clock()
+        )
+        record: dict[str, object] = {
+            "UserId": str(account.number),
+            "SessionId": session,
+            "UserName": account.name,
+            "DisplayName": account.shown_name,
+            "BearerToken": token,
+            RESPONSE_STATUS: {},
+        }
+        return Result(COLUMNS, [record])

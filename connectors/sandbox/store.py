@@ -1,0 +1,202 @@
+"""What the sandbox keeps, in PostgreSQL: inserts, replacements and listings of records."""
+
+import queue
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import psycopg
+import sqlalchemy as sa
+from psycopg import sql
+from psycopg.rows import DictRow, dict_row
+
+from connectors.errors import DatabaseUnusable
+from connectors.sandbox.moments import Time
+from connectors.sandbox.shapes import (
+    METADATA,
+    POSITION,
+    RECORDS,
+    SCHEMA,
+    SQL_TABLES,
+    key_of,
+    read_record,
+    stored_names,
+    stored_texts,
+)
+from connectors.sandbox.values import Record, Value
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+
+Connection = psycopg.Connection[DictRow]
+
+MOST_CONNECTIONS = 8
+# Answers need not survive a crash of the database server; nothing else of it is weakened.
+_OPTIONS = "-c timezone=UTC -c synchronous_commit=off -c application_name=sandbox"
+_NUMBERED = ("user_account", "campaign_actions_form_responses")
+
+
+class Store:
+    """The records of one sandbox."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._free: queue.LifoQueue[Connection | None] = queue.LifoQueue()
+        self._opened = False
+        self._writes = {name: _write(table) for name, table in RECORDS.items()}
+
+    def open(self) -> None:
+        """Create what is not there yet; raises DatabaseUnusable."""
+        engine = sa.create_engine(
+            self._url.replace("postgresql://", "postgresql+psycopg://", 1), hide_parameters=True
+        )
+        try:
+            with engine.begin() as connection:
+                connection.execute(sa.text(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA}'))"))
+                connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+                METADATA.create_all(connection)
+        except sa.exc.DBAPIError as error:
+            raise DatabaseUnusable(
+                f"The sandbox cannot use the database: {error.orig}. "
+                "Check the server and the role's rights."
+            ) from None
+        finally:
+            engine.dispose()
+        for _ in range(MOST_CONNECTIONS):
+            self._free.put(None)
+        self._opened = True
+
+    def close(self) -> None:
+        """Close every connection that is not in use."""
+        self._opened = False
+        while not self._free.empty():
+            connection = self._free.get_nowait()
+            if connection is not None:
+                connection.close()
+
+    def clear(self) -> None:
+        """Forget every record; numbering starts anew."""
+        names = sql.SQL(", ").join(sql.Identifier(SCHEMA, name) for name in SQL_TABLES)
+        with self.connection() as connection:
+            connection.execute(sql.SQL("TRUNCATE {} RESTART IDENTITY").format(names))
+
+    @contextmanager
+    def connection(self) -> Iterator[Connection]:
+        """A connection outside any transaction; waits while all of them are in use."""
+        if not self._opened:
+            raise RuntimeError("the sandbox is not running; use it inside `with sandbox.running()`")
+        connection = self._free.get()
+        try:
+            if connection is None or connection.closed:
+                connection = psycopg.connect(
+                    self._url, autocommit=True, row_factory=dict_row, options=_OPTIONS
+                )
+            yield connection
+        finally:
+            if connection is not None and connection.broken:
+                connection.close()
+            self._free.put(connection)
+
+    def save(self, connection: Connection, table: Table, record: Record) -> int | None:
+        """Add the record, or replace the one that has its key; gives the Id it got, if any."""
+        given = [
+            text
+            for field in _given_fields(table)
+            for text in stored_texts(field, record.get(field.name))
+        ]
+        done = connection.execute(self._writes[table.name], given, prepare=True)
+        row = done.fetchone() if done.description else None
+        return None if row is None else int(row["Id"])
+
+    def append(self, table: Table, records: Iterable[Record]) -> int:
+        """Add many records at once; gives their number."""
+        fields = _given_fields(table)
+        names = [name for field in fields for name in stored_names(field)]
+        copy = sql.SQL("COPY {} ({}) FROM STDIN").format(
+            sql.Identifier(SCHEMA, table.name), _identifiers(names)
+        )
+        count = 0
+        with (
+            self.connection() as connection,
+            connection.cursor() as cursor,
+            cursor.copy(copy) as rows,
+        ):
+            for record in records:
+                rows.write_row(
+                    [
+                        text
+                        for field in fields
+                        for text in stored_texts(field, record.get(field.name))
+                    ]
+                )
+                count += 1
+        return count
+
+    def listed(self, table: Table, wanted: Record) -> list[Record]:
+        """Every record whose fields equal those wanted, in order of arrival."""
+        conditions, given = _conditions(table, wanted)
+        query = sql.SQL("SELECT * FROM {} WHERE {} ORDER BY {}").format(
+            sql.Identifier(SCHEMA, table.name), conditions, sql.Identifier(POSITION)
+        )
+        with self.connection() as connection:
+            return [read_record(table, row) for row in connection.execute(query, given)]
+
+
+def _given_fields(table: Table) -> Sequence[Field]:
+    fields = table.delivered
+    return [field for field in fields if not (table.name in _NUMBERED and field.name == "Id")]
+
+
+def _write(table: Table) -> str:
+    names = [name for field in _given_fields(table) for name in stored_names(field)]
+    key = key_of(table)
+    replace: sql.Composable = sql.SQL("")
+    if key:
+        others = [name for name in names if name not in key]
+        replace = sql.SQL(" ON CONFLICT ({}) DO UPDATE SET {}").format(
+            _identifiers(key),
+            sql.SQL(", ").join(
+                sql.SQL("{0} = EXCLUDED.{0}").format(sql.Identifier(name)) for name in others
+            ),
+        )
+    returning = sql.SQL(' RETURNING "Id"' if table.name in _NUMBERED else "")
+    statement = sql.SQL("INSERT INTO {} ({}) VALUES ({}){}{}").format(
+        sql.Identifier(SCHEMA, table.name),
+        _identifiers(names),
+        sql.SQL(", ").join(sql.Placeholder() for _ in names),
+        replace,
+        returning,
+    )
+    return statement.as_string()
+
+
+def _conditions(table: Table, wanted: Record) -> tuple[sql.Composable, list[str]]:
+    conditions: list[sql.Composable] = [sql.SQL("true")]
+    given: list[str] = []
+    for field in table.fields:
+        value = wanted.get(field.name)
+        if value is None:
+            continue
+        conditions.append(_condition(field))
+        given.append(_comparable(field, value))
+    return sql.SQL(" AND ").join(conditions), given
+
+
+def _condition(field: Field) -> sql.Composable:
+    column = sql.Identifier(field.name)
+    if field.kind is Kind.DATETIME:
+        # Two datetimes are equal as moments, whatever the zone they are written in.
+        return sql.SQL("{} - {} * interval '1 minute' = {}").format(
+            column, sql.Identifier(field.name + OFFSET), sql.Placeholder()
+        )
+    return sql.SQL("{} = {}").format(column, sql.Placeholder())
+
+
+def _comparable(field: Field, value: Value) -> str:
+    if isinstance(value, Time) and field.kind is Kind.DATETIME:
+        return value.instant.isoformat()
+    text = stored_texts(field, value)[0]
+    assert text is not None
+    return text
+
+
+def _identifiers(names: Iterable[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))

@@ -1,0 +1,53 @@
+"""Undo: what a batch inserted and updated is taken back, from its before-images."""
+
+import psycopg
+
+from connectors.errors import BatchStateError
+from schemas.field import Table
+from schemas.kinds import stored_columns
+from schemas.ledger import LINEAGE
+from schemas.sql import key_columns, staged_name
+from schemas.views import STATE, quoted, told_joins
+
+
+def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
+    """Raise BatchStateError when a later batch has written rows that this one wrote."""
+    row = connection.execute(
+        f"""SELECT t.batch_id, count(*) FROM ({_written(table)}) s
+        JOIN {table.name} t ON {_joined(table)}
+        WHERE (t.extract_id, t.record_number) <> (s.extract_id, s.record_number)
+        GROUP BY 1 ORDER BY 1 DESC LIMIT 1""",
+        {"batch": batch_id},
+    ).fetchone()
+    if row is not None:
+        raise BatchStateError(
+            f"Batch {batch_id} cannot be undone: batch {row[0]} has since written {row[1]} of its "
+            f"{table.title.lower()} rows. Undo batch {row[0]} first; nothing was changed."
+        )
+
+
+def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> dict[str, int]:
+    """Delete what the batch inserted and restore what it updated; returns the counts."""
+    columns = [*stored_columns(table), *(field.name for field in LINEAGE)]
+    values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in columns)
+    restored = connection.execute(
+        f"""UPDATE {table.name} t SET {values}
+        FROM before_image i, json_populate_record(NULL::{table.name}, i.image::json) b
+        WHERE i.batch_id = %(batch)s AND i.record = '{table.name}'
+            AND t.batch_id = %(batch)s AND t.extract_id = i.extract_id
+            AND t.record_number = i.record_number""",
+        {"batch": batch_id},
+    ).rowcount
+    deleted = connection.execute(
+        f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", {"batch": batch_id}
+    ).rowcount
+    return {"deleted": deleted, "restored": restored}
+
+
+def _written(table: Table) -> str:
+    return f"""SELECT s.* FROM {staged_name(table)} s {told_joins(table)}
+        WHERE s.batch_id = %(batch)s AND {STATE} IN ('inserted', 'updated')"""
+
+
+def _joined(table: Table) -> str:
+    return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))

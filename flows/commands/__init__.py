@@ -1,0 +1,1 @@
+"""The commands of `recon`, one module per concern; each returns its exit code."""

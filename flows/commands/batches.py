@@ -1,0 +1,166 @@
+"""Batches: `recon status`, `row`, `rejects`, `rerun`, `release`, `discard` and `undo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from connectors import ledger
+from connectors.errors import BatchUnknown
+from connectors.findings import find_row
+from flows.commands.console import out, print_json, workspace
+from flows.commands.deliver import Json, show_ended
+from flows.stages.rejects import write_rejects
+from flows.stages.sequence import discard_batch, release_batch, run_batch
+from flows.stages.undo import undo_batch
+
+Batch = Annotated[int, Parameter(help="Number of the batch, as `recon status` lists it.")]
+By = Annotated[str | None, Parameter(help="Who decides; default: the user of this process.")]
+Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.")]
+
+NEXT = {
+    ledger.State.HELD: "recon release {id} --reason ..., or recon discard {id} --reason ...",
+    ledger.State.COMPLETE_WITH_ERRORS: "recon rejects {id} --out FOLDER",
+    ledger.State.FAILED: "read the report; recon rerun {id} recounts",
+}
+
+
+def status_command(
+    *, last: Annotated[int, Parameter(help="How many.")] = 20, json: Json = False
+) -> int:
+    """List the latest batches: state, files, rows, and what to do next.
+
+    Example: `recon status`
+    """
+    with workspace(quiet=True) as place, place.database.connect() as connection:
+        lines = []
+        for batch in ledger.list_batches(connection, last):
+            receipts = ledger.list_receipts(connection, batch.id, "stage")
+            unfinished = batch.state not in ledger.ENDED and batch.state not in NEXT
+            step = "recon rerun {id}" if unfinished else NEXT.get(batch.state, "")
+            lines.append(
+                {
+                    "batch": batch.id,
+                    "state": str(batch.state),
+                    "feed": batch.feed,
+                    "opened": f"{batch.opened_at:%Y-%m-%d %H:%M:%S}",
+                    "files": len(ledger.list_extracts(connection, batch.id)),
+                    "rows": sum(sum(receipt.counts.values()) for receipt in receipts),
+                    "rejected": sum(receipt.counts.get("rejected", 0) for receipt in receipts),
+                    "next": step.format(id=batch.id),
+                }
+            )
+    if json:
+        print_json({"batches": lines})
+        return 0
+    console = out()
+    if not lines:
+        console.print("No batches yet. `recon import PATH` opens the first one.")
+    for line in lines:
+        console.print(
+            f"{line['batch']:>6}  {line['opened']}  {line['state']:<21} {line['files']:>4} files "
+            f"{line['rows']:>10} rows {line['rejected']:>8} rejected  {line['next']}"
+        )
+    return 0
+
+
+def row_command(
+    batch: Batch,
+    file: Annotated[str, Parameter(help="Name of the file as delivered.")],
+    record_number: Annotated[int, Parameter(help="Number of the record, from 1 after the header.")],
+    *,
+    json: Json = False,
+) -> int:
+    """Show where one delivered row is: its text, its place in the file, its verdict and why.
+
+    Example: `recon row 12 payments.csv 48113`
+    """
+    with workspace(quiet=True) as place, place.database.connect() as connection:
+        ledger.find_batch(connection, batch)
+        extracts = [one for one in ledger.list_extracts(connection, batch) if one.name == file]
+        rows = [row for one in extracts for row in find_row(connection, one.id, record_number)]
+    if not rows:
+        raise BatchUnknown(
+            f"Batch {batch} has no record {record_number} of a file named {file!r}. "
+            "`recon status` lists batches; the report lists the files of a batch."
+        )
+    for row in rows:
+        facts = row._asdict()
+        if json:
+            print_json(facts)
+        else:
+            console = out()
+            for name, value in facts.items():
+                if value is not None:
+                    console.print(f"{name:>16}  {value}")
+    return 0
+
+
+def rejects_command(
+    batch: Batch,
+    *,
+    out: Annotated[Path, Parameter(help="Folder to write to.")] = Path("rejects"),
+    with_secrets: Annotated[
+        bool, Parameter(negative="", help="Keep passwords and keys; default: left empty.")
+    ] = False,
+) -> int:
+    """Write the rows with errors as CSV files that are themselves a valid delivery once corrected.
+
+    Example: `recon rejects 12 --out corrections`, edit, `recon import corrections --corrects 12`
+    """
+    from flows.commands.console import out as console  # noqa: PLC0415 -- the option is named out.
+
+    with workspace(quiet=True) as place:
+        written = write_rejects(place, batch, out, with_secrets=with_secrets)
+    for path, rows in written.items():
+        console().print(f"{path}: {rows} rows")
+    if not written:
+        console().print(f"Batch {batch} has no rows with errors.")
+    return 0
+
+
+def rerun_command(batch: Batch, *, json: Json = False) -> int:
+    """Go on with a batch where it stopped; an ended batch is recounted and reported again.
+
+    Example: `recon rerun 12`
+    """
+    with workspace(quiet=json) as place:
+        ended = run_batch(place, batch)
+        reports = place.settings.reports
+    show_ended(ended, reports, as_json=json)
+    return ended.exit_code
+
+
+def release_command(batch: Batch, *, reason: Reason, by: By = None, json: Json = False) -> int:
+    """Let a batch that is held for its errors go on with its clean rows.
+
+    Example: `recon release 12 --reason "agreed with treasury" --by "A. Meyer"`
+    """
+    with workspace(quiet=json) as place:
+        ended = release_batch(place, batch, by=by, reason=reason)
+        reports = place.settings.reports
+    show_ended(ended, reports, as_json=json)
+    return ended.exit_code
+
+
+def discard_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
+    """End a held batch without applying anything; its content may be delivered again.
+
+    Example: `recon discard 12 --reason "wrong month"`
+    """
+    with workspace(quiet=True) as place:
+        discard_batch(place, batch, by=by, reason=reason)
+    out().print(f"Batch {batch} is discarded; nothing of it was applied.")
+    return 0
+
+
+def undo_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
+    """Take a batch back out of the database, while nothing later has touched its rows.
+
+    Example: `recon undo 12 --reason "delivered for the wrong tenant"`
+    """
+    with workspace(quiet=True) as place:
+        counts = undo_batch(place, batch, by=by, reason=reason)
+    told = ", ".join(f"{rows} {what}" for what, rows in counts.items() if rows) or "nothing to undo"
+    out().print(f"Batch {batch} is undone: {told}.")
+    return 0

@@ -1,0 +1,174 @@
+"""Deliveries: `recon check` and `recon import`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from connectors.errors import DeliveryError
+from connectors.extracts.profile import DEFAULT, Profile, load_profile
+from connectors.settings import read_settings
+from flows.commands.console import out, print_json, told, workspace
+from flows.report.text import render_text
+from flows.stages.examine import FileVerdict, examine
+from flows.stages.sequence import Ended, import_delivery
+from schemas.tables import EXTRACTS
+
+REJECTS_SHOWN = 20
+
+Paths = Annotated[list[str], Parameter(help="Folders, files, patterns, zips or URLs.")]
+Record = Annotated[str | None, Parameter(help="Record kind, where the header does not tell.")]
+Feed = Annotated[Path | None, Parameter(name="--profile", help="Feed profile, a TOML file.")]
+Json = Annotated[
+    bool, Parameter(name="--json", negative="", help="One JSON document, for scripts.")
+]
+Tenant = Annotated[int | None, Parameter(help="Reject rows of any other tenant.")]
+
+
+def check_command(
+    *paths: Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")],
+    record: Record = None,
+    profile: Feed = None,
+    tenant: Tenant = None,
+    json: Json = False,
+) -> int:
+    """Judge files without a database: every row, all its errors, nothing kept.
+
+    Example: `recon check payments.csv --json`
+
+    Exit code 0: nothing to reject; 1: rows or files would be rejected; 2: could not run.
+    """
+    feed = _profile(profile, record, tenant=tenant)
+    with told(quiet=json) as progress:
+        verdicts = examine(read_settings(), paths, feed, record=record, progress=progress)
+    if json:
+        print_json({"files": [verdict.as_json() for verdict in verdicts]})
+    else:
+        _show(verdicts)
+    return int(any(verdict.refused or verdict.rejects for verdict in verdicts))
+
+
+def import_command(
+    *paths: Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")],
+    record: Record = None,
+    profile: Feed = None,
+    tenant: Tenant = None,
+    max_errors: Annotated[
+        int | None, Parameter(help="Hold the batch if more rows than this have errors.")
+    ] = None,
+    max_error_rate: Annotated[
+        float | None, Parameter(help="Hold the batch above this share of rows with errors, 0 to 1.")
+    ] = None,
+    corrects: Annotated[
+        int | None, Parameter(help="The batch whose rejects this delivery repairs.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Take a delivery into PostgreSQL with every row accounted for.
+
+    The same bytes are taken once: a second import names the first batch and changes nothing. An
+    import that died is continued by the same command.
+
+    Example: `recon import data_samples/clean`
+
+    Exit code 0: everything applied; 1: some rows or files were rejected, or the batch is held;
+    2: could not run; 3: another run holds the batch.
+    """
+    feed = _profile(
+        profile, record, tenant=tenant, budget_errors=max_errors, budget_rate=max_error_rate
+    )
+    with workspace(quiet=json) as place:
+        ended = import_delivery(place, paths, feed, record=record, corrects=corrects)
+        reports = place.settings.reports
+    show_ended(ended, reports, as_json=json)
+    return ended.exit_code
+
+
+def show_ended(ended: Ended, reports: Path, *, as_json: bool) -> None:
+    """Tell what became of a batch and where its report is."""
+    folder = reports / f"batch-{ended.batch.id}"
+    if as_json:
+        print_json(ended_json(ended, folder))
+        return
+    console = out()
+    for message in ended.messages:
+        console.print(message)
+    console.print(render_text(ended.report))
+    console.print(f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}")
+    if ended.batch.held_because:
+        console.print(f"held: {ended.batch.held_because}")
+        console.print(f"next: recon release {ended.batch.id} --reason '...', or recon discard")
+    elif ended.report.errors:
+        console.print(f"next: recon rejects {ended.batch.id} --out FOLDER, correct, import again")
+    console.print(f"report: {folder / 'report.html'}")
+
+
+def ended_json(ended: Ended, folder: Path) -> dict[str, Any]:
+    """What `--json` prints about a batch."""
+    report = ended.report
+    return {
+        "batch": ended.batch.id,
+        "state": str(ended.batch.state),
+        "new": ended.new,
+        "messages": list(ended.messages),
+        "held_because": ended.batch.held_because,
+        "files": [
+            {
+                "name": file.name,
+                "record": file.record,
+                "rows_in": file.rows,
+                "rejected": file.rejected,
+                "refused": file.refused,
+                "message": file.message,
+                "sha256": file.sha256,
+            }
+            for file in report.files
+        ],
+        "verdicts": {
+            chain.record: {state: totals.rows for state, totals in chain.states.items()}
+            for chain in report.chains
+        },
+        "control_totals": {
+            chain.record: {state: totals.as_json() for state, totals in chain.states.items()}
+            for chain in report.chains
+        },
+        "reasons": [
+            {
+                "record": reason.record,
+                "ErrorCode": reason.code,
+                "FieldName": reason.field,
+                "rows": reason.rows,
+            }
+            for reason in report.reasons
+        ],
+        "report": str(folder / "report.html"),
+    }
+
+
+def _profile(path: Path | None, record: str | None, **terms: Any) -> Profile:
+    if record is not None and record not in EXTRACTS:
+        raise DeliveryError(
+            f"There is no record kind {record!r}. Known: {', '.join(sorted(EXTRACTS))}."
+        )
+    profile = load_profile(path) if path else DEFAULT
+    given = {name: value for name, value in terms.items() if value is not None}
+    return replace(profile, **given)
+
+
+def _show(verdicts: list[FileVerdict]) -> None:
+    console = out()
+    for verdict in verdicts:
+        if verdict.refused:
+            console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
+            continue
+        console.print(
+            f"{verdict.name}: {verdict.record}, {verdict.rows_in} rows, "
+            f"{len(verdict.rejects)} with errors"
+        )
+        for reject in verdict.rejects[:REJECTS_SHOWN]:
+            for error in reject.errors:
+                console.print(f"  line {reject.line}: {error['ErrorCode']}: {error['Message']}")
+        more = len(verdict.rejects) - REJECTS_SHOWN
+        if more > 0:
+            console.print(f"  and {more} rows more; --json lists them all")

@@ -1,0 +1,43 @@
+"""Getting to know it: `recon demo` and `recon fields`."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from connectors.errors import DeliveryError
+from flows.commands.console import out
+from schemas.payloads import csv_template
+from schemas.reference import page, record_section
+from schemas.tables import EXTRACTS
+
+
+def demo_command() -> int:
+    """Import the sample deliveries into an embedded PostgreSQL through the Prefect flow.
+
+    Clean, then dirty, then its correction; the reports are kept. Example: `recon demo`
+    """
+    from flows.demo import run_demo  # noqa: PLC0415 -- it imports Prefect.
+
+    return run_demo()
+
+
+def fields_command(
+    record: Annotated[str | None, Parameter(help="Record kind; default: all.")] = None,
+    *,
+    template: Annotated[
+        bool, Parameter(negative="", help="Only the CSV header of the record.")
+    ] = False,
+) -> int:
+    """Show the field tables of the service: names, types, rules, reject reasons.
+
+    Example: `recon fields payment --template`
+    """
+    if record is not None and record not in EXTRACTS:
+        raise DeliveryError(
+            f"There is no record kind {record!r}. Known: {', '.join(sorted(EXTRACTS))}."
+        )
+    if template and record:
+        out().print(csv_template(EXTRACTS[record]), end="")
+        return 0
+    out().print(record_section(EXTRACTS[record]) if record else page())
+    return 0

@@ -1,0 +1,124 @@
+"""Stacked bars as SVG: drawn from counts alone, readable without the picture through its text."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from flows.report.batch import Chain
+from flows.report.text import digits, end_states
+
+COLOURS: Mapping[str, str] = {
+    "rejected": "#a5281b",
+    "conflict": "#dd8452",
+    "superseded": "#7d8590",
+    "stale": "#b9c0c8",
+    "inserted": "#1f5f8b",
+    "updated": "#5b97c2",
+    "unchanged": "#b5d3e7",
+    "pending": "#e3bd4f",
+}
+"""One colour per end state, apart in lightness too, so that a grey print can be read."""
+UNKNOWN = "#3c434b"
+LENGTH = 1000
+"""Units of a whole bar."""
+LEAST = 4
+"""Units a part with any row has, so that one bad row in a million is seen."""
+_LEGEND_COLUMNS, _LEGEND_WIDTH, _LINE = 4, 250, 24
+
+
+class Part(NamedTuple):
+    """One piece of a bar."""
+
+    label: str
+    rows: int
+
+    @property
+    def colour(self) -> str:
+        """The fill of the part's state."""
+        return COLOURS.get(self.label, UNKNOWN)
+
+
+def state_parts(chain: Chain) -> tuple[Part, ...]:
+    """The end states of a record kind that have rows."""
+    return tuple(
+        Part(state, totals.rows) for state, totals in end_states(chain).items() if totals.rows
+    )
+
+
+def stacked_bar(parts: Sequence[Part], *, title: str, name: str) -> Markup:
+    """An SVG element for an HTML page; `name` makes its ids unique in the page."""
+    return Markup(
+        '<svg class="bar" viewBox="0 0 {length} 20" preserveAspectRatio="none" role="img" '
+        'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{title}</title>'
+        '<desc id="{name}-desc">{description}</desc>{pieces}</svg>'
+    ).format(
+        length=LENGTH,
+        name=name,
+        title=title,
+        description=describe(parts),
+        pieces=_pieces(parts, 20),
+    )
+
+
+def picture(parts: Sequence[Part], *, title: str) -> str:
+    """The bar with its legend as an `image/svg+xml` data address, for pages without our styles."""
+    lines = -(-len(parts) // _LEGEND_COLUMNS)
+    svg = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {length} {height}" width="{length}" '
+        'height="{height}" role="img"><title>{title}</title><desc>{description}</desc>'
+        '<rect width="{length}" height="{height}" fill="#ffffff"/>{pieces}'
+        '<g font-family="sans-serif" font-size="15" fill="#1c2430">{legend}</g></svg>'
+    ).format(
+        length=LENGTH,
+        height=28 + lines * _LINE,
+        title=title,
+        description=describe(parts),
+        pieces=_pieces(parts, 20),
+        legend=_legend(parts),
+    )
+    return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
+
+
+def describe(parts: Iterable[Part]) -> str:
+    """The bar in words, with exact counts."""
+    parts = tuple(parts)
+    counts = ", ".join(f"{part.label} {digits(part.rows)}" for part in parts)
+    total = digits(sum(part.rows for part in parts))
+    return f"{counts}; {total} rows in all" if parts else "no rows"
+
+
+def lengths(counts: Sequence[int]) -> list[int]:
+    """Whole units that add up to `LENGTH`: in proportion, none under `LEAST`."""
+    total = sum(counts)
+    if not total:
+        return [0] * len(counts)
+    shares = [max(LEAST, count * LENGTH // total) if count else 0 for count in counts]
+    shares[shares.index(max(shares))] += LENGTH - sum(shares)
+    return shares
+
+
+def _pieces(parts: Sequence[Part], height: int) -> Markup:
+    pieces = [Markup('<rect width="{}" height="{}" fill="#eceff2"/>').format(LENGTH, height)]
+    start = 0
+    for part, length in zip(parts, lengths([part.rows for part in parts]), strict=True):
+        pieces.append(
+            Markup('<rect x="{}" width="{}" height="{}" fill="{}"/>').format(
+                start, length, height, part.colour
+            )
+        )
+        start += length
+    return Markup().join(pieces)
+
+
+def _legend(parts: Iterable[Part]) -> Markup:
+    entries = []
+    for place, part in enumerate(parts):
+        row, column = divmod(place, _LEGEND_COLUMNS)
+        left, top = column * _LEGEND_WIDTH, 28 + row * _LINE
+        square = Markup('<rect x="{}" y="{}" width="12" height="12" fill="{}"/>')
+        words = Markup('<text x="{}" y="{}">{} {}</text>')
+        entries.append(square.format(left, top + 5, part.colour))
+        entries.append(words.format(left + 18, top + 16, part.label, digits(part.rows)))
+    return Markup().join(entries)

@@ -1,0 +1,257 @@
+"""The batch report as one HTML file: no script, no network, every delivered text escaped."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from flows.report.batch import BatchReport, Chain
+from flows.report.chart import COLOURS, UNKNOWN, stacked_bar, state_parts
+from flows.report.text import (
+    NARROW,
+    VERDICTS,
+    Figure,
+    currency_label,
+    differences,
+    digits,
+    end_states,
+    figures,
+    neutral,
+    record_title,
+    refusal,
+    shortened,
+    verdict_of,
+    visible,
+)
+from flows.steps.totals import Totals, add
+
+LONGEST = 500
+"""Characters of one delivered value the page shows; the length of the rest is given."""
+MOST = 2_000
+"""Lines of one list the page shows; it says how many it leaves out."""
+
+ROOM = 18
+"""Characters of a number that fit a column of the widest table."""
+
+STATES: Mapping[str, str] = {
+    "rejected": "The row breaks a rule of its record; it is kept with its reasons, not applied.",
+    "conflict": "The row contradicts another of the same key, or the database refused it.",
+    "superseded": "Another row of this delivery with the same key counts in its place.",
+    "stale": "The database already has a newer version of the record.",
+    "inserted": "A record that the database did not have.",
+    "updated": "A record that the database had with other content.",
+    "unchanged": "A record that the database had with exactly this content.",
+    "pending": "Not yet decided: the batch is held or has not come this far.",
+}
+STAGES: Mapping[str, str] = {
+    "read": "what the reader counted in the files",
+    "staged": "what was kept of it, row for row",
+    "without errors": "rows that break no rule",
+    "applied": "rows the database was to hold afterwards",
+    "written": "rows that made a difference: inserted or updated",
+    "in the database": "the written rows, found again by key in the database and added up there",
+}
+
+
+class Line(NamedTuple):
+    """One figure of a record kind at every stage."""
+
+    label: str
+    currency: str
+    values: tuple[tuple[str, str], ...]
+    """Value and change, stage by stage."""
+
+
+class StateLine(NamedTuple):
+    """What one end state holds."""
+
+    name: str
+    meaning: str
+    colour: str
+    rows: str
+    share: str
+    keys: str
+
+
+class Money(NamedTuple):
+    """The amounts of one currency by end state."""
+
+    currency: str
+    lines: tuple[tuple[str, tuple[str, ...]], ...]
+    """End state and its amounts; states without this currency are left out."""
+    total: tuple[str, ...]
+    read: tuple[str, ...]
+    adds_up: bool
+
+
+class ChainPage(NamedTuple):
+    """One record kind, ready to be laid out."""
+
+    chain: Chain
+    bar: Markup
+    lines: tuple[Line, ...]
+    residuals: tuple[tuple[str, ...], ...]
+    """What is not explained, by stage."""
+    states: tuple[StateLine, ...]
+    sums: tuple[str, str]
+    read: tuple[str, str]
+    names: tuple[str, ...]
+    """The amount fields."""
+    money: tuple[Money, ...]
+    adds_up: bool
+
+
+class Cover(NamedTuple):
+    """Money of one record kind on the first page."""
+
+    title: str
+    names: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
+    """By currency: what was read and what is in the database, for each name."""
+
+
+def render_html(report: BatchReport) -> str:
+    """The page as text; equal reports give equal bytes."""
+    return _template().render(
+        report=report,
+        verdict=verdict_of(report),
+        badge=report.verdict if report.verdict in VERDICTS else "under_way",
+        pages=[_page(report, chain, place) for place, chain in enumerate(report.chains)],
+        cover=[_cover(report, chain) for chain in report.chains if chain.lines and chain.amounts],
+        refused=[line for line in report.files if line.refused is not None],
+        footer=_footer(report),
+        state_words=STATES,
+        stage_words=STAGES,
+        most=MOST,
+        title_of=lambda record: record_title(report, record),
+        refusal=refusal,
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("flows.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "digits": digits,
+        "neutral": neutral,
+        "visible": visible,
+        "breakable": _breakable,
+        "value": lambda text: shortened(text, LONGEST),
+    }
+    return environment.get_template("template.html.jinja")
+
+
+def _page(report: BatchReport, chain: Chain, place: int) -> ChainPage:
+    every = figures(chain)
+    total = add(chain.states.values())
+    read = chain.lines[0].totals if chain.lines else Totals()
+    names, currencies = _axes(chain)
+    return ChainPage(
+        chain=chain,
+        bar=stacked_bar(
+            state_parts(chain), title=f"{chain.title}: rows by end state", name=f"bar-{place}"
+        ),
+        lines=tuple(_line(report, chain, figure) for figure in every),
+        residuals=tuple(tuple(differences(report, chain, line.residual)) for line in chain.lines),
+        states=tuple(
+            StateLine(
+                name=state,
+                meaning=STATES.get(state, ""),
+                colour=COLOURS.get(state, UNKNOWN),
+                rows=digits(totals.rows),
+                share=_share(totals.rows, total.rows),
+                keys=digits(totals.keys),
+            )
+            for state, totals in end_states(chain).items()
+        ),
+        sums=(digits(total.rows), digits(total.keys)),
+        read=(digits(read.rows), digits(read.keys)),
+        names=names,
+        money=tuple(_money(report, chain, names, currency) for currency in currencies),
+        adds_up=(total - read).is_zero,
+    )
+
+
+def _line(report: BatchReport, chain: Chain, figure: Figure) -> Line:
+    values = tuple(
+        (
+            digits(figure.of(line.totals)),
+            digits(figure.of(line.change), signed=True) if place else "",
+        )
+        for place, line in enumerate(chain.lines)
+    )
+    return Line(figure.name, _currency(report, figure), values)
+
+
+def _currency(report: BatchReport, figure: Figure) -> str:
+    return "" if figure.currency is None else currency_label(report, figure.currency)
+
+
+def _axes(chain: Chain) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The amount fields and the currencies of a record kind, in the order of its figures."""
+    money = [(one.name, one.currency) for one in figures(chain) if one.currency is not None]
+    names = tuple(dict.fromkeys(name for name, _ in money)) or chain.amounts
+    return names, tuple(dict.fromkeys(currency for _, currency in money))
+
+
+def _money(report: BatchReport, chain: Chain, names: tuple[str, ...], currency: str) -> Money:
+    asked = [Figure(name, currency) for name in names]
+    total = add(chain.states.values())
+    read = chain.lines[0].totals if chain.lines else Totals()
+
+    def row(totals: Totals) -> tuple[str, ...]:
+        return tuple(digits(one.of(totals)) for one in asked)
+
+    return Money(
+        currency=currency_label(report, currency),
+        lines=tuple(
+            (state, row(totals))
+            for state, totals in end_states(chain).items()
+            if any(one.of(totals) for one in asked)
+        ),
+        total=row(total),
+        read=row(read),
+        adds_up=all(one.of(total) == one.of(read) for one in asked),
+    )
+
+
+def _cover(report: BatchReport, chain: Chain) -> Cover:
+    names, currencies = _axes(chain)
+    read, held = chain.lines[0].totals, chain.lines[-1].totals
+    lines = []
+    for currency in currencies:
+        asked = [Figure(name, currency) for name in names]
+        pairs = tuple((digits(one.of(read)), digits(one.of(held))) for one in asked)
+        lines.append((currency_label(report, currency), pairs))
+    return Cover(chain.title, names, tuple(lines))
+
+
+def _breakable(text: str) -> str | Markup:
+    """A number too long for a column breaks between its groups, if it has to."""
+    if len(text) <= ROOM:
+        return text
+    return Markup("{}<wbr>").format(NARROW).join(text.split(NARROW))
+
+
+def _share(part: int, whole: int) -> str:
+    """Per cent with one decimal, never rounded to nothing or to everything."""
+    if part in (0, whole):
+        return "100 %" if part else "0 %"
+    tenths = (2000 * part + whole) // (2 * whole)
+    if tenths in (0, 1000):
+        return "> 99.9 %" if tenths else "< 0.1 %"
+    return f"{tenths // 10}.{tenths % 10} %"
+
+
+def _footer(report: BatchReport) -> str:
+    """What the foot of a printed page names; only digits of a hash may enter a style sheet."""
+    short = report.content_id[:12]
+    return short if short.isascii() and short.isalnum() else ""

@@ -1,0 +1,178 @@
+"""The batch report for the Prefect UI: a short Markdown page, and the rejects as table cells."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from flows.report.batch import BatchReport, Chain
+from flows.report.chart import describe, picture, state_parts
+from flows.report.text import (
+    NOTHING,
+    Figure,
+    currency_label,
+    differences,
+    digits,
+    end_states,
+    figures,
+    neutral,
+    record_title,
+    refusal,
+    shortened,
+    verdict_of,
+    visible,
+)
+from flows.steps.totals import Totals, add
+
+MOST = 200
+"""Rows of all tables of one page together; the UI slows down with more."""
+SHOWN = 80
+"""Characters of one delivered text."""
+
+_SPECIAL = re.compile(r"([\\`*_\[\]()<>|~&!#])")
+_ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
+_APART = "\N{WORD JOINER}"
+
+
+class Part(NamedTuple):
+    """One table under its heading; the cells are escaped."""
+
+    heading: str
+    names: tuple[str, ...]
+    """Column names; a name that starts with a blank is a column of numbers."""
+    rows: Sequence[Sequence[str]]
+    left: int = 0
+    """Rows that are not even among `rows`."""
+
+
+def summary_markdown(report: BatchReport) -> str:
+    """Verdict, end states, money, refused files, reasons and notes, at most `MOST` rows."""
+    verdict = verdict_of(report)
+    refused = sum(line.refused is not None for line in report.files)
+    blocks = [
+        f"# {verdict.word}: {escape(neutral(report.feed))}",
+        escape(verdict.meaning),
+        f"**Next:** {escape(verdict.remedy)}",
+        f"{digits(report.rows)} rows read, {digits(report.errors)} with errors; "
+        f"{digits(len(report.files))} files, {digits(refused)} refused; "
+        f"content {escape(report.content_id)}",
+    ]
+    room = MOST
+    for part in _parts(report):
+        blocks.append(part.heading)
+        shown = part.rows[:room]
+        if shown:
+            blocks.append(_table(part.names, shown))
+        left = part.left + len(part.rows) - len(shown)
+        if left:
+            blocks.append(f"{digits(left)} more are in the report.")
+        room -= len(shown)
+    return "\n\n".join(blocks) + "\n"
+
+
+def rejects_table(report: BatchReport) -> list[dict[str, str]]:
+    """The first `MOST` reasons as cells that are safe where the UI reads them as Markdown."""
+    return [
+        {
+            "Record": _cell(record_title(report, line.record)),
+            "Reason": _cell(line.code),
+            "Field": _cell(line.field) or NOTHING,
+            "Rows": digits(line.rows),
+            "File": _cell(line.file),
+            "Line": digits(line.line),
+            "Value": _value(line.value),
+            "Next": _cell(line.remedy, 2 * SHOWN),
+        }
+        for line in report.reasons[:MOST]
+    ]
+
+
+def escape(text: str) -> str:
+    """One line in which Markdown finds no mark, no HTML, no table border and no address.
+
+    Some renderers look for addresses after the marks are read, so an invisible word joiner keeps
+    them apart: `https:` from `//`, `www` from its dot, a name from its `@`.
+    """
+    return _SPECIAL.sub(r"\\\1", _ADDRESS.sub(_APART, visible(text)))
+
+
+def _parts(report: BatchReport) -> Iterator[Part]:
+    for chain in report.chains:
+        yield from _record(report, chain)
+    refused = [line for line in report.files if line.refused is not None]
+    files = [(_cell(line.name), escape(refusal(line))) for line in refused[:MOST]]
+    if files:
+        head: tuple[str, ...] = ("File", "Why, and what to do next")
+        yield Part("## Refused files", head, files, len(refused) - len(files))
+    cells = [tuple(cell.values()) for cell in rejects_table(report)]
+    if cells:
+        head = ("Record", "Reason", "Field", " Rows", "File", " Line", "Value", "Next")
+        yield Part("## Rejects by reason", head, cells, len(report.reasons) - len(cells))
+    notes = [
+        (
+            digits(line.rows),
+            _cell(line.message, 2 * SHOWN),
+            _cell(line.file),
+            digits(line.record_number),
+        )
+        for line in report.notes[:MOST]
+    ]
+    if notes:
+        head = (" Rows", "Note", "First in", " Record")
+        yield Part("## Notes", head, notes, len(report.notes) - len(notes))
+
+
+def _record(report: BatchReport, chain: Chain) -> Iterator[Part]:
+    title = escape(chain.title)
+    bar = state_parts(chain)
+    image = f"![{escape(describe(bar))}]({picture(bar, title=chain.title)})"
+    total = add(chain.states.values())
+    read = chain.lines[0].totals if chain.lines else Totals()
+    rows = [_counts(state, totals) for state, totals in end_states(chain).items()]
+    rows += [_counts("**sum**", total), _counts("**read**", read)]
+    names = ("End state", " Rows", " Hash total of keys")
+    yield Part(f"## {title}\n\n{image}", names, rows)
+    residuals = [
+        (line.stage, escape(one))
+        for line in chain.lines
+        for one in differences(report, chain, line.residual)
+    ]
+    if residuals:
+        yield Part(f"### {title}: residuals", ("Stage", "Not explained"), residuals)
+    elif chain.lines:
+        yield Part(f"{title} ties: the residual is zero at every stage.", (), ())
+    money = [figure for figure in figures(chain) if figure.currency is not None]
+    if money and chain.lines:
+        held = chain.lines[-1].totals
+        yield Part(
+            f"### {title}: money",
+            ("Currency", "Amount", " Read", " In the database"),
+            [_money(report, figure, read, held) for figure in money],
+        )
+
+
+def _counts(name: str, totals: Totals) -> tuple[str, str, str]:
+    return name, digits(totals.rows), digits(totals.keys)
+
+
+def _money(report: BatchReport, figure: Figure, read: Totals, held: Totals) -> tuple[str, ...]:
+    currency = currency_label(report, figure.currency or "")
+    return (
+        escape(currency),
+        escape(figure.name),
+        digits(figure.of(read)),
+        digits(figure.of(held)),
+    )
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    rules = ["--:" if name.startswith(" ") else ":--" for name in names]
+    lines = [[name.strip() for name in names], rules, *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _cell(text: str, most: int = SHOWN) -> str:
+    return escape(neutral(text, most))
+
+
+def _value(text: str) -> str:
+    return f"“{escape(shortened(text, SHOWN))}”" if text else NOTHING

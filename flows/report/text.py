@@ -1,0 +1,348 @@
+"""The batch report as plain text for a terminal, and the words and numbers all renderings share."""
+
+import textwrap
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import groupby
+from typing import NamedTuple
+
+from flows.report.batch import STATES, BatchReport, Chain, FileLine, NoteLine, ReasonLine
+from flows.steps.totals import NO_CURRENCY, Totals, add, plain
+from schemas.reasons import REFUSALS
+
+WIDTH = 96
+"""Columns of the text report; only a single number longer than its line passes them."""
+MOST = 200
+"""Findings a short rendering lists; it says how many it leaves to the full report."""
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+NOTHING = "none"
+
+_TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
+_FORMULA = tuple("=+-@|%\uff1d\uff0b\uff0d\uff20")
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\0": r"\0", "\x1b": r"\e"}
+
+
+class Verdict(NamedTuple):
+    """A verdict in words: its badge, what it means and what to do next."""
+
+    word: str
+    meaning: str
+    remedy: str
+
+
+VERDICTS: Mapping[str, Verdict] = {
+    "complete": Verdict(
+        "COMPLETE",
+        "No row carries an error, every file was read, and every figure ties.",
+        "Nothing is left to do.",
+    ),
+    "complete_with_errors": Verdict(
+        "COMPLETE WITH ERRORS",
+        "The rows without errors are applied and every figure ties; some rows carry errors or a "
+        "file was refused.",
+        "Correct what is listed under rejects and files, and deliver it again.",
+    ),
+    "held": Verdict(
+        "HELD",
+        "Nothing of this batch has been applied.",
+        "Read the rejects, then release the batch to apply its clean rows, or discard it.",
+    ),
+    "does_not_tie": Verdict(
+        "DOES NOT TIE",
+        "At least one figure does not add up; the chain shows at which stage.",
+        "Do not use the data before the difference is explained.",
+    ),
+    "failed": Verdict("FAILED", "The batch stopped before its end.", "Run the batch again."),
+    "discarded": Verdict(
+        "DISCARDED", "The batch was ended without applying anything.", "Deliver it corrected."
+    ),
+    "undone": Verdict("UNDONE", "What was applied has been taken back.", "Deliver it corrected."),
+}
+
+
+class Figure(NamedTuple):
+    """One number that is followed through every stage."""
+
+    name: str
+    currency: str | None = None
+    """Key of `Totals.amounts`; None: not money."""
+
+    def of(self, totals: Totals) -> int | Decimal:
+        """The figure's value in one set of totals."""
+        if self.currency is None:
+            return totals.rows if self == ROWS else totals.keys
+        return totals.amounts.get(self.currency, {}).get(self.name, Decimal(0))
+
+
+ROWS, KEYS = Figure("Rows"), Figure("Hash total of keys")
+
+
+def render_text(report: BatchReport) -> str:
+    """The whole report in plain characters; delivered text cannot break a line or move a cursor."""
+    lines = [
+        *_cover(report),
+        *_section("Files", _most(_file(report, line) for line in report.files)),
+        *(line for chain in report.chains for line in _chain(report, chain)),
+        *_section(
+            "Rejects by reason (a row with several reasons counts under each)",
+            _most(_reason(report, line) for line in report.reasons),
+        ),
+        *_section(
+            "Notes (these rejected no row)", _most(_note(report, line) for line in report.notes)
+        ),
+    ]
+    return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
+
+
+def digits(value: int | Decimal, *, signed: bool = False) -> str:
+    """A number, exact, in groups of three; money has two decimals or more, nothing has a locale."""
+    whole, _, decimals = plain(Decimal(value).copy_abs()).partition(".")
+    text = f"{int(whole):,}".replace(",", NARROW)
+    if isinstance(value, Decimal):
+        text += "." + decimals.ljust(2, "0")
+    if value < 0:
+        return MINUS + text
+    return "+" + text if signed and value else text
+
+
+def visible(text: str) -> str:
+    """Delivered text on one line: what breaks, hides, reorders or looks alike is spelled out."""
+    return "".join(_spelled(character) for character in text)
+
+
+def neutral(text: str, most: int = 500) -> str:
+    """Delivered text that a spreadsheet it is pasted into takes for text, never for a formula."""
+    shown = shortened(text, most)
+    return "'" + shown if text.lstrip().startswith(_FORMULA) else shown
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, made visible; what is cut is counted."""
+    if len(text) <= most:
+        return visible(text)
+    return f"{visible(text[:most])}... ({len(text)} characters)"
+
+
+def verdict_of(report: BatchReport) -> Verdict:
+    """The verdict in words; a batch on its way is named by its state."""
+    state = visible(report.verdict).upper().replace("_", " ")
+    under_way = Verdict(state, "The batch has not reached its end.", "Run the batch again.")
+    known = VERDICTS.get(report.verdict, under_way)
+    if report.held_because and report.verdict == "held":
+        return known._replace(meaning=f"{known.meaning} {visible(report.held_because)}.")
+    return known
+
+
+def record_title(report: BatchReport, record: str | None) -> str:
+    """The name people know a record kind by; a file that was refused early has none."""
+    titles = (chain.title for chain in report.chains if chain.record == record)
+    return next(titles, visible(record or "record not known"))
+
+
+def currency_label(report: BatchReport, currency: str) -> str:
+    """The ISO code where the settings name it, always with the CurrenciesId."""
+    if currency == NO_CURRENCY:
+        return "no currency given"
+    code, key = report.currencies.get(currency), f"CurrenciesId {visible(currency)}"
+    return f"{neutral(code, 80)} ({key})" if code else f"{key} (not named)"
+
+
+def end_states(chain: Chain) -> dict[str, Totals]:
+    """The end states in their one order, so that equal reports are rendered alike."""
+    places = {state: place for place, state in enumerate(STATES)}
+    order = sorted(chain.states, key=lambda state: (places.get(state, len(places)), state))
+    return {state: chain.states[state] for state in order}
+
+
+def figures(chain: Chain) -> tuple[Figure, ...]:
+    """Rows, hash total, then every amount of every currency that any stage or state knows."""
+    everything = [*chain.states.values()]
+    for line in chain.lines:
+        everything += [line.totals, line.change, line.residual]
+    found = {
+        (name, currency)
+        for totals in everything
+        for currency, sums in totals.amounts.items()
+        for name in sums
+    }
+    order = {name: place for place, name in enumerate(chain.amounts)}
+    money = sorted(found, key=lambda one: (_by_number(one[1]), order.get(one[0], len(order)), one))
+    return ROWS, KEYS, *(Figure(name, currency) for name, currency in money)
+
+
+def figure_label(report: BatchReport, figure: Figure) -> str:
+    """`Rows`, or `PaidAmount, EUR (CurrenciesId 1)`."""
+    if figure.currency is None:
+        return figure.name
+    return f"{visible(figure.name)}, {currency_label(report, figure.currency)}"
+
+
+def differences(report: BatchReport, chain: Chain, totals: Totals) -> list[str]:
+    """Every figure of a residual that is not zero, with its value."""
+    return [
+        f"{figure_label(report, figure)}: {digits(figure.of(totals), signed=True)}"
+        for figure in figures(chain)
+        if figure.of(totals)
+    ]
+
+
+def refusal(line: FileLine) -> str:
+    """Why a file was refused and what to do next; empty for a file that was read."""
+    if line.refused is None:
+        return ""
+    reason = REFUSALS.get(line.refused)
+    title = f"{visible(line.refused)} ({reason.title})" if reason else visible(line.refused)
+    message = f": {shortened(line.message, 400).rstrip('.')}" if line.message else ""
+    return f"{title}{message}. {reason.remedy if reason else ''}".rstrip()
+
+
+def _cover(report: BatchReport) -> Iterator[str]:
+    verdict = verdict_of(report)
+    refused = sum(line.refused is not None for line in report.files)
+    yield from ("BATCH REPORT", "=" * WIDTH)
+    facts = (
+        ("Feed", neutral(report.feed)),
+        ("Content", visible(report.content_id)),
+        ("Verdict", verdict.word),
+        ("", verdict.meaning),
+        ("Next", verdict.remedy),
+        ("Rows", f"{digits(report.rows)} read, {digits(report.errors)} with errors"),
+        ("Files", f"{digits(len(report.files))} delivered, {digits(refused)} refused"),
+    )
+    for label, value in facts:
+        yield from _wrapped(value, first=label.ljust(10), rest=" " * 10)
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", title.upper(), "-" * WIDTH)
+    yield from list(lines) or ["  None."]
+
+
+def _most(findings: Iterable[Iterable[str]]) -> Iterator[str]:
+    every = list(findings)
+    for one in every[:MOST]:
+        yield from one
+    if len(every) > MOST:
+        yield f"  {digits(len(every) - MOST)} more are in the full report."
+
+
+def _file(report: BatchReport, line: FileLine) -> Iterator[str]:
+    yield from _wrapped(neutral(line.name), first="  ", rest="    ")
+    size = NOTHING if line.bytes is None else f"{digits(line.bytes)} bytes"
+    counted = f"{digits(line.rows)} rows, {digits(line.rejected)} with errors"
+    yield f"    {record_title(report, line.record)}: {counted}; {size}"
+    yield f"    sha256 {visible(line.sha256 or NOTHING)}"
+    if line.refused is not None:
+        yield from _wrapped(refusal(line), first="    REFUSED ", rest="            ")
+
+
+def _chain(report: BatchReport, chain: Chain) -> Iterator[str]:
+    yield from _section(f"{chain.title}: from the file to the database", _stages(report, chain))
+    yield from _section(f"{chain.title}: what became of every row", _states(report, chain))
+
+
+def _stages(report: BatchReport, chain: Chain) -> Iterator[str]:
+    stub = ["", *(line.stage for line in chain.lines)]
+    for line in chain.lines:
+        left = differences(report, chain, line.residual)
+        residual = f"RESIDUAL {'; '.join(left)}" if left else "residual 0"
+        words = f"{line.explained}; {residual}" if line.explained else residual
+        yield from _wrapped(words, first=f"  {line.stage:18}", rest=" " * 20)
+    for label, group in _by_currency(report, chain):
+        columns = []
+        for figure in group:
+            values = [digits(figure.of(line.totals)) for line in chain.lines]
+            changes = [digits(figure.of(line.change), signed=True) for line in chain.lines[1:]]
+            columns.append([[figure.name, *values], ["change", "", *changes]])
+        yield from _grid([label, *stub[1:]], columns)
+
+
+def _states(report: BatchReport, chain: Chain) -> Iterator[str]:
+    sums = {**end_states(chain), "sum": add(chain.states.values())}
+    if chain.lines:
+        sums["read"] = chain.lines[0].totals
+    for label, group in _by_currency(report, chain):
+        # A state without this currency would only add a line of zeros.
+        shown = {
+            name: totals
+            for name, totals in sums.items()
+            if name in ("sum", "read") or any(figure.of(totals) for figure in group)
+        }
+        yield from _grid(
+            [label, *shown],
+            [[[one.name, *(digits(one.of(totals)) for totals in shown.values())]] for one in group],
+        )
+
+
+def _by_currency(report: BatchReport, chain: Chain) -> Iterator[tuple[str, list[Figure]]]:
+    for currency, group in groupby(figures(chain), key=lambda figure: figure.currency):
+        yield "" if currency is None else currency_label(report, currency), list(group)
+
+
+def _reason(report: BatchReport, line: ReasonLine) -> Iterator[str]:
+    where = f", {visible(line.field)}" if line.field else ""
+    yield from _wrapped(
+        f"{record_title(report, line.record)}{where}: {visible(line.code)}, {visible(line.title)}",
+        first=f"  {digits(line.rows):>9}  ",
+        rest=" " * 13,
+    )
+    value = f' "{shortened(line.value, 60)}"' if line.value else ""
+    yield from _wrapped(
+        f"{neutral(line.file)}:{line.line}{value}", first=f"{'first':>16} ", rest=" " * 17
+    )
+    yield from _wrapped(visible(line.remedy), first=f"{'next':>16} ", rest=" " * 17)
+
+
+def _note(report: BatchReport, line: NoteLine) -> Iterator[str]:
+    yield from _wrapped(
+        f"{record_title(report, line.record)}: {visible(line.code)}, "
+        f"{neutral(line.message, 200)} First: {neutral(line.file)}, "
+        f"record {digits(line.record_number)}.",
+        first=f"  {digits(line.rows):>9}  ",
+        rest=" " * 13,
+    )
+
+
+def _grid(stub: Sequence[str], groups: Iterable[Sequence[Sequence[str]]]) -> Iterator[str]:
+    """Columns beside their row labels, in as many pieces as the width asks for."""
+    labels = _padded(stub)
+    pieces: list[list[list[str]]] = []
+    for group in groups:
+        columns = [_padded(column, str.rjust) for column in group]
+        wide = sum(2 + len(column[0]) for column in (labels, *(pieces or [[]])[-1], *columns))
+        if pieces and wide <= WIDTH:
+            pieces[-1] += columns
+        else:
+            pieces.append(columns)
+    for piece in pieces:
+        yield ""
+        for cells in zip(labels, *piece, strict=True):
+            yield "  " + "  ".join(cells)
+
+
+def _padded(column: Sequence[str], pad: Callable[[str, int], str] = str.ljust) -> list[str]:
+    width = max(map(len, column))
+    return [pad(cell, width) for cell in column]
+
+
+def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
+    ) or [first]
+
+
+def _by_number(currency: str) -> tuple[bool, int, str]:
+    number = int(currency) if currency.isdecimal() and currency.isascii() else 0
+    return currency == NO_CURRENCY, number, currency
+
+
+def _spelled(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    # Controls, formats (which reorder text), surrogates, and all that only looks like a blank.
+    unseen = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
+    if character != " " and (unseen or character == MINUS):
+        return f"\\u{ord(character):04x}"
+    return character

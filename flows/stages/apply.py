@@ -1,0 +1,108 @@
+"""Apply: the clean rows of a batch into the database, range by range, each with its receipt."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from connectors import ledger
+from connectors.apply import Range, apply_rows, lock_target
+from connectors.database import analyse, summarise
+from connectors.ledger import Lease, Receipt, State
+from flows.stages.check import staged_tables
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+from flows.steps.judge import READY
+from schemas.field import Table
+from schemas.sql import staged_name
+from schemas.tables import INSERT_BATCH_DATA
+from schemas.views import apply_stage
+
+ROWS_AT_ONCE = 1_000_000
+"""A range is joined with the target as one: many small ones would read the target many times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Clean rows of one record kind in consecutive chunks of one extract."""
+
+    table: Table
+    extract_id: int
+    chunk: int
+    first: int
+    last: int
+    rows: int
+
+
+def apply(workspace: Workspace, lease: Lease) -> None:
+    """Apply what has no receipt yet; a run that died goes on at the next range."""
+    if ledger.find_batch(lease.connection, lease.batch_id).state is not State.CHECKED:
+        return
+    staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+    portions = [
+        portion
+        for table in staged_tables(lease)
+        if table is not INSERT_BATCH_DATA
+        for portion in _portions(table, staged)
+    ]
+    total = sum(portion.rows for portion in portions)
+    done = 0
+    if total > ROWS_AT_ONCE:
+        summarise(lease.connection, *{staged_name(portion.table) for portion in portions})
+    for portion in portions:
+        _apply_portion(lease, portion)
+        done += portion.rows
+        workspace.progress("apply", done, total)
+    analyse(lease.connection, "outcome", *{portion.table.name for portion in portions})
+    lease.set_state(State.MERGED)
+    reach("applied")
+
+
+def _portions(table: Table, staged: Sequence[Receipt]) -> Iterator[Portion]:
+    """The same receipts always give the same ranges, so their receipts can be found again."""
+    open_one: Portion | None = None
+    for receipt in staged:
+        rows = int(receipt.totals.get(table.name, {}).get(READY, {}).get("rows", 0))
+        if not rows:
+            continue
+        first = receipt.first_record
+        if open_one and (
+            open_one.extract_id != receipt.extract_id or open_one.rows + rows > ROWS_AT_ONCE
+        ):
+            yield open_one
+            open_one = None
+        start = open_one or Portion(table, receipt.extract_id, receipt.chunk, first, first, 0)
+        open_one = Portion(
+            table,
+            start.extract_id,
+            start.chunk,
+            start.first,
+            receipt.last_record,
+            start.rows + rows,
+        )
+    if open_one:
+        yield open_one
+
+
+def _apply_portion(lease: Lease, portion: Portion) -> None:
+    stage = apply_stage(portion.table)
+    with lease.transaction() as connection:
+        found = ledger.list_receipts(connection, lease.batch_id, stage, portion.extract_id)
+        if any(receipt.chunk == portion.chunk for receipt in found):
+            return
+        lock_target(connection, portion.table)
+        rows = Range(lease.batch_id, portion.extract_id, portion.first, portion.last)
+        applied = apply_rows(connection, portion.table, rows)
+        reach("apply")
+        lease.add_receipt(
+            Receipt(
+                batch_id=lease.batch_id,
+                extract_id=portion.extract_id,
+                stage=stage,
+                chunk=portion.chunk,
+                first_record=portion.first,
+                last_record=portion.last,
+                counts=applied.counts,
+                totals={},
+                verdict=applied.verdict,
+            )
+        )
+    reach("apply-chunk")

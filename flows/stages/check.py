@@ -1,0 +1,98 @@
+"""Check: what the rows of a batch mean to each other, references, and the error budget.
+
+Decided before anything is visible in a target. One transaction: a run that dies does it again.
+"""
+
+from connectors import ledger
+from connectors.database import analyse
+from connectors.errors import BatchStateError
+from connectors.extracts.profile import Profile
+from connectors.ledger import Lease, State
+from connectors.merge import check_reference, mark_duplicates
+from connectors.recount import recount
+from flows.stages.receive import restored_profile
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+from flows.steps.budget import over_budget
+from flows.steps.order import by_dependency
+from schemas.field import Table
+from schemas.sql import staged_name
+from schemas.tables import INSERT_BATCH_DATA
+from schemas.views import ERRORS
+
+
+def check(workspace: Workspace, lease: Lease) -> None:
+    """Settle duplicates and references, then hold the batch if it is over its budget."""
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    if batch.state is not State.STAGED:
+        return
+    profile = restored_profile(batch)
+    tables = staged_tables(lease)
+    analyse(lease.connection, "outcome", *(staged_name(table) for table in tables))
+    with lease.transaction():
+        for number, table in enumerate(tables):
+            workspace.progress("check", number, len(tables))
+            _check_table(lease, table, profile)
+        reach("check")
+        reason = _held_because(lease, tables, profile)
+        lease.set_state(State.HELD if reason else State.CHECKED, held_because=reason)
+    workspace.progress("check", len(tables), len(tables))
+
+
+def staged_tables(lease: Lease) -> list[Table]:
+    """The record kinds this batch has rows of, references first."""
+    found = {
+        record
+        for receipt in ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+        for record in receipt.totals
+    }
+    return [table for table in by_dependency() if table.name in found]
+
+
+def _check_table(lease: Lease, table: Table, profile: Profile) -> None:
+    if table is INSERT_BATCH_DATA:
+        return  # Only rows without a record inside are staged as such.
+    last_wins = profile.duplicate == "last_wins"
+    mark_duplicates(lease.connection, table, lease.batch_id, last_wins=last_wins)
+    for reference in table.references:
+        check_reference(
+            lease.connection,
+            table,
+            reference,
+            lease.batch_id,
+            reject=profile.reference == "reject",
+        )
+
+
+def _held_because(lease: Lease, tables: list[Table], profile: Profile) -> str | None:
+    if profile.budget_errors is None and profile.budget_rate is None:
+        return None
+    rows = errors = 0
+    for table in tables:
+        for one in recount(lease.connection, table, lease.batch_id):
+            rows += one.rows
+            errors += one.rows if one.state in ERRORS else 0
+    return over_budget(
+        rows, errors, most_errors=profile.budget_errors, highest_rate=profile.budget_rate
+    )
+
+
+def release(lease: Lease, *, by: str | None, reason: str | None) -> None:
+    """Let a held batch go on with its clean rows; who and why is kept."""
+    _leave_hold(lease, State.CHECKED, "released", by, reason)
+
+
+def discard(lease: Lease, *, by: str | None, reason: str | None) -> None:
+    """End a held batch without applying anything; its content may be delivered again."""
+    _leave_hold(lease, State.DISCARDED, "discarded", by, reason)
+
+
+def _leave_hold(lease: Lease, state: State, what: str, by: str | None, reason: str | None) -> None:
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    if batch.state is not State.HELD:
+        raise BatchStateError(
+            f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
+        )
+    with lease.transaction() as connection:
+        ledger.add_event(connection, what, batch_id=batch.id, by=by, reason=reason)
+        lease.set_state(state)

@@ -1,0 +1,181 @@
+"""Finish: every total recounted and tied, the report written, the batch ended."""
+
+import hashlib
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from connectors import ledger
+from connectors.currencies import read_currencies
+from connectors.errors import ConservationError
+from connectors.files import write_file
+from connectors.findings import findings, notes
+from connectors.ledger import Extract, Lease, State
+from connectors.recount import Sum, recount, recount_target
+from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, ReasonLine
+from flows.report.html import render_html
+from flows.report.text import render_text
+from flows.stages.check import staged_tables
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+from flows.steps.chain import build_chain
+from flows.steps.totals import Totals, add
+from schemas.field import Table
+from schemas.reasons import REASONS
+from schemas.tables import INSERT_BATCH_DATA
+
+DOES_NOT_TIE = "does_not_tie"
+APPLIED = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
+"""States in which the rows of a batch are in the database, so that its totals can be judged."""
+
+
+def finish(workspace: Workspace, lease: Lease) -> BatchReport:
+    """Recount, write the report files and end the batch; raises ConservationError after writing.
+
+    A held batch gets its report too, so that an operator can decide; it stays held.
+    """
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    workspace.progress("report", 0, 1)
+    report = build_report(workspace, lease)
+    folder = write_report(workspace, batch, report)
+    reach("report")
+    workspace.progress("report", 1, 1)
+    if report.verdict == DOES_NOT_TIE:
+        lease.set_state(State.FAILED)
+        raise ConservationError(
+            f"Batch {batch.id} does not tie. {folder / 'report.html'} shows which stage differs; "
+            "nothing is lost, but do not use the data before this is explained."
+        )
+    if batch.state in (State.MERGED, State.FAILED):
+        lease.set_state(State(report.verdict))
+    reach("finish")
+    return report
+
+
+def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
+    """The report value of a batch in any state, from the ledger and the rows."""
+    connection, batch_id = lease.connection, lease.batch_id
+    batch = ledger.find_batch(connection, batch_id)
+    extracts = ledger.list_extracts(connection, batch_id)
+    names = {extract.id: extract.name for extract in extracts}
+    chains, reasons = [], []
+    sums: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for table in staged_tables(lease):
+        staged = list(recount(connection, table, batch_id))
+        for one in staged:
+            sums[one.extract_id]["rows"] += one.rows
+            sums[one.extract_id]["rejected"] += one.rows * (one.state in ("rejected", "conflict"))
+        chains.append(_chain(lease, table, staged))
+        reasons += [
+            ReasonLine(
+                record=found.record,
+                code=found.code,
+                field=found.field,
+                rows=found.rows,
+                title=REASONS[found.code].title,
+                remedy=REASONS[found.code].remedy,
+                file=names[found.extract_id],
+                line=found.line,
+                value=found.value,
+            )
+            for found in findings(connection, table, batch_id)
+        ]
+    files = tuple(
+        sorted((_file_line(one, sums[one.id]) for one in extracts), key=lambda line: line.name)
+    )
+    return BatchReport(
+        feed=batch.feed,
+        content_id=batch.content_id,
+        verdict=_verdict(batch.state, chains, files),
+        held_because=batch.held_because,
+        files=files,
+        chains=tuple(chains),
+        reasons=tuple(reasons),
+        notes=tuple(
+            NoteLine(
+                record=note.record,
+                code=note.code,
+                field=note.field,
+                value=note.value,
+                rows=note.rows,
+                file=names[note.extract_id],
+                record_number=note.record_number,
+                message=note.message,
+            )
+            for note in notes(connection, batch_id)
+        ),
+        currencies=read_currencies(workspace.settings.currencies),
+    )
+
+
+def _chain(lease: Lease, table: Table, staged: Iterable[Sum]) -> Chain:
+    read: dict[str, Totals] = {}
+    for receipt in ledger.list_receipts(lease.connection, lease.batch_id, "stage"):
+        for state, shape in receipt.totals.get(table.name, {}).items():
+            read[state] = read.get(state, Totals()) + Totals.from_json(shape)
+    target: Iterable[Sum] = ()
+    if table is not INSERT_BATCH_DATA:
+        target = recount_target(lease.connection, table, lease.batch_id)
+    return build_chain(table, read, _by_state(staged), _by_state(target))
+
+
+def _by_state(sums: Iterable[Sum]) -> Mapping[str, Totals]:
+    states: dict[str, Totals] = {}
+    for one in sums:
+        amounts = {one.currency: one.amounts} if one.amounts else {}
+        states[one.state] = states.get(one.state, Totals()) + Totals(one.rows, one.keys, amounts)
+    return states
+
+
+def _file_line(extract: Extract, counted: Mapping[str, int]) -> FileLine:
+    return FileLine(
+        name=extract.name,
+        record=extract.record,
+        bytes=extract.bytes,
+        sha256=extract.sha256,
+        rows=counted["rows"],
+        rejected=counted["rejected"],
+        refused=extract.refused,
+        message=extract.message,
+    )
+
+
+def _verdict(state: State, chains: Iterable[Chain], files: Iterable[FileLine]) -> str:
+    chains = tuple(chains)
+    if state in (State.UNDONE, State.DISCARDED):
+        return str(state)
+    if not all(chain.ties for chain in chains):
+        return DOES_NOT_TIE
+    if state not in APPLIED:
+        return str(state)
+    errors = add(
+        totals
+        for chain in chains
+        for name, totals in chain.states.items()
+        if name in ("rejected", "conflict")
+    )
+    clean = not errors.rows and all(file.refused is None for file in files)
+    return str(State.COMPLETE if clean else State.COMPLETE_WITH_ERRORS)
+
+
+def write_report(workspace: Workspace, batch: ledger.Batch, report: BatchReport) -> Path:
+    """Write the renderings and a manifest that names the run; each file appears whole or not."""
+    folder = workspace.settings.reports / f"batch-{batch.id}"
+    texts = {"report.html": render_html(report), "report.txt": render_text(report)}
+    hashes = {}
+    for name, text in texts.items():
+        write_file(folder / name, text.encode())
+        hashes[name] = hashlib.sha256(text.encode()).hexdigest()
+    manifest = {
+        "batch": batch.id,
+        "opened_at": batch.opened_at.isoformat(),
+        "written_by": f"process {os.getpid()}",
+        "content_id": batch.content_id,
+        "sha256": hashes,
+    }
+    write_file(
+        folder / "manifest.json", (json.dumps(manifest, indent=2, sort_keys=True) + "\n").encode()
+    )
+    return folder

@@ -1,0 +1,188 @@
+"""Receive: what was delivered becomes a batch, or turns out to be one already."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import psycopg
+
+from connectors import ledger
+from connectors.errors import ExtractRefused
+from connectors.extracts.archive import Stored, store
+from connectors.extracts.content import Content, open_content
+from connectors.extracts.delivery import Source, find_extracts
+from connectors.extracts.header import Header, read_header
+from connectors.extracts.manifest import Entry, check_bytes, entry_text, read_manifests
+from connectors.extracts.profile import Profile
+from connectors.ledger import Extract, State
+from connectors.settings import Settings
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+from schemas.tables import EXTRACTS
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One file of a delivery as far as it could be opened."""
+
+    name: str
+    stored: Stored | None = None
+    header: Header | None = None
+    refusal: ExtractRefused | None = None
+    entry: Entry | None = None
+    """What a control manifest says of the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What became of a delivery."""
+
+    batch_id: int
+    new: bool
+    """False: the delivery was known, and `batch_id` is the batch that took it."""
+    ended: bool
+    """The known batch has ended; there is nothing left to do."""
+    messages: tuple[str, ...] = field(default=())
+
+
+def receive(
+    workspace: Workspace,
+    paths: Sequence[str],
+    profile: Profile,
+    *,
+    record: str | None = None,
+    corrects: int | None = None,
+) -> Received:
+    """Archive the files of a delivery and open a batch for them; the same bytes open it once."""
+    settings = workspace.settings
+    delivery = find_extracts(paths, settings.limits)
+    statement = read_manifests(delivery)
+    gaps = {gap.name: gap.refusal for gap in statement.gaps}
+    opened = []
+    for number, source in enumerate(delivery.sources):
+        workspace.progress("receive", number, len(delivery.sources))
+        entry = statement.entries.get(source.name)
+        one = open_extract(source, settings, settings.archive, profile, record, entry=entry)
+        gap = gaps.pop(source.name, None)
+        opened.append(replace(one, refusal=gap) if gap and not one.refusal else one)
+        reach("open")
+    opened += [Opened(name, refusal=refusal) for name, refusal in gaps.items()]
+    workspace.progress("receive", len(delivery.sources), len(delivery.sources))
+    with workspace.database.connect() as connection, connection.transaction():
+        # Two runs that receive the same delivery at once must not open two batches for it.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
+        return _register(connection, opened, profile, record, corrects)
+
+
+def open_extract(
+    source: Source,
+    settings: Settings,
+    archive: Path,
+    profile: Profile,
+    record: str | None,
+    *,
+    entry: Entry | None = None,
+) -> Opened:
+    """Store one file and read its header; a file that cannot be used is a value with its reason."""
+    stored = None
+    try:
+        stored = store(source, archive, settings.limits)
+        if entry is not None:
+            check_bytes(entry, stored)
+        content = open_content(stored.path, profile.encoding, name=source.name)
+        header = header_of(content, profile, record, settings)
+        return Opened(source.name, stored, header, entry=entry)
+    except ExtractRefused as refusal:
+        return Opened(source.name, stored, refusal=refusal)
+
+
+def header_of(content: Content, profile: Profile, record: str | None, settings: Settings) -> Header:
+    """The header of a stored extract, read by its feed's profile."""
+    return read_header(
+        content, None, EXTRACTS[record] if record else None, profile, settings.limits
+    )
+
+
+def _register(
+    connection: psycopg.Connection,
+    opened: Sequence[Opened],
+    profile: Profile,
+    record: str | None,
+    corrects: int | None,
+) -> Received:
+    content_id = _content_id(profile.feed, opened)
+    known = ledger.find_content(connection, content_id) if content_id else None
+    if known is not None:
+        return _known(known)
+    messages, fresh, earlier = [], [], []
+    for one in opened:
+        extract = one.stored and ledger.find_extract(connection, profile.feed, one.stored.sha256)
+        if extract and not one.refusal:
+            earlier.append(extract.batch_id)
+            messages.append(
+                f"{one.name}: these bytes were taken in batch {extract.batch_id} as "
+                f"{extract.name}; nothing to do."
+            )
+            continue
+        used = ledger.find_name(connection, profile.feed, one.name)
+        if used and one.stored and used.sha256 != one.stored.sha256:
+            messages.append(
+                f"{one.name}: this name was delivered in batch {used.batch_id} with other "
+                "content; it is taken as a new extract."
+            )
+        fresh.append(one)
+    if earlier and not fresh:
+        batch = ledger.find_batch(connection, max(earlier))
+        return Received(batch.id, False, batch.state in ledger.ENDED, tuple(messages))
+    batch_id = ledger.add_batch(
+        connection,
+        content_id=content_id or "",
+        feed=profile.feed,
+        profile=json.dumps(asdict(profile) | {"record": record or profile.record}, sort_keys=True),
+        corrects=corrects,
+    )
+    for one in fresh:
+        ledger.add_extract(connection, _extract(batch_id, one))
+    ledger.add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id)
+    return Received(batch_id, True, False, tuple(messages))
+
+
+def _known(batch: ledger.Batch) -> Received:
+    ended = batch.state in ledger.ENDED
+    message = (
+        f"This delivery was taken in batch {batch.id} on {batch.opened_at:%Y-%m-%d %H:%M} UTC "
+        f"and is {batch.state.replace('_', ' ')}; "
+        + ("nothing to do." if ended else "going on with it.")
+    )
+    return Received(batch.id, False, ended, (message,))
+
+
+def _content_id(feed: str, opened: Sequence[Opened]) -> str | None:
+    """Hash of what was delivered, whatever the names; None when no file can be read."""
+    hashes = sorted(one.stored.sha256 for one in opened if one.stored and not one.refusal)
+    if not hashes:
+        return None
+    return hashlib.sha256(json.dumps([feed, *hashes]).encode()).hexdigest()
+
+
+def _extract(batch_id: int, one: Opened) -> Extract:
+    return Extract(
+        id=0,
+        batch_id=batch_id,
+        name=one.name,
+        sha256=one.stored.sha256 if one.stored else None,
+        bytes=one.stored.bytes if one.stored else None,
+        record=one.header.table.name if one.header else None,
+        header=json.dumps(one.header.names) if one.header else None,
+        manifest=entry_text(one.entry) if one.entry else None,
+        refused=one.refusal.code if one.refusal else None,
+        message=str(one.refusal) if one.refusal else None,
+    )
+
+
+def restored_profile(batch: ledger.Batch) -> Profile:
+    """The profile a batch was opened with."""
+    values = json.loads(batch.profile)
+    return Profile(**values | {"null": tuple(values["null"])})

@@ -1,0 +1,127 @@
+"""Rejects: the rows with errors as CSV files that, once corrected, are a valid delivery.
+
+The first column, ReconRow, names the row that each one stands for; what is wrong with it is told
+in a text file beside them.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from connectors import ledger
+from connectors.extracts.content import open_content
+from connectors.extracts.header import PARENT_COLUMN, Header
+from connectors.files import write_file
+from connectors.findings import RejectedRow, rejected_rows
+from connectors.ledger import Extract, Lease
+from flows.stages.check import staged_tables
+from flows.stages.receive import header_of, restored_profile
+from flows.stages.stage import archived
+from flows.stages.workspace import Workspace
+
+EXPLANATION = "what-is-wrong.txt"
+
+
+def write_rejects(
+    workspace: Workspace, batch_id: int, folder: Path, *, with_secrets: bool
+) -> dict[Path, int]:
+    """One CSV per delivered file, under its own header; returns the rows written by file.
+
+    Secrets are left empty unless asked for, so that whoever knows them delivers them anew.
+    """
+    written: dict[Path, int] = {}
+    told: list[str] = []
+    with workspace.database.connect() as connection:
+        batch = ledger.find_batch(connection, batch_id)
+        profile = restored_profile(batch)
+        rows = _by_extract(Lease(connection, batch_id, -1))
+        for extract in ledger.list_extracts(connection, batch_id):
+            found = rows.get(extract.id)
+            if not found:
+                continue
+            content = open_content(archived(workspace, extract), profile.encoding)
+            header = header_of(content, profile, profile.record, workspace.settings)
+            path = folder / f"{Path(extract.name).name.split('.')[0]}-batch-{batch_id}.csv"
+            if path in written:
+                path = path.with_stem(f"{path.stem}-{extract.id}")
+            lines = _lines(extract, header, found, with_secrets=with_secrets)
+            write_file(path, b"".join(lines))
+            if with_secrets:
+                path.chmod(0o600)
+            written[path] = len(found)
+            told += _told(extract, found)
+    if written:
+        write_file(folder / EXPLANATION, ("\n".join(told) + "\n").encode())
+    return written
+
+
+def _by_extract(lease: Lease) -> dict[int, dict[int, RejectedRow]]:
+    rows: dict[int, dict[int, RejectedRow]] = {}
+    for table in staged_tables(lease):
+        for row in rejected_rows(lease.connection, table, lease.batch_id):
+            rows.setdefault(row.extract_id, {})[row.record_number] = row
+    return rows
+
+
+def _lines(
+    extract: Extract, header: Header, rows: Mapping[int, RejectedRow], *, with_secrets: bool
+) -> Iterator[bytes]:
+    delimiter, encoding = header.dialect.delimiter, header.dialect.encoding
+    names = [PARENT_COLUMN, *(name for name in header.names if name != PARENT_COLUMN)]
+    yield _row(names, header)
+    hidden = [
+        place
+        for place, name in enumerate(header.fields)
+        if name and header.table.by_name[name].secret and not with_secrets
+    ]
+    for number, row in sorted(rows.items()):
+        parent = f"{extract.id}:{number}".encode() + delimiter
+        if hidden or header.parent_column is not None:
+            yield parent + _row(_cells(row, header, hidden), header)
+        else:
+            text = bytes.fromhex(row.raw) if row.raw else row.data.encode(encoding)
+            yield parent + text + b"\r\n"
+
+
+def _cells(row: RejectedRow, header: Header, hidden: list[int]) -> list[str]:
+    """The cells of a row that has to be rewritten; a row that cannot be split is left empty."""
+    try:
+        cells = next(
+            csv.reader(
+                [row.data],
+                delimiter=header.dialect.delimiter.decode(),
+                quotechar=header.dialect.quote.decode(),
+                strict=True,
+            )
+        )
+    except csv.Error:
+        cells = []
+    if len(cells) != header.width:
+        cells = [""] * header.width
+    return [
+        "" if place in hidden else cell
+        for place, cell in enumerate(cells)
+        if place != header.parent_column
+    ]
+
+
+def _row(cells: list[str], header: Header) -> bytes:
+    text = io.StringIO()
+    csv.writer(
+        text,
+        delimiter=header.dialect.delimiter.decode(),
+        quotechar=header.dialect.quote.decode(),
+    ).writerow(cells)
+    return text.getvalue().encode(header.dialect.encoding, "replace")
+
+
+def _told(extract: Extract, rows: Mapping[int, RejectedRow]) -> Iterator[str]:
+    for number, row in sorted(rows.items()):
+        for error in json.loads(row.error_data):
+            message = " ".join(error["Message"].split())
+            yield (
+                f"{extract.name}, line {row.first_line}, record {number} "
+                f"({extract.id}:{number}): {error['ErrorCode']}: {message}"
+            )

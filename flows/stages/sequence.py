@@ -1,0 +1,98 @@
+"""The life of a row, top to bottom: the stages of a batch in their order, written once.
+
+The command line runs this directly; the flows run the same stages as tasks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from connectors import ledger
+from connectors.errors import BatchStateError
+from connectors.extracts.profile import Profile
+from connectors.ledger import Batch, Lease, State, hold_batch
+from flows.report.batch import BatchReport
+from flows.stages.apply import apply
+from flows.stages.check import check, discard, release
+from flows.stages.finish import build_report, finish
+from flows.stages.receive import Received, receive
+from flows.stages.stage import stage
+from flows.stages.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A batch after a run, and its report."""
+
+    batch: Batch
+    report: BatchReport
+    messages: tuple[str, ...] = ()
+    new: bool = True
+
+    @property
+    def exit_code(self) -> int:
+        """0: everything reconciled; 1: rejects, or a batch that waits for a decision."""
+        return 0 if self.batch.state is State.COMPLETE and self.report.verdict == "complete" else 1
+
+
+def import_delivery(
+    workspace: Workspace,
+    paths: Sequence[str],
+    profile: Profile,
+    *,
+    record: str | None = None,
+    corrects: int | None = None,
+) -> Ended:
+    """Take a delivery through; one that was taken before is named and changes nothing."""
+    received = receive(workspace, paths, profile, record=record, corrects=corrects)
+    if received.ended:
+        return look(workspace, received.batch_id, received)
+    return run_batch(workspace, received.batch_id, received)
+
+
+def run_batch(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
+    """Take a batch from where it is to its end; every stage goes on where a dead run stopped."""
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        refuse_if_taken_back(lease)
+        stage(workspace, lease)
+        check(workspace, lease)
+        apply(workspace, lease)
+        report = finish(workspace, lease)
+        return Ended(
+            ledger.find_batch(connection, batch_id),
+            report,
+            received.messages if received else (),
+            received.new if received else False,
+        )
+
+
+def refuse_if_taken_back(lease: Lease) -> None:
+    """Raise BatchStateError for a batch that was undone or discarded: it cannot go on."""
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    if batch.state in (State.UNDONE, State.DISCARDED):
+        raise BatchStateError(
+            f"Batch {batch.id} is {batch.state}. Import its files again; they are taken as new."
+        )
+
+
+def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> Ended:
+    """Let a held batch go on with its clean rows."""
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        release(lease, by=by, reason=reason)
+    return run_batch(workspace, batch_id)
+
+
+def discard_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> None:
+    """End a held batch without applying anything."""
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        discard(lease, by=by, reason=reason)
+
+
+def look(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
+    """The report of a batch, computed anew; nothing is written and nobody is waited for."""
+    with workspace.database.connect() as connection:
+        return Ended(
+            ledger.find_batch(connection, batch_id),
+            build_report(workspace, ledger.Lease(connection, batch_id, -1)),
+            received.messages if received else (),
+            received.new if received else False,
+        )

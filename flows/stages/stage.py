@@ -1,0 +1,248 @@
+"""Stage: every row of every extract verbatim into PostgreSQL, with its position and verdict.
+
+Chunk by chunk: rows and receipt in one transaction. A run that died goes on at the first byte
+after the last receipt. While one chunk is written the next one is read and checked.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+
+from connectors import ledger
+from connectors.errors import ConservationError
+from connectors.extracts.content import open_content
+from connectors.extracts.header import Header
+from connectors.extracts.manifest import differences, incomplete, read_entry
+from connectors.extracts.profile import Profile
+from connectors.extracts.reader import Chunk, Place, first_place, read_chunks
+from connectors.extracts.records import conserved
+from connectors.ledger import Extract, Lease, Receipt, State
+from connectors.staging import CopyRows, copy_staged, withdraw_staged
+from flows.stages.receive import header_of, restored_profile
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+from flows.steps.judge import Judged, judge
+from flows.steps.normalise import Writing
+from flows.steps.totals import Totals, add
+from schemas.tables import EXTRACTS
+
+STAGE = "stage"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A chunk ready to be written."""
+
+    chunk: Chunk
+    judged: Judged
+    copies: tuple[CopyRows, ...]
+    sha256: str
+
+
+class Span(NamedTuple):
+    """Where an extract lies within the bytes of its batch, for the progress."""
+
+    before: int
+    total: int
+
+
+def stage(workspace: Workspace, lease: Lease) -> None:
+    """Stage all readable extracts of the batch; what is staged already is left as it is."""
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    if batch.state is not State.RECEIVED:
+        return
+    profile = restored_profile(batch)
+    extracts = ledger.list_extracts(lease.connection, lease.batch_id)
+    total = sum(extract.bytes or 0 for extract in extracts if extract.refused is None)
+    done = 0
+    for extract in extracts:
+        if extract.refused is None:
+            stage_extract(workspace, lease, extract, profile, Span(done, total))
+            _compare_with_manifest(lease, extract)
+            done += extract.bytes or 0
+    workspace.progress(STAGE, total, total)
+    lease.set_state(State.STAGED)
+    reach("stage")
+
+
+def stage_extract(
+    workspace: Workspace, lease: Lease, extract: Extract, profile: Profile, span: Span
+) -> None:
+    """Stage one extract from where its receipts end."""
+    content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
+    header = header_of(content, profile, profile.record, workspace.settings)
+    receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
+    place = _after(receipts[-1]) if receipts else first_place(header)
+    chunks = read_chunks(content, header, place, workspace.settings.limits.block_bytes)
+    number = len(receipts)
+    with ThreadPoolExecutor(max_workers=1) as writer:
+        written: Future[None] | None = None
+        for prepared in _prepared(chunks, header, profile, extract):
+            if written is not None:
+                written.result()
+            written = writer.submit(_write, lease, extract, number, prepared)
+            number += 1
+            workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
+        if written is not None:
+            written.result()
+
+
+def _compare_with_manifest(lease: Lease, extract: Extract) -> None:
+    """Refuse the file, and take its rows back, when it is not what its manifest says."""
+    if extract.manifest is None:
+        return
+    entry = read_entry(extract.manifest)
+    receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
+    read = add(
+        Totals.from_json(shape)
+        for receipt in receipts
+        for states in receipt.totals.values()
+        for shape in states.values()
+    )
+    sums: dict[str, dict[str, Decimal]] = {}
+    for currency, amounts in read.amounts.items():
+        for name, value in amounts.items():
+            sums.setdefault(name, {})[currency] = value
+    details = differences(entry, read.rows, sums, read.keys)
+    if not details:
+        return
+    with lease.transaction() as connection:
+        for record in {record for receipt in receipts for record in receipt.totals}:
+            withdraw_staged(connection, EXTRACTS[record], extract.id)
+        ledger.refuse_extract(connection, extract, incomplete(entry, extract.name, details))
+
+
+def archived(workspace: Workspace, extract: Extract) -> Path:
+    """Where the delivered content of an extract is kept."""
+    assert extract.sha256 is not None
+    return workspace.settings.archive / extract.sha256[:2] / f"{extract.sha256}.csv"
+
+
+def _prepared(
+    chunks: Iterator[Chunk], header: Header, profile: Profile, extract: Extract
+) -> Iterator[Prepared]:
+    writing = writing_of(profile)
+    for chunk in chunks:
+        settled = chunk.block[: chunk.records.consumed]
+        if not conserved(settled, chunk.records):
+            raise ConservationError(
+                f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
+                "record. This is a fault of the program; nothing of the chunk was staged."
+            )
+        judged = judge_chunk(chunk, header, profile, writing, extract.batch_id, extract.id)
+        copies = tuple(copy_staged(EXTRACTS[record], rows) for record, rows in judged.rows.items())
+        judged.rows.clear()
+        yield Prepared(chunk, judged, copies, hashlib.sha256(settled).hexdigest())
+
+
+def judge_chunk(
+    chunk: Chunk, header: Header, profile: Profile, writing: Writing, batch_id: int, extract_id: int
+) -> Judged:
+    """The rows of a chunk with their verdicts, by the record kind they are staged under."""
+    cells = chunk.cells(header.width)
+    return judge(
+        header.table,
+        cells,
+        header.fields,
+        positions=_with_parent(chunk, cells, header),
+        faults=chunk.faults,
+        writing=writing,
+        batch_id=batch_id,
+        extract_id=extract_id,
+        tenant=profile.tenant,
+        inner_record=profile.inner_record,
+    )
+
+
+def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFrame:
+    positions = chunk.positions()
+    if header.parent_column is None:
+        return positions
+    parents = cells[str(header.parent_column)]
+    if chunk.faults:
+        rows = [row for row in range(chunk.height) if row not in chunk.faults]
+        parents = pl.Series([None] * chunk.height, dtype=pl.String).scatter(rows, parents)
+    return positions.with_columns(parents.alias("parent"))
+
+
+def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared) -> None:
+    chunk, judged = prepared.chunk, prepared.judged
+    with lease.transaction() as connection:
+        # The rows and their receipt are lost together or not at all; the state that follows the
+        # last chunk is committed durably, and with it everything before.
+        connection.execute("SET LOCAL synchronous_commit = off")
+        for rows in prepared.copies:
+            rows.send(connection)
+        reach("copy")
+        if judged.superseded:
+            with connection.cursor() as cursor:
+                cursor.executemany(
+                    "INSERT INTO outcome (batch_id, extract_id, record_number, verdict) "
+                    "VALUES (%s, %s, %s, 'superseded')",
+                    [(lease.batch_id, extract.id, row) for row in judged.superseded],
+                )
+        counts: Counter[str] = Counter()
+        for states in judged.totals.values():
+            for state, totals in states.items():
+                counts[state] += totals.rows
+        lease.add_receipt(
+            Receipt(
+                batch_id=lease.batch_id,
+                extract_id=extract.id,
+                stage=STAGE,
+                chunk=number,
+                first_record=chunk.start.record,
+                last_record=chunk.end.record - 1,
+                byte_start=chunk.start.byte,
+                byte_end=chunk.end.byte,
+                last_line=chunk.end.line - 1,
+                inside=chunk.end.inside,
+                sha256=prepared.sha256,
+                counts=counts,
+                totals={
+                    record: {state: totals.as_json() for state, totals in states.items()}
+                    for record, states in judged.totals.items()
+                },
+            )
+        )
+        reach("receipt")
+    reach("chunk")
+
+
+def _after(receipt: Receipt) -> Place:
+    assert receipt.byte_end is not None
+    assert receipt.last_line is not None
+    return Place(
+        receipt.byte_end, receipt.last_line + 1, receipt.last_record + 1, bool(receipt.inside)
+    )
+
+
+def writing_of(profile: Profile) -> Writing:
+    """How the feed of a profile writes values."""
+    return Writing(
+        decimal=profile.decimal,
+        thousands=profile.thousands or "",
+        date_format=profile.date_format,
+        offset_minutes=_minutes(profile.offset),
+        zone=profile.zone,
+        null=profile.null,
+        constants=profile.constants,
+    )
+
+
+def _minutes(offset: str | None) -> int | None:
+    if offset is None:
+        return None
+    if offset == "Z":
+        return 0
+    hours, minutes = offset[1:].split(":")
+    size = timedelta(hours=int(hours), minutes=int(minutes)) // timedelta(minutes=1)
+    return -size if offset.startswith("-") else size

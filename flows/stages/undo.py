@@ -1,0 +1,37 @@
+"""Undo: take a batch back out of the database while nothing later has touched its rows."""
+
+from collections import Counter
+
+from connectors import ledger
+from connectors.apply import lock_target
+from connectors.errors import BatchStateError
+from connectors.ledger import State, hold_batch
+from connectors.undo import refuse_if_touched, take_back
+from flows.stages.check import staged_tables
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+from schemas.tables import INSERT_BATCH_DATA
+
+
+def undo_batch(
+    workspace: Workspace, batch_id: int, *, by: str | None, reason: str
+) -> dict[str, int]:
+    """Restore what the batch changed, in one transaction; its rows and receipts stay on record."""
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        batch = ledger.find_batch(connection, batch_id)
+        if batch.state in (State.UNDONE, State.DISCARDED):
+            raise BatchStateError(f"Batch {batch_id} is {batch.state} already; nothing to undo.")
+        tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
+        counts: Counter[str] = Counter()
+        with lease.transaction():
+            for table in tables:
+                lock_target(connection, table)
+                refuse_if_touched(connection, table, batch_id)
+            for table in reversed(tables):
+                counts.update(take_back(connection, table, batch_id))
+            reach("undo")
+            ledger.add_event(
+                connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=dict(counts)
+            )
+            lease.set_state(State.UNDONE)
+        return dict(counts)

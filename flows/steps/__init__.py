@@ -1,0 +1,1 @@
+"""The judgements: pure functions over frames that know schemas and nothing else."""

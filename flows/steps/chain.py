@@ -1,0 +1,50 @@
+"""The completeness chain: the totals of each stage, and what explains the step to the next."""
+
+from collections.abc import Mapping
+
+from flows.report.batch import STATES, Chain, ChainLine
+from flows.steps.totals import Totals, add
+from schemas.field import Table
+
+APPLIED = ("inserted", "updated", "unchanged")
+WRITTEN = ("inserted", "updated")
+
+
+def build_chain(
+    table: Table,
+    read: Mapping[str, Totals],
+    staged: Mapping[str, Totals],
+    database: Mapping[str, Totals],
+) -> Chain:
+    """Tie what was read, what is staged, what was applied and what the database holds.
+
+    `read` is what the reader added up by verdict, `staged` what the staged rows add up to by end
+    state, `database` what the target holds of the rows this batch wrote. Each comes from its own
+    count, so a residual of zero is a proof and not a repetition.
+    """
+    everything_read, everything_staged = add(read.values()), add(staged.values())
+    refused = _sum(staged, "rejected", "conflict")
+    beside = _sum(staged, "superseded", "stale", "pending")
+    applied = _sum(staged, *APPLIED)
+    written = _sum(staged, *WRITTEN)
+    held = add(database.values())
+    links = [
+        ("read", everything_read, "", Totals()),
+        ("staged", everything_staged, "every record is kept", Totals()),
+        ("without errors", everything_staged - refused, "rejected and conflict", refused),
+        ("applied", applied, "superseded, stale and pending", beside),
+        ("written", written, "unchanged: the database had them", _sum(staged, "unchanged")),
+        ("in the database", held, "read back by key", Totals()),
+    ]
+    lines = []
+    before = everything_read
+    for stage, totals, explained, accounted in links:
+        change = totals - before
+        lines.append(ChainLine(stage, totals, change, explained, change + accounted))
+        before = totals
+    states = {state: staged[state] for state in STATES if state in staged}
+    return Chain(table.name, table.title, table.amounts, tuple(lines), states)
+
+
+def _sum(states: Mapping[str, Totals], *names: str) -> Totals:
+    return add(states[name] for name in names if name in states)

@@ -1,0 +1,169 @@
+"""The verdict on every row: its typed values, or all the reasons why it has none.
+
+Text is read strictly to nullable typed columns; the pandera schema judges the typed frame. A cell
+that could not be read is reported once, with its own reason, never also as missing.
+"""
+
+import dataclasses
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from schemas.columns import type_cells
+from schemas.field import Field, Kind, Table
+from schemas.frames import compiled_rules
+from schemas.kinds import EXACT, OFFSET, frame_columns
+from schemas.nested import read_nested
+from schemas.reading import SHOWN_CHARACTERS, Moment, Number, Unread, Value, read
+from schemas.reasons import REASONS
+
+NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One reason against one row, in the shape of the service's own field error."""
+
+    code: str
+    field: str
+    message: str
+    meta: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def as_json(self) -> dict[str, object]:
+        """The document's spelling: ErrorCode, FieldName, Message, Meta."""
+        return {
+            "ErrorCode": self.code,
+            "FieldName": self.field,
+            "Message": self.message,
+            "Meta": dict(self.meta),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A block of rows after the check: `typed` has a row for every row of the cells."""
+
+    typed: pl.DataFrame
+    errors: dict[int, list[FieldError]]
+    """Reasons by row of the frame; a row without an entry is clean."""
+
+
+def field_error(of: Field, code: str, text: str | None, **facts: str) -> FieldError:
+    """A reason against one cell; the value of a secret is never shown."""
+    shown = _shown(of, text)
+    detail = facts.pop("detail", None)
+    message = REASONS[code].message(field=of.name, value=shown, of=of.of or "", **facts)
+    if detail and not of.secret:
+        message = f"{message} {detail}"
+    meta = {"stage": "check", "column": of.name}
+    if text is not None:
+        meta["value"] = shown
+    return FieldError(code, of.name, message, meta)
+
+
+def check(table: Table, cells: pl.DataFrame, *, tenant: int | None = None) -> Checked:
+    """Judge rows given as text: one String column per delivered field of the table.
+
+    `tenant` is the one a batch is bound to; a row of any other is rejected.
+    """
+    typed = type_cells(cells, table)
+    errors: dict[int, list[FieldError]] = defaultdict(list)
+    unread: set[tuple[int, str]] = set()
+    for of in table.delivered:
+        typed = _read_strictly(of, cells, typed, errors, unread)
+    _judge(table, cells, typed, errors, unread)
+    if tenant is not None and table.tenant:
+        _bind(table.by_name[table.tenant], tenant, cells, typed, errors)
+    order = {of.name: number for number, of in enumerate(table.delivered)}
+    for found in errors.values():
+        found.sort(key=lambda error: order[error.field])
+    return Checked(typed, dict(errors))
+
+
+def _read_strictly(
+    of: Field,
+    cells: pl.DataFrame,
+    typed: pl.DataFrame,
+    errors: dict[int, list[FieldError]],
+    unread: set[tuple[int, str]],
+) -> pl.DataFrame:
+    """Decide the cells the vectorised readers left, and put what they say into the typed frame."""
+    if of.kind is Kind.STRING:
+        return typed
+    text = cells[of.name]
+    left = (typed[of.name].is_null() & text.is_not_null() & (text != "")).arg_true()
+    if left.is_empty():
+        return typed
+    values: dict[int, Value] = {}
+    for row, cell in zip(left.to_list(), text.gather(left).to_list(), strict=True):
+        value = read(of, cell, read_nested)
+        if isinstance(value, Unread):
+            errors[row].append(field_error(of, value.code, cell, **value.facts))
+            unread.add((row, of.name))
+        else:
+            values[row] = value
+    return _with_values(of, typed, values)
+
+
+def _with_values(of: Field, typed: pl.DataFrame, values: dict[int, Value]) -> pl.DataFrame:
+    if not values:
+        return typed
+    rows = pl.Series(list(values), dtype=pl.UInt32)
+    columns = []
+    for name, dtype in frame_columns(of).items():
+        given = [_frame_value(name, of, value) for value in values.values()]
+        columns.append(typed[name].scatter(rows, pl.Series(given, dtype=dtype)))
+    return typed.with_columns(columns)
+
+
+def _frame_value(name: str, of: Field, value: Value) -> object:
+    if isinstance(value, Number):
+        return format(value.exact, "f") if name.endswith(EXACT) else value.value
+    if isinstance(value, Moment):
+        if name == of.name + OFFSET:
+            return value.offset
+        return value.wall if of.kind is Kind.DATETIME else value.instant
+    return value
+
+
+def _judge(
+    table: Table,
+    cells: pl.DataFrame,
+    typed: pl.DataFrame,
+    errors: dict[int, list[FieldError]],
+    unread: set[tuple[int, str]],
+) -> None:
+    rules = compiled_rules(table)
+    if not rules or typed.is_empty():
+        return
+    passed = typed.select(rule.passes.alias(str(n)) for n, rule in enumerate(rules))
+    for number, rule in enumerate(rules):
+        column = passed[str(number)]
+        if column.all():
+            continue
+        text = cells[rule.field]
+        for row in (~column).arg_true().to_list():
+            if (row, rule.field) not in unread:
+                errors[row].append(field_error(table.by_name[rule.field], rule.code, text[row]))
+
+
+def _bind(
+    of: Field,
+    tenant: int,
+    cells: pl.DataFrame,
+    typed: pl.DataFrame,
+    errors: dict[int, list[FieldError]],
+) -> None:
+    for row in (typed[of.name] != tenant).fill_null(value=False).arg_true():
+        text = cells[of.name][row]
+        errors[row].append(field_error(of, "TenantNotBound", text, limit=str(tenant)))
+
+
+def _shown(of: Field, text: str | None) -> str:
+    if text is None:
+        return ""
+    if of.secret:
+        return "(not shown)"
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"

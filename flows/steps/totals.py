@@ -1,0 +1,137 @@
+"""Control totals: count, money per currency and the hash total of keys, exact, at every stage.
+
+Money is summed as decimals, never as doubles, and never across currencies.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Context, Decimal, Inexact
+from typing import Any
+
+import polars as pl
+
+from schemas.field import Kind, Table
+from schemas.kinds import EXACT
+from schemas.sql import IDENTITY, key_columns
+
+NO_CURRENCY = ""
+"""Amounts whose row names no currency; shown as such."""
+# Wide enough for any sum of doubles; a digit lost would raise.
+_EXACT = Context(prec=2000, traps=[Inexact])
+_SAFE_CHARACTERS = 17
+"""A plain decimal this short fits Decimal(38, 18) without rounding."""
+
+Amounts = Mapping[str, Mapping[str, Decimal]]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What a set of rows adds up to."""
+
+    rows: int = 0
+    keys: int = 0
+    """Hash total: the sum of the integer keys, or of 60 bits of each identity."""
+    amounts: Amounts = field(default_factory=dict)
+    """Currency -> amount field -> exact sum."""
+
+    def __add__(self, other: "Totals") -> "Totals":
+        amounts = {currency: dict(sums) for currency, sums in self.amounts.items()}
+        for currency, sums in other.amounts.items():
+            mine = amounts.setdefault(currency, {})
+            for name, value in sums.items():
+                mine[name] = _EXACT.add(mine.get(name, Decimal(0)), value)
+        return Totals(self.rows + other.rows, self.keys + other.keys, amounts)
+
+    def __sub__(self, other: "Totals") -> "Totals":
+        negated = {
+            currency: {name: value.copy_negate() for name, value in sums.items()}
+            for currency, sums in other.amounts.items()
+        }
+        return self + Totals(-other.rows, -other.keys, negated)
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing is left: the residual of a stage that ties."""
+        money = (value for sums in self.amounts.values() for value in sums.values())
+        return not (self.rows or self.keys or any(money))
+
+    def as_json(self) -> dict[str, Any]:
+        """Exact and canonical: numbers as plain decimal text, empty sums left out."""
+        amounts = {
+            currency: {name: plain(value) for name, value in sorted(sums.items())}
+            for currency, sums in sorted(self.amounts.items())
+            if sums
+        }
+        return {"rows": self.rows, "keys": str(self.keys), "amounts": amounts}
+
+    @classmethod
+    def from_json(cls, shape: Mapping[str, Any]) -> "Totals":
+        """What `as_json` wrote."""
+        amounts = {
+            currency: {name: Decimal(value) for name, value in sums.items()}
+            for currency, sums in shape["amounts"].items()
+        }
+        return cls(int(shape["rows"]), int(shape["keys"]), amounts)
+
+
+def plain(value: Decimal) -> str:
+    """A decimal without exponent and without zeros at its end."""
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def add(totals: Iterable[Totals]) -> Totals:
+    """The sum of totals; nothing adds up to nothing."""
+    result = Totals()
+    for one in totals:
+        result += one
+    return result
+
+
+def counted(table: Table, typed: pl.DataFrame, identity: pl.Series) -> pl.DataFrame:
+    """The columns of typed rows that enter the control totals."""
+    amounts = [name + EXACT for name in table.amounts]
+    key = [] if key_columns(table) == (IDENTITY,) else [table.key[0]]
+    currency = [table.currency] if table.currency else []
+    return identity.to_frame().with_columns(typed[name] for name in (*key, *currency, *amounts))
+
+
+def totals_of(table: Table, rows: pl.DataFrame) -> Totals:
+    """The control totals of `counted` rows; unreadable values are left out."""
+    return Totals(rows.height, _keys(table, rows), _amounts(table, rows))
+
+
+def _keys(table: Table, typed: pl.DataFrame) -> int:
+    if key_columns(table) == (IDENTITY,):
+        bits = typed[IDENTITY].str.slice(0, 15).str.to_integer(base=16, dtype=pl.Int64)
+        return int(bits.cast(pl.Int128).sum() or 0)
+    return int(typed[table.key[0]].cast(pl.Int128).sum() or 0)
+
+
+def _amounts(table: Table, typed: pl.DataFrame) -> dict[str, dict[str, Decimal]]:
+    if not table.amounts or typed.is_empty():
+        return {}
+    assert table.currency is not None
+    assert all(table.by_name[name].kind is Kind.DOUBLE for name in table.amounts)
+    exact = [pl.col(name + EXACT) for name in table.amounts]
+    short = [text.str.len_bytes() <= _SAFE_CHARACTERS for text in exact]
+    sums = (
+        typed.lazy()
+        .group_by(pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias("currency"))
+        .agg(
+            pl.when(fits).then(text).cast(pl.Decimal(38, 18)).sum().name.keep()
+            for text, fits in zip(exact, short, strict=True)
+        )
+        .collect()
+    )
+    result = {
+        row["currency"]: {name: row[name + EXACT] or Decimal(0) for name in table.amounts}
+        for row in sums.iter_rows(named=True)
+    }
+    for name, text, fits in zip(table.amounts, exact, short, strict=True):
+        long = typed.filter(~fits).select(
+            pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY), text
+        )
+        for currency, digits in long.iter_rows():
+            result[currency][name] = _EXACT.add(result[currency][name], Decimal(digits))
+    return result

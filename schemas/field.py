@@ -1,0 +1,144 @@
+"""The grammar field tables are written in: Kind, Field and Table.
+
+Source: the service document, "Resources and their fields". A table is literal data; every other
+world (pandera, SQL, JSON, CSV, reference page) is derived from it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+
+class Kind(StrEnum):
+    """The types of the service document, one member per type it names."""
+
+    INTEGER = "integer"
+    INTEGER64 = "64-bit integer"
+    DOUBLE = "double"
+    STRING = "string"
+    BOOLEAN = "boolean"
+    DATETIME = "datetime"
+    DATETIME_OFFSET = "datetime with offset"
+    MAP = "map<string,string>"
+    LIST = "list"
+    RECORD = "record"
+    INSTANT = "instant"
+    """A moment in UTC; for our own tables, the document has none."""
+
+
+class Rule(StrEnum):
+    """A validation the document states for a field; the value is the service's ErrorCode."""
+
+    NOT_NULL = "NotNull"
+    NOT_EMPTY = "NotEmpty"
+    EMAIL = "Email"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of one record, as the document's table row states it."""
+
+    name: str
+    kind: Kind
+    required: bool = False
+    of: str | None = None
+    """Element of a LIST, or the record itself for RECORD: a table name, or "string"."""
+    rules: tuple[Rule, ...] = ()
+    """Validations beyond Required, in the document's order."""
+    nullable_values: bool = False
+    """A MAP whose values may be null."""
+    amount: bool = False
+    """Money: enters the control totals, under the currency of `Table.currency`."""
+    version: bool = False
+    """Orders two versions of one record: the older never replaces the newer."""
+    secret: bool = False
+    """Never shown: not in logs, reports, errors or artifacts."""
+    output_only: bool = False
+    """Set by the service; not part of a delivered extract."""
+    note: str = ""
+
+    @property
+    def validations(self) -> tuple[Rule, ...]:
+        """Every rule of the field in the order the service reports them."""
+        return ((Rule.NOT_NULL,) if self.required else ()) + self.rules
+
+    @property
+    def needs_value(self) -> bool:
+        """Whether null is refused, so that a delivered header must carry the column."""
+        return Rule.NOT_NULL in self.validations
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A field whose value is the key of another record."""
+
+    field: str
+    table: str
+    column: str = "Id"
+    same_tenant: bool = False
+    """Both ends carry TenantsId, and it must be the same tenant."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One record of the document: its fields, its identity and what it refers to."""
+
+    name: str
+    title: str
+    fields: tuple[Field, ...]
+    key: tuple[str, ...] = ()
+    """Business key; empty: the document gives none, so the whole content is the identity."""
+    currency: str | None = None
+    """The field that names the currency of the table's amounts."""
+    references: tuple[Reference, ...] = ()
+    extract: bool = True
+    """Whether the record can be delivered as a CSV extract (embedded records cannot)."""
+
+    @cached_property
+    def by_name(self) -> dict[str, Field]:
+        """The fields by the document's spelling."""
+        return {field.name: field for field in self.fields}
+
+    @cached_property
+    def delivered(self) -> tuple[Field, ...]:
+        """The fields an extract may carry."""
+        return tuple(field for field in self.fields if not field.output_only)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Header of an extract of this record, in the document's order."""
+        return tuple(field.name for field in self.delivered)
+
+    @property
+    def amounts(self) -> tuple[str, ...]:
+        """The fields that enter the control totals."""
+        return tuple(field.name for field in self.fields if field.amount)
+
+    @property
+    def version(self) -> str | None:
+        """The field that tells which of two versions of a record is newer."""
+        return next((field.name for field in self.fields if field.version), None)
+
+    @property
+    def tenant(self) -> str | None:
+        """The field that says whose record it is."""
+        return "TenantsId" if "TenantsId" in self.by_name else None
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The fields that tell two records apart: the business key, or all fields."""
+        return self.key or self.columns
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self.fields)
+
+    def __post_init__(self) -> None:
+        names = [field.name for field in self.fields]
+        if len(set(names)) != len(names):
+            raise ValueError(f"{self.name}: a field is named twice")
+        referring = [reference.field for reference in self.references]
+        currency = [self.currency] if self.currency else []
+        unknown = {*self.key, *referring, *currency} - set(names)
+        if unknown:
+            raise ValueError(f"{self.name}: {sorted(unknown)} are not fields of this table")

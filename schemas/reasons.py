@@ -1,0 +1,239 @@
+"""Why a row was rejected or a file refused: stable codes, titles, templates and next steps."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason with its one wording."""
+
+    code: str
+    title: str
+    template: str
+    """Filled with `field`, `value` and what the reason needs; never shows a secret's value."""
+    remedy: str
+
+    def message(self, **facts: object) -> str:
+        """The sentence a reader sees."""
+        return self.template.format(**facts)
+
+
+def _by_code(*reasons: Reason) -> dict[str, Reason]:
+    return {reason.code: reason for reason in reasons}
+
+
+REASONS = _by_code(
+    Reason(
+        "NotNull", "required value missing", "'{field}' must not be empty.", "Deliver the value."
+    ),
+    Reason(
+        "NotEmpty", "required text empty", "'{field}' should not be empty.", "Deliver the text."
+    ),
+    Reason(
+        "Email",
+        "not an e-mail address",
+        "'{field}' is not a valid email address.",
+        "Correct the address.",
+    ),
+    Reason(
+        "Integer",
+        "not an integer",
+        "'{field}' is not an integer: {value}.",
+        "Deliver an optional sign and the digits 0-9 only.",
+    ),
+    Reason(
+        "IntegerRange",
+        "integer out of range",
+        "'{field}' does not fit {limit}: {value}.",
+        "Check the number at its source; it cannot be stored.",
+    ),
+    Reason(
+        "Number",
+        "not a number",
+        "'{field}' is not a number: {value}.",
+        "Deliver plain digits with a decimal point; no unit, no thousands sign.",
+    ),
+    Reason(
+        "NotFinite",
+        "number without a value",
+        "'{field}' is not a finite number: {value}.",
+        "Deliver a number a double can hold.",
+    ),
+    Reason(
+        "Precision",
+        "more digits than can be kept",
+        "'{field}' would change when stored: {value} becomes {kept}.",
+        "Deliver no more digits than the type keeps, or correct the source.",
+    ),
+    Reason(
+        "Boolean",
+        "not a boolean",
+        "'{field}' is neither True nor False: {value}.",
+        "Deliver True or False.",
+    ),
+    Reason(
+        "DateTime",
+        "not an ISO 8601 time",
+        "'{field}' is not an ISO 8601 date and time: {value}.",
+        "Deliver YYYY-MM-DDTHH:MM:SS with the offset.",
+    ),
+    Reason(
+        "OffsetMissing",
+        "time without offset",
+        "'{field}' has no offset, so its instant is unknown: {value}.",
+        "Deliver the offset (+02:00, Z), or state one in the feed profile.",
+    ),
+    Reason(
+        "Map",
+        "not a map of texts",
+        "'{field}' is not a map of texts: {value}.",
+        "Deliver a JSON object or the JSV form {key:value}.",
+    ),
+    Reason(
+        "List",
+        "not a list",
+        "'{field}' is not a list of {of}: {value}.",
+        "Deliver a JSON array or the JSV form [a,b].",
+    ),
+    Reason(
+        "Record",
+        "not a nested record",
+        "'{field}' is not a {of} record: {value}.",
+        "Deliver a JSON object or the JSV form with the record's fields.",
+    ),
+    Reason(
+        "TooFewFields",
+        "fields missing in the record",
+        "The record has fewer fields than the header.",
+        "Deliver every column, empty ones too.",
+    ),
+    Reason(
+        "TooManyFields",
+        "more fields than the header",
+        "The record has more fields than the header.",
+        "Quote values that contain the delimiter.",
+    ),
+    Reason(
+        "StrayQuote",
+        "quote out of place",
+        "A quote stands inside a field or text follows a closing quote.",
+        "Quote the whole field and double the quotes inside it.",
+    ),
+    Reason(
+        "UnterminatedQuote",
+        "quote never closed",
+        "A quoted field is never closed.",
+        "Close the quote.",
+    ),
+    Reason(
+        "Encoding",
+        "bytes that are no text",
+        "The record has bytes that are not valid in the file's encoding.",
+        "Deliver the file in its declared encoding, or declare the right one in the feed profile.",
+    ),
+    Reason("NulCharacter", "NUL in the text", "The record contains a NUL character.", "Remove it."),
+    Reason(
+        "FieldTooLarge",
+        "field over the limit",
+        "A field is longer than the limit.",
+        "Shorten it, or raise the limit for this feed.",
+    ),
+    Reason(
+        "ConflictingKey",
+        "same key, different content",
+        "Another row of this delivery has the same key ({value}) with other content.",
+        "Deliver the right one of them.",
+    ),
+    Reason(
+        "ReferenceMissing",
+        "reference to an unknown record",
+        "'{field}' refers to {of} {value}, which is neither delivered nor known.",
+        "Deliver the record it refers to, or correct the reference.",
+    ),
+    Reason(
+        "ReferenceTenant",
+        "reference across tenants",
+        "'{field}' refers to {of} {value} of another tenant.",
+        "Correct the reference or the tenant.",
+    ),
+    Reason(
+        "TenantNotBound",
+        "another tenant's row",
+        "The batch is bound to tenant {limit}; this row is of tenant {value}.",
+        "Deliver it with its own tenant's batch.",
+    ),
+    Reason(
+        "InnerRecord",
+        "no record inside",
+        "No record could be read from Jsondata or Data: {value}.",
+        "Deliver the record as a JSON object, or name its kind in the feed profile.",
+    ),
+    Reason(
+        "Constraint",
+        "refused by the database",
+        "The database refused the row: {value}.",
+        "Correct the row; the code is PostgreSQL's.",
+    ),
+)
+"""Row rejects by ErrorCode."""
+
+REFUSALS = _by_code(
+    Reason("empty_file", "empty file", "nothing but blank space", "Deliver the file again."),
+    Reason(
+        "missing_header",
+        "no header",
+        "the first record is data, not field names",
+        "Put the field names in the first record.",
+    ),
+    Reason(
+        "missing_column",
+        "required column missing",
+        "required columns are missing: {columns}",
+        "Add the columns, or map them in a feed profile.",
+    ),
+    Reason(
+        "duplicate_column",
+        "column named twice",
+        "columns are named more than once: {columns}",
+        "Name every column once.",
+    ),
+    Reason(
+        "malformed_csv",
+        "not readable as CSV",
+        "record borders cannot be determined: {detail}",
+        "Check delimiter and quoting, or state them in a feed profile.",
+    ),
+    Reason(
+        "bad_encoding",
+        "wrong encoding",
+        "bytes are not valid in the encoding {encoding}",
+        "Declare the encoding in a feed profile.",
+    ),
+    Reason(
+        "corrupt_archive",
+        "broken archive",
+        "the archive is broken or cut short: {detail}",
+        "Deliver the archive again.",
+    ),
+    Reason(
+        "unsupported_format",
+        "not CSV text",
+        "not CSV text: {detail}",
+        "Deliver CSV, .csv.gz, .csv.zst or a .zip of CSV files.",
+    ),
+    Reason("no_data", "header only", "a header but no record", "Deliver the records."),
+    Reason("too_large", "over a limit", "over the limit: {detail}", "Raise the limit if meant."),
+    Reason(
+        "incomplete_file",
+        "does not match its manifest",
+        "not what the manifest says: {detail}",
+        "Deliver the whole file.",
+    ),
+    Reason(
+        "inconsistent_columns",
+        "unknown columns",
+        "columns that the record does not have: {columns}",
+        "Remove them, map them, or allow unknown columns.",
+    ),
+)
+"""File refusals by code."""

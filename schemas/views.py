@@ -1,0 +1,112 @@
+"""Views over the staged rows: every row with its state, and the document's insert-batch data.
+
+HasError, Merged and Jsondata are derived here from what is stored, so they cannot disagree with it.
+"""
+
+from collections.abc import Iterator
+
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+from schemas.ledger import POSITION
+from schemas.sql import SCHEMA, staged_name
+from schemas.tables import EXTRACTS
+
+APPLIED = ("inserted", "updated", "unchanged")
+"""Verdicts of a row whose record is in the database as delivered."""
+ERRORS = ("rejected", "conflict")
+"""States that make HasError."""
+
+
+def quoted(name: str) -> str:
+    """An identifier as SQL writes it; only names of the field tables come here."""
+    assert '"' not in name
+    return f'"{name}"'
+
+
+def told_joins(table: Table) -> str:
+    """SQL that finds what became of staged rows `s`: an outcome of their own, or the receipt."""
+    return f"""
+        LEFT JOIN {SCHEMA}.outcome o
+            ON o.extract_id = s.extract_id AND o.record_number = s.record_number
+        LEFT JOIN {SCHEMA}.receipt r
+            ON r.extract_id = s.extract_id AND r.stage = '{apply_stage(table)}'
+            AND s.record_number BETWEEN r.first_record AND r.last_record"""
+
+
+STATE = """CASE WHEN s.error_data IS NOT NULL THEN 'rejected'
+    ELSE coalesce(o.verdict, r.verdict, 'pending') END"""
+"""SQL for the state of a staged row, behind `told_joins`."""
+
+
+def apply_stage(table: Table) -> str:
+    """Name of the stage whose receipts say what became of a record kind's rows."""
+    return f"apply {table.name}"
+
+
+def json_expression(table: Table, alias: str) -> str:
+    """SQL for the canonical JSON of a row, byte for byte what `payloads.canonical_json` writes."""
+    members = ", ".join(_member(field, alias) for field in table.delivered)
+    return f"'{{' || concat_ws(',', {members}) || '}}'"
+
+
+def _member(field: Field, alias: str) -> str:
+    column = f"{alias}.{quoted(field.name)}"
+    return f"""'"{field.name}":' || {_json_value(field, column, alias)}"""
+
+
+def _json_value(field: Field, column: str, alias: str) -> str:
+    match field.kind:
+        case Kind.STRING:
+            return f"to_json({column})::text"
+        case Kind.DOUBLE:
+            return f"trim_scale({column})::text"
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            offset = f"{alias}.{quoted(field.name + OFFSET)}"
+            wall = (
+                column
+                if field.kind is Kind.DATETIME
+                else f"(({column} AT TIME ZONE 'UTC') + {offset} * interval '1 minute')"
+            )
+            return f"'\"' || {_wall_text(wall)} || {_offset_text(offset)} || '\"'"
+        case _:
+            return f"{column}::text"
+
+
+def _wall_text(wall: str) -> str:
+    fraction = f"rtrim(rtrim(to_char({wall}, '.US'), '0'), '.')"
+    return f"""to_char({wall}, 'YYYY-MM-DD"T"HH24:MI:SS') || {fraction}"""
+
+
+def _offset_text(offset: str) -> str:
+    return (
+        f"coalesce(CASE WHEN {offset} < 0 THEN '-' ELSE '+' END"
+        f" || lpad((abs({offset}) / 60)::text, 2, '0')"
+        f" || ':' || lpad(mod(abs({offset}), 60)::text, 2, '0'), '')"
+    )
+
+
+def _staged_selects() -> Iterator[str]:
+    position = ", ".join(f"s.{field.name}" for field in POSITION if field.name != "error_data")
+    for table in EXTRACTS.values():
+        yield f"""
+            SELECT '{table.name}' AS record, {position},
+                coalesce(s.error_data, o.error_data) AS error_data,
+                CASE WHEN b.state = 'undone' THEN 'undone' ELSE {STATE} END AS state,
+                CASE WHEN s.error_data IS NULL THEN {json_expression(table, "s")} END AS jsondata
+            FROM {SCHEMA}.{staged_name(table)} s
+            JOIN {SCHEMA}.batch b ON b.id = s.batch_id
+            {told_joins(table)}"""
+
+
+_ERRORS = ", ".join(f"'{state}'" for state in ERRORS)
+_APPLIED = ", ".join(f"'{state}'" for state in APPLIED)
+
+VIEWS: dict[str, str] = {
+    "staged_row": " UNION ALL ".join(_staged_selects()),
+    "insert_batch_data": f"""
+        SELECT data AS "Data", state IN ({_ERRORS}) AS "HasError",
+            state IN ({_APPLIED}) AS "Merged", batch_id AS "BatchId", jsondata AS "Jsondata",
+            error_data AS "ErrorData", extract_id, record_number, state, record, source_batch_id
+        FROM {SCHEMA}.staged_row""",
+}
+"""Views by name, in the order they are created."""

@@ -1,0 +1,62 @@
+"""A real PostgreSQL for the tests: one embedded server, one fresh database per workspace."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from connectors.database import Database, migrate, open_database
+from connectors.embedded import embedded_url
+from connectors.settings import Settings
+from flows.stages.workspace import Workspace
+
+TEMPLATE = "recon_template"
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """URL of the maintenance database of a server that has the migrated template."""
+    folder = tmp_path_factory.mktemp("server") / "postgres"
+    url = embedded_url(folder, TEMPLATE)
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
+    with engine.begin() as connection:
+        migrate(connection)
+    engine.dispose()
+    return embedded_url(folder, "postgres")
+
+
+@pytest.fixture
+def database_url(server: str) -> Iterator[str]:
+    """URL of a database of its own, with our schema."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE}')
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def workspace(database_url: str, tmp_path: Path) -> Workspace:
+    """A workspace with its own database and its own home folder."""
+    settings = Settings((tmp_path / "home").resolve(), database_url)
+    return Workspace(settings, open_database(settings))
+
+
+@pytest.fixture
+def rows(workspace: Workspace) -> Callable[..., list[tuple[object, ...]]]:
+    """Ask the workspace's database: `rows("SELECT ...", parameters)`."""
+
+    def ask(statement: str, parameters: object = None) -> list[tuple[object, ...]]:
+        with workspace.database.connect() as connection:
+            return connection.execute(statement, parameters).fetchall()  # type: ignore[arg-type]
+
+    return ask
+
+
+@pytest.fixture
+def database(workspace: Workspace) -> Database:
+    return workspace.database

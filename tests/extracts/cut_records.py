@@ -1,0 +1,41 @@
+"""A file read in blocks of any sizes, as the importer does, with its promises checked."""
+
+from itertools import chain, repeat
+
+from connectors.extracts.dialect import Dialect, Fault
+from connectors.extracts.records import conserved, sound, split
+from tests.extracts import slow_records
+from tests.extracts.slow_records import Record
+
+
+def read(
+    data: bytes, width: int, dialect: Dialect, sizes: list[int] | None = None
+) -> tuple[list[Record], bytes]:
+    """Read a file by blocks of the given sizes, and give its records and its sound text."""
+    found: list[Record] = []
+    clean: list[bytes] = []
+    left, offset, taken, line, inside, final = b"", 0, 0, 1, False, False
+    for size in chain(sizes or (), repeat(max(1, len(data)))):
+        if final:
+            break
+        block = left + data[taken : taken + size]
+        taken = min(len(data), taken + size)
+        final = taken == len(data)
+        settled = split(block, width, dialect, line=line, final=final, inside=inside)
+        assert conserved(block, settled)
+        starts, ends = (settled.start + offset).tolist(), (settled.end + offset).tolist()
+        numbers = (settled.first_line.tolist(), settled.last_line.tolist())
+        faults = map(Fault, settled.fault.tolist())
+        found += map(Record._make, zip(starts, ends, *numbers, faults, strict=True))
+        clean.append(sound(block[: settled.consumed], settled))
+        left, offset = block[settled.consumed :], offset + settled.consumed
+        line, inside = line + settled.lines, settled.inside
+        # Two readings of at most a record each, and the block just read.
+        assert len(left) <= 2 * dialect.max_record_bytes + size + 2
+    assert not left
+    assert line == len(slow_records.physical_lines(data)) + 1
+    return found, b"".join(clean)
+
+
+def summary(found: list[Record]) -> list[tuple[int, int, str]]:
+    return [(record.first_line, record.last_line, record.fault.code) for record in found]

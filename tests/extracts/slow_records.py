@@ -1,0 +1,179 @@
+"""A reader that is slow and obviously right: one character at a time, nothing clever.
+
+It reads a whole file at once, so it also says what any cutting into blocks has to give.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from connectors.extracts.dialect import Dialect, Fault
+
+NEVER = 1 << 62
+
+
+class Record(NamedTuple):
+    start: int
+    end: int
+    first_line: int
+    last_line: int
+    fault: Fault
+
+
+class Line(NamedTuple):
+    start: int
+    stop: int
+
+
+@dataclass
+class Reading:
+    """What reading a record strictly from one place came to."""
+
+    end: int | None = None  # Where the record ended, if it ended outside quotes.
+    fields: int = 1
+    largest_field: int = 0
+    stray_at: int = NEVER
+    too_large: bool = False
+
+    @property
+    def legal(self) -> bool:
+        return self.end is not None and self.stray_at == NEVER and not self.too_large
+
+
+def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
+    """Read every record of a file, first line 1."""
+    lines = physical_lines(data)
+    records: list[Record] = []
+    at = 0
+    while at < len(lines):
+        start, stop = lines[at]
+        if start == stop:
+            at += 1
+        elif stop - start > dialect.max_record_bytes:
+            for piece in range(start, stop, dialect.max_record_bytes):
+                end = min(stop, piece + dialect.max_record_bytes)
+                records.append(Record(piece, end, at + 1, at + 1, Fault.FIELD_TOO_LARGE))
+            at += 1
+        else:
+            last, fault = record_at(data, lines, at, width, dialect)
+            end = lines[last].stop
+            fault = fault or content_fault(data[start:end], width, dialect)
+            records.append(Record(start, end, at + 1, last + 1, fault))
+            at = last + 1
+    return records
+
+
+def record_at(
+    data: bytes, lines: list[Line], at: int, width: int, dialect: Dialect
+) -> tuple[int, Fault]:
+    """Give the last line of the record that begins on line `at`, and its structural fault."""
+    start, stop = lines[at]
+    reading = strict_reading(data, start, dialect)
+    rival = next(
+        (
+            later
+            for later in range(at + 1, len(lines))
+            if is_good(data, lines[later], width, dialect)
+        ),
+        len(lines),
+    )
+    if reading.legal:
+        closes_on = next(line for line in range(at, len(lines)) if lines[line].stop == reading.end)
+        if reading.fields == width or rival > closes_on:
+            return closes_on, Fault.NONE
+    elif reading.stray_at < stop:
+        return at, Fault.STRAY_QUOTE
+    last = at
+    for later in range(at + 1, rival):
+        within_limit = lines[later].stop - start <= dialect.max_record_bytes
+        if within_limit and lines[later].stop > lines[later].start:
+            last = later
+    return last, structural_fault(data[start : lines[last].stop], dialect)
+
+
+def is_good(data: bytes, line: Line, width: int, dialect: Dialect) -> bool:
+    """Does a complete record of the right width begin on this line?"""
+    if line.start == line.stop:
+        return False
+    reading = strict_reading(data, line.start, dialect)
+    return reading.legal and reading.fields == width
+
+
+def structural_fault(record: bytes, dialect: Dialect) -> Fault:
+    """Judge a failed record by its own bytes."""
+    reading = strict_reading(record, 0, dialect, limited=False)
+    if reading.stray_at != NEVER:
+        return Fault.STRAY_QUOTE
+    if reading.end is None:
+        return Fault.UNTERMINATED_QUOTE
+    return Fault.FIELD_TOO_LARGE
+
+
+def content_fault(record: bytes, width: int, dialect: Dialect) -> Fault:
+    reading = strict_reading(record, 0, dialect, limited=False)
+    if reading.largest_field > dialect.max_field_bytes:
+        return Fault.FIELD_TOO_LARGE
+    if reading.fields < width:
+        return Fault.TOO_FEW_FIELDS
+    if reading.fields > width:
+        return Fault.TOO_MANY_FIELDS
+    if b"\0" in record:
+        return Fault.NUL_CHARACTER
+    try:
+        record.decode(dialect.encoding)
+    except UnicodeDecodeError:
+        return Fault.ENCODING
+    return Fault.NONE
+
+
+def physical_lines(data: bytes) -> list[Line]:
+    lines = []
+    start = at = 0
+    while at < len(data):
+        if data[at : at + 1] not in (b"\r", b"\n"):
+            at += 1
+            continue
+        lines.append(Line(start, at))
+        at += 2 if data[at : at + 2] == b"\r\n" else 1
+        start = at
+    if start < len(data):
+        lines.append(Line(start, len(data)))
+    return lines
+
+
+def strict_reading(data: bytes, start: int, dialect: Dialect, *, limited: bool = True) -> Reading:
+    """Read one record from `start` until it ends or fails, keeping to RFC 4180 letter by letter."""
+    reading = Reading()
+    state = "field start"
+    field_start = at = start
+    while at < len(data):
+        sign = data[at : at + 1]
+        if state == "quoted":
+            if sign == dialect.quote:
+                state = "after quote"
+        elif sign in (b"\r", b"\n"):
+            break
+        elif sign == dialect.delimiter:
+            reading.fields += 1
+            reading.largest_field = max(reading.largest_field, at - field_start)
+            field_start = at + 1
+            state = "field start"
+        elif sign == dialect.quote:
+            if state == "unquoted":
+                reading.stray_at = at
+                return reading
+            state = "quoted"  # It opens the field, or it is the second of a doubled quote.
+        elif state == "after quote":
+            reading.stray_at = at
+            return reading
+        else:
+            state = "unquoted"
+        at += 1
+        in_quoted_field = data[field_start : field_start + 1] == dialect.quote
+        field_too_large = in_quoted_field and at - field_start > dialect.max_field_bytes
+        if limited and (field_too_large or at - start > dialect.max_record_bytes):
+            reading.too_large = True
+            return reading
+    reading.largest_field = max(reading.largest_field, at - field_start)
+    if state != "quoted":
+        reading.end = at
+    return reading

@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from connectors.extracts.blocks import blocks
+from connectors.extracts.content import open_content
+
+TEXT = "Id,Name\r\n1,Grüße 😀 支払\r\n2,\r\n"
+
+
+@pytest.mark.parametrize(
+    ("delivered", "whole"),
+    [
+        (TEXT.encode(), TEXT.encode()),
+        (TEXT.encode("utf-8-sig"), TEXT.encode("utf-8-sig")),
+        (b"\xff\xfe" + TEXT.encode("utf-16-le"), TEXT.encode()),
+        (b"\xfe\xff" + TEXT.encode("utf-16-be"), TEXT.encode()),
+        (b"", b""),
+        (b"\xff\xfe", b""),
+    ],
+)
+def test_every_start_and_size_gives_the_same_text(
+    tmp_path: Path, delivered: bytes, whole: bytes
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(delivered)
+    content = open_content(path)
+    for start in range(len(whole) + 2):
+        for size in (1, 2, 3, 7, 1000):
+            given = list(blocks(content, start, size))
+            assert b"".join(given) == whole[start:], (start, size)
+            assert all(0 < len(block) <= size for block in given), (start, size)
+
+
+def test_a_lone_surrogate_costs_its_own_place_only(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("\ufeffa\nb\ud800c\nd\n".encode("utf-16-le", "surrogatepass"))
+    text = b"".join(blocks(open_content(path), 0, 4))
+    good, bad, last = text.splitlines()
+    assert (good, last) == (b"a", b"d")
+    with pytest.raises(UnicodeDecodeError):
+        bad.decode()
+
+
+@pytest.mark.parametrize(("start", "size"), [(-1, 10), (0, 0)])
+def test_impossible_places_are_a_bug(tmp_path: Path, start: int, size: int) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"Id\n")
+    with pytest.raises(ValueError, match="must be a place and a size"):
+        blocks(open_content(path), start, size)

@@ -1,0 +1,224 @@
+import os
+import zipfile
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from connectors.errors import DeliveryError
+from connectors.extracts.delivery import Delivery, find_extracts, open_source
+from connectors.settings import Limits
+
+LIMITS = Limits(archive_members=20)
+TEXT = b"TenantsId,AvatarsId,Name\n7,3,Friendly\n"
+
+
+def write(folder: Path, *names: str) -> None:
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(TEXT)
+
+
+def pack(path: Path, *names: str | zipfile.ZipInfo) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(name) if isinstance(name, str) else name, TEXT)
+
+
+def names(delivery: Delivery) -> list[str]:
+    return [source.name for source in delivery.sources]
+
+
+def faults(delivery: Delivery) -> dict[str, str]:
+    return {source.name: source.fault.code for source in delivery.sources if source.fault}
+
+
+def test_folder_gives_its_extracts_by_name_and_says_what_it_left(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        *("b.csv", "a.CSV", "c.csv.gz", "d.csv.zst", "e.csv.bz2", "f.csv.part", "deep/g.csv"),
+        *(".hidden.csv", "README.md", "feed.toml", "x.json", "manifest.json", "notes.txt"),
+        *("b.csv.manifest.json", "b.csv.sha256", "report.xlsx"),
+    )
+    delivery = find_extracts([str(tmp_path)], LIMITS)
+    assert names(delivery) == ["a.CSV", "b.csv", "c.csv.gz", "d.csv.zst", "e.csv.bz2", "f.csv.part"]
+    assert faults(delivery) == {
+        "e.csv.bz2": "unsupported_format",
+        "f.csv.part": "unsupported_format",
+    }
+    assert delivery.left_alone == (
+        *(".hidden.csv", "README.md", "b.csv.manifest.json", "b.csv.sha256", "deep/"),
+        *("feed.toml", "manifest.json", "notes.txt", "report.xlsx", "x.json"),
+    )
+    assert [(c.source.name, c.of_file, c.whole) for c in delivery.controls] == [
+        ("b.csv.manifest.json", "b.csv", True),
+        ("manifest.json", None, True),
+    ]
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "book.xlsx", "data.json", "plain", "x.csv.7z"])
+def test_what_is_named_is_never_skipped(tmp_path: Path, name: str) -> None:
+    write(tmp_path, name, "a.csv")
+    delivery = find_extracts([str(tmp_path / name), str(tmp_path / "a.csv")], LIMITS)
+    assert faults(delivery) == {name: "unsupported_format"}
+    assert sorted(names(delivery)) == sorted([name, "a.csv"])
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["a.csv", "a.csv"], ["a.csv"]),
+        (["b.csv", "a.csv"], ["a.csv", "b.csv"]),
+        ([".", "a.csv"], ["a.csv", "b.csv", "other/a.csv"]),
+        (["*.csv"], ["a.csv", "b.csv"]),
+        (["./b.csv", "../{here}/b.csv"], ["b.csv"]),
+        (["[1].csv"], ["[1].csv"]),
+    ],
+)
+def test_places_named_twice_count_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str], expected: list[str]
+) -> None:
+    here = tmp_path / "delivery"
+    write(here, "a.csv", "b.csv", "other/a.csv")
+    if "[1].csv" in paths:
+        write(here, "[1].csv")
+    monkeypatch.chdir(here)
+    given = [path.format(here=here.name) for path in paths]
+    if "." in paths:
+        given.append("other")
+        expected = ["b.csv", "delivery/a.csv", "other/a.csv"]
+    assert names(find_extracts(given, LIMITS)) == expected
+
+
+def test_zip_gives_its_members_whatever_they_are_called(tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+    link = zipfile.ZipInfo("link.csv")
+    link.external_attr = 0o120777 << 16
+    members: list[str | zipfile.ZipInfo] = [
+        *("b.csv", "deep/a.csv.gz", "../../etc/evil.csv", "/root.csv", "b.csv", "line\nfeed.csv"),
+        *("README.md", "__MACOSX/._b.csv", "inner.zip", "folder/", "picture.png", link),
+    ]
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        pack(path, *members)
+    delivery = find_extracts([str(path)], LIMITS)
+    assert names(delivery) == [
+        *("all.zip/../../etc/evil.csv", "all.zip//root.csv", "all.zip/b.csv#1", "all.zip/b.csv#2"),
+        *("all.zip/deep/a.csv.gz", "all.zip/inner.zip", "all.zip/line\\nfeed.csv"),
+        "all.zip/link.csv",
+    ]
+    assert faults(delivery) == {
+        "all.zip/inner.zip": "unsupported_format",
+        "all.zip/link.csv": "unsupported_format",
+    }
+    assert delivery.left_alone == (
+        *("all.zip/README.md", "all.zip/__MACOSX/._b.csv", "all.zip/picture.png"),
+    )
+    for source in delivery.sources:
+        if source.name.startswith("all.zip/b.csv"):
+            with open_source(source) as file:
+                assert file.read() == TEXT
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda path: path.write_bytes(b"not a zip at all"), "corrupt_archive"),
+        (lambda path: path.write_bytes(b""), "corrupt_archive"),
+        (lambda path: pack(path, "a.txt", "b.png"), "unsupported_format"),
+        (lambda path: pack(path, *(f"{n}.csv" for n in range(21))), "too_large"),
+    ],
+)
+def test_unusable_zip_is_one_refused_source(tmp_path: Path, make, code: str) -> None:
+    make(tmp_path / "x.zip")
+    write(tmp_path, "good.csv")
+    delivery = find_extracts([str(tmp_path)], LIMITS)
+    assert names(delivery) == ["good.csv", "x.zip"]
+    assert faults(delivery) == {"x.zip": code}
+
+
+def test_every_cut_of_a_zip_is_found_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+    pack(path, "a.csv", "b.csv.gz")
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        assert faults(find_extracts([str(path)], LIMITS)) == {"x.zip": "corrupt_archive"}, length
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "broken.csv").symlink_to(tmp_path / "gone.csv")
+    write(tmp_path, "real.csv")
+    (tmp_path / "linked.csv").symlink_to(tmp_path / "real.csv")
+    delivery = find_extracts([str(tmp_path)], LIMITS)
+    assert names(delivery) == ["broken.csv", "linked.csv", "pipe.csv", "real.csv"]
+    assert set(faults(delivery)) == {"broken.csv", "pipe.csv"}
+
+
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (["gone.csv"], r"gone\.csv: no such file or folder"),
+        (["*.nothing"], r"\*\.nothing: no such file or folder"),
+        (["a.csv", "gone"], r"gone: no such file or folder"),
+        ([], "No path: no extract found"),
+        (["empty"], "empty: no extract found"),
+        (["texts"], r"no extract found\. Left alone: notes\.txt\. Name \.csv"),
+        (["ftp://host/a.csv"], "ftp:// is no place .* s3://"),
+        (["s3://key:secret@bucket/a.csv"], r"s3://\.\.\.: the address holds a password"),
+        (["memory://nowhere/a.csv"], r"memory://nowhere/a\.csv: no such file"),
+    ],
+)
+def test_no_delivery(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str], said: str
+) -> None:
+    write(tmp_path, "a.csv", "texts/notes.txt")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DeliveryError, match=said) as caught:
+        find_extracts(paths, LIMITS)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_store_without_its_package_says_what_to_install() -> None:
+    with pytest.raises(DeliveryError, match=r's3:// needs a package: pip install "recon\[s3\]"'):
+        find_extracts(["s3://bucket/a.csv"], LIMITS)
+
+
+def test_object_store(tmp_path: Path) -> None:
+    files = fsspec.filesystem("memory")
+    pack(tmp_path / "z.zip", "m.csv", "manifest.json")
+    files.pipe(
+        {
+            "/in/a.csv": TEXT,
+            "/in/notes.md": b"#",
+            "/in/deep/b.csv": TEXT,
+            "/in/z.zip": (tmp_path / "z.zip").read_bytes(),
+        }
+    )
+    try:
+        delivery = find_extracts(["memory://in/"], LIMITS)
+        assert names(delivery) == ["a.csv", "z.zip/m.csv"]
+        assert delivery.left_alone == ("deep/", "notes.md", "z.zip/manifest.json")
+        assert [control.prefix for control in delivery.controls] == ["z.zip/"]
+        for source in delivery.sources:
+            with open_source(source) as file:
+                assert file.read() == TEXT
+        assert names(find_extracts(["memory://in/*/*.csv"], LIMITS)) == ["b.csv"]
+        files.pipe("/in/late.csv", TEXT)
+        assert "late.csv" in names(find_extracts(["memory://in"], LIMITS))
+    finally:
+        files.rm("/in", recursive=True)
+
+
+def test_named_file_brings_the_manifests_beside_it(tmp_path: Path) -> None:
+    write(tmp_path, "a.csv", "a.csv.manifest.json", "manifest.json", "b.csv")
+    for path in ("a.csv", "a*.csv"):
+        controls = find_extracts([str(tmp_path / path)], LIMITS).controls
+        assert [(c.source.name, c.of_file, c.whole) for c in controls] == [
+            ("a.csv.manifest.json", "a.csv", True),
+            ("manifest.json", None, False),
+        ]
+    every = [str(path) for path in tmp_path.iterdir()]
+    assert [c.whole for c in find_extracts(every, LIMITS).controls] == [True, True]

@@ -1,0 +1,264 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from connectors.errors import ExtractRefused
+from connectors.extracts.blocks import blocks
+from connectors.extracts.content import open_content
+from connectors.extracts.header import Header, read_header
+from connectors.extracts.profile import Profile
+from connectors.extracts.records import Dialect
+from connectors.settings import Limits
+from schemas.tables import EXTRACTS
+
+TORTURE = Path(__file__).parents[1] / "torture"
+LIMITS = Limits(columns=60, record_bytes=200_000)
+PAYMENT = ",".join(EXTRACTS["payment"].columns)
+RATE = ",".join(EXTRACTS["currency_rate"].columns)
+TONE = "TenantsId,AvatarsId,Name"
+
+
+def read(
+    folder: Path,
+    text: str | bytes,
+    *,
+    record: str | None = None,
+    profile: Profile | None = None,
+    dialect: Dialect | None = None,
+    limits: Limits = LIMITS,
+) -> Header:
+    path = folder / "a.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    content = open_content(path, profile.encoding if profile else None)
+    table = EXTRACTS[record] if record else None
+    return read_header(content, dialect, table, profile, limits)
+
+
+def refusal(folder: Path, text: str | bytes, **options: object) -> ExtractRefused:
+    with pytest.raises(ExtractRefused) as caught:
+        read(folder, text, **options)  # type: ignore[arg-type]
+    return caught.value
+
+
+@pytest.mark.parametrize("name", EXTRACTS)
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_every_record_is_recognised_by_its_own_header(
+    tmp_path: Path, name: str, delimiter: str
+) -> None:
+    table = EXTRACTS[name]
+    text = delimiter.join(reversed(table.columns)) + "\n"
+    header = read(tmp_path, text)
+    assert header.table is table
+    assert header.fields == header.names == table.columns[::-1]
+    assert header.width == len(table.columns)
+    assert header.dialect.delimiter == delimiter.encode()
+    assert (header.body_start, header.body_line) == (len(text), 2)
+
+
+@pytest.mark.parametrize("name", EXTRACTS)
+def test_names_of_a_record_differ_in_more_than_case(name: str) -> None:
+    columns = EXTRACTS[name].columns
+    assert len({column.casefold() for column in columns}) == len(columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "record"),
+    [
+        ("TenantsId,Name,Gender\n", "avatar"),
+        (f"{TONE}\n", "message_tone"),
+        ("TenantsId,PaymentActionsId,Name\n", "payment_gateway"),
+        ("Id,UserName,Email\n", "user_account"),
+        ("EMail,FirstName,LastName,Password,Company\n", "client_registration"),
+        ("BatchId,Jsondata\n", "insert_batch_data"),
+        ("PaymentPlansId,PlannedAmount\n", "payment_plan_detail"),
+        ("Id,CampaignActionsId,ActionTimestamp\n", "campaign_actions_form_responses"),
+        ("CommsGuid,Comments\n", "form_reply"),
+    ],
+)
+def test_optional_fields_may_be_absent(tmp_path: Path, text: str, record: str) -> None:
+    assert read(tmp_path, text).table.name == record
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "line"),
+    [
+        (f"{TONE}\n7,3,x\n", 25, 2),
+        (f"{TONE}\r\n7,3,x\r\n", 26, 2),
+        (f"{TONE}\r7,3,x\r", 25, 2),
+        (f"{TONE}", 24, 2),
+        (f"\ufeff{TONE}\n", 28, 2),
+        (f"\ufeff\r\n \n\t\n{TONE}\n", 34, 5),
+        (f"\n\r\n\r{TONE}\n7", 29, 5),
+        ('"TenantsId","AvatarsId","Name"\n7', 31, 2),
+        (' tenantsid , "AVATARSID" ,NAME\t\n7', 32, 2),
+        ('TenantsId,AvatarsId,"Name\r\n"\r\n7', 30, 3),
+    ],
+)
+def test_where_the_body_begins(tmp_path: Path, text: str, start: int, line: int) -> None:
+    header = read(tmp_path, text)
+    assert header.fields == ("TenantsId", "AvatarsId", "Name")
+    assert (header.body_start, header.body_line) == (start, line)
+
+
+def test_positions_of_utf16_are_those_of_its_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"\ufeff\r\n{TONE}\r\n7,3,Grüße\r\n".encode("utf-16-le"))
+    content = open_content(path)
+    header = read_header(content, None, None, None, LIMITS)
+    body = b"".join(blocks(content, header.body_start, 5))
+    assert (body, header.body_line) == ("7,3,Grüße\r\n".encode(), 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        (f"{PAYMENT},Id\n", "duplicate_column", "more than once: Id"),
+        (f"{PAYMENT}, paidamount \n", "duplicate_column", "more than once: PaidAmount"),
+        (f"{TONE},ReconRow,reconrow\n", "duplicate_column", "ReconRow"),
+        (PAYMENT.replace(",DebtsId", ""), "missing_column", "missing: DebtsId.*Found: Id, Tena"),
+        (RATE.replace("Id,TenantsId,", ""), "missing_column", "nearest record is currency_rate"),
+        ("TenantsId,Name\n", "missing_column", "message_tone. Name the record kind"),
+        ("EMail,FirstName\n", "missing_column", "LastName, Password, Company"),
+        ("PaymentDat,PaidAmont\n", "missing_column", "'PaidAmont' is like PaidAmount of payment"),
+        ("City,Street,Zip,Phone\n", "missing_column", "most of user_account"),
+        ("Colour,Shape\n", "missing_column", "None of the 2 columns"),
+        (f"{TONE},Colour\n", "inconsistent_columns", "not have: Colour.*fields are TenantsId, Av"),
+        (f"{TONE},\n", "inconsistent_columns", "column 4 without a name"),
+        (f"{PAYMENT},{RATE.replace('Id,TenantsId,', '')}\n", "inconsistent_columns", "FromCurr"),
+        (",,,\n1,2,3\n", "missing_header", "the first record is data"),
+        ("985216,7,1035,1075\n", "missing_header", "the first record is data"),
+        ("7,3,Friendly\n", "missing_header", "the first record is data"),
+        ("max@mail.example,Max,Muster,pw\n", "missing_header", "the first record is data"),
+        ("Max,2026-01-15\n", "missing_header", "the first record is data"),
+        ('TenantsId,"AvatarsId"x,Name\n', "malformed_csv", "expected after"),
+        ('TenantsId,"AvatarsId,Name\n7,3,x\n', "malformed_csv", "a quote is never closed"),
+        (b"TenantsId,Avat\xffarsId,Name\n", "bad_encoding", "utf-8"),
+        (",".join(f"X{n}" for n in range(61)), "too_large", "61 columns; the limit is 60"),
+        ("\n" * 300_000 + TONE, "too_large", "no header ends within 200000 bytes"),
+        ("x" * 300_000, "too_large", "no header ends within 200000 bytes"),
+        ("\n \n", "empty_file", "nothing but blank space"),
+    ],
+)
+def test_refusals(tmp_path: Path, text: str | bytes, code: str, said: str) -> None:
+    error = refusal(tmp_path, text)
+    assert error.code == code
+    assert str(error).startswith("a.csv")
+    assert error.line is not None or code == "empty_file"
+    with pytest.raises(ExtractRefused, match=said):
+        raise error
+
+
+def test_refusal_names_the_line_of_the_header(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "\n\nColour,Shape\n").line == 3
+
+
+@pytest.mark.parametrize(
+    "secrets",
+    ["hunter2,swordfish,letmein\n", "max@mail.example,hunter2,7\n", '"hunter2","swordfish"\n'],
+)
+def test_a_first_record_that_may_hold_secrets_is_not_shown(tmp_path: Path, secrets: str) -> None:
+    message = str(refusal(tmp_path, secrets, record="client_registration"))
+    assert not any(secret in message for secret in ("hunter2", "swordfish", "letmein"))
+
+
+def test_named_record_wins(tmp_path: Path) -> None:
+    both = f"{PAYMENT},{RATE.replace('Id,TenantsId,', '')}"
+    ignoring = Profile(unknown_columns="ignore")
+    assert read(tmp_path, both, profile=ignoring).table.name == "payment"
+    header = read(tmp_path, both, profile=ignoring, record="currency_rate")
+    assert header.table.name == "currency_rate"
+    assert [name for name in header.fields if name] == list(EXTRACTS["currency_rate"].columns)
+    assert header.fields[2] is None
+    by_profile = Profile(unknown_columns="ignore", record="currency_rate")
+    assert read(tmp_path, both, profile=by_profile).table.name == "currency_rate"
+    assert read(tmp_path, "TenantsId,Name\n", record="avatar").table.name == "avatar"
+    assert refusal(tmp_path, TONE, record="payment").code == "missing_column"
+
+
+def test_unknown_columns_may_be_ignored(tmp_path: Path) -> None:
+    header = read(tmp_path, f"Note,{TONE},Note,\n", profile=Profile(unknown_columns="ignore"))
+    assert header.fields == (None, "TenantsId", "AvatarsId", "Name", None, None)
+    assert header.names == ("Note", "TenantsId", "AvatarsId", "Name", "Note", "")
+
+
+def test_the_row_a_correction_stands_for_is_our_own_column(tmp_path: Path) -> None:
+    header = read(tmp_path, "TenantsId,reconrow,AvatarsId,Name\n")
+    assert header.table.name == "message_tone"
+    assert header.parent_column == 1
+    assert header.fields == ("TenantsId", None, "AvatarsId", "Name")
+    assert read(tmp_path, TONE).parent_column is None
+
+
+def test_profile_maps_columns_and_fills_constants(tmp_path: Path) -> None:
+    bank = Profile(
+        columns={"Betrag": "PaidAmount", "Id": "ActionsId", "Nr.": "Id"},
+        constants={"TenantsId": "7", "DiscountAmount": "0"},
+    )
+    text = "nr.,Id, BETRAG ,DebtsId,PaymentDate,CurrenciesId,CurrencyRatesId\n"
+    header = read(tmp_path, text, profile=bank)
+    assert header.table.name == "payment"
+    assert header.fields[:4] == ("Id", "ActionsId", "PaidAmount", "DebtsId")
+    assert header.names[0] == "nr."
+    error = refusal(tmp_path, text.replace("Id,", "Id,TenantsId,", 1), profile=bank)
+    assert error.code == "duplicate_column"
+    assert "constants of the feed profile" in str(error)
+    error = refusal(tmp_path, text.replace("DebtsId", "DebtsId,PaidAmount"), profile=bank)
+    assert error.code == "duplicate_column"
+
+
+def test_dialect(tmp_path: Path) -> None:
+    stated = Profile(delimiter=":", quote="'", encoding="cp1252", columns={"Größe": "Name"})
+    text = "'TenantsId':'AvatarsId':'Größe'\n".encode("cp1252")
+    dialect = read(tmp_path, text, profile=stated).dialect
+    assert (dialect.delimiter, dialect.quote, dialect.encoding) == (b":", b"'", "cp1252")
+    assert dialect.max_record_bytes == LIMITS.record_bytes
+    given = Dialect(delimiter=b"^")
+    assert read(tmp_path, TONE.replace(",", "^"), dialect=given).dialect is given
+    # A stated delimiter is not doubted.
+    assert refusal(tmp_path, TONE, profile=Profile(delimiter=";")).code == "missing_column"
+    assert read(tmp_path, '"AvatarsId";"TenantsId";"Name"').dialect.delimiter == b";"
+
+
+@pytest.mark.parametrize("size", [60_000, 65_535, 65_536, 65_537, 120_000])
+def test_a_header_longer_than_one_reading(tmp_path: Path, size: int) -> None:
+    ignoring = Profile(unknown_columns="ignore")
+    text = f"{TONE},{'x' * (size - 26)}\r\n"
+    header = read(tmp_path, f"{text}7,3,a,b\r\n", profile=ignoring)
+    assert (header.body_start, header.body_line) == (len(text), 2)
+
+
+FILES = sorted(path for path in TORTURE.glob("*/*.csv") if path.read_bytes()[:2] != b"\x1f\x8b")
+EXPECTED = json.loads((TORTURE / "expected.json").read_text())
+REFUSED = {
+    "empty_0_bytes.csv": "empty_file",
+    "empty_only_newlines.csv": "empty_file",
+    "missing_column.csv": "missing_column",
+    "extra_10000_columns.csv": "too_large",
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_torture(path: Path) -> None:
+    content = open_content(path)
+    if code := REFUSED.get(path.name):
+        with pytest.raises(ExtractRefused) as caught:
+            read_header(content, None, None, None, Limits())
+        assert caught.value.code == code
+        return
+    header = read_header(content, None, None, None, Limits())
+    assert header.table is EXTRACTS["payment"]
+    assert sorted(filter(None, header.fields)) == sorted(EXTRACTS["payment"].columns)
+    assert header.body_line == 2
+
+
+def test_torture_answers_agree() -> None:
+    for name, code in REFUSED.items():
+        if name in EXPECTED["cases"]:
+            assert EXPECTED["cases"][name]["expect"]["file_rejected"] == [code]
+        else:
+            accepted = [
+                answer.get("file_rejected", ())
+                for answer in EXPECTED["ambiguous"][name]["acceptable"]
+            ]
+            assert any(code in codes for codes in accepted)

@@ -1,0 +1,194 @@
+import re
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from connectors.errors import ProfileError
+from connectors.extracts.profile import DEFAULT, KEYS, SECTIONS, Profile, load_profile, read_profile
+
+PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
+
+FULL = r"""
+feed = "bank-x"
+record = "payment"
+delimiter = ";"
+quote = "'"
+encoding = "CP1252"
+decimal = ","
+thousands = "."
+date_format = "%d.%m.%Y %H:%M"
+zone = "Europe/Berlin"
+null = ["", "NULL", "\\N", ""]
+unknown_columns = "ignore"
+tenant = 7
+
+[columns]
+"Betrag" = "PaidAmount"
+"Größe" = "DiscountAmount"
+
+[constants]
+TenantsId = 7
+CurrenciesId = "03"
+
+[policy]
+duplicate = "last_wins"
+reference = "reject"
+
+[budget]
+errors = 100
+rate = 0.05
+"""
+
+
+def test_every_key(tmp_path: Path) -> None:
+    path = tmp_path / "bank-x.toml"
+    path.write_text(FULL, encoding="utf-8")
+    assert load_profile(path) == Profile(
+        feed="bank-x",
+        record="payment",
+        delimiter=";",
+        quote="'",
+        encoding="cp1252",
+        decimal=",",
+        thousands=".",
+        date_format="%d.%m.%Y %H:%M",
+        zone="Europe/Berlin",
+        null=("", "NULL", "\\N"),
+        unknown_columns="ignore",
+        tenant=7,
+        columns={"Betrag": "PaidAmount", "Größe": "DiscountAmount"},
+        constants={"TenantsId": "7", "CurrenciesId": "03"},
+        duplicate="last_wins",
+        reference="reject",
+        budget_errors=100,
+        budget_rate=0.05,
+    )
+
+
+def test_keys_and_profile_are_the_same_facts() -> None:
+    filled = [name for name, _ in KEYS.values()]
+    filled += [name for section in SECTIONS.values() for name, _ in section.values()]
+    assert sorted(filled) == sorted(field.name for field in fields(Profile))
+    for values, readers in ((tomllib.loads(FULL), KEYS),):
+        assert set(values) <= {*readers, *SECTIONS}
+
+
+def test_defaults() -> None:
+    assert read_profile({"feed": "default"}) == DEFAULT
+
+
+def test_hash_is_of_the_rules_only() -> None:
+    one = read_profile(tomllib.loads(FULL))
+    lines = FULL.replace('"CP1252"', '"windows-1252"').replace('["", "NULL"', '["NULL", ""')
+    top, *sections = lines.split("\n\n")
+    shuffled = "\n".join(sorted(top.splitlines())) + "\n# a comment\n\n"
+    shuffled += "\n\n".join(reversed(sections))
+    assert read_profile(tomllib.loads(shuffled)).hash == one.hash
+    seen = {one.hash, DEFAULT.hash}
+    for before, after in (
+        ("tenant = 7", "tenant = 8"),
+        ('"03"', '"3"'),
+        ('"Betrag"', '"Summe"'),
+        ("bank-x", "bank-y"),
+    ):
+        assert before in FULL
+        seen.add(read_profile(tomllib.loads(FULL.replace(before, after, 1))).hash)
+    assert len(seen) == 6
+    # A known value: a hash that changes by itself would make every old batch look different.
+    assert DEFAULT.hash == "ff990acd015f2b802a8b2d5375e8dbe0c282be4af0fb590078fc02531011583e"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "feed is missing"),
+        ('feed = ""', "feed = '' is not a name"),
+        ('feed = "../x"', "is not a name"),
+        ("feed = 7", "feed = '7' is not a text in quotes"),
+        ('delimeter = ";"', "delimeter is not a key. Did you mean delimiter? Allowed: feed, "),
+        ("[polices]", "Did you mean policy?"),
+        ("[policy]\nduplicates = 1", "policy.duplicates is not a key. Did you mean duplicate?"),
+        ("policy = 1", "policy = '1' is not a section; write [policy]"),
+        (
+            'record = "Payments"',
+            "record names 'Payments', not a record kind. Did you mean payment?",
+        ),
+        ('record = "field_error"', "not a record kind"),
+        ('delimiter = ";;"', "delimiter = ';;' is not one ASCII sign"),
+        ('delimiter = "§"', "is not one ASCII sign"),
+        ('delimiter = "\\n"', "is not one ASCII sign"),
+        ('delimiter = "x"', "is not one ASCII sign"),
+        ('quote = ""', "quote = '' is not one ASCII sign"),
+        ("delimiter = '\"'", "delimiter and quote are both"),
+        ('encoding = "klingon"', "encoding = 'klingon' cannot be read. Allowed: utf-8, utf-16"),
+        ('encoding = "shift_jis"', "cannot be read"),
+        ('encoding = "rot13"', "cannot be read"),
+        ('encoding = "unicode_escape"', "cannot be read"),
+        ('encoding = "idna"', "cannot be read"),
+        ('decimal = ";"', "decimal names ';', not an allowed value"),
+        ('thousands = "."', "thousands and decimal are both '.'"),
+        ('date_format = "%d.%m"', "does not give day, month and year"),
+        ('date_format = "%d.%m.%Q"', "is no date format"),
+        ('date_format = "%d.%m.%Y %I:%M"', "morning from evening"),
+        ("date_format = 2026-01-15", "is not a text in quotes"),
+        ('offset = "+1"', "offset = '+1' is no offset. Write +01:00"),
+        ('offset = "+25:00"', "is no offset"),
+        ('zone = "Europe/Berlim"', "Did you mean Europe/Berlin?"),
+        ('zone = "../../etc/passwd"', "is no IANA time zone"),
+        ('offset = "Z"\nzone = "UTC"', "offset and zone both say"),
+        ('null = "NULL"', "is not a list of texts"),
+        ("null = [1]", "null = '1' is not a text in quotes"),
+        ('unknown_columns = "drop"', "Allowed: refuse, ignore"),
+        ("tenant = true", "tenant = 'True' is not a whole number"),
+        ("tenant = 3000000000", "tenant = 3000000000 is out of range"),
+        ('tenant = "7"', "tenant = '7' is not a whole number"),
+        ('inner_record = "paymen"', "Did you mean payment?"),
+        ('record = "avatar"\ninner_record = "payment"', "inner_record is for record insert_batch"),
+        ('[columns]\nBetrag = "PaidAmout"', "columns names 'PaidAmout'.*Did you mean PaidAmount?"),
+        ('record = "avatar"\n[columns]\nX = "PaidAmount"', "not a field of avatar"),
+        ('[columns]\n"" = "PaidAmount"', "maps a column without a name"),
+        ('[columns]\nA = "Id"\n"a " = "DebtsId"', "names a column twice"),
+        ("[columns]\nA = 1", "columns.A = '1' is not a text in quotes"),
+        ("[constants]\nTenantId = 7", "Did you mean TenantsId?"),
+        ("[constants]\nPaidAmount = 1.50", "constants.PaidAmount = '1.5' is not a text in quotes"),
+        ('[columns]\nA = "Id"\n[constants]\nId = 1', "constants.Id is also the target of a column"),
+        ('[policy]\nduplicate = "first"', "Allowed: conflict, last_wins"),
+        ('[policy]\nreference = "ignore"', "Allowed: flag, reject"),
+        ("[budget]\nerrors = -1", "budget.errors = -1 is out of range"),
+        ("[budget]\nerrors = 1.5", "is not a whole number"),
+        ("[budget]\nrate = 5", "budget.rate = '5' is not a share. Use 0 to 1"),
+        ("[budget]\nrate = nan", "is not a share"),
+        ("feed = bank", "is not TOML"),
+    ],
+)
+def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.toml"
+    whole = text if text.startswith("feed") or not text else f'feed = "x"\n{text}'
+    path.write_text(whole, encoding="utf-8")
+    with pytest.raises(ProfileError) as caught:
+        load_profile(path)
+    message = str(caught.value)
+    assert message.startswith(f"{path}: ")
+    pattern = ".*".join(map(re.escape, said.split(".*")))
+    assert re.search(pattern, message), message
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"gone\.toml: cannot be read: No such file"):
+        load_profile(tmp_path / "gone.toml")
+    (tmp_path / "x.toml").write_bytes(b'feed = "\xff"')
+    with pytest.raises(ProfileError, match=r"x\.toml: is not TOML"):
+        load_profile(tmp_path / "x.toml")
+
+
+def test_the_page_documents_every_key_and_its_example_loads() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    keys = [*KEYS, *(f"{name}.{key}" for name, section in SECTIONS.items() for key in section)]
+    documented = re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE)
+    assert documented == keys
+    examples = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert examples
+    for example in examples:
+        read_profile(tomllib.loads(example))

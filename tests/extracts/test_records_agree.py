@@ -1,0 +1,59 @@
+import csv
+import io
+
+import polars as pl
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from connectors.extracts.dialect import Dialect
+from tests.extracts import slow_records
+from tests.extracts.cut_records import read
+
+ALPHABETS = (
+    [b",", b'"', b"\n", b"a"],
+    [b",", b'"', b"\n", b"\r", b"\r\n", b"a", b"1", b" ", b"\0", b"\xff", "é".encode(), b"\x81"],
+    [b'"', b'""', b',"', b'",', b"a", b"\n", b'\n"', b'"\n'],
+    [b"a,a\n", b'"', b'a,"a', b'a"\n', b'"a","a"\n', b"\n", b"\r\n", b","],
+    [b"a,a\n", b'a,"a"a"\n', b'"a""",b\n', b"a" * 12, b'x,y"\n', b'"'],
+    [b"a,a\n", b'a,"a "b" c"\n', b'"a"b\n', b'"123456"', b',"', b'a"', b"\n", b","],
+)
+texts = st.sampled_from(ALPHABETS).flatmap(
+    lambda alphabet: st.lists(st.sampled_from(alphabet), max_size=120).map(b"".join)
+)
+dialects = st.builds(
+    lambda field, more, encoding: Dialect(
+        encoding=encoding, max_field_bytes=field, max_record_bytes=field + more
+    ),
+    st.sampled_from([3, 8, 1000]),
+    st.sampled_from([0, 2, 20, 1000]),
+    st.sampled_from(["utf-8", "cp1252", "latin-1"]),
+)
+cuts = st.lists(st.integers(0, 20), max_size=150)
+
+
+@settings(max_examples=400, deadline=None)
+@given(texts, st.integers(1, 4), dialects, cuts)
+def test_like_the_slow_reader_however_cut(
+    data: bytes, width: int, dialect: Dialect, sizes: list[int]
+) -> None:
+    expected = slow_records.read(data, width, dialect)
+    whole, clean = read(data, width, dialect)
+    assert whole == expected
+    cut, clean_of_cut = read(data, width, dialect, sizes)
+    assert cut == expected
+    good = [data[start:end] for start, end, _, _, fault in expected if not fault]
+    assert clean == clean_of_cut == b"".join(record + b"\n" for record in good)
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts, st.integers(1, 4))
+def test_other_readers_agree_on_sound_text(data: bytes, width: int) -> None:
+    found, clean = read(data, width, Dialect())
+    count = sum(not record.fault for record in found)
+    note(repr(clean))
+    rows = list(csv.reader(io.StringIO(clean.decode(), newline=""), strict=True))
+    assert [len(row) for row in rows] == [width] * count
+    if count:
+        frame = pl.read_csv(clean, has_header=False, infer_schema=False)
+        assert frame.shape == (count, width)
+        assert [[value or "" for value in row] for row in frame.rows()] == rows

@@ -1,0 +1,38 @@
+"""A Prefect server of the tests' own; it calls nobody and keeps to a temporary folder."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flows.stages.workspace import Workspace
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    home = tmp_path_factory.mktemp("prefect")
+    # Prefect reads its environment when it is first imported.
+    os.environ |= {
+        "PREFECT_HOME": str(home),
+        "PREFECT_LOCAL_STORAGE_PATH": str(home / "storage"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+        "DO_NOT_TRACK": "1",
+    }
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+    from prefect.testing.utilities import prefect_test_harness
+
+    with (
+        prefect_test_harness(server_startup_timeout=120),
+        temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}),
+    ):
+        yield home
+
+
+@pytest.fixture(autouse=True)
+def environment(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tasks find their workspace where a worker finds it: in the environment."""
+    assert workspace.settings.database_url is not None
+    monkeypatch.setenv("RECON_DATABASE_URL", workspace.settings.database_url)
+    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))

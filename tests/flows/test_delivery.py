@@ -1,0 +1,82 @@
+"""The form of the flow: what it shows, what it takes and what it refuses."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from schemas.tables import EXTRACTS
+
+pytestmark = pytest.mark.flows
+
+
+def delivery(*paths: str, **terms: Any) -> Any:
+    from flows.import_batch import Delivery
+
+    return Delivery(paths=list(paths), **terms)
+
+
+def test_the_form_shows_every_field_in_order() -> None:
+    from flows.import_batch import Delivery
+
+    fields = Delivery.model_json_schema()["properties"]
+    assert [field["position"] for field in fields.values()] == list(range(len(fields)))
+    assert all(field["title"] and field["description"] for field in fields.values())
+    assert fields["record"]["anyOf"][0]["enum"] == sorted(EXTRACTS)
+
+
+@pytest.mark.parametrize(
+    ("paths", "label"),
+    [
+        (["inbox"], "inbox"),
+        (["/data/inbox/"], "inbox"),
+        (["/data/a.csv", "b.csv", "c.csv"], "a.csv and 2 more"),
+        (["s3://bucket/day/a.csv?versionId=1"], "a.csv"),
+        (["data\\a.csv"], "a.csv"),
+        (["/data/pay-?.csv"], "pay-?.csv"),
+        (["/"], "/"),
+    ],
+)
+def test_a_run_is_named_for_what_it_imports(paths: list[str], label: str) -> None:
+    assert delivery(*paths).label == label
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "https://ann:canary@example.com/a.csv",
+        "sftp://canary@example.com/a.csv",
+        "https://example.com/a.csv?X-Amz-Signature=canary",
+        "https://example.com/a.csv?day=1&sig=canary",
+        "https://example.com/a.csv?access_token=canary",
+    ],
+)
+def test_an_address_that_carries_a_secret_is_refused_without_showing_it(path: str) -> None:
+    with pytest.raises(ValidationError, match="carries a login, a key or a signature") as refused:
+        delivery("a.csv", path)
+    assert "canary" not in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/ann@example.com.csv", "a@b.csv", "pay?day=1.csv"])
+def test_an_address_without_a_secret_is_taken(path: str) -> None:
+    assert delivery(path).paths == [path]
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"record": "invoice"},
+        {"max_errors": -1},
+        {"max_error_rate": 1.5},
+        {"corrects": 0},
+        {"limit": 3},
+    ],
+)
+def test_terms_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(terms))):
+        delivery("a.csv", **terms)
+
+
+def test_a_delivery_names_at_least_one_path() -> None:
+    with pytest.raises(ValidationError, match="at least 1 item"):
+        delivery()

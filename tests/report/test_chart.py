@@ -1,0 +1,37 @@
+import pytest
+
+from flows.report.batch import STATES
+from flows.report.chart import COLOURS, LEAST, LENGTH, Part, describe, lengths, stacked_bar
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([], []),
+        ([0, 0], [0, 0]),
+        ([7], [LENGTH]),
+        ([1, 1], [500, 500]),
+        ([1, 0, 3], [250, 0, 750]),
+        ([1, 10**9], [LEAST, LENGTH - LEAST]),
+        ([1, 1, 1], [334, 333, 333]),
+        ([1] * 7 + [10**12], [LEAST] * 7 + [LENGTH - 7 * LEAST]),
+    ],
+)
+def test_parts_fill_the_bar_and_the_smallest_is_seen(
+    counts: list[int], expected: list[int]
+) -> None:
+    assert lengths(counts) == expected
+    assert sum(expected) in (0, LENGTH)
+
+
+def test_every_end_state_has_its_own_colour() -> None:
+    assert set(COLOURS) == set(STATES)
+    assert len(set(COLOURS.values())) == len(STATES)
+
+
+def test_the_bar_tells_its_counts_to_those_who_cannot_see_it() -> None:
+    parts = [Part("rejected", 12), Part("inserted", 12_345)]
+    assert describe(parts) == "rejected 12, inserted 12\u202f345; 12\u202f357 rows in all"
+    bar = stacked_bar(parts, title="a < b", name="bar-0")
+    assert f'<desc id="bar-0-desc">{describe(parts)}</desc>' in bar
+    assert '<title id="bar-0-title">a &lt; b</title>' in bar

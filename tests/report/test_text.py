@@ -1,0 +1,122 @@
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from flows.report.text import WIDTH, digits, neutral, render_text, shortened, visible
+from tests.report.sample_reports import HOSTILE, REPORTS, hostile, with_errors
+
+NARROW, MINUS = "\u202f", "\u2212"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (1234, "1 234"),
+        (-1234567, "-1 234 567"),
+        (2**100, "1 267 650 600 228 229 401 496 703 205 376"),
+        (Decimal(0), "0.00"),
+        (Decimal("-0.000"), "0.00"),
+        (Decimal("1234567.89"), "1 234 567.89"),
+        (Decimal("1E+3"), "1 000.00"),
+        (Decimal("-0.5"), "-0.50"),
+        (Decimal("10.10000"), "10.10"),
+        (Decimal("77310.0000001"), "77 310.0000001"),
+        (Decimal("9007199254740993.01"), "9 007 199 254 740 993.01"),
+        (Decimal("0.1") + Decimal("0.2"), "0.30"),
+        (Decimal("1" * 40 + ".123456789"), "1" + " 111" * 13 + ".123456789"),
+    ],
+)
+def test_numbers_are_exact_and_of_no_locale(value: int | Decimal, expected: str) -> None:
+    assert digits(value) == expected.replace(" ", NARROW).replace("-", MINUS)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(5, "+5"), (-5, MINUS + "5"), (0, "0"), (Decimal("0.00"), "0.00"), (Decimal("0.1"), "+0.10")],
+)
+def test_changes_carry_their_sign(value: int | Decimal, expected: str) -> None:
+    assert digits(value, signed=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("delivered", "shown"),
+    [
+        ("Müller, 東京, שלום", "Müller, 東京, שלום"),
+        ("a\r\nb", r"a\r\nb"),
+        ("\x1b[31m", r"\e[31m"),
+        ("\0\t\x85\u2029", r"\0\t\u0085\u2029"),
+        ("\u202egpj.exe", r"\u202egpj.exe"),
+        ("\ud800", r"\ud800"),
+        ("1\u00a0204", r"1\u00a0204"),
+        ("\u22125", r"\u22125"),
+        ("\U000e0041", r"\ue0041"),
+    ],
+)
+def test_what_cannot_be_seen_is_spelled_out(delivered: str, shown: str) -> None:
+    assert visible(delivered) == shown
+    assert visible(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("delivered", "shown"),
+    [
+        ("payments.csv", "payments.csv"),
+        ("=1+1.csv", "'=1+1.csv"),
+        ("  @SUM(A1)", "'  @SUM(A1)"),
+        ("-2.csv", "'-2.csv"),
+        ("\uff1d1", "'\uff1d1"),
+        ("\t=1", r"'\t=1"),
+    ],
+)
+def test_names_that_begin_like_a_formula_are_marked(delivered: str, shown: str) -> None:
+    assert neutral(delivered) == shown
+
+
+def test_what_is_cut_is_counted() -> None:
+    assert shortened("9" * 200, 60) == "9" * 60 + "... (200 characters)"
+    assert shortened("9" * 60, 60) == "9" * 60
+
+
+def test_delivered_text_moves_no_cursor_and_forges_no_line() -> None:
+    text = render_text(hostile())
+    assert not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", text)
+    assert not re.search("^(2026|1\\.0)", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["complete", "complete_with_errors", "held", "does_not_tie"])
+def test_the_text_fits_a_terminal(name: str) -> None:
+    for line in render_text(REPORTS[name]()).splitlines():
+        assert len(line) <= WIDTH
+        assert line == line.rstrip()
+
+
+def test_the_text_is_plain_where_nothing_else_was_delivered() -> None:
+    assert render_text(with_errors()).isascii()
+
+
+def test_every_state_and_the_sum_are_in_the_text() -> None:
+    text = render_text(with_errors())
+    for line in ("rejected        61", "sum         12 480", "read        12 480"):
+        assert f"\n  {line}" in text
+
+
+def test_a_residual_is_loud() -> None:
+    assert "RESIDUAL Rows: -1; Hash total of keys: -50 001;" in render_text(
+        REPORTS["does_not_tie"]()
+    )
+    assert "RESIDUAL" not in render_text(with_errors())
+
+
+def test_long_lists_say_what_they_leave_out() -> None:
+    report = with_errors()
+    text = render_text(replace(report, notes=report.notes * 201))
+    assert "  1 more are in the full report." in text
+
+
+def test_a_delivered_value_is_quoted_as_it_was() -> None:
+    assert '"1.204,50 EUR"' in render_text(with_errors())
+    assert HOSTILE["link"] in render_text(hostile()).replace("\n" + " " * 17, " ")

@@ -1,0 +1,179 @@
+"""The vectorised readers against the strict ones: never a value the strict one would not give."""
+
+import math
+
+import pandera.errors
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from flows.steps.check import check
+from schemas.columns import type_cells
+from schemas.field import Field, Kind, Table
+from schemas.frames import compiled_rules, schema
+from schemas.kinds import EXACT, OFFSET, frame_schema
+from schemas.nested import read_nested
+from schemas.reading import Moment, Number, Unread, read
+from schemas.tables import EXTRACTS
+
+SCALARS = [
+    Kind.INTEGER,
+    Kind.INTEGER64,
+    Kind.DOUBLE,
+    Kind.BOOLEAN,
+    Kind.DATETIME,
+    Kind.DATETIME_OFFSET,
+]
+HOSTILE = st.text(alphabet="0123456789+-.eE :TZtz,_/xinfa\t٣", max_size=24)
+NUMBERS = st.one_of(
+    st.floats(allow_nan=True).map(repr),
+    st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    st.integers(-(2**70), 2**70).map(str),
+)
+TIMES = st.builds(
+    "{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}{}{}".format,
+    st.integers(0, 9999),
+    st.integers(0, 13),
+    st.integers(0, 32),
+    st.sampled_from("T t"),
+    st.integers(0, 25),
+    st.integers(0, 61),
+    st.integers(0, 61),
+    st.sampled_from(["", ".5", ".1234567", ".0000000"]),
+    st.sampled_from(["", "Z", "z", "+02:00", "-05:30", "+0200", "+14:00", "+14:15", "-00:00"]),
+)
+CELLS = st.one_of(HOSTILE, NUMBERS, TIMES, st.sampled_from(["True", "false", "1", "yes", ""]))
+
+
+def one_field(kind: Kind) -> Table:
+    return Table("one", "one", (Field("x", kind),))
+
+
+@pytest.mark.parametrize("kind", SCALARS)
+@settings(max_examples=300, deadline=None)
+@given(cells=st.lists(CELLS, min_size=1, max_size=20))
+@example(cells=["2026-01-15T10:30:60Z", "+026-01-15T10:30:00Z", "2026-01-15T10:30: 0Z"])
+@example(cells=["9007199254740993", "0.1", "-0", "1e400", "nan", "1_0", " 4", "007", "+3"])
+@example(cells=["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "0000-01-01T00:00:00Z"])
+def test_what_is_read_fast_is_what_is_read_strictly(kind: Kind, cells: list[str]) -> None:
+    table = one_field(kind)
+    typed = type_cells(pl.DataFrame({"x": cells}, schema={"x": pl.String}), table)
+    for text, row in zip(cells, typed.iter_rows(named=True), strict=True):
+        if row["x"] is None:
+            continue
+        value = read(table.fields[0], text, read_nested)
+        assert not isinstance(value, Unread), (kind, text, row)
+        if isinstance(value, Number):
+            assert row["x"] == value.value
+            assert pl.Series([row["x" + EXACT]]).cast(pl.Decimal(38, 18))[0] == value.exact
+        elif isinstance(value, Moment):
+            wanted = value.wall if kind is Kind.DATETIME else value.instant
+            assert (row["x"], row["x" + OFFSET]) == (wanted, value.offset)
+        else:
+            assert row["x"] == value
+
+
+@pytest.mark.parametrize("kind", SCALARS)
+@settings(max_examples=200, deadline=None)
+@given(cells=st.lists(CELLS.filter(bool), min_size=1, max_size=20))
+def test_every_cell_has_a_value_or_a_reason(kind: Kind, cells: list[str]) -> None:
+    table = one_field(kind)
+    checked = check(table, pl.DataFrame({"x": cells}, schema={"x": pl.String}))
+    for row, value in enumerate(checked.typed["x"].to_list()):
+        assert (value is None) == (row in checked.errors), (kind, cells[row], value)
+        if isinstance(value, float):
+            assert math.isfinite(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("abc", "Integer"),
+        ("1.5", "Integer"),
+        ("", None),
+        (" 12 ", None),
+        ("+12", None),
+        ("1_000", "Integer"),
+        ("١٢", "Integer"),
+        ("2147483647", None),
+        ("2147483648", "IntegerRange"),
+        ("-2147483649", "IntegerRange"),
+        ("9" * 400, "IntegerRange"),
+        ("0" * 400 + "7", None),
+    ],
+)
+def test_integers(text: str, code: str | None) -> None:
+    assert reason(Kind.INTEGER, text) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("12.50", None),
+        ("1e3", None),
+        ("1.7976931348623157e308", None),
+        ("5e-324", None),
+        ("1e400", "NotFinite"),
+        ("-Infinity", "NotFinite"),
+        ("NaN", "NotFinite"),
+        ("€5", "Number"),
+        ("(5.00)", "Number"),
+        ("1,5", "Number"),
+        ("0.30000000000000001", "Precision"),
+        ("9007199254740993", "Precision"),
+        ("9007199254740992", None),
+        ("1e-400", "Precision"),
+    ],
+)
+def test_doubles(text: str, code: str | None) -> None:
+    assert reason(Kind.DOUBLE, text) == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("2026-01-15T10:30:00+02:00", None),
+        ("2026-01-15T10:30:00.0000000+02:00", None),
+        ("2026-01-15 10:30:00Z", None),
+        ("2026-01-15T10:30:00", "OffsetMissing"),
+        ("2026-01-15", "OffsetMissing"),
+        ("2026-01-15T10:30:00.1234567Z", "Precision"),
+        ("2026-01-15T24:00:00Z", "DateTime"),
+        ("2026-06-30T23:59:60Z", "DateTime"),
+        ("2026-01-15T10:30:00+25:00", "DateTime"),
+        ("01/02/2026", "DateTime"),
+        ("20260115T103000Z", "DateTime"),
+        ("0001-01-01T00:00:00+14:00", "DateTime"),
+    ],
+)
+def test_times_with_offset(text: str, code: str | None) -> None:
+    assert reason(Kind.DATETIME_OFFSET, text) == code
+
+
+def reason(kind: Kind, text: str) -> str | None:
+    checked = check(one_field(kind), pl.DataFrame({"x": [text]}))
+    return checked.errors[0][0].code if checked.errors else None
+
+
+@pytest.mark.parametrize("table", EXTRACTS.values(), ids=EXTRACTS)
+def test_compiled_rules_judge_as_pandera_does(table: Table) -> None:
+    """The expressions taken out of the schema's checks give the failure cases of the schema."""
+    texts = {"Id": ["1", None], "EMail": ["a@b.co", "nobody"]}
+    cells = pl.DataFrame(
+        {name: texts.get(name, [None, ""]) for name in table.columns},
+        schema=dict.fromkeys(table.columns, pl.String()),
+    )
+    typed = type_cells(cells, table)
+    assert dict(typed.schema) == frame_schema(table)
+    expected: set[tuple[str, str, int]] = set()
+    try:
+        schema(table).validate(typed, lazy=True)
+    except pandera.errors.SchemaErrors as failure:
+        expected = set(failure.failure_cases.select("column", "check", "index").iter_rows())
+    found = {
+        (rule.field, rule.code, row)
+        for rule in compiled_rules(table)
+        for row in (~typed.select(rule.passes).to_series()).arg_true()
+    }
+    assert found == expected

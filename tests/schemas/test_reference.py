@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from schemas import reference
+from schemas.operations import OPERATIONS
+from schemas.payloads import csv_template
+from schemas.reasons import REASONS, REFUSALS
+from schemas.tables import EXTRACTS, TABLES
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = ROOT / "data_samples" / "templates"
+
+
+def test_the_page_is_what_the_tables_say() -> None:
+    written = (ROOT / "docs" / "fields.md").read_bytes()
+    again = "python -m schemas.reference > docs/fields.md"
+    assert written == reference.page().encode(), f"write the page again: {again}"
+
+
+@pytest.mark.parametrize("name", EXTRACTS)
+def test_a_template_is_the_header_of_its_record(name: str) -> None:
+    written = (TEMPLATES / f"{name}.csv").read_bytes()
+    again = f"python -m schemas.reference {name} > data_samples/templates/{name}.csv"
+    assert written == csv_template(EXTRACTS[name]).encode(), f"write the template again: {again}"
+
+
+def test_there_is_no_template_of_anything_else() -> None:
+    assert {path.name for path in TEMPLATES.iterdir()} == {f"{name}.csv" for name in EXTRACTS}
+
+
+def test_nothing_is_missing_on_the_page() -> None:
+    lines = reference.page().splitlines()
+    for table in TABLES.values():
+        start = lines.index(f"### {table.title}")
+        section = lines[
+            start + 1 : next(
+                (at for at in range(start + 1, len(lines)) if lines[at].startswith("##")), None
+            )
+        ]
+        rows = [line for line in section if line.startswith("| ")][2:]
+        assert [row.split(" | ")[0].removeprefix("| ") for row in rows] == [
+            field.name for field in table
+        ]
+        assert all(row.count(" | ") == 3 for row in rows)
+    first_cells = {line.split(" | ")[0].removeprefix("| ") for line in lines}
+    assert {operation.name for operation in OPERATIONS} <= first_cells
+    assert {f"`{code}`" for code in (*REASONS, *REFUSALS)} <= first_cells
+
+
+def test_the_command_prints_the_page_or_a_header(capsys: pytest.CaptureFixture[str]) -> None:
+    reference.main([])
+    assert capsys.readouterr().out == reference.page()
+    reference.main(["message_tone"])
+    assert capsys.readouterr().out == "TenantsId,AvatarsId,Name\n"
+    with pytest.raises(SystemExit, match="tone is no extract"):
+        reference.main(["tone"])

@@ -1,0 +1,97 @@
+"""Derived SQL: migrations lead to the field tables, views write canonical JSON."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+
+from connectors.database import open_database
+from connectors.errors import DatabaseUnusable
+from connectors.extracts.profile import DEFAULT
+from connectors.settings import Settings
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from schemas.field import Kind, Table
+from schemas.kinds import OFFSET
+from schemas.payloads import canonical_json
+from schemas.sql import METADATA, SCHEMA, STAGED
+from schemas.tables import EXTRACTS
+
+SAMPLES = Path(__file__).parents[2] / "data_samples"
+
+
+def test_migrations_lead_to_the_field_tables(database_url: str) -> None:
+    engine = sa.create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
+    with engine.connect() as connection:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "include_schemas": True,
+                "version_table_schema": SCHEMA,
+                "include_name": lambda name, kind, _: kind != "schema" or name == SCHEMA,
+            },
+        )
+        assert compare_metadata(context, METADATA) == []
+    engine.dispose()
+
+
+def test_jsondata_is_the_canonical_json(workspace: Workspace, rows: Any) -> None:
+    """The view's SQL and the Python writer give the same bytes for every clean sample row."""
+    import_delivery(workspace, [str(SAMPLES / "clean")], DEFAULT)
+    compared = 0
+    for name in STAGED:
+        table = EXTRACTS[name]
+        with workspace.database.connect() as connection:
+            cursor = connection.execute(
+                f"SELECT s.*, r.jsondata FROM staged_{name} s JOIN staged_row r "
+                "USING (extract_id, record_number) WHERE s.error_data IS NULL"
+            )
+            names = [column.name for column in cursor.description or ()]
+            for row in cursor:
+                record = dict(zip(names, row, strict=True))
+                assert record["jsondata"] == canonical_json(table, values(table, record))
+                compared += 1
+    assert compared > 6000
+
+
+def values(table: Table, record: dict[str, Any]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for field in table.delivered:
+        value = record[field.name]
+        if value is not None and field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+            value = (value, record[field.name + OFFSET])
+        found[field.name] = value
+    return found
+
+
+def test_a_schema_of_a_newer_version_is_refused(workspace: Workspace, rows: Any) -> None:
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(DatabaseUnusable, match="revision 9999, which this version does not know"):
+        open_database(workspace.settings)
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql://nobody:pw-canary@127.0.0.1:1/none", "Check RECON_DATABASE_URL"),
+        ("postgresql://127.0.0.1:1/none?connect_timeout=1", "cannot be used"),
+    ],
+)
+def test_no_connection_is_told_without_the_password(tmp_path: Path, url: str, told: str) -> None:
+    with pytest.raises(DatabaseUnusable, match=told) as failure:
+        open_database(Settings(tmp_path, url))
+    assert "pw-canary" not in str(failure.value)
+
+
+def test_the_command_line_does_not_import_prefect() -> None:
+    program = (
+        "import sys, flows.__main__; "
+        "sys.exit(int(any(name in sys.modules for name in ('prefect', 'polars', 'psycopg'))))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

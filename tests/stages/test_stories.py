@@ -1,0 +1,274 @@
+"""What happens to a delivery, told as stories over a real database."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
+from connectors.extracts.profile import DEFAULT
+from connectors.ledger import State, hold_batch
+from flows.stages.rejects import write_rejects
+from flows.stages.sequence import (
+    discard_batch,
+    import_delivery,
+    look,
+    release_batch,
+    run_batch,
+)
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from tests.stages.payments import HEADER, line, write
+
+
+def states(rows: Any, batch: int) -> dict[int, str]:
+    return dict(
+        rows("SELECT record_number, state FROM staged_row WHERE batch_id = %s ORDER BY 1", [batch])
+    )
+
+
+def amounts(rows: Any) -> dict[int, str]:
+    return {key: str(value) for key, value in rows('SELECT "Id", "PaidAmount" FROM payment')}
+
+
+def test_a_later_version_updates_and_an_older_one_is_stale(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    take = lambda name, *lines: import_delivery(  # noqa: E731
+        workspace, [write(tmp_path / name, *lines)], DEFAULT
+    )
+    take("a.csv", line(1, amount="10", day=10), line(2, day=10))
+    newer = take("b.csv", line(1, amount="11", day=11), line(2, day=10), line(3))
+    assert states(rows, newer.batch.id) == {1: "updated", 2: "unchanged", 3: "inserted"}
+    older = take("c.csv", line(1, amount="9", day=9))
+    assert states(rows, older.batch.id) == {1: "stale"}
+    assert amounts(rows)[1] == "11"
+
+
+def test_undo_restores_what_was_there(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
+    first = import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2))], DEFAULT)
+    before = rows("SELECT * FROM payment ORDER BY 1")
+    second = import_delivery(
+        workspace, [write(tmp_path / "b.csv", line(2, amount="99"), line(3))], DEFAULT
+    )
+    with pytest.raises(BatchStateError, match=f"batch {second.batch.id} has since written 1"):
+        undo_batch(workspace, first.batch.id, by=None, reason="too early")
+    counts = undo_batch(workspace, second.batch.id, by="A. Meyer", reason="wrong file")
+    assert counts == {"deleted": 1, "restored": 1}
+    assert rows("SELECT * FROM payment ORDER BY 1") == before
+    again = import_delivery(workspace, [str(tmp_path / "b.csv")], DEFAULT)
+    assert again.new
+    assert amounts(rows) == {1: "10.50", 2: "99", 3: "10.50"}
+    trail = rows("SELECT by, reason FROM event WHERE what = 'undo'")
+    assert trail == [("A. Meyer", "wrong file")]
+
+
+def test_over_budget_nothing_is_visible_until_somebody_decides(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"), line(3, amount="NaN"))
+    held = import_delivery(workspace, [path], replace(DEFAULT, budget_errors=1))
+    assert held.batch.state is State.HELD
+    assert "2 of 3 rows have errors; the budget allows 1 rows" in (held.batch.held_because or "")
+    assert held.exit_code == 1
+    assert amounts(rows) == {}
+    released = release_batch(workspace, held.batch.id, by="A. Meyer", reason="agreed")
+    assert released.batch.state is State.COMPLETE_WITH_ERRORS
+    assert amounts(rows) == {1: "10.50"}
+
+
+def test_a_discarded_batch_can_be_delivered_again(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"))
+    held = import_delivery(workspace, [path], replace(DEFAULT, budget_rate=0.1))
+    discard_batch(workspace, held.batch.id, by=None, reason="wrong month")
+    assert amounts(rows) == {}
+    again = import_delivery(workspace, [path], DEFAULT)
+    assert again.batch.id != held.batch.id
+    assert amounts(rows) == {1: "10.50"}
+    with pytest.raises(BatchStateError, match="not held"):
+        release_batch(workspace, again.batch.id, by=None, reason="late")
+
+
+def test_rejects_are_a_valid_delivery_once_corrected(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"), line(3) + ",extra")
+    batch = import_delivery(workspace, [path], DEFAULT).batch
+    written = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    ((rejects, count),) = written.items()
+    assert count == 2
+    header, ten, extra = rejects.read_text().splitlines()
+    assert header == "ReconRow," + HEADER
+    assert ten.endswith(line(2, amount="ten"))
+    rejects.write_text("\n".join([header, ten.replace("ten", "10.5"), extra[: -len(",extra")]]))
+    corrected = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=batch.id)
+    assert corrected.batch.state is State.COMPLETE
+    assert amounts(rows) == {1: "10.50", 2: "10.5", 3: "10.50"}
+    parents = rows(
+        "SELECT parent FROM staged_payment WHERE batch_id = %s ORDER BY 1", [corrected.batch.id]
+    )
+    assert [row[0].split(":")[1] for row in parents] == ["2", "3"]
+
+
+def test_secrets_are_shown_nowhere_and_left_out_of_rejects(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "registrations.csv"
+    path.write_text(
+        "EMail,FirstName,LastName,Password,ConfirmPassword,Company\n"
+        "no-address,Ann,Lee,canary-secret,canary-secret,Acme\n"
+    )
+    ended = import_delivery(workspace, [str(path)], DEFAULT)
+    written = write_rejects(workspace, ended.batch.id, tmp_path / "rejects", with_secrets=False)
+    told = [file.read_text() for file in workspace.settings.reports.rglob("*") if file.is_file()]
+    assert len(told) == 3
+    assert not any("canary-secret" in text for text in [*told, *(p.read_text() for p in written)])
+    open_ones = write_rejects(workspace, ended.batch.id, tmp_path / "open", with_secrets=True)
+    assert all("canary-secret" in path.read_text() for path in open_ones)
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ({"rows": 3}, "rows: the manifest states 3, the file has 2"),
+        ({"sums": {"PaidAmount": {"1": "21.01"}}}, "states 21.01, the file has 21"),
+        ({"hash_total": "4"}, "hash total: the manifest states 4, the file has 3"),
+        ({"bytes": 1}, "bytes: the manifest states 1"),
+    ],
+)
+def test_a_file_that_is_not_what_its_manifest_says_is_refused(
+    workspace: Workspace, rows: Any, tmp_path: Path, statement: dict[str, Any], told: str
+) -> None:
+    write(tmp_path / "in" / "a.csv", line(1), line(2))
+    write(tmp_path / "in" / "b.csv", line(5))
+    manifest = {"files": {"a.csv": statement, "b.csv": {"rows": 1}}}
+    (tmp_path / "in" / "manifest.json").write_text(json.dumps(manifest))
+    ended = import_delivery(workspace, [str(tmp_path / "in")], DEFAULT)
+    refused, good = ended.report.files
+    assert refused.refused == "incomplete_file"
+    assert told in (refused.message or "")
+    assert good.refused is None
+    assert set(amounts(rows)) == {5}
+    assert rows("SELECT count(*) FROM staged_payment WHERE extract_id = 1") == [(0,)]
+
+
+def test_other_content_under_a_used_name_is_said_so(workspace: Workspace, tmp_path: Path) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    second = import_delivery(workspace, [write(tmp_path / "a.csv", line(2))], DEFAULT)
+    assert "delivered in batch 1 with other content" in second.messages[0]
+
+
+def test_the_same_bytes_under_another_name_are_no_news(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    second = import_delivery(
+        workspace,
+        [write(tmp_path / "other.csv", line(1)), write(tmp_path / "new.csv", line(2))],
+        DEFAULT,
+    )
+    assert second.batch.id == 2
+    assert [file.name for file in second.report.files] == ["new.csv"]
+    assert "taken in batch 1 as a.csv" in second.messages[0]
+
+
+def test_one_run_holds_a_batch_and_the_others_say_who(workspace: Workspace, tmp_path: Path) -> None:
+    batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
+    with (
+        workspace.database.connect() as connection,
+        hold_batch(connection, batch.id),
+        pytest.raises(BatchHeldElsewhere, match=r"pid \d+ since"),
+    ):
+        run_batch(workspace, batch.id)
+
+
+def test_a_run_that_was_taken_over_writes_nothing(workspace: Workspace, tmp_path: Path) -> None:
+    batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
+    with workspace.database.connect() as frozen, hold_batch(frozen, batch.id) as lease:
+        with workspace.database.connect() as connection:
+            connection.execute("UPDATE batch SET lease_epoch = lease_epoch + 1")
+        with pytest.raises(BatchHeldElsewhere, match="taken over"), lease.transaction():
+            raise AssertionError("the transaction must not begin")
+
+
+def test_a_constraint_of_the_database_costs_one_row(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    with workspace.database.connect() as connection:
+        connection.execute('ALTER TABLE payment ADD CHECK ("PaidAmount" < 1000)')
+    lines = [line(number, amount="5000" if number == 13 else "10") for number in range(1, 41)]
+    ended = import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
+    found = states(rows, ended.batch.id)
+    assert [number for number, state in found.items() if state != "inserted"] == [13]
+    assert found[13] == "conflict"
+    (reason,) = ended.report.reasons
+    assert (reason.code, reason.rows, reason.line) == ("Constraint", 1, 14)
+    assert all(chain.ties for chain in ended.report.chains)
+
+
+def test_a_batch_bound_to_a_tenant_writes_no_other(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, tenant=8), line(3))
+    ended = import_delivery(workspace, [path], replace(DEFAULT, tenant=7))
+    assert rows('SELECT DISTINCT "TenantsId" FROM payment') == [(7,)]
+    assert [(reason.code, reason.line) for reason in ended.report.reasons] == [
+        ("TenantNotBound", 3)
+    ]
+
+
+def test_the_last_one_wins_where_the_feed_says_so(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1, amount="1"), line(1, amount="2"), line(2))
+    ended = import_delivery(workspace, [path], replace(DEFAULT, duplicate="last_wins"))
+    assert states(rows, ended.batch.id) == {1: "superseded", 2: "inserted", 3: "inserted"}
+    assert amounts(rows)[1] == "2"
+
+
+def test_a_missing_reference_is_noted_or_rejects_as_the_feed_says(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2))
+    noted = import_delivery(workspace, [path], DEFAULT)
+    assert [(note.code, note.value, note.rows) for note in noted.report.notes] == [
+        ("ReferenceMissing", "9", 2)
+    ]
+    strict = replace(DEFAULT, feed="strict", reference="reject")
+    rejected = import_delivery(workspace, [path], strict)
+    assert set(states(rows, rejected.batch.id).values()) == {"rejected"}
+    assert all(chain.ties for chain in rejected.report.chains)
+
+
+def test_totals_that_do_not_tie_fail_the_run_until_they_do(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2))
+    batch = import_delivery(workspace, [path], DEFAULT).batch
+
+    def set_amount(value: str) -> None:
+        with workspace.database.connect() as connection:
+            connection.execute('UPDATE payment SET "PaidAmount" = %s WHERE "Id" = 1', [value])
+
+    set_amount("10.51")
+    looked_at = import_delivery(workspace, [path], DEFAULT)
+    assert (looked_at.report.verdict, looked_at.exit_code) == ("does_not_tie", 1)
+    with pytest.raises(ConservationError, match="does not tie"):
+        run_batch(workspace, batch.id)
+    assert rows("SELECT state FROM batch") == [("failed",)]
+    residual = looked_at.report.chains[0].lines[-1].residual
+    assert residual.as_json()["amounts"] == {"1": {"DiscountAmount": "0", "PaidAmount": "0.01"}}
+    set_amount("10.5")
+    assert run_batch(workspace, batch.id).batch.state is State.COMPLETE
+
+
+def test_an_undone_batch_stays_undone(workspace: Workspace, tmp_path: Path) -> None:
+    batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
+    undo_batch(workspace, batch.id, by=None, reason="test")
+    with pytest.raises(BatchStateError, match=r"is undone\. Import its files again"):
+        run_batch(workspace, batch.id)
+    assert look(workspace, batch.id).report.verdict == "undone"

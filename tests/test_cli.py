@@ -1,0 +1,137 @@
+"""The command line: exit codes are a contract, every command says what it does, with an example."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.__main__ import COMMANDS
+from flows.stages.workspace import Workspace
+from tests.stages.payments import line, write
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+@pytest.fixture
+def recon(workspace: Workspace) -> Any:
+    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        assert workspace.settings.database_url is not None
+        known = {
+            "RECON_DATABASE_URL": workspace.settings.database_url,
+            "RECON_HOME": str(workspace.settings.home),
+        }
+        return subprocess.run(
+            [sys.executable, "-m", "flows", *arguments],
+            env=os.environ | known | environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def test_every_command_says_what_it_does_with_an_example() -> None:
+    import importlib
+
+    for name, (module, _) in COMMANDS.items():
+        command = getattr(importlib.import_module(f"flows.commands.{module}"), f"{name}_command")
+        assert command.__doc__, name
+        assert f"`recon {name}" in command.__doc__, f"{name} shows no example"
+
+
+def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"))
+    run = recon("check", path, "--json")
+    assert run.returncode == 1
+    (file,) = json.loads(run.stdout)["files"]
+    assert list(file) == [
+        "name",
+        "record",
+        "rows_in",
+        "rejected",
+        "refused",
+        "message",
+        "rejects",
+    ]
+    assert (file["name"], file["record"], file["rows_in"], file["rejected"]) == (
+        "a.csv",
+        "payment",
+        2,
+        1,
+    )
+    (reject,) = file["rejects"]
+    assert {name: reject[name] for name in ("record_number", "line", "last_line", "data")} == {
+        "record_number": 2,
+        "line": 3,
+        "last_line": 3,
+        "data": line(2, amount="ten"),
+    }
+    (error,) = reject["errors"]
+    assert list(error) == ["ErrorCode", "FieldName", "Message", "Meta"]
+    assert (error["ErrorCode"], error["FieldName"]) == ("Number", "PaidAmount")
+
+
+def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path: Path) -> None:
+    run = recon("import", write(tmp_path / "a.csv", line(1), line(2)), "--json")
+    assert run.returncode == 0, run.stderr
+    told = json.loads(run.stdout)
+    assert (told["batch"], told["state"], told["new"]) == (1, "complete", True)
+    assert told["verdicts"] == {"payment": {"inserted": 2}}
+    assert told["control_totals"]["payment"]["inserted"]["amounts"] == {
+        "1": {"DiscountAmount": "1", "PaidAmount": "21"}
+    }
+    again = recon("import", str(tmp_path / "a.csv"), "--json")
+    assert (again.returncode, json.loads(again.stdout)["new"]) == (0, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "code", "told"),
+    [
+        (["import", "nowhere.csv"], {}, 2, "no such file or folder"),
+        (["import", "--nonsense"], {}, 2, "--nonsense"),
+        (["rerun", "many"], {}, 2, "many"),
+        (["rerun", "99"], {}, 2, "There is no batch 99"),
+        (["row", "99", "a.csv", "1"], {}, 2, "There is no batch 99"),
+        (["import", "x.csv", "--record", "paiment"], {}, 2, "Known: action_document"),
+        (["import", "x.csv", "--profile", "none.toml"], {}, 2, "none.toml: cannot be read"),
+        (["status"], {"RECON_DATABASE_URL": "mysql://x"}, 2, "does not name a PostgreSQL"),
+        (["status"], {"RECON_LIMIT_COLUMNS": "many"}, 2, "RECON_LIMIT_COLUMNS='many'"),
+    ],
+)
+def test_what_cannot_run_says_why_without_a_traceback(
+    recon: Any, arguments: list[str], environment: dict[str, str], code: int, told: str
+) -> None:
+    run = recon(*arguments, **environment)
+    assert run.returncode == code, run.stderr
+    assert told in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"))
+    assert "first" in recon("status").stdout
+    imported = recon("import", path)
+    assert imported.returncode == 1
+    assert "recon rejects 1" in imported.stdout
+    row = recon("row", "1", "a.csv", "2")
+    assert "rejected" in row.stdout
+    assert "Number" in row.stdout
+    assert recon("rejects", "1", "--out", str(tmp_path / "rejects")).returncode == 0
+    (rejects,) = (tmp_path / "rejects").glob("*.csv")
+    rejects.write_text(rejects.read_text().replace("ten", "10"))
+    corrected = recon("import", str(rejects), "--corrects", "1")
+    assert corrected.returncode == 0, corrected.stdout + corrected.stderr
+    assert recon("undo", "2", "--reason", "test").returncode == 0
+    assert "undone" in recon("status").stdout
+    assert recon("rerun", "1").returncode == 1
+
+
+def test_the_readme_names_every_command() -> None:
+    named = {name for name in COMMANDS if f"recon {name}" in README}
+    assert named >= {"demo", "check", "import", "status", "row", "rejects", "undo", "fields"}
