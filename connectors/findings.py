@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
+from connectors.ledger import batch_span
 from schemas.field import Table
 from schemas.sql import staged_name
+from schemas.views import of_batch
 
 
 class Finding(NamedTuple):
@@ -64,7 +66,7 @@ def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
             (array_agg(first_line ORDER BY extract_id, record_number))[1],
             coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
         FROM named GROUP BY code, field ORDER BY count(*) DESC, code, field""",
-        {"batch": batch_id},
+        batch_span(connection, batch_id),
     ).fetchall()
     return [Finding(*row) for row in rows]
 
@@ -78,7 +80,7 @@ def rejected_rows(
         yield from cursor.stream(
             f"""SELECT extract_id, record_number, first_line, last_line, data, raw, error_data
             FROM ({_erroneous(table)}) r ORDER BY extract_id, record_number {limit}""",
-            {"batch": batch_id},
+            batch_span(connection, batch_id),
         )
 
 
@@ -105,10 +107,10 @@ def _erroneous(table: Table) -> str:
     return f"""
         SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
             s.error_data
-        FROM {staged_name(table)} s WHERE s.batch_id = %(batch)s AND s.error_data IS NOT NULL
+        FROM {staged_name(table)} s WHERE {of_batch("s")} AND s.error_data IS NOT NULL
         UNION ALL
         SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
             o.error_data
         FROM {staged_name(table)} s
         JOIN outcome o ON o.extract_id = s.extract_id AND o.record_number = s.record_number
-        WHERE s.batch_id = %(batch)s AND o.batch_id = %(batch)s AND o.error_data IS NOT NULL"""
+        WHERE {of_batch("s")} AND {of_batch("o")} AND o.error_data IS NOT NULL"""

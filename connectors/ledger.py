@@ -212,6 +212,16 @@ def list_extracts(connection: psycopg.Connection, batch_id: int) -> list[Extract
         ).fetchall()
 
 
+def batch_span(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:
+    """The parameters of `views.of_batch`: the batch and the range of its extracts."""
+    row = connection.execute(
+        "SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM extract WHERE batch_id = %s",
+        [batch_id],
+    ).fetchone()
+    assert row is not None
+    return {"batch": batch_id, "low": row[0], "high": row[1]}
+
+
 def list_receipts(
     connection: psycopg.Connection, batch_id: int, stage: str, extract_id: int | None = None
 ) -> list[Receipt]:

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 
 import psycopg
 
+from connectors.ledger import batch_span
 from schemas.field import Reference, Table
 from schemas.reasons import REASONS
 from schemas.sql import key_columns, staged_name
 from schemas.tables import TABLES
-from schemas.views import json_expression, quoted
+from schemas.views import json_expression, of_batch, quoted
 
 
 def mark_duplicates(
@@ -33,7 +34,7 @@ def mark_duplicates(
     )
     statement = f"""
         WITH repeated AS (
-            SELECT {key} FROM {staged_name(table)}
+            SELECT {key} FROM {staged_name(table)} s
             WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1
         ), content AS (
             SELECT extract_id, record_number, first_line, {key}, {value} AS key_value,
@@ -56,7 +57,7 @@ def mark_duplicates(
             FROM judged WHERE verdict IS NOT NULL RETURNING verdict
         )
         SELECT verdict, count(*) FROM told GROUP BY verdict"""
-    return dict(connection.execute(statement, {"batch": batch_id}).fetchall())
+    return dict(connection.execute(statement, batch_span(connection, batch_id)).fetchall())
 
 
 def check_reference(
@@ -85,7 +86,7 @@ def check_reference(
             FROM used WHERE NOT EXISTS (
                 SELECT 1 FROM known k WHERE k.value = used.value {_same_tenant(reference)})
         )"""
-    values: Mapping[str, object] = {"batch": batch_id}
+    values: Mapping[str, object] = batch_span(connection, batch_id)
     if reject:
         statement = f"""{found}
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
@@ -114,14 +115,12 @@ def check_reference(
 
 
 def _ready() -> str:
-    return "batch_id = %(batch)s AND error_data IS NULL"
+    return f"{of_batch('s')} AND s.error_data IS NULL"
 
 
 def _untold(alias: str) -> str:
-    return (
-        "NOT EXISTS (SELECT 1 FROM outcome o WHERE o.batch_id = %(batch)s "
-        f"AND o.extract_id = {alias}.extract_id AND o.record_number = {alias}.record_number)"
-    )
+    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
+        AND o.extract_id = {alias}.extract_id AND o.record_number = {alias}.record_number)"""
 
 
 def _tenant(reference: Reference, table: Table) -> str:
@@ -141,7 +140,7 @@ def _known(reference: Reference) -> str:
         SELECT {column} AS value, {tenant} AS tenant FROM {target.name}
         UNION ALL
         SELECT {column}, {tenant} FROM {staged_name(target)} s WHERE {_ready()}
-            AND NOT EXISTS (SELECT 1 FROM outcome o WHERE o.batch_id = %(batch)s
+            AND NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
                 AND o.extract_id = s.extract_id AND o.record_number = s.record_number
                 AND o.verdict IN ('conflict', 'rejected'))"""
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import psycopg
 
+from connectors.ledger import batch_span
 from schemas.field import Table
 from schemas.sql import IDENTITY, key_columns, staged_name
-from schemas.views import STATE, quoted, told_joins
+from schemas.views import STATE, of_batch, quoted, told_joins
 
 
 class Sum(NamedTuple):
@@ -30,8 +31,8 @@ def recount(connection: psycopg.Connection, table: Table, batch_id: int) -> Iter
         f"""SELECT s.extract_id, {STATE} AS state, {currency},
             count(*), coalesce(sum({key_number(table)}), 0) {sums}
         FROM {staged_name(table)} s {told_joins(table)}
-        WHERE s.batch_id = %(batch)s GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
-        {"batch": batch_id},
+        WHERE {of_batch("s")} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
+        batch_span(connection, batch_id),
     )
     for extract_id, state, money, count, keys, *amounts in rows:
         yield Sum(
@@ -69,12 +70,12 @@ def recount_target(connection: psycopg.Connection, table: Table, batch_id: int) 
                 {amounts}
             FROM {staged_name(table)} s {told_joins(table)}
             JOIN {table.name} t ON {joined}
-            WHERE s.batch_id = %(batch)s AND {STATE} IN ('inserted', 'updated')
+            WHERE {of_batch("s")} AND {STATE} IN ('inserted', 'updated')
         )
         SELECT extract_id, CASE WHEN mine THEN 'database' ELSE 'since_changed' END, currency,
             count(*), coalesce(sum(key), 0) {sums}
         FROM written GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
-        {"batch": batch_id},
+        batch_span(connection, batch_id),
     )
     for extract_id, state, money, count, keys, *found in rows:
         yield Sum(

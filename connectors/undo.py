@@ -3,11 +3,12 @@
 import psycopg
 
 from connectors.errors import BatchStateError
+from connectors.ledger import batch_span
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
 from schemas.sql import key_columns, staged_name
-from schemas.views import STATE, quoted, told_joins
+from schemas.views import STATE, of_batch, quoted, told_joins
 
 
 def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
@@ -17,7 +18,7 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
         JOIN {table.name} t ON {_joined(table)}
         WHERE (t.extract_id, t.record_number) <> (s.extract_id, s.record_number)
         GROUP BY 1 ORDER BY 1 DESC LIMIT 1""",
-        {"batch": batch_id},
+        batch_span(connection, batch_id),
     ).fetchone()
     if row is not None:
         raise BatchStateError(
@@ -33,20 +34,20 @@ def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> di
     restored = connection.execute(
         f"""UPDATE {table.name} t SET {values}
         FROM before_image i, json_populate_record(NULL::{table.name}, i.image::json) b
-        WHERE i.batch_id = %(batch)s AND i.record = '{table.name}'
+        WHERE {of_batch("i")} AND i.record = '{table.name}'
             AND t.batch_id = %(batch)s AND t.extract_id = i.extract_id
             AND t.record_number = i.record_number""",
-        {"batch": batch_id},
+        batch_span(connection, batch_id),
     ).rowcount
     deleted = connection.execute(
-        f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", {"batch": batch_id}
+        f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", batch_span(connection, batch_id)
     ).rowcount
     return {"deleted": deleted, "restored": restored}
 
 
 def _written(table: Table) -> str:
     return f"""SELECT s.* FROM {staged_name(table)} s {told_joins(table)}
-        WHERE s.batch_id = %(batch)s AND {STATE} IN ('inserted', 'updated')"""
+        WHERE {of_batch("s")} AND {STATE} IN ('inserted', 'updated')"""
 
 
 def _joined(table: Table) -> str:

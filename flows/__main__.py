@@ -23,6 +23,10 @@ COMMANDS = {
     "release": ("batches", "Let a held batch go on with its clean rows."),
     "discard": ("batches", "End a held batch without applying anything."),
     "undo": ("batches", "Take a batch back out of the database."),
+    "sandbox": (
+        "serve",
+        "Run the documented service on this machine, to push to and to test with.",
+    ),
     "fields": ("learn", "Show the field tables: names, types, rules, reject reasons."),
 }
 """Command -> its module under `flows.commands` and its line in the overview."""

@@ -132,6 +132,42 @@ def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> 
     assert recon("rerun", "1").returncode == 1
 
 
+def test_the_sandbox_serves_until_it_is_stopped(workspace: Workspace) -> None:
+    import signal
+    import urllib.request
+
+    assert workspace.settings.database_url is not None
+    avatars = Path(__file__).parents[1] / "data_samples" / "clean" / "avatars.csv"
+    run = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "flows",
+            "sandbox",
+            "--load",
+            f"avatar={avatars}",
+            "--user",
+            "ann:pw:Client",
+        ],
+        env=os.environ | {"RECON_DATABASE_URL": workspace.settings.database_url},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert run.stdout is not None
+    try:
+        assert "15 rows loaded as avatar" in run.stdout.readline()
+        url = run.stdout.readline().split()[4].rstrip(".")
+        request = urllib.request.Request(
+            f"{url}/avatars", headers={"Accept": "text/csv", "Authorization": "Basic YW5uOnB3"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            assert len(answer.read().splitlines()) == 16
+    finally:
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(timeout=20) == 0
+        run.stdout.close()
+
+
 def test_the_readme_names_every_command() -> None:
     named = {name for name in COMMANDS if f"recon {name}" in README}
     assert named >= {"demo", "check", "import", "status", "row", "rejects", "undo", "fields"}

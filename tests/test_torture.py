@@ -11,6 +11,7 @@ from connectors.settings import Settings
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.stages.payments import line, write
 
 TORTURE = Path(__file__).parent / "torture"
 EXPECTED = json.loads((TORTURE / "expected.json").read_text())
@@ -104,3 +105,26 @@ def test_every_clean_row_of_every_case_is_in_the_database(workspace: Workspace, 
         JOIN extract e ON e.id = p.extract_id WHERE e.name = 'ok_dst_hours.csv' ORDER BY "Id" """
     )
     assert [row[0] for row in instants] == EXPECTED["cases"]["ok_dst_hours.csv"]["utc"]
+
+
+def test_a_conflict_between_two_files_is_found_without_a_database(tmp_path: Path) -> None:
+    """The row is told with its text and line; a repeat of the same content is none."""
+    write(tmp_path / "a.csv", line(1), line(2), line(3))
+    write(tmp_path / "b.csv", line(3), line(2, amount="9.99"))
+    first, second = examine(Settings(tmp_path), [str(tmp_path)], DEFAULT)
+    (one,), (other,) = first.rejects, second.rejects
+    assert (one.line, one.data) == (3, line(2))
+    assert (other.line, other.data) == (3, line(2, amount="9.99"))
+    assert {error["ErrorCode"] for error in one.errors + other.errors} == {"ConflictingKey"}
+
+
+def test_a_manifest_is_compared_without_a_database(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", line(1), line(2))
+    stated = {"files": {"a.csv": {"rows": 3}, "missing.csv": {"rows": 1}}}
+    (tmp_path / "manifest.json").write_text(json.dumps(stated))
+    verdicts = examine(Settings(tmp_path), [str(tmp_path)], DEFAULT)
+    assert {(one.name, one.refused) for one in verdicts} == {
+        ("a.csv", "incomplete_file"),
+        ("missing.csv", "incomplete_file"),
+    }
+    assert "states 3, the file has 2" in (verdicts[0].message or "")

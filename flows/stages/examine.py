@@ -2,23 +2,30 @@
 
 import json
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from connectors.errors import ExtractRefused
 from connectors.extracts.content import open_content
-from connectors.extracts.delivery import Source, find_extracts
+from connectors.extracts.delivery import find_extracts
+from connectors.extracts.manifest import incomplete, read_manifests
 from connectors.extracts.profile import Profile
-from connectors.extracts.reader import Chunk, first_place, read_chunks
+from connectors.extracts.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.receive import Opened, open_extract
-from flows.stages.stage import judge_chunk, writing_of
+from flows.stages.stage import judge_chunk, manifest_differences, writing_of
 from flows.stages.workspace import Progress, silent
-from flows.steps.repeats import Repeats
+from flows.steps.judge import Judged
+from flows.steps.repeats import Repeats, conflict_error
+from flows.steps.totals import Totals
 from schemas.tables import EXTRACTS
+
+ROW = ("record_number", "first_line", "last_line", "data", "error_data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,11 @@ class FileVerdict:
     refused: str | None = None
     message: str | None = None
     rejects: list[Reject] = field(default_factory=list)
+
+    def refuse(self, refusal: ExtractRefused) -> None:
+        """The file as a whole cannot be taken; what was read of it does not count."""
+        self.refused, self.message = refusal.code, str(refusal)
+        self.rows_in, self.rejects = 0, []
 
     def as_json(self) -> dict[str, Any]:
         """The shape `recon check --json` prints."""
@@ -73,69 +85,86 @@ def examine(
     they may lead to what a database knows.
     """
     delivery = find_extracts(paths, settings.limits)
-    repeats = Repeats(last_wins=profile.duplicate == "last_wins")
-    verdicts: list[FileVerdict] = []
+    statement = read_manifests(delivery)
+    gaps = {gap.name: gap.refusal for gap in statement.gaps}
     with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
+        run = _Examination(settings, profile, Repeats(profile.duplicate == "last_wins"))
         for number, source in enumerate(delivery.sources):
             progress("check", number, len(delivery.sources))
-            verdicts.append(
-                _examine_file(number, source, settings, Path(folder), profile, record, repeats)
-            )
+            entry = statement.entries.get(source.name)
+            opened = open_extract(source, settings, Path(folder), profile, record, entry=entry)
+            gap = gaps.pop(source.name, None)
+            run.take(replace(opened, refusal=gap) if gap and not opened.refusal else opened)
+        run.settle_conflicts()
+    for name, refusal in gaps.items():
+        run.take(Opened(name, refusal=refusal))
     progress("check", len(delivery.sources), len(delivery.sources))
-    for conflict in repeats.conflicts():
-        verdicts[conflict.extract].rejects.append(
-            Reject(
-                conflict.record_number,
-                conflict.first_line,
-                conflict.last_line,
-                conflict.data,
-                json.loads(conflict.error_data),
-            )
-        )
-    for verdict in verdicts:
+    return run.verdicts
+
+
+@dataclass(slots=True)
+class _Examination:
+    settings: Settings
+    profile: Profile
+    repeats: Repeats
+    opened: list[Opened] = field(default_factory=list)
+    verdicts: list[FileVerdict] = field(default_factory=list)
+
+    def take(self, opened: Opened) -> None:
+        """Judge one file, rows and manifest."""
+        number = len(self.opened)
+        self.opened.append(opened)
+        verdict = FileVerdict(opened.name)
+        self.verdicts.append(verdict)
+        if opened.refusal is not None:
+            verdict.refuse(opened.refusal)
+            return
+        assert opened.header is not None
+        verdict.record = opened.header.table.name
+        total = Totals()
+        for judged in self._judged(number):
+            for name, staged in judged.rows.items():
+                verdict.rows_in += staged.height
+                bad = staged.filter(pl.col("error_data").is_not_null())
+                verdict.rejects += [_reject(row) for row in bad.select(ROW).iter_rows()]
+                self.repeats.add(EXTRACTS[name], staged)
+            for states in judged.totals.values():
+                for totals in states.values():
+                    total += totals
         verdict.rejects.sort(key=lambda reject: reject.record_number)
-    return verdicts
+        if verdict.rows_in == 0:
+            verdict.message = f"{opened.name}: 0 rows, a header but no record."
+        if opened.entry is not None and (details := manifest_differences(opened.entry, total)):
+            verdict.refuse(incomplete(opened.entry, opened.name, details))
+
+    def settle_conflicts(self) -> None:
+        """Add the rows whose keys conflict; their text is read again."""
+        wanted: dict[int, set[int]] = defaultdict(set)
+        for conflict in self.repeats.conflicts():
+            wanted[conflict.extract].add(conflict.record_number)
+        for number, records in wanted.items():
+            verdict = self.verdicts[number]
+            if verdict.refused:
+                continue
+            for judged in self._judged(number):
+                for name, staged in judged.rows.items():
+                    found = staged.filter(pl.col("record_number").is_in(list(records)))
+                    for row in found.iter_rows(named=True):
+                        error = conflict_error(name, row)
+                        verdict.rejects.append(_reject((*(row[n] for n in ROW[:4]), error)))
+            verdict.rejects.sort(key=lambda reject: reject.record_number)
+
+    def _judged(self, number: int) -> Iterator[Judged]:
+        opened = self.opened[number]
+        assert opened.stored is not None
+        assert opened.header is not None
+        header, writing = opened.header, writing_of(self.profile)
+        content = open_content(opened.stored.path, self.profile.encoding, name=opened.name)
+        place, size = first_place(header), self.settings.limits.block_bytes
+        for chunk in read_chunks(content, header, place, size):
+            yield judge_chunk(chunk, header, self.profile, writing, 0, number)
 
 
-def _examine_file(
-    number: int,
-    source: Source,
-    settings: Settings,
-    folder: Path,
-    profile: Profile,
-    record: str | None,
-    repeats: Repeats,
-) -> FileVerdict:
-    opened = open_extract(source, settings, folder, profile, record)
-    if opened.refusal or not opened.stored or not opened.header:
-        refusal = opened.refusal
-        assert refusal is not None
-        return FileVerdict(opened.name, refused=refusal.code, message=str(refusal))
-    verdict = FileVerdict(opened.name, opened.header.table.name)
-    for chunk, rows in _judged(number, opened, settings, profile):
-        verdict.rows_in += chunk.height
-        for name, staged in rows.items():
-            verdict.rejects += _rejects(staged)
-            repeats.add(EXTRACTS[name], staged)
-    if verdict.rows_in == 0:
-        verdict.message = f"{opened.name}: 0 rows, a header but no record."
-    opened.stored.path.unlink(missing_ok=True)
-    return verdict
-
-
-def _judged(
-    number: int, opened: Opened, settings: Settings, profile: Profile
-) -> Iterator[tuple[Chunk, dict[str, pl.DataFrame]]]:
-    assert opened.stored is not None
-    assert opened.header is not None
-    header, writing = opened.header, writing_of(profile)
-    content = open_content(opened.stored.path, profile.encoding, name=opened.name)
-    for chunk in read_chunks(content, header, first_place(header), settings.limits.block_bytes):
-        yield chunk, judge_chunk(chunk, header, profile, writing, 0, number).rows
-
-
-def _rejects(staged: pl.DataFrame) -> Iterator[Reject]:
-    columns = ("record_number", "first_line", "last_line", "data", "error_data")
-    bad = staged.filter(pl.col("error_data").is_not_null()).select(columns)
-    for record_number, first_line, last_line, data, error_data in bad.iter_rows():
-        yield Reject(record_number, first_line, last_line, data, json.loads(error_data))
+def _reject(row: tuple[Any, ...]) -> Reject:
+    record_number, first_line, last_line, data, error_data = row
+    return Reject(record_number, first_line, last_line, data, json.loads(error_data))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from connectors import ledger
 from connectors.currencies import read_currencies
+from connectors.database import summarise
 from connectors.errors import ConservationError
 from connectors.files import write_file
 from connectors.findings import findings, notes
@@ -24,6 +25,7 @@ from flows.steps.chain import build_chain
 from flows.steps.totals import Totals, add
 from schemas.field import Table
 from schemas.reasons import REASONS
+from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
 
 DOES_NOT_TIE = "does_not_tie"
@@ -49,6 +51,8 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
             "nothing is lost, but do not use the data before this is explained."
         )
     if batch.state in (State.MERGED, State.FAILED):
+        tables = [staged_name(table) for table in staged_tables(lease)]
+        summarise(lease.connection, "outcome", "before_image", *tables)
         lease.set_state(State(report.verdict))
     reach("finish")
     return report

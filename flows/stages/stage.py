@@ -20,7 +20,7 @@ from connectors import ledger
 from connectors.errors import ConservationError
 from connectors.extracts.content import open_content
 from connectors.extracts.header import Header
-from connectors.extracts.manifest import differences, incomplete, read_entry
+from connectors.extracts.manifest import Entry, differences, incomplete, read_entry
 from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Chunk, Place, first_place, read_chunks
 from connectors.extracts.records import conserved
@@ -107,17 +107,22 @@ def _compare_with_manifest(lease: Lease, extract: Extract) -> None:
         for states in receipt.totals.values()
         for shape in states.values()
     )
-    sums: dict[str, dict[str, Decimal]] = {}
-    for currency, amounts in read.amounts.items():
-        for name, value in amounts.items():
-            sums.setdefault(name, {})[currency] = value
-    details = differences(entry, read.rows, sums, read.keys)
+    details = manifest_differences(entry, read)
     if not details:
         return
     with lease.transaction() as connection:
         for record in {record for receipt in receipts for record in receipt.totals}:
             withdraw_staged(connection, EXTRACTS[record], extract.id)
         ledger.refuse_extract(connection, extract, incomplete(entry, extract.name, details))
+
+
+def manifest_differences(entry: Entry, read: Totals) -> list[str]:
+    """What was read against what a manifest says, each difference with both numbers."""
+    sums: dict[str, dict[str, Decimal]] = {}
+    for currency, amounts in read.amounts.items():
+        for name, value in amounts.items():
+            sums.setdefault(name, {})[currency] = value
+    return differences(entry, read.rows, sums, read.keys)
 
 
 def archived(workspace: Workspace, extract: Extract) -> Path:

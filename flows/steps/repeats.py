@@ -1,6 +1,8 @@
 """Rows that share a key, found without a database: for deliveries that are only examined.
 
-It keeps the rows it is shown; a batch that is imported has its repeats found by PostgreSQL.
+Of each row it keeps its key and a hash of its content, a few dozen bytes; the text of the rows that
+conflict is read again from the extract. A batch that is imported has its repeats found by
+PostgreSQL, which keeps nothing in our memory.
 """
 
 import json
@@ -11,7 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from schemas.field import Table
+from schemas.field import Kind, Table
 from schemas.kinds import stored_columns
 from schemas.reasons import REASONS
 from schemas.sql import key_columns
@@ -23,10 +25,7 @@ class Conflict(NamedTuple):
 
     extract: int
     record_number: int
-    first_line: int
-    last_line: int
-    data: str
-    error_data: str
+    record: str
 
 
 @dataclass(slots=True)
@@ -40,47 +39,51 @@ class Repeats:
         """Take in the clean ones of some staged rows."""
         if table is INSERT_BATCH_DATA or self.last_wins:
             return
-        content = pl.struct(_content(table, staged)).hash().alias("content")
-        clean = staged.filter(pl.col("error_data").is_null())
-        shown = [pl.col("data"), pl.col("first_line"), pl.col("last_line")]
-        key = [pl.col(name) for name in key_columns(table)]
-        named = [] if set(table.identity) <= set(key_columns(table)) else list(table.identity)
         self.rows[table.name].append(
-            clean.select("extract_id", "record_number", *shown, *key, *named, content)
+            staged.filter(pl.col("error_data").is_null()).select(
+                pl.col("extract_id").cast(pl.Int32),
+                "record_number",
+                pl.struct(key_columns(table)).hash(1).alias("key"),
+                pl.struct(key_columns(table)).hash(2).alias("key_too"),
+                pl.struct(_content(table)).hash().alias("content"),
+            )
         )
 
     def conflicts(self) -> Iterator[Conflict]:
         """Every row that has to be settled by whoever delivered it."""
         for name, frames in self.rows.items():
-            table = EXTRACTS[name]
-            key = list(key_columns(table))
-            several = pl.concat(frames).filter(pl.col("content").n_unique().over(key) > 1)
-            for row in several.sort("extract_id", "record_number").iter_rows(named=True):
-                value = ", ".join(
-                    "" if row[part] is None else str(row[part]) for part in table.identity
-                )
-                yield Conflict(
-                    row["extract_id"],
-                    row["record_number"],
-                    row["first_line"],
-                    row["last_line"],
-                    row["data"],
-                    _error(table.identity[0], value, row["first_line"]),
-                )
+            # Two hashes of a key are 128 bits: no two keys of a delivery share them.
+            keys = ["key", "key_too"]
+            several = (
+                pl.concat(frames)
+                .lazy()
+                .group_by(keys)
+                .agg(pl.col("content").n_unique().alias("contents"))
+                .filter(pl.col("contents") > 1)
+                .collect()
+            )
+            if several.is_empty():
+                continue
+            rows = pl.concat(frames).join(several, on=keys, how="semi")
+            for extract, record_number in rows.select("extract_id", "record_number").iter_rows():
+                yield Conflict(extract, record_number, name)
 
 
-def _content(table: Table, staged: pl.DataFrame) -> list[pl.Expr]:
+def conflict_error(record: str, row: dict[str, object]) -> str:
+    """ErrorData of one conflicting staged row, as the import tells it."""
+    table = EXTRACTS[record]
+    column = table.identity[0]
+    value = ", ".join("" if row[part] is None else str(row[part]) for part in table.identity)
+    message = REASONS["ConflictingKey"].message(field=column, value=value)
+    meta = {"stage": "merge", "column": column, "value": value, "line": str(row["first_line"])}
+    shape = {"ErrorCode": "ConflictingKey", "FieldName": column, "Message": message, "Meta": meta}
+    return json.dumps([shape], ensure_ascii=False)
+
+
+def _content(table: Table) -> list[pl.Expr]:
     # 12.5 and 12.50 are one content: a double is compared by its value, which is exact.
-    doubles = {of.name for of in table.delivered if of.kind.value == "double"}
+    doubles = {of.name for of in table.delivered if of.kind is Kind.DOUBLE}
     return [
         pl.col(name).cast(pl.Float64) if name in doubles else pl.col(name)
         for name in stored_columns(table)
-        if name in staged.columns
     ]
-
-
-def _error(column: str, value: str, line: int) -> str:
-    message = REASONS["ConflictingKey"].message(field=column, value=value)
-    meta = {"stage": "merge", "column": column, "value": value, "line": str(line)}
-    shape = {"ErrorCode": "ConflictingKey", "FieldName": column, "Message": message, "Meta": meta}
-    return json.dumps([shape], ensure_ascii=False)
