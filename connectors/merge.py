@@ -76,7 +76,7 @@ def check_reference(
         WITH used AS (
             SELECT {quoted(reference.field)} AS value, {_tenant(reference, table)} AS tenant,
                 count(*) AS rows, min((extract_id::bigint << 40) + record_number) AS first
-            FROM {staged_name(table)} s WHERE {_ready()} AND {_untold("s")}
+            FROM {staged_name(table)} s WHERE {_ready()} AND {_untold()}
                 AND {quoted(reference.field)} IS NOT NULL
             GROUP BY 1, 2
         ), known AS ({_known(reference)}),
@@ -98,7 +98,7 @@ def check_reference(
                   FROM {staged_name(table)} s) s
             JOIN missing m ON m.value = s.{quoted(reference.field)}
                 AND m.tenant IS NOT DISTINCT FROM {_tenant(reference, table)}
-            WHERE {_ready()} AND {_untold("s")}"""
+            WHERE {_ready()} AND {_untold()}"""
         return connection.execute(statement, values).rowcount
     statement = f"""{found}, told AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
@@ -118,9 +118,11 @@ def _ready() -> str:
     return f"{of_batch('s')} AND s.error_data IS NULL"
 
 
-def _untold(alias: str) -> str:
+def _untold(*verdicts: str) -> str:
+    """Staged rows `s` without an outcome, or without one of these."""
+    only = f"AND o.verdict IN ({', '.join(map(repr, verdicts))})" if verdicts else ""
     return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
-        AND o.extract_id = {alias}.extract_id AND o.record_number = {alias}.record_number)"""
+        AND o.extract_id = s.extract_id AND o.record_number = s.record_number {only})"""
 
 
 def _tenant(reference: Reference, table: Table) -> str:
@@ -140,9 +142,7 @@ def _known(reference: Reference) -> str:
         SELECT {column} AS value, {tenant} AS tenant FROM {target.name}
         UNION ALL
         SELECT {column}, {tenant} FROM {staged_name(target)} s WHERE {_ready()}
-            AND NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
-                AND o.extract_id = s.extract_id AND o.record_number = s.record_number
-                AND o.verdict IN ('conflict', 'rejected'))"""
+            AND {_untold("conflict", "rejected")}"""
 
 
 def _message(code: str, reference: Reference) -> str:

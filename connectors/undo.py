@@ -31,16 +31,17 @@ def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> di
     """Delete what the batch inserted and restore what it updated; returns the counts."""
     columns = [*stored_columns(table), *(field.name for field in LINEAGE)]
     values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in columns)
+    span = batch_span(connection, batch_id)
     restored = connection.execute(
         f"""UPDATE {table.name} t SET {values}
         FROM before_image i, json_populate_record(NULL::{table.name}, i.image::json) b
         WHERE {of_batch("i")} AND i.record = '{table.name}'
             AND t.batch_id = %(batch)s AND t.extract_id = i.extract_id
             AND t.record_number = i.record_number""",
-        batch_span(connection, batch_id),
+        span,
     ).rowcount
     deleted = connection.execute(
-        f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", batch_span(connection, batch_id)
+        f"DELETE FROM {table.name} WHERE batch_id = %(batch)s", span
     ).rowcount
     return {"deleted": deleted, "restored": restored}
 

@@ -100,7 +100,7 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
     if match is None:
         return Unread("DateTime")
     year, month, day, hour, minute, second, fraction, zone = match.groups()
-    offset = _offset_minutes(zone)
+    offset = offset_minutes(zone)
     if isinstance(offset, Unread):
         return offset
     try:
@@ -124,7 +124,8 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
     return Moment(wall, offset)
 
 
-def _offset_minutes(zone: str | None) -> int | Unread | None:
+def offset_minutes(zone: str | None) -> int | Unread | None:
+    """Minutes east of UTC of `Z`, `+02:00`, `+0200` or `+02`; None where no zone is given."""
     if zone is None:
         return None
     if zone == "Z":

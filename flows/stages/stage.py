@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +31,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.judge import Judged, judge
 from flows.steps.normalise import Writing
 from flows.steps.totals import Totals, add
+from schemas.reading import Unread, offset_minutes
 from schemas.tables import EXTRACTS
 
 STAGE = "stage"
@@ -232,22 +232,14 @@ def _after(receipt: Receipt) -> Place:
 
 def writing_of(profile: Profile) -> Writing:
     """How the feed of a profile writes values."""
+    offset = offset_minutes(profile.offset)
+    assert not isinstance(offset, Unread)  # The profile was refused otherwise.
     return Writing(
         decimal=profile.decimal,
         thousands=profile.thousands or "",
         date_format=profile.date_format,
-        offset_minutes=_minutes(profile.offset),
+        offset_minutes=offset,
         zone=profile.zone,
         null=profile.null,
         constants=profile.constants,
     )
-
-
-def _minutes(offset: str | None) -> int | None:
-    if offset is None:
-        return None
-    if offset == "Z":
-        return 0
-    hours, minutes = offset[1:].split(":")
-    size = timedelta(hours=int(hours), minutes=int(minutes)) // timedelta(minutes=1)
-    return -size if offset.startswith("-") else size

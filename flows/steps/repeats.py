@@ -52,7 +52,7 @@ class Repeats:
     def conflicts(self) -> Iterator[Conflict]:
         """Every row that has to be settled by whoever delivered it."""
         for name, frames in self.rows.items():
-            # Two hashes of a key are 128 bits: no two keys of a delivery share them.
+            # One hash of 64 bits may be shared by two keys of a large delivery; both hardly.
             keys = ["key", "key_too"]
             several = (
                 pl.concat(frames)
