@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from connectors.sandbox.moments import utc_time
 from connectors.sandbox.options import SandboxOptions, User
 from connectors.sandbox.passwords import hash_password, matches
+from connectors.sandbox.shapes import kept_text
 from connectors.sandbox.store import Connection, Store
 from connectors.sandbox.values import Record, Value
 from schemas.nested import json_text
@@ -33,6 +34,7 @@ class Account:
     name: str
     shown_name: str
     roles: tuple[str, ...]
+    mail: str | None = None
 
     def holds_any(self, roles: tuple[str, ...]) -> bool:
         """Whether one of the roles is the account's."""
@@ -71,7 +73,7 @@ class Accounts:
         if known is not None:
             return known
         with self._store.connection() as connection:
-            row = connection.execute(_BY_NAME, [name, name]).fetchone()
+            row = connection.execute(_BY_NAME, [kept_text(name)] * 2).fetchone()
         if row is None or not row["PasswordHash"] or not matches(password, row["PasswordHash"]):
             return None
         account = _account(row)
@@ -99,6 +101,7 @@ class Accounts:
     def register(self, registration: Record) -> Record | None:
         """The new account's record without secrets; None where the e-mail address is taken."""
         mail = registration.get("EMail")
+        address = kept_text(str(mail))
         password = registration.get("Password")
         now = utc_time(self._options.clock())
         record: dict[str, Value | None] = {
@@ -119,8 +122,8 @@ class Accounts:
         kept = {**record, "PasswordHash": hashed}
         with self._store.connection() as connection, connection.transaction():
             # Two registrations of one address must not both find it free.
-            connection.execute("SELECT pg_advisory_xact_lock(hashtext(lower(%s)))", [str(mail)])
-            if mail is not None and connection.execute(_BY_NAME, [mail, mail]).fetchone():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext(lower(%s)))", [address])
+            if mail is not None and connection.execute(_BY_NAME, [address] * 2).fetchone():
                 return None
             number = self._store.save(connection, USER_ACCOUNT, kept)
         given = {"Id": number, **record}
@@ -150,4 +153,5 @@ def _account(row: Mapping[str, object]) -> Account:
     name = str(row["UserName"] or row["Email"] or "")
     whole = f"{row['FirstName'] or ''} {row['LastName'] or ''}".strip()
     shown = str(row["DisplayName"] or row["UserName"] or whole)
-    return Account(int(str(row["Id"])), name, shown, tuple(role for role in roles if role))
+    mail = None if row["Email"] is None else str(row["Email"])
+    return Account(int(str(row["Id"])), name, shown, tuple(role for role in roles if role), mail)

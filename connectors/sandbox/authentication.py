@@ -34,7 +34,7 @@ class Authentication:
         if key is not None and self._options.traits.api_key_header:
             return self._key(key)
         token = request.cookies.get("ss-tok")
-        if token is not None:
+        if token:
             return self._token(token)
         return self._sessions.find(request.cookies.get("ss-id", ""))
 

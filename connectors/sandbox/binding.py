@@ -42,17 +42,16 @@ class Binder:
         values: dict[str, Value | None] = {}
         try:
             records = self._records(table, encoding, request)
-        except BadBody:
+            form = read_form(body_text(request)) if encoding is Encoding.FORM else {}
+        except (BadBody, RecursionError):  # Nested deeper than anyone means it.
             return undeserialized(name, encoding.value)
         if records:
             values.update(records[0])
-        for texts in (route.parts or {}, request.query):
+        for texts in (route.parts or {}, request.query, form):
             if texts:
                 failure = self._overlay(table, name, values, texts)
                 if failure:
                     return failure
-        if encoding is Encoding.FORM:
-            return self._overlay(table, name, values, read_form(body_text(request))) or values
         return values
 
     def many(
@@ -62,7 +61,7 @@ class Binder:
         encoding = encoding_of(request, route)
         try:
             return self._records(table, encoding, request, many=True)
-        except BadBody:
+        except (BadBody, RecursionError):
             return undeserialized(name, encoding.value)
 
     def _records(

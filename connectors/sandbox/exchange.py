@@ -8,25 +8,26 @@ import logging
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
+from traceback import format_tb
 
 from connectors.sandbox.accounts import Account
 from connectors.sandbox.authentication import Authentication
 from connectors.sandbox.binding import Binder
+from connectors.sandbox.description import PATH, Description
 from connectors.sandbox.failures import NO_CREDENTIALS, NO_ROLE, Failure, Refusal, thrown
 from connectors.sandbox.faults import Fault, FaultKind, FaultSchedule, retry_after, wrong
 from connectors.sandbox.messages import Request, Reset, Response
 from connectors.sandbox.negotiation import response_format
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.rendering import RESPONSE_STATUS, Format, Result, writer
-from connectors.sandbox.routes import Route, Routes
+from connectors.sandbox.routes import AUTHENTICATE, COMPLETED, Route, Routes
 from connectors.sandbox.service import Service, carries_status, response_columns
-from connectors.sandbox.signing import COLUMNS, NAME, Signing
+from connectors.sandbox.signing import COLUMNS, Signing
 from connectors.sandbox.validation import validate
 from connectors.sandbox.values import Record
 from schemas.operations import Operation
 
 _log = logging.getLogger(__name__)
-COMPLETED = "X-AutoBatch-Completed"
 
 
 class Exchange:
@@ -46,9 +47,12 @@ class Exchange:
         self._authentication = authentication
         self._signing = signing
         self._faults = FaultSchedule(options.faults)
+        self._description = Description(options)
 
     def answer(self, request: Request) -> Response | Reset:
         """The response, or that there is none."""
+        if (request.verb, request.path) == ("GET", PATH):
+            return self._description.response()
         route = self._routes.find(request.verb, request.path)
         if route is None:
             headers = [("Content-Type", "text/plain; charset=utf-8")]
@@ -77,8 +81,7 @@ class Exchange:
         try:
             done, completed = self._checked(request, route, operation)
         except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside is an answer too.
-            _log.exception("%s %s", request.verb, request.path)
-            done, completed = thrown(500, type(error).__name__, "Internal error"), None
+            done, completed = _broken(request, error), None
         if isinstance(done, Result) and fault and fault.kind is FaultKind.WRONG_ECHO:
             done = Result(done.columns, [_spoilt(row) for row in done.rows], done.many)
         response = self._response(request, route, operation, form, done)
@@ -97,10 +100,9 @@ class Exchange:
         refused = self._refused(request, operation)
         if refused:
             return refused, None
-        if operation.name not in self._options.unvalidated:
-            invalid = validate(self._options.traits, operation.table, bound)
-            if invalid:
-                return invalid, None
+        invalid = self._invalid(route, operation, bound)
+        if invalid:
+            return invalid, None
         if route.batch:
             return self._batch(operation, request.verb, bound)
         return self._service.carry_out(operation, request.verb, bound[0]), None
@@ -124,6 +126,19 @@ class Exchange:
             return NO_CREDENTIALS
         return None if caller.holds_any(operation.roles) else NO_ROLE
 
+    def _invalid(self, route: Route, operation: Operation, records: list[Record]) -> Failure | None:
+        """The failure of the first invalid record."""
+        if operation.name in self._options.unvalidated:
+            return None
+        for index, record in enumerate(records):
+            invalid = validate(self._options.traits, operation.table, record)
+            if invalid:
+                return self._named(invalid, index) if route.batch else invalid
+        return None
+
+    def _named(self, failure: Failure, index: int) -> Failure:
+        return failure.at(index) if self._options.traits.batch_index else failure
+
     def _batch(
         self, operation: Operation, verb: str, records: list[Record]
     ) -> tuple[Result | Failure, int | None]:
@@ -132,7 +147,7 @@ class Exchange:
         for completed, record in enumerate(records):
             done = self._service.carry_out(operation, verb, record)
             if isinstance(done, Failure):
-                return done, completed
+                return self._named(done, completed), completed
             rows.extend(done.rows)
         columns = response_columns(operation)
         return Result(columns, rows, many=True), len(records) if records else None
@@ -154,10 +169,13 @@ class Exchange:
         return self._rendered(request, form, name, columns, done)
 
     def _sign(self, request: Request, route: Route, form: Format) -> Response:
-        signed = self._signing.answer(request, route)
+        try:
+            signed = self._signing.answer(request, route)
+        except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside is an answer too.
+            signed = _broken(request, error)
         if isinstance(signed, Failure):
-            return self._rendered(request, form, NAME, COLUMNS, signed)
-        response = self._rendered(request, form, NAME, COLUMNS, signed.result)
+            return self._rendered(request, form, AUTHENTICATE, COLUMNS, signed)
+        response = self._rendered(request, form, AUTHENTICATE, COLUMNS, signed.result)
         response.headers.extend(signed.headers)
         return response
 
@@ -193,6 +211,13 @@ class Exchange:
                 headers = [("Retry-After", after)] if after else []
                 return Response(fault.status, HTTPStatus(fault.status).phrase, headers)
         return None
+
+
+def _broken(request: Request, error: Exception) -> Failure:
+    # Where it went wrong is for whoever runs the sandbox; an error's own text may hold secrets.
+    name, places = type(error).__name__, "".join(format_tb(error.__traceback__))
+    _log.error("%s %s failed: %s\n%s", request.verb, request.path, name, places)
+    return thrown(500, name, "Internal error")
 
 
 def _spoilt(row: Mapping[str, object]) -> Mapping[str, object]:

@@ -1,6 +1,6 @@
 """Refusals and failures as values, and the ResponseStatus they carry."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connectors.sandbox.values import Entries
 
@@ -40,6 +40,10 @@ class Failure:
     """In CSV the error stands behind the empty columns of the operation's response."""
     thrown: bool = False
     """It came from inside the operation."""
+
+    def at(self, index: int) -> "Failure":
+        """The failure of a record of a batch, by its index from 0."""
+        return replace(self, meta=(*self.meta, ("AutoBatchIndex", str(index))))
 
     def tree(self) -> dict[str, object]:
         """As the members of a ResponseStatus."""

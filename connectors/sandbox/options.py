@@ -33,7 +33,7 @@ class Style:
     quoted_filename: bool
     refused_sign_in: str
     batch_index: bool
-    """A refused batch names the first invalid record."""
+    """A batch that fails names the record it failed at."""
     api_key_header: bool
     """X-Api-Key is accepted beside the bearer form."""
     malformed_token_status: int

@@ -10,6 +10,10 @@ from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.rendering import Format
 from schemas.operations import OPERATIONS, Operation
 
+COMPLETED = "X-AutoBatch-Completed"
+"""Header of an answer to a batch: how many records were carried out."""
+AUTHENTICATE = "Authenticate"
+"""Name of the framework's own operation."""
 SUFFIXES = {"json": Format.JSON, "jsv": Format.JSV, "csv": Format.CSV}
 
 
@@ -50,7 +54,8 @@ def _template(operation: Operation) -> _Template:
 
 
 _TEMPLATES = tuple(map(_template, OPERATIONS))
-_PREDEFINED = re.compile(r"/(json|jsv|csv)/reply/([^/]+)|/api/([^/]+)", re.IGNORECASE)
+# Without a message queue the framework carries a one-way request out and answers it as any other.
+_PREDEFINED = re.compile(r"/(json|jsv|csv)/(?:reply|oneway)/([^/]+)|/api/([^/]+)", re.IGNORECASE)
 _AUTH = re.compile(r"/auth(?:/([^/]+))?", re.IGNORECASE)
 
 
@@ -71,7 +76,7 @@ class Routes:
         path = path.rstrip("/")
         predefined = _PREDEFINED.fullmatch(path)
         if predefined:
-            return self._predefined(*predefined.groups())
+            return self._predefined(verb, *predefined.groups())
         bare, suffix = _split_suffix(path)
         auth = _AUTH.fullmatch(bare)
         if auth:
@@ -83,13 +88,17 @@ class Routes:
                 return Route(Door.REST, template.operation, match.groupdict(), suffix)
         return None
 
-    def _predefined(self, form: str | None, named: str | None, api: str | None) -> Route | None:
+    def _predefined(
+        self, verb: str, form: str | None, named: str | None, api: str | None
+    ) -> Route | None:
         name, suffix = (named or "", SUFFIXES[form.lower()]) if form else _split_suffix(api or "")
+        door = Door.REPLY if form else Door.API
+        if name.lower() == AUTHENTICATE.lower() and verb != "PUT":
+            return Route(door, None, {}, suffix or Format.JSON)
         batch = name.endswith("[]")
         operation = self._by_name.get(name.removesuffix("[]").lower())
         if operation is None:
             return None
-        door = Door.REPLY if form else Door.API
         return Route(door, operation, {}, suffix or Format.JSON, batch)
 
 

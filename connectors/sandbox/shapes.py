@@ -41,12 +41,19 @@ def stored_texts(field: Field, value: Value | None) -> tuple[str | None, ...]:
         if field.kind is Kind.DATETIME_OFFSET:
             return f"{value.instant.isoformat()}+00", str(value.offset)
         return value.wall.isoformat(), str(value.offset), str(int(value.kind))
+    if isinstance(value, str):
+        return (kept_text(value),)
     if value is None:
         return (None,) * len(stored_names(field))
     if field.kind in _NESTED:
         assert isinstance(value, list | dict)
         return (json_text(_tree(value)),)
     return (repr(value) if isinstance(value, float) else str(value),)
+
+
+def kept_text(text: str) -> str:
+    """The text as PostgreSQL can hold it: it has no NUL, the replacement character stands in."""
+    return text.replace("\0", "\ufffd")
 
 
 def read_record(table: Table, row: Mapping[str, object]) -> Record:

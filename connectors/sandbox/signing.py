@@ -9,13 +9,12 @@ from connectors.sandbox.failures import Failure, FieldFailure, thrown
 from connectors.sandbox.messages import Request
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.rendering import RESPONSE_STATUS, Result
+from connectors.sandbox.routes import AUTHENTICATE as NAME
 from connectors.sandbox.routes import Route
 from connectors.sandbox.sessions import Sessions
 from connectors.sandbox.tokens import Tokens
 from schemas.field import Field, Kind, Table
 
-NAME = "Authenticate"
-COLUMNS = ("UserId", "SessionId", "UserName", "DisplayName", "BearerToken", RESPONSE_STATUS)
 AUTHENTICATE = Table(
     name="authenticate",
     title=NAME,
@@ -27,6 +26,19 @@ AUTHENTICATE = Table(
         Field("RememberMe", Kind.BOOLEAN),
     ),
 )
+ANSWER = Table(
+    name="authenticate_response",
+    title=f"{NAME}Response",
+    extract=False,
+    fields=(
+        Field("UserId", Kind.STRING),
+        Field("SessionId", Kind.STRING),
+        Field("UserName", Kind.STRING),
+        Field("DisplayName", Kind.STRING),
+        Field("BearerToken", Kind.STRING, secret=True),
+    ),
+)
+COLUMNS = (*ANSWER.columns, RESPONSE_STATUS)
 _TWENTY_YEARS = 20 * 365 * 24 * 3600
 
 
@@ -125,9 +137,7 @@ class Signing:
         return Signed(Result(COLUMNS, [{RESPONSE_STATUS: {}}]), (gone,))
 
     def _session_result(self, account: Account, session: str | None) -> Result:
-        token = self._tokens.sign(
-            account.number, account.name, list(account.roles), self._options.clock()
-        )
+        token = self._tokens.sign(account, self._options.clock())
         record: dict[str, object] = {
             "UserId": str(account.number),
             "SessionId": session,

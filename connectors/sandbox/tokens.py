@@ -8,6 +8,8 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from connectors.sandbox.accounts import Account
+
 VALID_FOR = timedelta(days=14)
 
 
@@ -29,15 +31,18 @@ class Tokens:
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
 
-    def sign(self, subject: int, name: str, roles: list[str], now: datetime) -> str:
+    def sign(self, account: Account, now: datetime) -> str:
         """A token for an account."""
         claims = {
             "iss": "ssjwt",
-            "sub": str(subject),
+            "sub": str(account.number),
             "iat": int(now.timestamp()),
             "exp": int((now + VALID_FOR).timestamp()),
-            "preferred_username": name,
-            "roles": roles,
+            **({"email": account.mail} if account.mail else {}),
+            "name": account.shown_name,
+            "preferred_username": account.name,
+            "roles": list(account.roles),
+            "perms": [],
         }
         signed = ".".join(_encode(part) for part in ({"typ": "JWT", "alg": "HS256"}, claims))
         return f"{signed}.{self._signature(signed)}"

@@ -1,7 +1,6 @@
 """The validations of the field tables, reported as the framework's validators report them."""
 
 import re
-from collections.abc import Sequence
 from functools import cache
 
 from connectors.sandbox.failures import Failure, FieldFailure
@@ -15,22 +14,17 @@ _LOCAL_PART = re.compile(r"[\w!#$%&'*+\-/=?^`{|}~]+(?:\.[\w!#$%&'*+\-/=?^`{|}~]+
 _DOMAIN = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9-]{0,62}\.)+[A-Za-z0-9][A-Za-z0-9-]{0,62}")
 
 
-def validate(style: Style, table: Table, records: Sequence[Record]) -> Failure | None:
-    """The failure of the first invalid record; every rule of it that fails is told."""
-    for index, record in enumerate(records):
-        errors = [
-            _failure(style, field, rule, record.get(field.name))
-            for field, rule in _rules(table.name)
-            if not holds(style, rule, record.get(field.name))
-        ]
-        if errors:
-            batch = style.batch_index and len(records) > 1
-            meta = (("AutoBatchIndex", str(index)),) if batch else ()
-            first = errors[0]
-            return Failure(
-                400, first.code, first.message, first.code, tuple(errors), meta, all_columns=True
-            )
-    return None
+def validate(style: Style, table: Table, record: Record) -> Failure | None:
+    """The failure of an invalid record; every rule that fails is told, the first names it."""
+    errors = tuple(
+        _failure(style, field, rule, record.get(field.name))
+        for field, rule in _rules(table.name)
+        if not holds(style, rule, record.get(field.name))
+    )
+    if not errors:
+        return None
+    first = errors[0]
+    return Failure(400, first.code, first.message, first.code, errors, all_columns=True)
 
 
 def holds(style: Style, rule: Rule, value: Value | None) -> bool:

@@ -1,14 +1,17 @@
 """Basic, credentials with a session cookie, bearer tokens and API keys."""
 
+import base64
 import json
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
 import pytest
 
+from connectors.sandbox.accounts import Account
 from connectors.sandbox.tokens import VALID_FOR, MalformedToken, Tokens
 from tests.sandbox.caller import Answer, basic
 from tests.sandbox.conftest import NOW, Host
+from tests.sandbox.records import REGISTRATION
 
 JSON = {"Accept": "application/json"}
 
@@ -89,7 +92,7 @@ def test_a_sign_in_gives_a_bearer_token(pascal: Host) -> None:
 
 def test_a_token_ends() -> None:
     tokens = Tokens()
-    token = tokens.sign(1, "client", [], NOW)
+    token = tokens.sign(Account(1, "client", "Client", ()), NOW)
     ends = NOW + VALID_FOR
     assert [tokens.read(token, moment).expired for moment in (NOW, ends)] == [False, True]
     with pytest.raises(MalformedToken):
@@ -100,6 +103,88 @@ def test_sign_in_by_form_and_without_a_provider_in_the_path(pascal: Host) -> Non
     form = urlencode({"UserName": "client", "Password": "p@ss", "provider": "credentials"})
     headers = {**JSON, "Content-Type": "application/x-www-form-urlencoded"}
     assert pascal.caller.send("POST", "/auth", form, headers).status == 200
+
+
+@pytest.mark.parametrize("style", ["pascal", "camel"])
+def test_a_key_in_the_address_is_not_looked_at(style: str, request: pytest.FixtureRequest) -> None:
+    host: Host = request.getfixturevalue(style)
+    answer = host.caller.send("GET", "/avatars?apikey=key-of-client", None, JSON)
+    assert (answer.status, answer.body) == (401, "")
+
+
+SIGN_INS = [
+    # method, target, Content-Type, body, status
+    (
+        "POST",
+        "/auth/credentials",
+        "application/json",
+        '{"UserName":"client","Password":"p@ss"}',
+        200,
+    ),
+    ("POST", "/auth/Login", "application/json", '{"userName":"client","password":"p@ss"}', 200),
+    ("POST", "/auth/credentials", "application/jsv", "{UserName:client,Password:p@ss}", 200),
+    ("POST", "/auth/credentials", "text/csv", "UserName,Password\r\nclient,p@ss\r\n", 200),
+    ("POST", "/auth?UserName=client&Password=p%40ss", "application/json", "{}", 200),
+    ("GET", "/auth/credentials?UserName=client&Password=p%40ss", "", None, 200),
+    ("GET", "/auth?provider=credentials&username=CLIENT&password=p%40ss", "", None, 200),
+    (
+        "POST",
+        "/api/Authenticate",
+        "application/json",
+        '{"userName":"client","password":"p@ss"}',
+        200,
+    ),
+    ("POST", "/json/reply/Authenticate", "", '{"UserName":"client","Password":"p@ss"}', 200),
+    ("GET", "/api/Authenticate?userName=client&password=p%40ss", "", None, 200),
+    ("GET", "/api/Authenticate", "", None, 401),
+    ("POST", "/api/Authenticate", "application/json", '{"provider":"logout"}', 200),
+    ("POST", "/api/Authenticate", "application/json", '{"provider":"unheard-of"}', 404),
+    ("PUT", "/api/Authenticate", "application/json", "{}", 404),
+    ("PUT", "/auth/credentials", "application/json", "{}", 404),
+    ("GET", "/auth/logout", "", None, 200),
+]
+
+
+@pytest.mark.parametrize(("method", "target", "content_type", "body", "status"), SIGN_INS)
+def test_ways_to_sign_in(
+    pascal: Host, method: str, target: str, content_type: str, body: str | None, status: int
+) -> None:
+    headers = {**JSON, "Content-Type": content_type} if content_type else JSON
+    answer = pascal.caller.send(method, target, body, headers)
+    assert answer.status == status
+    signed_in = status == 200 and "logout" not in f"{target}{body}"
+    assert ("BearerToken" in answer.body) == signed_in
+
+
+def test_a_newer_host_wants_no_password_in_an_address(camel: Host) -> None:
+    target = "/auth/credentials?UserName=client&Password=p%40ss"
+    answer = camel.caller.send("GET", target, None, JSON)
+    assert (answer.status, answer.reason) == (405, "NotSupportedException")
+
+
+def test_an_address_signs_in_as_well_as_a_name(host: Host) -> None:
+    host.caller.as_client("POST", "/clientregister", REGISTRATION, user="partner")
+    signed = sign_in(host, UserName=REGISTRATION["EMail"], Password=REGISTRATION["Password"])
+    assert (signed.status, signed.json()["DisplayName"]) == (200, "A B")
+
+
+def test_a_token_says_who_it_is_for(host: Host) -> None:
+    host.caller.as_client("POST", "/clientregister", REGISTRATION, user="partner")
+    signed = sign_in(host, UserName=REGISTRATION["EMail"], Password=REGISTRATION["Password"])
+    _, claims, _ = signed.json()["BearerToken"].split(".")
+    told = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+    now = int(NOW.timestamp())
+    assert told == {
+        "iss": "ssjwt",
+        "sub": signed.json()["UserId"],
+        "iat": now,
+        "exp": now + 14 * 24 * 3600,
+        "email": REGISTRATION["EMail"],
+        "name": "A B",
+        "preferred_username": REGISTRATION["EMail"],
+        "roles": REGISTRATION["Roles"],
+        "perms": [],
+    }
 
 
 REFUSED = [

@@ -41,9 +41,30 @@ def test_one_invalid_record_stops_all(host: Host) -> None:
     assert again.status == 200, "the first record of the batch was executed"
 
 
-def test_a_newer_host_names_the_invalid_record(camel: Host) -> None:
-    answer = camel.caller.as_client("POST", "/api/AddMessageTone[]", [TONE, TONE, {}])
-    assert answer.json()["responseStatus"]["meta"] == {"AutoBatchIndex": "2"}
+TONES = "/api/AddMessageTone[]"
+NAMED = [
+    # path, records, status, index of the record the failure is about
+    (TONES, [TONE, TONE, {}], 400, "2"),
+    (TONES, [{}], 400, "0"),
+    (TONES, [{}, TONE, {}], 400, "0"),
+    ("/api/ClientRegister[]", registrations("a@b", "b@b", "A@b", "c@b"), 409, "2"),
+    ("/api/EditPayment[]", [PAYMENT], 405, "0"),
+]
+
+
+@pytest.mark.parametrize(("path", "records", "status", "index"), NAMED)
+def test_a_newer_host_names_the_record(
+    camel: Host, path: str, records: list[dict[str, object]], status: int, index: str
+) -> None:
+    camel.sandbox.clear()
+    answer = camel.caller.as_client("POST", path, records, user="partner")
+    assert answer.status == status
+    assert answer.json()["responseStatus"]["meta"] == {"AutoBatchIndex": index}
+
+
+def test_a_single_request_has_no_index(camel: Host) -> None:
+    answer = camel.caller.as_client("POST", "/message_tones", {})
+    assert "meta" not in answer.json()["responseStatus"]
 
 
 def test_an_exception_stops_in_the_middle(host: Host) -> None:

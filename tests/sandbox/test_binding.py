@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.sandbox.conftest import Host
@@ -176,8 +177,14 @@ def test_booleans_of_a_query(
     assert numbers == ([0, 1] if expected == 2 else [expected])
 
 
-def test_what_no_database_can_hold_is_a_failure_and_no_crash(host: Host) -> None:
-    answer = host.caller.as_client("POST", "/message_tones", {**TONE, "Name": "a\x00b"})
-    assert answer.status == 500
+def test_what_the_database_refuses_is_a_failure_and_no_crash(host: Host, database_url: str) -> None:
+    table = "ALTER TABLE sandbox.message_tone"
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"{table} ADD CONSTRAINT unwanted CHECK (\"Name\" <> 'no')")
+        try:
+            answer = host.caller.as_client("POST", "/message_tones", {**TONE, "Name": "no"})
+        finally:
+            connection.execute(f"{table} DROP CONSTRAINT unwanted")
+    assert (answer.status, answer.reason) == (500, "CheckViolation")
     assert answer.json()["ResponseStatus"]["ErrorCode"] == answer.reason
     assert host.caller.as_client("POST", "/message_tones", TONE).status == 200

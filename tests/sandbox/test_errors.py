@@ -1,5 +1,6 @@
 """Failures in every representation, their fields, and what they never tell."""
 
+import psycopg
 import pytest
 
 from connectors.sandbox.options import STYLES
@@ -175,3 +176,37 @@ def test_mail_addresses(text: str, classic: bool, newer: bool) -> None:
 )
 def test_display_name(name: str, shown: str) -> None:
     assert display_name(name) == shown
+
+
+BROKEN = [
+    # method, target, Authorization, body
+    ("POST", "/auth/credentials", "", '{"UserName":"unseen","Password":"unsaid"}'),
+    ("POST", "/api/Authenticate", "", '{"UserName":"unseen","Password":"unsaid"}'),
+    ("POST", "/message_tones", basic("unseen", "unsaid"), "{}"),
+]
+
+
+@pytest.mark.parametrize(("method", "target", "authorization", "body"), BROKEN)
+def test_what_breaks_inside_is_an_answer_and_tells_no_secret(
+    pascal: Host,
+    database_url: str,
+    caplog: pytest.LogCaptureFixture,
+    method: str,
+    target: str,
+    authorization: str,
+    body: str,
+) -> None:
+    headers = {"Accept": "application/json", "Content-Type": "application/json"}
+    if authorization:
+        headers["Authorization"] = authorization
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE sandbox.user_account RENAME TO elsewhere")
+        try:
+            answer = pascal.caller.send(method, target, body, headers)
+        finally:
+            connection.execute("ALTER TABLE sandbox.elsewhere RENAME TO user_account")
+    assert (answer.status, answer.reason) == (500, "UndefinedTable")
+    assert answer.json()["ResponseStatus"]["Message"] == "Internal error"
+    assert f"{method} {target} failed: UndefinedTable" in caplog.text
+    assert "unseen" not in caplog.text
+    assert "unsaid" not in caplog.text

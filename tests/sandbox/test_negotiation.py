@@ -40,6 +40,8 @@ LISTING = [
     ("/csv/reply/listinsertbatchdata", "application/json", CSV),
     ("/jsv/reply/ListInsertBatchData", "application/json", JSV),
     ("/csv/reply/ListInsertBatchData?format=json", "text/csv", JSON),
+    ("/json/oneway/ListInsertBatchData", "text/csv", JSON),
+    ("/csv/oneway/ListInsertBatchData", "application/json", CSV),
     ("/api/ListInsertBatchData", "text/csv", JSON),
     ("/api/ListInsertBatchData.csv", "application/json", CSV),
 ]
@@ -97,6 +99,8 @@ NOWHERE = [
     ("HEAD", "/avatars"),
     ("OPTIONS", "/avatars"),
     ("GET", "/json/reply/Nothing"),
+    ("GET", "/json/oneway/Nothing"),
+    ("POST", "/openapi.json"),
     ("GET", "/api/Nothing[]"),
 ]
 
