@@ -1,11 +1,15 @@
 """Settings from the environment, typed; an error names the variable and its value."""
 
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from connectors.errors import SettingsError
+from schemas.operations import OPERATIONS
 
 MIB = 1024 * 1024
 
@@ -28,6 +32,60 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """How the service is reached; every one can be set by `RECON_SERVICE_<NAME>`."""
+
+    url: str | None = None
+    """Base URL, http or https; None: no service is set."""
+    format: str = "csv"
+    """Representation of bodies both ways: csv or json."""
+    zone: str = "UTC"
+    """Time zone of the server, in which it keeps and shows datetimes."""
+    concurrency: int = 8
+    """Most requests in flight."""
+    rate: float = 0.0
+    """Most requests begun in a second; 0: no limit."""
+    batch: int = 1
+    """Rows of one auto-batch request of a POST operation; 1: every row in a request of its own."""
+    operations: Mapping[str, str] = field(default_factory=dict)
+    """Names of the host for operations, by default name: `EditPayment=SavePayment,...`."""
+    ca_file: Path | None = None
+    """Certificates to trust instead of the system's."""
+    connect_seconds: float = 10.0
+    answer_seconds: float = 60.0
+    """From the first step of one attempt to the last byte of its answer."""
+    row_seconds: float = 300.0
+    """All attempts at one row and the waits between them."""
+    idle_seconds: float = 15.0
+    """A connection that was not used for so long is not used again."""
+    attempts: int = 6
+    """Most attempts at one row, where another attempt is allowed at all."""
+    backoff_seconds: float = 0.25
+    """Longest wait before the second attempt; it doubles with every attempt."""
+    backoff_most_seconds: float = 20.0
+    retry_after_most_seconds: float = 120.0
+    """A service that asks for a longer pause is not waited for."""
+    breaker: int = 20
+    """Nothing more is sent after so many rows in a row that got no answer at all."""
+    seed: int = 0
+    """Of the jitter between attempts."""
+    answer_bytes: int = 16 * MIB
+    listing_bytes: int = 512 * MIB
+
+    def __post_init__(self) -> None:
+        if self.url is not None:
+            _check_url(self.url)
+        if self.format not in ("csv", "json"):
+            raise SettingsError(f"RECON_SERVICE_FORMAT={self.format!r} is neither csv nor json.")
+        try:
+            ZoneInfo(self.zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            raise SettingsError(
+                f"RECON_SERVICE_ZONE={self.zone!r} is no time zone such as Europe/Berlin."
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Where the product keeps its data and which database it uses."""
 
@@ -38,6 +96,8 @@ class Settings:
     limits: Limits = Limits()
     currencies: Path | None = None
     """CSV file `CurrenciesId,Code` that names currencies in reports."""
+    service: ServiceSettings = ServiceSettings()
+    """The service that rows are pushed to."""
 
     @property
     def archive(self) -> Path:
@@ -65,17 +125,80 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         database_url=url,
         limits=_limits(environment),
         currencies=Path(currencies).expanduser() if currencies else None,
+        service=read_service_settings(environment),
     )
 
 
 def _limits(environment: Mapping[str, str]) -> Limits:
     chosen: dict[str, int] = {}
-    for field in fields(Limits):
-        name = f"RECON_LIMIT_{field.name.upper()}"
+    for limit in fields(Limits):
+        name = f"RECON_LIMIT_{limit.name.upper()}"
         text = environment.get(name)
         if text is None:
             continue
         if not text.isascii() or not text.isdigit() or int(text) == 0:
             raise SettingsError(f"{name}={text!r} is not a positive whole number.")
-        chosen[field.name] = int(text)
+        chosen[limit.name] = int(text)
     return Limits(**chosen)
+
+
+def read_service_settings(environment: Mapping[str, str] = os.environ) -> ServiceSettings:
+    """The settings of the service; raises SettingsError for a value that cannot be used."""
+    chosen: dict[str, object] = {}
+    for setting in fields(ServiceSettings):
+        name = f"RECON_SERVICE_{setting.name.upper()}"
+        text = environment.get(name)
+        if text:
+            chosen[setting.name] = _service_value(name, setting.name, setting.type, text)
+    return ServiceSettings(**chosen)  # type: ignore[arg-type]
+
+
+def _service_value(name: str, setting: str, kind: object, text: str) -> object:
+    if setting == "operations":
+        return _operation_names(name, text)
+    if setting == "ca_file":
+        return Path(text).expanduser()
+    if kind is int:
+        if not (text.isascii() and text.isdigit()) or (int(text) == 0 and setting != "seed"):
+            raise SettingsError(f"{name}={text!r} is not a positive whole number.")
+        return int(text)
+    if kind is float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or number < 0 or (number == 0 and setting != "rate"):
+            raise SettingsError(f"{name}={text!r} is not a positive number.")
+        return number
+    return text
+
+
+def _operation_names(name: str, text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",")]
+    known = {operation.name for operation in OPERATIONS}
+    for ours, _, theirs in pairs:
+        if ours.strip() not in known or not theirs.strip().isidentifier():
+            raise SettingsError(
+                f"{name}={text!r}: {ours.strip()!r} has to be one of {', '.join(sorted(known))}, "
+                "with the name of the host behind an equals sign."
+            )
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs}
+
+
+def _check_url(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise SettingsError(
+            "RECON_SERVICE_URL does not name a service. Use https://HOST or https://HOST/PATH."
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise SettingsError(
+            "RECON_SERVICE_URL holds more than a place: user and password go into "
+            "RECON_SERVICE_USER and RECON_SERVICE_PASSWORD, and a query cannot be given."
+        )
+    if not url.isascii() or any(ord(mark) <= 32 for mark in url):
+        raise SettingsError("RECON_SERVICE_URL has blanks or marks that a URL cannot hold.")

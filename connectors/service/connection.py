@@ -1,0 +1,192 @@
+"""One HTTP/1.1 connection, one request at a time, read by llhttp (httptools).
+
+It is our own because a lost answer may only be taken for "not sent" when not one byte was handed
+over, and the clients there are do not tell; some repeat a request on their own.
+"""
+
+import asyncio
+import select
+from typing import NamedTuple, cast
+
+import httptools
+
+HEAD_BYTES = 256 * 1024
+"""Most bytes of an answer's head, beside the limit of its body."""
+
+
+class Reply(NamedTuple):
+    """An answer that arrived whole."""
+
+    status: int
+    headers: dict[str, str]
+    """By lower-case name; repeated ones are joined by a line feed."""
+    body: bytes
+    proof: str
+    """How the end of the body is known; empty where only the connection's end said so."""
+
+
+class Failed(NamedTuple):
+    """No answer."""
+
+    sent: bool
+    """Whether a byte may have reached the service."""
+    cause: str
+    hopeless: bool = False
+    """Another attempt would fail the same way, for every row."""
+
+
+class Connection(asyncio.Protocol):
+    """A connection that was opened by `loop.create_connection`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._waiting: asyncio.Future[Reply | Failed] | None = None
+        self._readable = select.poll()
+        self._encrypted = False
+        self._reusable = True
+        self._most_bytes = self._received = self._status = 0
+        self._headers: dict[str, str] = {}
+        self._parts: list[bytes] = []
+        self._headed = self._sized = False
+        self.idle_since = loop.time()
+
+    @property
+    def usable(self) -> bool:
+        """Whether a request may be written: nothing was heard from the service since the last."""
+        transport = self._transport
+        if transport is None or not self._reusable or transport.is_closing():
+            return False
+        # What the loop has not read yet can only be the end of the connection.
+        return not self._readable.poll(0)
+
+    async def call(self, data: bytes, deadline: float, most_bytes: int) -> Reply | Failed:
+        """Write a request and wait for its answer until `deadline`, a time of the loop."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return Failed(sent=False, cause="the connection was closed")
+        self._reset()
+        self._most_bytes = most_bytes
+        waiting: asyncio.Future[Reply | Failed] = self._loop.create_future()
+        self._waiting = waiting
+        transport.write(data)
+        # A plain socket is written at once: a transport that closes now has handed over nothing.
+        if transport.is_closing() and not self._encrypted:
+            self._end(Failed(sent=False, cause="the connection was closed"))
+        timer = self._loop.call_at(deadline, self._expire)
+        try:
+            return await waiting
+        finally:
+            timer.cancel()
+            self.idle_since = self._loop.time()
+            if self._waiting is not None:  # The caller gave up.
+                self.abort()
+
+    def abort(self) -> None:
+        """Close without waiting for anything."""
+        self._waiting = None
+        self._reusable = False
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._encrypted = transport.get_extra_info("ssl_object") is not None
+        self._readable.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop."""
+        if self._waiting is None:
+            # Nobody asked: what follows could be taken for the answer to the next request.
+            self.abort()
+            return
+        self._received += len(data)
+        try:
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
+            if self._waiting is not None:
+                self._end(Failed(sent=True, cause=f"the answer is no HTTP: {problem}"))
+            self.abort()
+            return
+        if self._waiting is not None and self._received > self._most_bytes + HEAD_BYTES:
+            self._end(Failed(True, f"the answer has more than {self._most_bytes} bytes"))
+            self.abort()
+
+    def eof_received(self) -> None:
+        """Called by the loop; returning nothing closes our side too."""
+        if self._waiting is None:
+            return
+        if self._headed and not self._sized and self._status >= 200:
+            self._complete(proof="")
+        else:
+            self._end(Failed(True, "the connection was closed before the answer was complete"))
+        self._reusable = False
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Called by the loop."""
+        self._transport = None
+        if self._waiting is not None:
+            cause = "the connection was reset" if error else "the connection was closed"
+            self._end(Failed(sent=True, cause=f"{cause} before the answer was complete"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Called by the parser."""
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]}\n{text}" if key in self._headers else text
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser."""
+        self._status = self._parser.get_status_code()
+        self._headed = True
+        self._sized = (
+            "content-length" in self._headers
+            or "chunked" in self._headers.get("transfer-encoding", "").lower()
+        )
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        self._parts.append(body)
+
+    def on_message_complete(self) -> None:
+        """Called by the parser."""
+        if self._status < 200:  # An interim answer, the real one follows.
+            self._headers, self._parts, self._headed = {}, [], False
+            return
+        if self._waiting is None:
+            self._reusable = False
+            return
+        length = self._headers.get("content-length")
+        if length is not None:
+            self._complete(f"Content-Length {length} read")
+        else:
+            self._complete("chunked end read" if self._sized else "an answer without body")
+
+    def _complete(self, proof: str) -> None:
+        transport = self._transport
+        if (
+            not self._parser.should_keep_alive()
+            or transport is None
+            or transport.get_write_buffer_size()
+        ):
+            self._reusable = False
+        self._end(Reply(self._status, self._headers, b"".join(self._parts), proof))
+        if not self._reusable and transport is not None:
+            transport.abort()
+
+    def _expire(self) -> None:
+        self._end(Failed(sent=True, cause="no complete answer within the deadline"))
+        self.abort()
+
+    def _end(self, outcome: Reply | Failed) -> None:
+        waiting, self._waiting = self._waiting, None
+        if isinstance(outcome, Failed):
+            self._reusable = False
+        if waiting is not None and not waiting.done():
+            waiting.set_result(outcome)
+
+    def _reset(self) -> None:
+        self._headers, self._parts = {}, []
+        self._status = self._received = 0
+        self._headed = self._sized = False

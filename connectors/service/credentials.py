@@ -1,0 +1,118 @@
+"""Who we are to the service; a secret is never shown by what holds it."""
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from connectors.errors import SettingsError
+
+
+class Scheme(StrEnum):
+    """How the service is told who calls; which one it takes is its configuration."""
+
+    NONE = "none"
+    BASIC = "basic"
+    CREDENTIALS = "credentials"
+    """A session, begun at /auth/credentials and kept by its cookie."""
+    BEARER = "bearer"
+    API_KEY = "apikey"
+
+
+_VARIABLES = {
+    Scheme.NONE: (),
+    Scheme.BASIC: ("RECON_SERVICE_USER", "RECON_SERVICE_PASSWORD"),
+    Scheme.CREDENTIALS: ("RECON_SERVICE_USER", "RECON_SERVICE_PASSWORD"),
+    Scheme.BEARER: ("RECON_SERVICE_TOKEN",),
+    Scheme.API_KEY: ("RECON_SERVICE_API_KEY",),
+}
+_SINGLE_LINE = "is not one line of text"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A scheme with what it needs; raises SettingsError where that is missing."""
+
+    scheme: Scheme = Scheme.NONE
+    user: str | None = None
+    secret: str | None = field(default=None, repr=False)
+    """Password, token or API key."""
+
+    def __post_init__(self) -> None:
+        named = self.scheme in (Scheme.BASIC, Scheme.CREDENTIALS)
+        if (self.scheme is not Scheme.NONE and not self.secret) or (named and not self.user):
+            needed = " and ".join(_VARIABLES[self.scheme])
+            raise SettingsError(f"Credentials of scheme {self.scheme} need {needed}.")
+        for text, variable in ((self.user, "user"), (self.secret, "secret")):
+            if text is not None and any(ord(mark) < 32 for mark in text):
+                raise SettingsError(f"The {variable} of the service {_SINGLE_LINE}.")
+        if self.scheme is Scheme.BASIC and ":" in (self.user or ""):
+            raise SettingsError("The user of the service has a colon, which Basic cannot carry.")
+        if self.scheme in (Scheme.BEARER, Scheme.API_KEY) and not (self.secret or "").isascii():
+            raise SettingsError("The token or API key of the service is not plain ASCII.")
+
+    @property
+    def header(self) -> str | None:
+        """The Authorization header of every request; None where the scheme has none."""
+        match self.scheme:
+            case Scheme.BASIC:
+                pair = f"{self.user}:{self.secret}".encode()
+                return "Basic " + base64.b64encode(pair).decode("ascii")
+            case Scheme.BEARER | Scheme.API_KEY:
+                return f"Bearer {self.secret}"
+        return None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every text that must never be shown."""
+        spelled = (self.header or "").partition(" ")[2]
+        return tuple(text for text in (self.secret, spelled) if text)
+
+
+def read_credentials(environment: Mapping[str, str] = os.environ) -> Credentials:
+    """The credentials of this process.
+
+    The scheme is what `RECON_SERVICE_SCHEME` says, otherwise what the variables that are set are
+    for: a token, an API key, or user and password, which are sent as Basic. Raises SettingsError.
+    """
+    given = {
+        "user": environment.get("RECON_SERVICE_USER") or None,
+        "password": environment.get("RECON_SERVICE_PASSWORD") or None,
+        "token": environment.get("RECON_SERVICE_TOKEN") or None,
+        "key": environment.get("RECON_SERVICE_API_KEY") or None,
+    }
+    scheme = _scheme(environment.get("RECON_SERVICE_SCHEME") or None, given)
+    match scheme:
+        case Scheme.BASIC | Scheme.CREDENTIALS:
+            return Credentials(scheme, given["user"], given["password"])
+        case Scheme.BEARER:
+            return Credentials(scheme, secret=given["token"])
+        case Scheme.API_KEY:
+            return Credentials(scheme, secret=given["key"])
+    return Credentials()
+
+
+def _scheme(named: str | None, given: Mapping[str, str | None]) -> Scheme:
+    if named is not None:
+        try:
+            return Scheme(named.lower())
+        except ValueError:
+            known = ", ".join(Scheme)
+            raise SettingsError(f"RECON_SERVICE_SCHEME={named!r} is not one of {known}.") from None
+    meant = [
+        scheme
+        for scheme, text in (
+            (Scheme.BEARER, given["token"]),
+            (Scheme.API_KEY, given["key"]),
+            (Scheme.BASIC, given["user"] or given["password"]),
+        )
+        if text
+    ]
+    if len(meant) > 1:
+        schemes = ", ".join(meant)
+        raise SettingsError(
+            f"Credentials of the service are set for {schemes}. "
+            "Set one kind only, or say which by RECON_SERVICE_SCHEME."
+        )
+    return meant[0] if meant else Scheme.NONE

@@ -1,0 +1,115 @@
+"""What an answer's body says: records and the ResponseStatus, out of JSON or the service's CSV."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from connectors.service.connection import Reply
+from connectors.service.encoding import CSV, JSON
+from schemas import jsv
+
+STATUS = "ResponseStatus"
+_CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\r\n|\n)')
+_decoder = json.JSONDecoder(parse_float=str)
+
+
+class Unreadable(Exception):
+    """The body is not what its Content-Type says, or is of another type than was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A body that was read."""
+
+    records: list[Mapping[str, Any]] = field(default_factory=list)
+    """By lower-case name. JSON has types, numbers with a fraction are texts; in CSV all are."""
+    many: bool = False
+    """The body is a list."""
+    status: Mapping[str, Any] | None = None
+    """The ResponseStatus by lower-case name; None where there is none."""
+    csv: bool = False
+
+    @property
+    def error_code(self) -> str | None:
+        """What makes an answer of any HTTP status a refusal."""
+        code = (self.status or {}).get("errorcode")
+        return str(code) if code else None
+
+
+def read_reply(reply: Reply) -> Said:
+    """The body of an answer; raises Unreadable, which says why."""
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not reply.body:
+        raise Unreadable("an empty body")
+    if kind not in (CSV, JSON):
+        raise Unreadable(f"a body of type {kind or 'unknown'}")
+    if "content-encoding" in reply.headers:
+        raise Unreadable("a compressed body, which was not asked for")
+    try:
+        text = reply.body.decode()
+    except UnicodeDecodeError:
+        raise Unreadable("a body that is not UTF-8") from None
+    return _read_csv(text) if kind == CSV else _read_json(text)
+
+
+def lowered(tree: Any) -> Mapping[str, Any]:
+    """The members of an object by lower-case name; none for anything else."""
+    if not isinstance(tree, Mapping):
+        return {}
+    return {name.lower(): member for name, member in tree.items()}
+
+
+def read_cells(text: str) -> list[list[str]]:
+    """The rows of the service's CSV; raises Unreadable for quotes out of place or no last end."""
+    if not text.endswith("\n"):
+        raise Unreadable("CSV that breaks off in a row")
+    if '"' not in text:
+        return [line.removesuffix("\r").split(",") for line in text[:-1].split("\n")]
+    rows: list[list[str]] = [[]]
+    position = 0
+    while position < len(text):
+        cell = _CELL.match(text, position)
+        if cell is None:
+            raise Unreadable("CSV with a quote out of place")
+        quoted, bare, mark = cell.groups()
+        rows[-1].append(bare if quoted is None else quoted.replace('""', '"'))
+        if mark != ",":
+            rows.append([])
+        position = cell.end()
+    return rows[:-1]
+
+
+def _read_json(text: str) -> Said:
+    try:
+        tree = _decoder.decode(text)
+    except (ValueError, RecursionError):
+        raise Unreadable("a body that is no JSON") from None
+    if isinstance(tree, list):
+        if not all(isinstance(element, dict) for element in tree):
+            raise Unreadable("a JSON list of other things than objects")
+        return Said([lowered(element) for element in tree], many=True)
+    if not isinstance(tree, dict):
+        raise Unreadable("JSON that is no object")
+    members = {name.lower(): member for name, member in tree.items()}
+    status = members.pop("responsestatus", None)
+    return Said([members], status=lowered(status) if status is not None else None)
+
+
+def _read_csv(text: str) -> Said:
+    header, *rows = read_cells(text)
+    names = [name.lower() for name in header]
+    if any(len(row) != len(names) for row in rows):
+        raise Unreadable("CSV whose rows and header differ in length")
+    records = [dict(zip(names, row, strict=True)) for row in rows]
+    told = [record.pop("responsestatus", "") for record in records]
+    status = next((_status(text) for text in told if text), None)
+    return Said([*records], many=len(records) != 1, status=status, csv=True)
+
+
+def _status(text: str) -> Mapping[str, Any]:
+    try:
+        return lowered(jsv.read(text))
+    except ValueError:
+        raise Unreadable("a ResponseStatus that is no JSV") from None

@@ -1,0 +1,219 @@
+"""Whether an answer shows the record that was sent, by the service's own way of writing it.
+
+Null and the empty text are one, a double comes back with 15 digits or all of them, a time as
+`connectors.service.times` says. What comes back as another record than was sent is compared in the
+fields that both have.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from connectors.service.encoding import Member, Record
+from connectors.service.times import moment_of, read_written, same_datetime, same_datetime_offset
+from schemas import jsv
+from schemas.field import Field, Kind
+from schemas.nested import json_object, json_text
+from schemas.operations import Operation
+from schemas.payloads import datetime_text, number_text
+from schemas.reading import Number, read_boolean, read_number
+from schemas.tables import FORM_RESPONSE, TABLES
+
+_NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
+_NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
+_WRAPPED = "campaignactionsformresponses"
+_RESULTS = "formmetaresponses"
+_BESIDE = {"comments": "formmetacomments", "campaignactionfiles": "formmetafilesresponses"}
+"""The second place of what a form reply holds."""
+
+
+def shown_record(operation: Operation, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record of an answer, taken out of its wrapper where it has one."""
+    if operation.response_name is None or _WRAPPED not in record:
+        return record
+    return {name.lower(): member for name, member in _tree(record[_WRAPPED]).items()}
+
+
+def differing(
+    operation: Operation, sent: Record, echoed: Mapping[str, Any], zone: ZoneInfo
+) -> list[Field]:
+    """The fields that were sent and did not come back the same; `echoed` is a `shown_record`."""
+    compared = _compared(operation.request, operation.response)
+    if operation.request == operation.response:
+        return [
+            field
+            for field, name in compared
+            if not _same(field, sent.get(field.name), echoed.get(name), zone)
+        ]
+    # What was not sent, another record may hold for reasons of its own.
+    return [
+        field
+        for field, name in compared
+        if sent.get(field.name) is not None
+        and not all(
+            _same(field, sent.get(field.name), place, zone)
+            for place in _places(operation, name, echoed)
+        )
+    ]
+
+
+def shows_nothing(operation: Operation, echoed: Mapping[str, Any]) -> bool:
+    """Whether the answer has not one field of the record it should hold."""
+    return not any(field.name.lower() in echoed for field in TABLES[operation.response])
+
+
+def service_id(operation: Operation, echoed: Mapping[str, Any]) -> str | None:
+    """The key the service gave to what it made; records that are sent with a key have none."""
+    table = TABLES[operation.response]
+    if operation.request == operation.response or "Id" not in table.by_name:
+        return None
+    value = echoed.get("id")
+    return None if value in (None, "") else str(value)
+
+
+def echo_text(operation: Operation, echoed: Mapping[str, Any]) -> str:
+    """Canonical JSON of an answer's record; secrets are left out, an unreadable value is a text."""
+    table = TABLES[operation.response]
+    return json_object(
+        (field.name, _canonical(field, echoed[field.name.lower()]))
+        for field in table.delivered
+        if not field.secret and echoed.get(field.name.lower()) not in (None, "")
+    )
+
+
+@cache
+def _compared(request: str, response: str) -> tuple[tuple[Field, str], ...]:
+    answered = {field.name.lower() for field in TABLES[response]}
+    if response == FORM_RESPONSE.name:
+        answered |= _BESIDE.keys()
+    return tuple(
+        (field, field.name.lower())
+        for field in TABLES[request].delivered
+        if field.name.lower() in answered
+    )
+
+
+def _places(operation: Operation, name: str, echoed: Mapping[str, Any]) -> list[Any]:
+    """Where another record shows a field; a form's response has two places, and may use one."""
+    if operation.response != FORM_RESPONSE.name:
+        return [echoed.get(name)]
+    results = {key.lower(): value for key, value in _tree(echoed.get(_RESULTS)).items()}
+    both = [results.get(name), echoed.get(_BESIDE[name])]
+    return [place for place in both if place not in (None, "")] or [None]
+
+
+def _same(field: Field, sent: Member, echoed: Any, zone: ZoneInfo) -> bool:
+    # Most values come back as they are; a datetime may be the same text and another instant.
+    if sent == echoed and type(sent) is type(echoed) and field.kind is not Kind.DATETIME:
+        return True
+    if sent is None or sent == "":
+        return echoed is None or echoed == ""
+    if echoed is None:
+        return isinstance(sent, list) and not sent
+    match field.kind:
+        case Kind.INTEGER | Kind.INTEGER64:
+            return not isinstance(echoed, bool) and str(sent) == str(echoed)
+        case Kind.DOUBLE:
+            return same_double(str(sent), echoed)
+        case Kind.STRING:
+            return bool(sent == echoed)
+        case Kind.DATETIME_OFFSET:
+            return same_datetime_offset(str(sent), echoed)
+        case Kind.DATETIME:
+            return same_datetime(str(sent), echoed, zone)
+        case Kind.BOOLEAN:
+            return sent is (read_boolean(echoed) if isinstance(echoed, str) else echoed is True)
+    return bool(_normal(field, sent) == _normal(field, echoed))
+
+
+def same_double(sent: str, echoed: Any) -> bool:
+    """Whether the number of an answer is the one sent, in all its digits or the first 15."""
+    if isinstance(echoed, bool) or not isinstance(echoed, str | int):
+        return False
+    text = str(echoed)
+    if text == sent:
+        return True
+    if _NUMERAL.fullmatch(text) is None:
+        return False
+    value = float(sent)
+    return float(text) in (value, float(f"{value:.15g}"))
+
+
+def _normal(field: Field, value: Any) -> Any:
+    """A nested value without what the two ways of writing do not have in common."""
+    match field.kind:
+        case Kind.LIST:
+            elements = _list(value)
+            if elements is None:
+                return value
+            return [_members(field, element) for element in elements]
+        case Kind.MAP:
+            return {name: text for name, text in _tree(value).items() if text is not None}
+    return _members(field, _tree(value))
+
+
+def _members(field: Field, value: Any) -> Any:
+    if field.of in (None, "string") or not isinstance(value, Mapping):
+        return "" if value is None else value
+    table = TABLES[str(field.of)]
+    given = {name.lower(): member for name, member in value.items()}
+    return {
+        inner.name: _normal(inner, given[inner.name.lower()])
+        if inner.kind in _NESTED
+        else given[inner.name.lower()]
+        for inner in table
+        if given.get(inner.name.lower()) not in (None, "")
+    }
+
+
+def _list(value: Any) -> list[Any] | None:
+    tree = _nested(value) if value not in (None, "") else []
+    return tree if isinstance(tree, list) else None
+
+
+def _tree(value: Any) -> Mapping[str, Any]:
+    tree = _nested(value)
+    return tree if isinstance(tree, Mapping) else {}
+
+
+def _nested(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return jsv.read(value) if value else None
+    except ValueError:
+        return value
+
+
+def _canonical(field: Field, value: Any) -> str:
+    match field.kind:
+        case Kind.DOUBLE:
+            number = read_number(str(value)) if not isinstance(value, bool) else None
+            if isinstance(number, Number):
+                return number_text(number.exact)
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            written = read_written(value)
+            if written is not None:
+                moment = moment_of(written)
+                return json_text(datetime_text(moment.wall, moment.offset))
+        case Kind.INTEGER | Kind.INTEGER64:
+            if _INTEGER.fullmatch(str(value)):
+                return str(value)
+        case Kind.MAP | Kind.LIST | Kind.RECORD:
+            return json_text(_texts(_nested(value)))
+    return json_text(_texts(value))
+
+
+def _texts(value: Any) -> Any:
+    """A value of an answer as a JSON tree."""
+    match value:
+        case bool() | str() | None:
+            return value
+        case Mapping():
+            return {str(name): _texts(member) for name, member in value.items()}
+        case list():
+            return [_texts(element) for element in value]
+    return jsv.Plain(value)

@@ -1,0 +1,143 @@
+"""A record as the bytes of a request, in the service's CSV or JSON."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+from schemas import jsv
+from schemas.field import Field, Kind, Table
+from schemas.nested import json_object, json_text
+from schemas.operations import Operation
+from schemas.payloads import datetime_text
+from schemas.reading import Moment, Unread, read_moment
+from schemas.tables import TABLES
+
+Member = str | int | bool | list["Member"] | dict[str, "Member"] | None
+"""A value of canonical JSON; a number with a fraction is its text."""
+Record = Mapping[str, Member]
+
+CSV, JSON = "text/csv", "application/json"
+_NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+_decoder = json.JSONDecoder(parse_float=str)
+
+
+def read_record(jsondata: str) -> Record:
+    """The members of a canonical JSON text; every digit of a number is kept."""
+    tree = _decoder.decode(jsondata)
+    if not isinstance(tree, dict):
+        raise TypeError("the JSON of a record is an object")
+    return tree
+
+
+def target(operation: Operation, record: Record) -> str:
+    """The path of a request for one record, its key filled in."""
+    if "{" not in operation.path:
+        return operation.path
+    return _PLACEHOLDER.sub(lambda part: _path_part(operation, record, part[1]), operation.path)
+
+
+def body(
+    form: str, table: Table, records: Sequence[tuple[Record, str]], zone: ZoneInfo, *, many: bool
+) -> bytes:
+    """The body for these records, each given with its canonical JSON; `many`: of a batch."""
+    if form == CSV:
+        rows = [_row(table, record, zone) for record, _ in records]
+        return "".join([_header(table.name), *rows]).encode()
+    texts = [_json(table, record, jsondata, zone) for record, jsondata in records]
+    return (f"[{','.join(texts)}]" if many else texts[0]).encode()
+
+
+def sent_moment(text: str, zone: ZoneInfo) -> tuple[Moment, str]:
+    """A datetime without offset as it is sent: a day alone at midnight, else in the server's zone.
+
+    The service keeps the wall clock of its own zone, whatever the caller's; said with the offset,
+    nothing about it is left to the host. Gives the moment and its text.
+    """
+    moment = read_moment(text, offset_required=False)
+    assert not isinstance(moment, Unread), "canonical JSON holds canonical times"
+    if moment.offset is not None:
+        return moment, text
+    wall = moment.wall
+    if not (wall.hour or wall.minute or wall.second or wall.microsecond):
+        return moment, text[:10]
+    offset = offset_minutes(wall, zone)
+    return Moment(wall, offset), datetime_text(wall, offset)
+
+
+def offset_minutes(wall: datetime, zone: ZoneInfo, fold: int = 0) -> int:
+    """Whole minutes east of UTC at a wall clock, as the service counts them."""
+    distance = zone.utcoffset(wall.replace(tzinfo=zone, fold=fold)) or timedelta()
+    return round(distance.total_seconds() / 60)
+
+
+def _path_part(operation: Operation, record: Record, name: str) -> str:
+    value = record.get(name)
+    if value is None:
+        raise ValueError(f"{operation.name} needs {name}, which the record does not have")
+    return quote(str(value), safe="")
+
+
+@cache
+def _header(name: str) -> str:
+    return ",".join(TABLES[name].columns) + "\r\n"
+
+
+def _row(table: Table, record: Record, zone: ZoneInfo) -> str:
+    cells = [_cell(field, record.get(field.name), zone) for field in table.delivered]
+    return ",".join(cells) + "\r\n"
+
+
+def _cell(field: Field, value: Member, zone: ZoneInfo) -> str:
+    if value is None:
+        return ""
+    match field.kind:
+        case Kind.INTEGER | Kind.INTEGER64 | Kind.DOUBLE:
+            return str(value)
+        case Kind.DATETIME:
+            return sent_moment(str(value), zone)[1]
+        case Kind.DATETIME_OFFSET:
+            return str(value)
+        case Kind.BOOLEAN:
+            return "True" if value else "False"
+    # Quoted whatever it holds: the service cuts a bare cell at braces too, and an empty text has
+    # to be told from nothing.
+    text = jsv.write(value) if field.kind in _NESTED else str(value)
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _json(table: Table, record: Record, jsondata: str, zone: ZoneInfo) -> str:
+    moments = _datetimes(table.name)
+    if moments.isdisjoint(record):
+        return jsondata
+    return json_object(
+        (name, _json_member(name in moments, value, zone)) for name, value in _texts(jsondata)
+    )
+
+
+def _texts(jsondata: str) -> Sequence[tuple[str, object]]:
+    members = json.loads(jsondata, parse_float=_Digits, parse_int=_Digits)
+    assert isinstance(members, dict)
+    return list(members.items())
+
+
+def _json_member(moment: bool, value: object, zone: ZoneInfo) -> str:
+    if moment and isinstance(value, str):
+        return json_text(sent_moment(value, zone)[1])
+    return str(value) if isinstance(value, _Digits) else json.dumps(value, ensure_ascii=False)
+
+
+class _Digits(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+@cache
+def _datetimes(name: str) -> frozenset[str]:
+    return frozenset(field.name for field in TABLES[name].delivered if field.kind is Kind.DATETIME)

@@ -1,0 +1,213 @@
+"""What an answer, or none, says about the rows it is for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from connectors.service.complaints import (
+    ECHO_DIFFERS,
+    IN_DOUBT,
+    UNSENT,
+    Complaint,
+    Redaction,
+    complaint,
+    differences,
+    service_errors,
+)
+from connectors.service.connection import Failed, Reply
+from connectors.service.contract import Request, Verdict
+from connectors.service.decoding import Said, Unreadable, read_reply
+from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
+from connectors.service.encoding import Record
+
+COMPLETED = "x-autobatch-completed"
+_NO_KEY = "ApiKey"
+_WITHOUT_EFFECT = (404, 405, 413, 414, 415, 431)
+"""Answers to a batch from before any of its rows was looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one attempt says about one row."""
+
+    verdict: Verdict | None = None
+    """None: the attempt decides nothing."""
+    errors: tuple[Complaint, ...] = ()
+    echo: str | None = None
+    service_id: str | None = None
+    doubt: bool = False
+    """Undecided, and the row may have been carried out."""
+    failure: bool = False
+    """The service did not do what a service does; too many of these and we stop."""
+    stop: str | None = None
+    """Why nothing more is to be sent."""
+    again: bool = False
+    """Not looked at because of another row of its batch: to be sent at once."""
+    alone: bool = False
+    """To be sent in a request of its own."""
+
+
+class Judge:
+    """Judges what one host answers."""
+
+    def __init__(self, zone: ZoneInfo, secrets: Sequence[str]) -> None:
+        self._zone = zone
+        self._secrets = tuple(secrets)
+
+    def failed(self, failed: Failed) -> Judged:
+        """No answer."""
+        code = IN_DOUBT if failed.sent else UNSENT
+        stop = f"No connection can be had: {failed.cause}" if failed.hopeless else None
+        errors = (complaint(code, f"{failed.cause[:1].upper()}{failed.cause[1:]}."),)
+        return Judged(None, errors, doubt=failed.sent, failure=True, stop=stop)
+
+    def single(self, request: Request, record: Record, reply: Reply) -> Judged:
+        """The answer to a request for one record."""
+        if not 200 <= reply.status < 300:
+            return self._error(reply, self._redaction(request, record))
+        try:
+            said = read_reply(reply)
+        except Unreadable as problem:
+            return _unreadable(reply, str(problem))
+        if said.error_code:
+            hide = self._redaction(request, record)
+            return Judged(Verdict.REFUSED, service_errors(said.status, reply.status, hide))
+        if said.many or not said.records:
+            return _unreadable(reply, f"{len(said.records)} records where one is expected")
+        return self._echo(request, record, reply, said.records[0])
+
+    def batch(self, rows: Sequence[tuple[Request, Record]], reply: Reply) -> list[Judged]:
+        """The answer to a request for several records, one judgement for each of them."""
+        hide = Redaction(rows[0][0].operation.table, {}, self._batch_secrets(rows))
+        completed = _completed(reply, len(rows))
+        if 200 <= reply.status < 300:
+            return self._batch_done(rows, reply, hide, completed)
+        if reply.status in (401, 403, 429):
+            return [self._error(reply, hide)] * len(rows)
+        if completed is not None:
+            return self._batch_stopped(rows, reply, hide, completed)
+        if reply.status == 400:
+            return self._batch_invalid(rows, reply, hide)
+        if reply.status in _WITHOUT_EFFECT:
+            return [Judged(again=True, alone=True)] * len(rows)
+        errors = service_errors(_status(reply), reply.status, hide)
+        return [Judged(None, errors, doubt=True, failure=reply.status >= 500)] * len(rows)
+
+    def _error(self, reply: Reply, hide: Redaction) -> Judged:
+        status = _status(reply)
+        errors = service_errors(status, reply.status, hide)
+        if reply.status == 401:
+            return Judged(None, errors, stop="The service refuses the credentials (401).")
+        if reply.status == 403:
+            return Judged(None, errors, stop="The service refuses the role of the caller (403).")
+        # A wrong API key is no record that is missing.
+        if reply.status == 404 and _NO_KEY in str((status or {}).get("message", "")):
+            return Judged(None, errors, stop="The service does not know the API key (404).")
+        if reply.status == 429:
+            return Judged(None, errors, failure=True)
+        if 400 <= reply.status < 500 and reply.status != 408:
+            return Judged(Verdict.REFUSED, errors)
+        return Judged(None, errors, doubt=True, failure=True)
+
+    def _echo(
+        self,
+        request: Request,
+        record: Record,
+        reply: Reply,
+        answered: Mapping[str, Any],
+    ) -> Judged:
+        operation = request.operation
+        echoed = shown_record(operation, answered)
+        if shows_nothing(operation, echoed):
+            return _unreadable(reply, f"no field of a {operation.response} record")
+        fields = differing(operation, record, echoed, self._zone)
+        key = service_id(operation, echoed)
+        if not fields:
+            return Judged(Verdict.ACKNOWLEDGED, service_id=key)
+        if not reply.proof:
+            return _unreadable(reply, "an answer that was cut off by the connection's end")
+        hide = self._redaction(request, record)
+        errors = differences(fields, record, echoed, hide)
+        echo = echo_text(operation, hide.tree(echoed))
+        return Judged(Verdict.DIFFERS, errors, echo, key)
+
+    def _batch_done(
+        self,
+        rows: Sequence[tuple[Request, Record]],
+        reply: Reply,
+        hide: Redaction,
+        completed: int | None,
+    ) -> list[Judged]:
+        try:
+            said = read_reply(reply)
+        except Unreadable as problem:
+            return [_unreadable(reply, str(problem))] * len(rows)
+        if said.error_code:
+            errors = service_errors(said.status, reply.status, hide)
+            return [Judged(None, errors, doubt=True)] * len(rows)
+        if len(said.records) != len(rows) or completed not in (None, len(rows)):
+            found = f"{len(said.records)} records where {len(rows)} are expected"
+            return [_unreadable(reply, found)] * len(rows)
+        return [
+            self._echo(request, record, reply, answered)
+            for (request, record), answered in zip(rows, said.records, strict=True)
+        ]
+
+    def _batch_stopped(
+        self,
+        rows: Sequence[tuple[Request, Record]],
+        reply: Reply,
+        hide: Redaction,
+        completed: int,
+    ) -> list[Judged]:
+        """The service ran so many rows, failed at the next and did not look at the rest."""
+        message = "The service carried the row out, but its answer does not show the record."
+        done = Judged(Verdict.DIFFERS, (complaint(ECHO_DIFFERS, message, status=reply.status),))
+        if completed >= len(rows):
+            return [done] * len(rows)
+        rest = [Judged(again=True)] * (len(rows) - completed - 1)
+        return [done] * completed + [self._error(reply, hide)] + rest
+
+    def _batch_invalid(
+        self, rows: Sequence[tuple[Request, Record]], reply: Reply, hide: Redaction
+    ) -> list[Judged]:
+        """Nothing was run, because one row is invalid; which one, newer hosts say."""
+        status = _status(reply) or {}
+        meta = status.get("meta")
+        told = meta if isinstance(meta, Mapping) else {}
+        index = {str(name).lower(): str(text) for name, text in told.items()}.get("autobatchindex")
+        if index is None or not index.isdigit() or int(index) >= len(rows):
+            return [Judged(again=True, alone=True)] * len(rows)
+        judged = [Judged(again=True)] * len(rows)
+        judged[int(index)] = Judged(Verdict.REFUSED, service_errors(status, reply.status, hide))
+        return judged
+
+    def _redaction(self, request: Request, record: Record) -> Redaction:
+        return Redaction(request.operation.table, record, self._secrets)
+
+    def _batch_secrets(self, rows: Sequence[tuple[Request, Record]]) -> list[str]:
+        hidden = [field.name for field in rows[0][0].operation.table if field.secret]
+        own = (str(record.get(name) or "") for _, record in rows for name in hidden)
+        return [*self._secrets, *(text for text in own if text)]
+
+
+def _unreadable(reply: Reply, problem: str) -> Judged:
+    message = f"The service answered {reply.status} with {problem}."
+    told = complaint(IN_DOUBT, message, status=reply.status)
+    return Judged(None, (told,), doubt=True, failure=True)
+
+
+def _status(reply: Reply) -> Mapping[str, Any] | None:
+    try:
+        said: Said = read_reply(reply)
+    except Unreadable:
+        return None
+    return said.status
+
+
+def _completed(reply: Reply, rows: int) -> int | None:
+    text = reply.headers.get(COMPLETED, "").strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        return None
+    return int(text) if int(text) <= rows else None

@@ -1,0 +1,129 @@
+"""A listing read whole: its rows, its bytes as received, and what proves that none is missing."""
+
+import asyncio
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from connectors.errors import ServiceUnusable
+from connectors.service.connection import Failed, Reply
+from connectors.service.decoding import Said, Unreadable, read_reply
+from connectors.service.pace import retry_after
+from connectors.service.sending import Host
+from connectors.service.times import moment_of, read_written
+from schemas.field import Field, Kind
+from schemas.nested import json_text, read_nested
+from schemas.operations import Operation
+from schemas.reading import Number, Unread, read, read_number
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a list operation answered."""
+
+    rows: list[dict[str, Any]]
+    """By field name: int, str, bool, `Number`, `Moment`; a field without value is left out.
+
+    A `Moment` without offset is by the server's clock; a day alone is its midnight.
+    """
+    body: bytes
+    sha256: str
+    proof: str
+    """How the end of the body is known."""
+
+
+async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) -> Listing:
+    """Read a listing, several times if need be; raises ServiceUnusable."""
+    unknown = sorted(filters.keys() - operation.table.by_name.keys())
+    if unknown or not operation.returns_list:
+        raise ValueError(f"{operation.name} lists nothing by {unknown or 'any field'}")
+    query = {name: _query_text(value) for name, value in filters.items() if value is not None}
+    data = host.outgoing.read(operation.path, query)
+    problem = host.stopped
+    for attempt in range(1, host.settings.attempts + 1):
+        if host.stopped:
+            break
+        reply = await host.reader.call(data, host.settings.listing_bytes)
+        if isinstance(reply, Reply) and reply.status == 200 and reply.proof:
+            return _listing(operation, reply)
+        problem, wait = _problem(host, reply, attempt)
+        if wait is None or attempt == host.settings.attempts:
+            break
+        await asyncio.sleep(wait)
+    raise ServiceUnusable(f"{operation.name} at {operation.path} cannot be read: {problem}")
+
+
+def _listing(operation: Operation, reply: Reply) -> Listing:
+    """The rows of a whole answer; an error in it, or a value that is none, refuses all of it."""
+    where = f"{operation.name} at {operation.path} cannot be read"
+    try:
+        said: Said = read_reply(reply)
+    except Unreadable as problem:
+        raise ServiceUnusable(f"{where}: the service answered with {problem}") from None
+    if said.error_code:
+        raise ServiceUnusable(f"{where}: the service answered {said.error_code}")
+    if not said.csv and not said.many:
+        raise ServiceUnusable(f"{where}: the service answered with one object, not a list")
+    rows = [_row(operation, number, record, where) for number, record in enumerate(said.records, 1)]
+    return Listing(rows, reply.body, hashlib.sha256(reply.body).hexdigest(), reply.proof)
+
+
+def _row(
+    operation: Operation, number: int, record: Mapping[str, Any], where: str
+) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for field in operation.table.delivered:
+        told = record.get(field.name.lower())
+        if told is None or (told == "" and field.kind is not Kind.STRING):
+            continue
+        value = _value(field, told)
+        if isinstance(value, Unread):
+            raise ServiceUnusable(f"{where}: {field.name} of row {number} is no {field.kind}")
+        if value != "":
+            row[field.name] = value
+    return row
+
+
+def _value(field: Field, told: Any) -> Any:
+    match field.kind:
+        case Kind.STRING:
+            return told if isinstance(told, str) else Unread("Text")
+        case Kind.BOOLEAN if isinstance(told, bool):
+            return told
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            written = read_written(told)
+            return Unread("DateTime") if written is None else moment_of(written)
+        case Kind.DOUBLE if not isinstance(told, bool):
+            number: Number | Unread = read_number(str(told))
+            return number
+        case Kind.MAP | Kind.LIST | Kind.RECORD:
+            return read_nested(field, told if isinstance(told, str) else json_text(told))
+    return Unread("Text") if isinstance(told, bool) else read(field, str(told), read_nested)
+
+
+def _problem(host: Host, reply: Reply | Failed, attempt: int) -> tuple[str, float | None]:
+    """What is wrong, and how long to wait before another attempt; None: it would be no use."""
+    wait = host.backoff.wait(attempt)
+    if isinstance(reply, Failed):
+        return reply.cause, None if reply.hopeless else wait
+    problem = f"the service answered {reply.status}"
+    if reply.status == 200:
+        return f"{problem} and closed the connection without saying how long the body is", wait
+    if reply.status in (401, 403):
+        return f"{problem}, so it refuses our credentials or their role", None
+    if reply.status != 429 and reply.status < 500:
+        return problem, None
+    asked = retry_after(reply.headers.get("retry-after"), host.now()) or 0.0
+    if asked > host.settings.retry_after_most_seconds:
+        return f"{problem} and asks for a pause of {asked:.0f} s", None
+    return problem, max(wait, asked)
+
+
+def _query_text(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case Number():
+            return str(value.exact)
+    return str(value)

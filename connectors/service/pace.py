@@ -1,0 +1,86 @@
+"""When to send next: the rate limit, pauses the service asks for, waits between attempts."""
+
+import random
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from connectors.settings import ServiceSettings
+
+MOST_DIGITS = 9
+
+
+def retry_after(text: str | None, now: datetime) -> float | None:
+    """Seconds of a Retry-After header, given as seconds or as a date; None where there are none."""
+    if text is None:
+        return None
+    text = text.strip()
+    if text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS:
+        return float(text)
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+class Backoff:
+    """Waits before another attempt: exponential, with full jitter, the same for the same seed."""
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        self._first = settings.backoff_seconds
+        self._most = settings.backoff_most_seconds
+        self._chance = random.Random(settings.seed)  # noqa: S311 -- jitter, not a secret.
+
+    def wait(self, attempts: int) -> float:
+        """Seconds to wait after so many attempts."""
+        longest = min(self._most, self._first * 2.0 ** min(attempts - 1, 60))
+        return self._chance.uniform(0.0, longest)
+
+
+class Pace:
+    """One gate for all requests; times are those of the loop."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._interval = 1.0 / rate if rate else 0.0
+        self._tolerance = self._interval * max(0, burst - 1)
+        self._next = 0.0
+        self._not_before = 0.0
+
+    def wait(self, now: float) -> float:
+        """Seconds until a request may begin."""
+        return max(0.0, self._not_before - now, self._next - now if self._interval else 0.0)
+
+    def take(self, now: float) -> None:
+        """A request begins."""
+        if self._interval:
+            self._next = max(self._next, now - self._tolerance) + self._interval
+
+    def pause(self, now: float, seconds: float) -> None:
+        """Begin nothing for so long."""
+        self._not_before = max(self._not_before, now + seconds)
+
+
+class Breaker:
+    """Counts rows that failed one after another; opens when there are too many.
+
+    Failures of attempts that were under way at the same time are one: a restart of the service
+    costs every open connection at once.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._failures = 0
+        self._counted = float("-inf")
+
+    def failed(self, began: float, now: float) -> bool:
+        """A row was given up whose last attempt began then; whether that was one too many."""
+        if began >= self._counted:
+            self._failures += 1
+            self._counted = now
+        return self._failures >= self._most
+
+    def answered(self) -> None:
+        """The service is there."""
+        self._failures = 0

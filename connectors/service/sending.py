@@ -1,0 +1,352 @@
+"""Requests on their way: who is next, what is tried again, and when to stop.
+
+The event loop runs only while the caller waits for an answer, in the caller's own thread: the
+caller's work between two answers and ours never wait for one another's turn.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from connectors.service.complaints import IN_DOUBT, UNSENT, Complaint, complaint
+from connectors.service.connection import Failed, Reply
+from connectors.service.contract import Answer, Request, Verdict
+from connectors.service.encoding import Record, read_record
+from connectors.service.judge import Judge, Judged
+from connectors.service.line import Line
+from connectors.service.outgoing import Outgoing
+from connectors.service.pace import Backoff, Breaker, Pace, retry_after
+from connectors.settings import ServiceSettings
+
+PROMPT_SECONDS = 0.005
+"""An answer is given to the caller after at most so long, alone or with others."""
+
+
+class Host(Protocol):
+    """What all calls to one service share."""
+
+    settings: ServiceSettings
+    loop: asyncio.AbstractEventLoop
+    lines: list[Line]
+    """For requests, as many as may be in flight."""
+    reader: Line
+    """For listings, also while requests are on their way."""
+    outgoing: Outgoing
+    judge: Judge
+    pace: Pace
+    breaker: Breaker
+    backoff: Backoff
+    stopped: str | None
+
+    def now(self) -> datetime:
+        """The time of day, for a Retry-After that is a date."""
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """One request on its way."""
+
+    request: Request
+    record: Record
+    place: Hashable
+    """The record it writes; one request for it at a time, in the caller's order."""
+    attempts: int = 0
+    began: float = 0.0
+    deadline: float = float("inf")
+    status: int | None = None
+    doubt: bool = False
+    """An attempt may have been carried out."""
+    alone: bool = False
+
+
+class Sending:
+    """The requests of one `send`."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._loop = host.loop
+        settings = host.settings
+        self._batch = settings.batch
+        self._window = 2 * settings.concurrency * settings.batch
+        self._enough = settings.concurrency * settings.batch
+        self._ready: deque[Row] = deque()
+        self._blocked: dict[Hashable, deque[Row]] = {}
+        """By record, those that wait for the request for it that is under way."""
+        self._delayed: dict[Row, asyncio.TimerHandle] = {}
+        self._idle: list[asyncio.Future[None]] = []
+        self._gate: asyncio.TimerHandle | None = None
+        self._prompt: asyncio.TimerHandle | None = None
+        self._wanted: asyncio.Future[None] = self._loop.create_future()
+        self._answers: deque[Answer] = deque()
+        self._unanswered = 0
+        self._exhausted = False
+        self._workers: list[asyncio.Task[None]] = []
+        self._problem: BaseException | None = None
+
+    def answers(self, requests: Iterable[Request]) -> Generator[Answer, None, None]:
+        """One answer for every request; requests are taken as there is room for them."""
+        source = iter(requests)
+        self._workers = [self._loop.create_task(self._work(line)) for line in self._host.lines]
+        for worker in self._workers:
+            worker.add_done_callback(self._worker_ended)
+        try:
+            while True:
+                self._fill(source)
+                if not self._answers:
+                    if not self._unanswered:
+                        return
+                    self._turn()
+                while self._answers:
+                    yield self._answers.popleft()
+        finally:
+            self.end()
+
+    def _fill(self, source: Iterator[Request]) -> None:
+        while not self._exhausted and self._unanswered + len(self._answers) < self._window:
+            request = next(source, None)
+            if request is None:
+                self._exhausted = True
+                return
+            record = read_record(request.jsondata)
+            row = Row(request, record, _place(request, record))
+            self._unanswered += 1
+            if self._host.stopped:
+                self._halt(row)
+            elif row.place in self._blocked:
+                self._blocked[row.place].append(row)
+            else:
+                self._blocked[row.place] = deque()
+                self._offer(row)
+
+    def _turn(self) -> None:
+        """Let the loop run until there is something to tell."""
+        self._wanted = self._loop.create_future()
+        self._loop.run_until_complete(self._wanted)
+        if self._prompt is not None:
+            self._prompt.cancel()
+            self._prompt = None
+        if self._problem is not None:
+            raise self._problem
+
+    def end(self) -> None:
+        """Drop what is under way."""
+        for timer in (self._gate, self._prompt, *self._delayed.values()):
+            if timer is not None:
+                timer.cancel()
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.cancel()
+        if workers:
+            ended = asyncio.gather(*workers, return_exceptions=True)
+            self._loop.run_until_complete(ended)
+
+    async def _work(self, line: Line) -> None:
+        while True:
+            rows = self._next()
+            if rows:
+                await self._attempt(rows, line)
+                continue
+            waiting = self._loop.create_future()
+            self._idle.append(waiting)
+            await waiting
+
+    def _worker_ended(self, worker: asyncio.Task[None]) -> None:
+        if not worker.cancelled():
+            self._problem = self._problem or worker.exception()
+            self._tell()
+
+    def _next(self) -> list[Row]:
+        """The rows of the next request; none where there is none, or it is not time yet."""
+        if not self._ready:
+            return []
+        now = self._loop.time()
+        wait = self._host.pace.wait(now)
+        if wait > 0:
+            if self._gate is None:
+                self._gate = self._loop.call_later(wait, self._open_gate)
+            return []
+        self._host.pace.take(now)
+        first = self._ready.popleft()
+        rows = [first]
+        while self._batches(first) and len(rows) < self._batch and self._ready:
+            other = self._ready[0]
+            if other.request.operation is not first.request.operation or other.alone:
+                break
+            rows.append(self._ready.popleft())
+        if self._ready:
+            self._wake()
+        return rows
+
+    def _batches(self, row: Row) -> bool:
+        return self._batch > 1 and not row.alone and not row.request.operation.keyed
+
+    def _open_gate(self) -> None:
+        self._gate = None
+        self._wake()
+
+    def _wake(self) -> None:
+        # The last to become idle has the connection that was used last.
+        while self._idle:
+            waiting = self._idle.pop()
+            if not waiting.done():
+                waiting.set_result(None)
+                return
+
+    def _offer(self, row: Row, *, first: bool = False) -> None:
+        if first:
+            self._ready.appendleft(row)
+        else:
+            self._ready.append(row)
+        self._wake()
+
+    async def _attempt(self, rows: list[Row], line: Line) -> None:
+        host, now = self._host, self._loop.time()
+        for row in rows:
+            row.attempts += 1
+            row.began = now
+            row.deadline = min(row.deadline, now + host.settings.row_seconds)
+        batch = self._batches(rows[0])
+        encoded = [(row.request, row.record) for row in rows]
+        data = host.outgoing.write(encoded, batch=batch)
+        reply = await line.call(data, host.settings.answer_bytes * len(rows))
+        if isinstance(reply, Failed):
+            judged = [host.judge.failed(reply)] * len(rows)
+        elif batch:
+            judged = host.judge.batch(encoded, reply)
+        else:
+            judged = [host.judge.single(rows[0].request, rows[0].record, reply)]
+        status, asked = None, None
+        if isinstance(reply, Reply):
+            status, asked = reply.status, self._heed(reply)
+        wait = 0.0
+        if any(one.verdict is None for one in judged):
+            # One wait for all, so that the rows of a batch stay together.
+            wait = max(host.backoff.wait(rows[0].attempts), asked or 0.0)
+        # In reverse, so that what is put back at the front is in the caller's order.
+        for row, one in reversed(list(zip(rows, judged, strict=True))):
+            row.status = status
+            self._settle(row, one, wait)
+
+    def _heed(self, reply: Reply) -> float | None:
+        """The pause the service asks for, which is for everybody; too long a one stops us."""
+        if reply.status not in (429, 503):
+            return None
+        asked = retry_after(reply.headers.get("retry-after"), self._host.now())
+        if asked is None:
+            return None
+        if asked > self._host.settings.retry_after_most_seconds:
+            self._stop(
+                f"The service asks for a pause of {asked:.0f} s; "
+                f"the limit is {self._host.settings.retry_after_most_seconds:.0f} s."
+            )
+        else:
+            self._host.pace.pause(self._loop.time(), asked)
+        return asked
+
+    def _settle(self, row: Row, judged: Judged, wait: float) -> None:
+        """Give the row its answer, or plan its next attempt in `wait` seconds."""
+        row.doubt = row.doubt or judged.doubt
+        if judged.stop:
+            self._stop(judged.stop)
+        verdict = judged.verdict
+        if verdict is Verdict.REFUSED and row.doubt and row.status == 409:
+            # What it is in conflict with may be the attempt whose answer was lost.
+            verdict = Verdict.IN_DOUBT
+        if verdict is not None:
+            self._host.breaker.answered()
+            self._answer(row, verdict, judged.errors, judged.echo, judged.service_id)
+            return
+        if judged.doubt and not row.request.operation.keyed:
+            self._give_up(row, judged)
+        elif self._host.stopped:
+            self._halt(row, judged.errors)
+        elif judged.again:
+            row.alone = row.alone or judged.alone
+            self._offer(row, first=True)
+        else:
+            self._later(row, judged, wait)
+
+    def _later(self, row: Row, judged: Judged, wait: float) -> None:
+        too_late = self._loop.time() + wait > row.deadline
+        if row.attempts >= self._host.settings.attempts or too_late:
+            self._give_up(row, judged)
+        else:
+            self._delayed[row] = self._loop.call_later(wait, self._due, row)
+
+    def _due(self, row: Row) -> None:
+        del self._delayed[row]
+        self._offer(row, first=True)
+
+    def _give_up(self, row: Row, judged: Judged) -> None:
+        self._undecided(row, judged.errors)
+        if not judged.failure:
+            self._host.breaker.answered()
+        elif self._host.breaker.failed(row.began, self._loop.time()):
+            self._stop("The service gave no usable answer to too many rows one after another.")
+
+    def _stop(self, reason: str) -> None:
+        """Send nothing more; what is under way is waited for."""
+        if self._host.stopped:
+            return
+        self._host.stopped = reason
+        waiting = [*self._ready, *self._delayed]
+        self._ready.clear()
+        for timer in self._delayed.values():
+            timer.cancel()
+        self._delayed.clear()
+        for row in waiting:
+            self._halt(row)
+
+    def _halt(self, row: Row, errors: Sequence[Complaint] = ()) -> None:
+        self._undecided(row, (*errors, complaint(UNSENT, self._host.stopped or "")))
+
+    def _undecided(self, row: Row, errors: tuple[Complaint, ...]) -> None:
+        if not row.doubt:
+            self._answer(row, Verdict.UNSENT, errors)
+            return
+        if not any(error["ErrorCode"] == IN_DOUBT for error in errors):
+            message = "An earlier attempt may have been carried out."
+            errors = (complaint(IN_DOUBT, message), *errors)
+        self._answer(row, Verdict.IN_DOUBT, errors)
+
+    def _answer(
+        self,
+        row: Row,
+        verdict: Verdict,
+        errors: tuple[Complaint, ...] = (),
+        echo: str | None = None,
+        service_id: str | None = None,
+    ) -> None:
+        self._answers.append(
+            Answer(row.request.number, verdict, row.attempts, row.status, errors, echo, service_id)
+        )
+        self._unanswered -= 1
+        self._free(row)
+        hungry = not self._ready and not self._exhausted
+        if hungry or not self._unanswered or len(self._answers) >= self._enough:
+            self._tell()
+        elif self._prompt is None:
+            self._prompt = self._loop.call_later(PROMPT_SECONDS, self._tell)
+
+    def _free(self, row: Row) -> None:
+        """Let the next request for the same record go."""
+        waiting = self._blocked.get(row.place)
+        if waiting and not self._host.stopped:
+            self._offer(waiting.popleft(), first=True)
+            return
+        self._blocked.pop(row.place, None)
+        for other in waiting or ():
+            self._halt(other)
+
+    def _tell(self) -> None:
+        if not self._wanted.done():
+            self._wanted.set_result(None)
+
+
+def _place(request: Request, record: Record) -> Hashable:
+    table = request.operation.table
+    key = ("Id",) if request.operation.keyed else table.key
+    return (request.operation.name, *(str(record.get(name)) for name in key))

@@ -1,0 +1,111 @@
+"""The service as callers see it: records go out, one answer for each comes back."""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from connectors.errors import SettingsError
+from connectors.service.contract import Answer, Request
+from connectors.service.credentials import Credentials, Scheme
+from connectors.service.judge import Judge
+from connectors.service.line import Line, Place
+from connectors.service.listing import Listing, fetch
+from connectors.service.outgoing import Outgoing
+from connectors.service.pace import Backoff, Breaker, Pace
+from connectors.service.sending import Sending
+from connectors.service.signing import sign_in
+from connectors.settings import ServiceSettings
+from schemas.operations import Operation
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Service:
+    """The operations of one host; made by `open_service`, used by one thread at a time."""
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        credentials: Credentials,
+        now: Callable[[], datetime] = _now,
+    ) -> None:
+        if settings.url is None:
+            raise SettingsError("No service is set. Set RECON_SERVICE_URL to its base URL.")
+        self.settings = settings
+        self.stopped: str | None = None
+        """Why nothing more is sent; None while everything is."""
+        self.now = now
+        place = Place(settings)
+        self.outgoing = Outgoing(settings, place, credentials.header)
+        self.judge = Judge(self.outgoing.zone, credentials.secrets)
+        self.pace = Pace(settings.rate, settings.concurrency)
+        self.breaker = Breaker(settings.breaker)
+        self.backoff = Backoff(settings)
+        self.loop = asyncio.new_event_loop()
+        self.lines = [Line(self.loop, place, settings) for _ in range(settings.concurrency)]
+        self.reader = Line(self.loop, place, settings)
+        self._credentials = credentials
+        self._sending: Sending | None = None
+
+    def send(self, requests: Iterable[Request]) -> Generator[Answer, None, None]:
+        """One answer for every request, in any order.
+
+        Requests are taken from `requests` as there is room, so that it may record each before it
+        gives it away; at most twice `concurrency` are taken and not answered. Once `stopped` says
+        why, the rest is answered UNSENT. Ending the iteration early drops what is under way.
+        """
+        if self._sending is not None:
+            raise RuntimeError("a Service sends for one caller at a time")
+        self._sending = Sending(self)
+        try:
+            self._sign_in()
+            yield from self._sending.answers(requests)
+        finally:
+            self._sending = None
+
+    def listing(
+        self, operation: Operation, filters: Mapping[str, Any] = MappingProxyType({})
+    ) -> Listing:
+        """Every row of a list operation; `filters` by field name are sent as the query.
+
+        Complete, or ServiceUnusable is raised.
+        """
+        self._sign_in()
+        return self.loop.run_until_complete(fetch(self, operation, filters))
+
+    def close(self) -> None:
+        """Drop every connection."""
+        if self.loop.is_closed():
+            return
+        if self._sending is not None:
+            self._sending.end()
+        for line in (*self.lines, self.reader):
+            line.close()
+        # The loop closes sockets on its next turn.
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+    def _sign_in(self) -> None:
+        signed = self._credentials.scheme is not Scheme.CREDENTIALS or self.outgoing.cookie
+        if signed or self.stopped:
+            return
+        began = sign_in(self.reader, self.outgoing, self._credentials)
+        self.stopped = self.loop.run_until_complete(began)
+
+
+@contextmanager
+def open_service(
+    settings: ServiceSettings, credentials: Credentials | None = None
+) -> Iterator[Service]:
+    """The service while the context lasts; raises SettingsError where none is set."""
+    service = Service(settings, credentials or Credentials())
+    try:
+        yield service
+    finally:
+        service.close()

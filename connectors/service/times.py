@@ -1,0 +1,138 @@
+"""Times as the service writes them, and whether one of them is the time that was sent."""
+
+import re
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from connectors.service.encoding import offset_minutes, sent_moment
+from schemas.reading import Moment, Unread, read_moment
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- subtracted from wall clocks.
+MILLISECOND = 1000
+"""Microseconds."""
+MINUTE = 60_000_000
+
+_FIRST, _LAST = (
+    (moment - EPOCH) // timedelta(milliseconds=1)
+    for moment in (datetime.min, datetime.max)  # noqa: DTZ901 -- wall clocks.
+)
+_STAMP = re.compile(r"/Date\((-?[0-9]{1,15})([+-][0-9]{4})?\)/", re.ASCII)
+_ISO = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:T([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,7}))?(Z|[+-][0-9]{2}:[0-9]{2})?)?",
+    re.ASCII,
+)
+
+
+class Written(NamedTuple):
+    """A time of an answer."""
+
+    clock: int
+    """Microseconds since 1970-01-01 as written; a `/Date()/` of a DateTime counts in UTC."""
+    offset: int | None
+    """Minutes east of UTC; None: not said."""
+    day_only: bool = False
+    stamp: bool = False
+    """A `/Date()/`, which has no microseconds."""
+
+
+def read_written(text: object) -> Written | None:
+    """The time of an answer's text; None for a text that is none, or has a tenth microsecond."""
+    if not isinstance(text, str):
+        return None
+    iso = _ISO.fullmatch(text)
+    if iso:
+        day, time, fraction, zone = iso.groups()
+        digits = (fraction or "").ljust(7, "0")
+        if digits[6] != "0":
+            return None
+        try:
+            wall = datetime.fromisoformat(f"{day}T{time or '00:00:00'}")
+        except ValueError:
+            return None
+        return Written(_clock(wall) + int(digits[:6]), _offset(zone), day_only=time is None)
+    stamp = _STAMP.fullmatch(text)
+    if stamp and _FIRST <= int(stamp[1]) <= _LAST:
+        return Written(int(stamp[1]) * MILLISECOND, _offset(stamp[2]) or 0, stamp=True)
+    return None
+
+
+def same_datetime_offset(sent: str, echoed: object) -> bool:
+    """Whether wall clock and offset of a DateTimeOffset came back, `/Date()/` by milliseconds."""
+    written = read_written(echoed)
+    moment = read_moment(sent, offset_required=False)
+    if written is None or written.offset is None or isinstance(moment, Unread):
+        return False
+    # The service counts the milliseconds of the wall clock, not of the instant.
+    clock = _clock(moment.wall)
+    clocks = _in_milliseconds({clock}) if written.stamp else {clock}
+    return written.clock in clocks and written.offset == (moment.offset or 0)
+
+
+def same_datetime(sent: str, echoed: object, zone: ZoneInfo) -> bool:
+    """Whether the instant of a DateTime came back, whatever zone it is shown in.
+
+    What has no offset is by the server's zone; a day alone is its midnight there.
+    """
+    written = read_written(echoed)
+    if written is None:
+        return False
+    moment = sent_moment(sent, zone)[0]
+    instants = _instants(moment, zone)
+    if written.stamp:
+        # The framework's first moment is the same in every zone.
+        first = moment.offset is None and moment.wall == datetime.min  # noqa: DTZ901
+        if first:
+            instants.add(_clock(moment.wall))
+        return written.clock in _in_milliseconds(instants)
+    if written.offset is not None:
+        return written.clock - written.offset * MINUTE in instants
+    wall = EPOCH + timedelta(microseconds=written.clock)
+    return any(
+        written.clock - offset_minutes(wall, zone, fold) * MINUTE in instants for fold in (0, 1)
+    )
+
+
+def moment_of(written: Written) -> Moment:
+    """The time of an answer as one of ours; a day alone has no offset."""
+    clock = written.clock
+    return Moment(EPOCH + timedelta(microseconds=clock), written.offset)
+
+
+def _instants(moment: Moment, zone: ZoneInfo) -> set[int]:
+    """Microseconds since 1970 in UTC that the service may understand by it."""
+    clock = _clock(moment.wall)
+    if moment.offset is None:
+        return {clock - offset_minutes(moment.wall, zone, fold) * MINUTE for fold in (0, 1)}
+    instant = clock - moment.offset * MINUTE
+    return {instant, instant + _odd_seconds(moment, zone)}
+
+
+def _odd_seconds(moment: Moment, zone: ZoneInfo) -> int:
+    """What the server's clock was off whole minutes by then, as clocks of towns were."""
+    try:
+        offset = moment.instant.astimezone(zone).utcoffset() or timedelta()
+    except OverflowError:
+        return 0
+    return round(offset.total_seconds() * 1_000_000) - round(offset.total_seconds() / 60) * MINUTE
+
+
+def _in_milliseconds(clocks: set[int]) -> set[int]:
+    """Microseconds cut to milliseconds, towards the past or, as .NET divides, towards 1970."""
+    cut = {clock // MILLISECOND * MILLISECOND for clock in clocks}
+    return cut | {-(-clock // MILLISECOND) * MILLISECOND for clock in clocks if clock < 0}
+
+
+def _clock(wall: datetime) -> int:
+    return (wall - EPOCH) // timedelta(microseconds=1)
+
+
+def _offset(zone: str | None) -> int | None:
+    if zone is None:
+        return None
+    if zone == "Z":
+        return 0
+    digits = zone[1:].replace(":", "")
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    return -minutes if zone[0] == "-" else minutes

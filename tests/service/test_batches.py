@@ -1,0 +1,157 @@
+"""Several rows in one request: every row gets the outcome the answer proves, and no other."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from connectors.service import Verdict
+from tests.sandbox.conftest import Host
+from tests.service.faulty_server import (
+    DROPPED,
+    EVERY_LOSS,
+    LOST,
+    OK,
+    FaultyServer,
+    Reply,
+    at,
+    seeded,
+    status,
+)
+from tests.service.outbox import PARTNER, by_number, client, codes, request, requests
+from tests.service.test_against_sandbox import ZONE
+
+A, R, U, D = (
+    Verdict.ACKNOWLEDGED,
+    Verdict.REFUSED,
+    Verdict.UNSENT,
+    Verdict.IN_DOUBT,
+)
+DIFFERS = Verdict.DIFFERS
+TONE = "AddMessageTone"
+NOT_NULL = {"ErrorCode": "NotNull", "FieldName": "Name", "Message": "no"}
+
+
+def names(server: FaultyServer) -> list[str]:
+    """The rows that took effect."""
+    return sorted(json.loads(effect.body)["Name"] for effect in server.effects)
+
+
+def indexed(index: int) -> Reply:
+    told = {"ErrorCode": "NotNull", "Message": "no", "Errors": [NOT_NULL]}
+    meta = {"AutoBatchIndex": str(index)}
+    return status(400, errors=[NOT_NULL], body={"ResponseStatus": {**told, "Meta": meta}})
+
+
+OUTCOMES: list[tuple[str, Reply, list[Verdict], int, int]] = [
+    # what the first batch of four gets, the verdicts, requests in all, rows in effect
+    ("all done", OK, [A, A, A, A], 1, 4),
+    ("no answer, applied", LOST, [D, D, D, D], 1, 4),
+    ("no answer, not applied", DROPPED, [D, D, D, D], 1, 0),
+    ("500 before any", status(500), [D, D, D, D], 1, 0),
+    ("503", status(503), [D, D, D, D], 1, 0),
+    ("429", status(429), [A, A, A, A], 2, 4),
+    ("401", status(401), [U, U, U, U], 1, 0),
+    ("invalid, unnamed", status(400, errors=[NOT_NULL]), [A, A, A, A], 5, 4),
+    ("invalid, the second", indexed(1), [A, R, A, A], 2, 3),
+    ("invalid, one that is not there", indexed(9), [A, A, A, A], 5, 4),
+    ("no such path", status(404), [A, A, A, A], 5, 4),
+    ("too large", status(413), [A, A, A, A], 5, 4),
+    ("conflict, nothing said", status(409, error_code="C"), [D, D, D, D], 1, 0),
+    ("conflict at once", status(409, error_code="C", completed=0), [R, A, A, A], 2, 3),
+    ("conflict at the third", status(409, error_code="C", completed=2), [DIFFERS, DIFFERS, R, A],
+     2, 3),
+    ("500 at the third", status(500, error_code="E", completed=2), [DIFFERS, DIFFERS, D, A], 2, 3),
+    ("conflict at the last", status(409, error_code="C", completed=3),
+     [DIFFERS, DIFFERS, DIFFERS, R], 1, 3),
+    ("more than there are", status(409, error_code="C", completed=9), [D, D, D, D], 1, 4),
+    ("200, fewer records", Reply(body="[]"), [D, D, D, D], 1, 4),
+    ("200, one record", Reply(body={"Name": "tone 1"}), [D, D, D, D], 1, 4),
+    ("200, HTML", Reply(headers=(("Content-Type", "text/html"),), body="<p>"), [D, D, D, D], 1, 4),
+    ("200, ErrorCode", Reply(body={"ResponseStatus": {"ErrorCode": "X"}}), [D, D, D, D], 1, 4),
+    ("200, said to be fewer", Reply(completed=3), [D, D, D, D], 1, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdicts", "sent", "effects"),
+    [row[1:] for row in OUTCOMES],
+    ids=[row[0] for row in OUTCOMES],
+)
+def test_what_a_batch_says_about_its_rows(
+    reply: Reply, verdicts: list[Verdict], sent: int, effects: int
+) -> None:
+    with FaultyServer(at({1: reply})) as server, client(server.url, batch=4) as service:
+        answers = by_number(service.send(requests(TONE, 4)))
+    assert [answer.verdict for answer in answers] == verdicts
+    assert len(server.requests) == sent
+    assert len(server.effects) == effects
+    assert max(Counter(names(server)).values(), default=0) <= 1
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_batches_are_filled(form: str) -> None:
+    with (
+        FaultyServer() as server,
+        client(server.url, batch=10, concurrency=2, format=form) as service,
+    ):
+        answers = list(service.send(requests(TONE, 100)))
+    assert {answer.verdict for answer in answers} == {A}
+    assert {seen.path for seen in server.requests} == {f"/{form}/reply/AddMessageTone%5B%5D"}
+    assert len(server.requests) == 10
+
+
+def test_only_posts_of_one_operation_share_a_batch() -> None:
+    mixed = [
+        request(name, number)
+        for number in range(6)
+        for name in (TONE, "EditPayment", "AddActionDocument")
+    ]
+    with FaultyServer() as server, client(server.url, batch=10, concurrency=1) as service:
+        answers = list(service.send(mixed))
+    assert {answer.verdict for answer in answers} == {A}
+    assert len(answers) == 18
+    for seen in server.requests:
+        assert seen.method == "PUT" or seen.path.endswith("%5B%5D")
+
+
+def test_one_record_is_not_twice_in_a_batch() -> None:
+    twice = [request(TONE, 1), request(TONE, 1), request(TONE, 2)]
+    with FaultyServer() as server, client(server.url, batch=10) as service:
+        list(service.send(twice))
+    assert [seen.body.count("tone 1") for seen in server.requests] == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_many_batches_with_losses(seed: int) -> None:
+    faults = (*EVERY_LOSS, status(409, error_code="C", completed=1), status(500, applied=True))
+    with (
+        FaultyServer(seeded(seed, faults, share=0.4)) as server,
+        client(server.url, batch=5, breaker=1000, concurrency=3) as service,
+    ):
+        answers = list(service.send(requests(TONE, 200)))
+    times = Counter(names(server))
+    assert sorted(answer.number for answer in answers) == list(range(1, 201))
+    for answer in answers:
+        applied = times[f"tone {answer.number}"]
+        assert applied <= 1, f"seed {seed}: {answer}"
+        assert answer.verdict not in (A, DIFFERS) or applied == 1, f"seed {seed}: {answer}"
+        assert answer.verdict not in (R, U) or applied == 0, f"seed {seed}: {answer}"
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_against_the_sandbox(host: Host, form: str) -> None:
+    """Of eight registrations one is invalid and one takes an address that is taken."""
+    host.sandbox.clear()
+    changed: dict[int, dict[str, Any]] = {3: {"FirstName": " "}, 6: {"EMail": "A1@b.co"}}
+    sent = [request("ClientRegister", number, changed.get(number, {})) for number in range(1, 9)]
+    url = host.caller.base_url
+    with client(url, PARTNER, batch=4, format=form, zone=ZONE, concurrency=1) as service:
+        answers = by_number(service.send(sent))
+    verdicts = {answer.number: answer.verdict for answer in answers}
+    assert (verdicts.pop(3), verdicts.pop(6)) == (R, R)
+    # What was run before the conflict in one batch has no echo.
+    assert set(verdicts.values()) <= {A, DIFFERS}
+    assert codes(answers[2]) == [("NotEmpty", "FirstName")]
+    assert codes(answers[5]) == [("Conflict", "")]

@@ -1,0 +1,155 @@
+"""Who we are: every scheme against the sandbox, and that no secret is shown."""
+
+from typing import Any
+
+import pytest
+
+from connectors.errors import SettingsError
+from connectors.service import Credentials, Scheme, Verdict, read_credentials
+from tests.sandbox.conftest import Host
+from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, at, scripted, status
+from tests.service.outbox import client, requests
+
+A, U = Verdict.ACKNOWLEDGED, Verdict.UNSENT
+BASIC, SESSION = Scheme.BASIC, Scheme.CREDENTIALS
+BEARER, KEY = Scheme.BEARER, Scheme.API_KEY
+
+
+def token(host: Host) -> str:
+    told = {"UserName": "client", "Password": "p@ss"}
+    answer = host.caller.as_client("POST", "/auth/credentials", told).json()
+    return str(answer.get("BearerToken") or answer["bearerToken"])
+
+
+def test_every_scheme(host: Host) -> None:
+    host.sandbox.clear()
+    url = host.caller.base_url
+    for credentials in (
+        Credentials(BASIC, "client", "p@ss"),
+        Credentials(SESSION, "client", "p@ss"),
+        Credentials(BEARER, secret=token(host)),
+        Credentials(KEY, secret="key-of-client"),
+    ):
+        with client(url, credentials, zone="America/New_York") as service:
+            answers = [*service.send(requests("EditPayment", 3))]
+            assert {answer.verdict for answer in answers} == {A}, credentials
+            assert service.stopped is None
+
+
+WRONG = [
+    # credentials, part of why nothing is sent, most requests before that
+    (Credentials(), "401", 1),
+    (Credentials(BASIC, "client", "wrong"), "401", 1),
+    (Credentials(BASIC, "nobody", "p@ss"), "403", 1),
+    (Credentials(SESSION, "client", "wrong"), "sign us in (401)", 0),
+    (Credentials(KEY, secret="wrong"), "API key", 1),
+]
+
+
+@pytest.mark.parametrize(("credentials", "reason", "sent"), WRONG, ids=range(len(WRONG)))
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_wrong_credentials_stop_before_anything(
+    host: Host, credentials: Credentials, reason: str, sent: int, form: str
+) -> None:
+    host.sandbox.clear()
+    url = host.caller.base_url
+    with client(url, credentials, concurrency=1, format=form) as service:
+        answers = [*service.send(requests("EditPayment", 100))]
+        assert service.stopped is not None
+        assert reason in service.stopped
+    assert {answer.verdict for answer in answers} == {U}
+    assert sum(answer.attempts for answer in answers) == sent
+    assert "wrong" not in repr(answers)
+
+
+SESSION_COOKIES = Reply(
+    headers=(("Set-Cookie", "ss-id=abc; path=/; HttpOnly"), ("Set-Cookie", "ss-pid=def; path=/"))
+)
+
+
+def test_a_session_is_begun_once_and_kept() -> None:
+    with (
+        FaultyServer(at({1: SESSION_COOKIES})) as server,
+        client(server.url, Credentials(SESSION, "u", "pass-word")) as service,
+    ):
+        for _ in range(2):
+            assert {answer.verdict for answer in service.send(requests("EditPayment", 5))} == {A}
+    signed, *others = server.requests
+    assert (signed.path, signed.body) == (
+        "/auth/credentials",
+        '{"UserName": "u", "Password": "pass-word"}',
+    )
+    assert {seen.headers["cookie"] for seen in others} == {"ss-id=abc; ss-pid=def"}
+    assert all("authorization" not in seen.headers for seen in others)
+
+
+SIGNING: list[tuple[list[Reply], str | None]] = [
+    ([LOST, SESSION_COOKIES], None),
+    ([status(503), SESSION_COOKIES], None),
+    ([LOST, LOST, LOST], "Signing in failed"),
+    ([status(500)] * 3, "answered 500"),
+    ([status(400, error_code="ValidationException")], "refuses to sign us in (400)"),
+    ([OK], "without giving a session"),
+    ([status(302)], "refuses to sign us in (302)"),
+]
+
+
+@pytest.mark.parametrize(("replies", "reason"), SIGNING, ids=range(len(SIGNING)))
+def test_signing_in(replies: list[Reply], reason: str | None) -> None:
+    with (
+        FaultyServer(scripted(replies)) as server,
+        client(server.url, Credentials(SESSION, "u", "pass-word")) as service,
+    ):
+        answers = list(service.send(requests("AddMessageTone", 4)))
+        assert (reason is None) == (service.stopped is None)
+        assert reason is None or reason in str(service.stopped)
+    assert {answer.verdict for answer in answers} == {A if reason is None else U}
+    assert [effect.path for effect in server.effects if "tones" in effect.path] == (
+        ["/message_tones"] * (4 if reason is None else 0)
+    )
+
+
+def test_secrets_are_not_shown() -> None:
+    for credentials in (
+        Credentials(BASIC, "user", "pass-word"),
+        Credentials(BEARER, secret="pass-word"),
+        Credentials(KEY, secret="pass-word"),
+    ):
+        assert "pass-word" not in f"{credentials!r} {credentials}"
+
+
+USER = {"RECON_SERVICE_USER": "u", "RECON_SERVICE_PASSWORD": "p"}
+ENVIRONMENTS: list[tuple[dict[str, str], Credentials]] = [
+    ({}, Credentials()),
+    (USER, Credentials(BASIC, "u", "p")),
+    ({**USER, "RECON_SERVICE_SCHEME": "credentials"}, Credentials(SESSION, "u", "p")),
+    ({"RECON_SERVICE_TOKEN": "t"}, Credentials(BEARER, secret="t")),
+    ({"RECON_SERVICE_API_KEY": "k"}, Credentials(KEY, secret="k")),
+    ({**USER, "RECON_SERVICE_API_KEY": "k", "RECON_SERVICE_SCHEME": "APIKEY"},
+     Credentials(KEY, secret="k")),
+    ({**USER, "RECON_SERVICE_SCHEME": "none"}, Credentials()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("environment", "expected"), ENVIRONMENTS, ids=range(len(ENVIRONMENTS)))
+def test_credentials_of_the_environment(environment: dict[str, str], expected: Credentials) -> None:
+    assert read_credentials(environment) == expected
+
+
+UNUSABLE: list[tuple[dict[str, str], str]] = [
+    ({"RECON_SERVICE_USER": "u"}, "RECON_SERVICE_PASSWORD"),
+    ({"RECON_SERVICE_PASSWORD": "p"}, "RECON_SERVICE_USER"),
+    ({**USER, "RECON_SERVICE_TOKEN": "t"}, "RECON_SERVICE_SCHEME"),
+    ({"RECON_SERVICE_SCHEME": "digest"}, "'digest' is not one of"),
+    ({"RECON_SERVICE_SCHEME": "bearer"}, "RECON_SERVICE_TOKEN"),
+    ({"RECON_SERVICE_TOKEN": "t\r\nX-Evil: 1"}, "one line"),
+    ({"RECON_SERVICE_TOKEN": "tökén"}, "ASCII"),
+    ({"RECON_SERVICE_USER": "a:b", "RECON_SERVICE_PASSWORD": "p"}, "colon"),
+]
+
+
+@pytest.mark.parametrize(("environment", "message"), UNUSABLE, ids=range(len(UNUSABLE)))
+def test_credentials_that_cannot_be_used(environment: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as problem:
+        read_credentials(environment)
+    assert "Evil" not in str(problem.value)

@@ -1,0 +1,112 @@
+"""Whatever the service echoes for a valid record is that record, and nothing else is."""
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from connectors.service import Verdict
+from connectors.service.connection import Reply
+from connectors.service.encoding import CSV, JSON, body, read_record, target
+from connectors.service.judge import Judge
+from schemas.field import Rule
+from schemas.operations import Operation
+from tests.sandbox.caller import basic
+from tests.sandbox.conftest import Host
+from tests.service.outbox import CLIENT, PARTNER, WRITES, by_number, client, of_record
+from tests.service.test_against_sandbox import ZONE, credentials_for
+from tests.service.valid_records import comparable_fields, records, told_apart, values
+
+FORMATS = pytest.mark.parametrize("form", ["csv", "json"])
+OPERATIONS = pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
+
+
+def thorough(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+
+
+def addressed(operation: Operation, values: dict[str, Any], number: int) -> dict[str, Any]:
+    """The record under a key of its own."""
+    if "EMail" in operation.table.by_name:
+        return {**values, "EMail": f"a{number}@b.co"}
+    return values
+
+
+@FORMATS
+@OPERATIONS
+@thorough(4)
+@given(data=st.data())
+def test_every_valid_record_comes_back(
+    host: Host, operation: Operation, form: str, data: st.DataObject
+) -> None:
+    host.sandbox.clear()
+    drawn = data.draw(st.lists(records(operation.table), min_size=1, max_size=30))
+    sent = [
+        of_record(operation, number, addressed(operation, values, number))
+        for number, values in enumerate(drawn)
+    ]
+    url = host.caller.base_url
+    with client(url, credentials_for(operation), format=form, zone=ZONE) as service:
+        answers = by_number(service.send(sent))
+    failed = [
+        (answer, request.jsondata)
+        for answer, request in zip(answers, sent, strict=True)
+        if answer.verdict is not Verdict.ACKNOWLEDGED
+    ]
+    assert failed == []
+
+
+@FORMATS
+@OPERATIONS
+@thorough(8)
+@given(data=st.data())
+def test_no_other_record_is_taken_for_it(
+    host: Host, operation: Operation, form: str, data: st.DataObject
+) -> None:
+    host.sandbox.clear()
+    own = addressed(operation, data.draw(records(operation.table)), 1)
+    field = data.draw(st.sampled_from(comparable_fields(operation)))
+    if field.name in ("Id", "EMail"):
+        other = (
+            own[field.name] + (1 if own[field.name] in (0, 1) else -1)
+            if (field.name == "Id")
+            else "other@b.co"
+        )
+    else:
+        other = data.draw(
+            values(field).filter(lambda value: told_apart(field, own[field.name], value))
+        )
+    # What another record has that was not sent, the service may know from elsewhere.
+    assume(operation.request == operation.response or own[field.name] is not None)
+    assume(Rule.NOT_EMPTY not in field.rules or str(other).strip())
+    changed = {**own, field.name: other}
+    kind = CSV if form == "csv" else JSON
+    zone = ZoneInfo(ZONE)
+    wanted, sent = of_record(operation, 1, own), of_record(operation, 1, changed)
+    sent_record = read_record(sent.jsondata)
+    told = host.caller.send(
+        operation.method,
+        target(operation, sent_record),
+        body(kind, operation.table, [(sent_record, sent.jsondata)], zone, many=False),
+        {
+            "Accept": kind,
+            "Content-Type": kind,
+            "Authorization": basic(
+                "partner" if credentials_for(operation) is PARTNER else CLIENT.user or ""
+            ),
+        },
+    )
+    assert told.status == 200, told
+    reply = Reply(200, told.headers, told.body.encode(), "Content-Length read")
+    judge = Judge(zone, ())
+    assert judge.single(sent, sent_record, reply).verdict is Verdict.ACKNOWLEDGED
+    judged = judge.single(wanted, read_record(wanted.jsondata), reply)
+    assert judged.verdict is Verdict.DIFFERS
+    assert [error["FieldName"] for error in judged.errors] == [field.name]

@@ -1,0 +1,128 @@
+"""TLS is verified: a certificate that is not trusted, or is another host's, gets not one byte."""
+
+import ipaddress
+import ssl
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from connectors.errors import SettingsError
+from connectors.service import Verdict
+from tests.service.faulty_server import LOST, Accept, FaultyServer, always, at
+from tests.service.outbox import by_number, client, requests
+
+
+class Certificate(NamedTuple):
+    path: Path
+    context: ssl.SSLContext
+
+
+def made(folder: Path, name: x509.GeneralName) -> Certificate:
+    """A certificate that signs itself."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "service")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([name]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / "certificate.pem"
+    path.write_bytes(
+        certificate.public_bytes(serialization.Encoding.PEM)
+        + key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return Certificate(path, context)
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    return made(tmp_path_factory.mktemp("ours"), address)
+
+
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+def test_an_encrypted_service(ours: Certificate, operation: str) -> None:
+    with FaultyServer(at({5: LOST}), tls=ours.context) as server:
+        assert server.url.startswith("https://")
+        with client(server.url, ca_file=ours.path, concurrency=2) as service:
+            answers = by_number(service.send(requests(operation, 30)))
+    lost = {Verdict.ACKNOWLEDGED} if operation == "EditPayment" else {Verdict.IN_DOUBT}
+    assert {answer.verdict for answer in answers} == {Verdict.ACKNOWLEDGED} | lost
+    assert server.connections == 3
+    assert len(server.effects) == len({effect.push_key for effect in server.effects}) == 30 or (
+        operation == "EditPayment"
+    )
+
+
+def test_a_certificate_that_is_not_trusted(ours: Certificate) -> None:
+    with FaultyServer(tls=ours.context) as server, client(server.url, concurrency=1) as service:
+        answers = list(service.send(requests("EditPayment", 50)))
+        assert service.stopped is not None
+        assert "is not trusted" in service.stopped
+    assert {answer.verdict for answer in answers} == {Verdict.UNSENT}
+    assert sum(answer.attempts for answer in answers) == 1
+    assert server.requests == []
+
+
+def test_the_certificate_of_another_host(tmp_path: Path) -> None:
+    other = made(tmp_path, x509.DNSName("other.example"))
+    with (
+        FaultyServer(tls=other.context) as server,
+        client(server.url, ca_file=other.path, concurrency=1) as service,
+    ):
+        answers = list(service.send(requests("EditPayment", 5)))
+    assert {answer.verdict for answer in answers} == {Verdict.UNSENT}
+    assert server.requests == []
+
+
+def test_a_handshake_that_never_ends(ours: Certificate) -> None:
+    with (
+        FaultyServer(accept=always_silent, tls=ours.context) as server,
+        client(
+            server.url, ca_file=ours.path, connect_seconds=0.2, attempts=2, concurrency=1
+        ) as service,
+    ):
+        (answer,) = service.send(requests("AddMessageTone", 1))
+    assert (answer.verdict, answer.attempts) == (Verdict.UNSENT, 2)
+
+
+def always_silent(number: int) -> Accept:
+    return Accept.NEVER_READ
+
+
+def test_plain_text_where_encryption_is_expected() -> None:
+    with FaultyServer(always(LOST)) as server:
+        url = server.url.replace("http://", "https://")
+        with client(url, attempts=2, concurrency=1) as service:
+            (answer,) = service.send(requests("AddMessageTone", 1))
+    assert answer.verdict is Verdict.UNSENT
+    assert server.effects == []
+
+
+def test_certificates_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "none.pem"
+    with (
+        pytest.raises(SettingsError, match="RECON_SERVICE_CA_FILE"),
+        client("https://127.0.0.1:1", ca_file=path),
+    ):
+        pytest.fail("certificates that are not there were read")

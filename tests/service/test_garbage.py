@@ -1,0 +1,112 @@
+"""Whatever bytes an answer holds, it is judged; and no part of an answer passes for all of it."""
+
+import json
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.service import Verdict
+from connectors.service.connection import Reply
+from connectors.service.encoding import CSV, JSON, body, read_record
+from connectors.service.judge import Judge
+from schemas.operations import Operation
+from tests.service.outbox import WRITES, request
+
+JUDGE = Judge(ZoneInfo("America/New_York"), ("p@ss",))
+OPERATIONS = pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
+KINDS = pytest.mark.parametrize("kind", [CSV, JSON])
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(
+        ["/Date(999999999999999)/", "9" * 5000, "2026-01-02", "[a,", "{", "--5", "٣"]
+    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=5,
+)
+
+
+def reply(content: bytes, kind: str, code: int = 200, proof: str = "said") -> Reply:
+    return Reply(code, {"content-type": kind}, content, proof)
+
+
+def echo(operation: Operation, kind: str) -> bytes:
+    """The body of an answer that shows the first record."""
+    made = request(operation, 1)
+    sent = body(
+        kind, operation.table, [(read_record(made.jsondata), made.jsondata)], UTC, many=False
+    )
+    if operation.response_name is None:
+        return sent
+    results = {"FormMetaResponses": json.loads(made.jsondata)}
+    return json.dumps({"CampaignActionsFormResponses": results}).encode()
+
+
+UTC = ZoneInfo("UTC")
+
+
+@KINDS
+@OPERATIONS
+def test_no_part_is_taken_for_the_whole(operation: Operation, kind: str) -> None:
+    made = request(operation, 1)
+    whole = echo(operation, kind)
+    kind = JSON if operation.response_name else kind
+    sent = read_record(made.jsondata)
+    assert JUDGE.single(made, sent, reply(whole, kind)).verdict is Verdict.ACKNOWLEDGED
+    for proof in ("said", ""):
+        for end in range(len(whole)):
+            judged = JUDGE.single(made, sent, reply(whole[:end], kind, proof=proof))
+            assert judged.verdict is None, whole[:end]
+            assert judged.doubt
+
+
+@KINDS
+@OPERATIONS
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_torn_bytes(operation: Operation, kind: str, data: st.DataObject) -> None:
+    made = request(operation, 1)
+    whole = echo(operation, kind)
+    place = data.draw(st.integers(0, len(whole)))
+    length = data.draw(st.integers(0, 4))
+    torn = whole[:place] + data.draw(st.binary(max_size=4)) + whole[place + length :]
+    code = data.draw(st.sampled_from([200, 201, 204, 302, 400, 404, 409, 500]))
+    answer = reply(torn, kind, code)
+    judged = JUDGE.single(made, read_record(made.jsondata), answer)
+    assert code < 300 or judged.verdict in (None, Verdict.REFUSED)
+    assert len(JUDGE.batch([(made, read_record(made.jsondata))] * 3, answer)) == 3
+
+
+@OPERATIONS
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_any_json(operation: Operation, data: st.DataObject) -> None:
+    """Values of every shape in the place of every field, of the status and of the whole."""
+    made = request(operation, 1)
+    fields = [field.name for field in operation.table] + ["Id", "CampaignActionsFormResponses"]
+    tree: Any = data.draw(
+        st.dictionaries(st.sampled_from([*fields, "ResponseStatus", "FormMetaResponses"]), VALUES)
+        | VALUES
+    )
+    code = data.draw(st.sampled_from([200, 400, 500]))
+    JUDGE.single(made, read_record(made.jsondata), reply(json.dumps(tree).encode(), JSON, code))
+
+
+@OPERATIONS
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_any_csv(operation: Operation, data: st.DataObject) -> None:
+    made = request(operation, 1)
+    names = [field.name for field in operation.table] + ["ResponseStatus", "Id"]
+    header = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=8))
+    cells = st.text(max_size=6) | st.sampled_from(["9" * 5000, "{ErrorCode:X}", "٣", "--5", "1_0"])
+    row = data.draw(st.lists(cells, min_size=len(header), max_size=len(header)))
+    quoted = ['"' + cell.replace('"', '""') + '"' for cell in row]
+    text = f"{','.join(header)}\r\n{','.join(quoted)}\r\n"
+    JUDGE.single(made, read_record(made.jsondata), reply(text.encode(), CSV))

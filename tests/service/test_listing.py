@@ -1,0 +1,192 @@
+"""Listings: whole and typed, or not at all."""
+
+import hashlib
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ServiceUnusable
+from connectors.service import Credentials, Scheme
+from schemas.payloads import canonical_json
+from schemas.reading import Moment, Number
+from tests.sandbox.conftest import Host
+from tests.service.faulty_server import (
+    LOST,
+    OK,
+    Ending,
+    FaultyServer,
+    Reply,
+    always,
+    scripted,
+    status,
+)
+from tests.service.outbox import BY_NAME, CLIENT, client
+
+PLANS, AVATARS = BY_NAME["ListPaymentPlanDetails"], BY_NAME["ListAvatars"]
+BATCHES = BY_NAME["ListInsertBatchData"]
+FORMATS = pytest.mark.parametrize("form", ["csv", "json"])
+CSV = (("Content-Type", "text/csv"),)
+
+PLAN_FILE = """PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId
+1,2026-01-02T03:04:05Z,10.5,2,3,4
+2,2026-01-02,-0.1,2,,
+,,,,,
+"""
+BATCH_FILE = """Data,HasError,Merged,BatchId,Jsondata,ErrorData
+"a,""b""
+c",True,False,1,"{""a"":1}",
+,,,2,"[1,2]",é
+"""
+
+
+def loaded(host: Host, record: str, text: str, folder: Path) -> None:
+    host.sandbox.clear()
+    path = folder / "listing.csv"
+    path.write_text(text, encoding="utf-8")
+    host.sandbox.load(record, path)
+
+
+def number(text: str) -> Number:
+    return Number(float(text), Decimal(text))
+
+
+@FORMATS
+def test_payment_plan_details(host: Host, form: str, tmp_path: Path) -> None:
+    loaded(host, "payment_plan_detail", PLAN_FILE, tmp_path)
+    with client(host.caller.base_url, format=form, zone="America/New_York") as service:
+        listing = service.listing(PLANS)
+        one = service.listing(PLANS, {"PaymentPlansId": 2})
+        none = service.listing(PLANS, {"PaymentPlansId": 77})
+    first, second, third = listing.rows
+    date = first.pop("PlannedDate")
+    assert first == {
+        "PaymentPlansId": 1,
+        "PlannedAmount": number("10.5"),
+        "PlannedCurrenciesId": 2,
+        "PaymentsId": 3,
+        "StatusCodesId": 4,
+    }
+    assert isinstance(date, Moment)
+    assert date.instant.replace(tzinfo=None) == datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001
+    assert second["PlannedAmount"] == number("-0.1")
+    assert third == {}
+    assert [row["PaymentPlansId"] for row in one.rows] == [2]
+    assert none.rows == []
+    assert listing.sha256 == hashlib.sha256(listing.body).hexdigest()
+    assert listing.proof == f"Content-Length {len(listing.body)} read"
+    assert canonical_json(PLANS.table, second).startswith('{"PaymentPlansId":2,"PlannedDate":"2026')
+
+
+@FORMATS
+def test_insert_batch_data(host: Host, form: str, tmp_path: Path) -> None:
+    loaded(host, "insert_batch_data", BATCH_FILE, tmp_path)
+    with client(host.caller.base_url, format=form) as service:
+        listing = service.listing(BATCHES)
+        errors = service.listing(BATCHES, {"HasError": True})
+    assert listing.rows == [
+        {
+            "Data": 'a,"b"\nc',
+            "HasError": True,
+            "Merged": False,
+            "BatchId": 1,
+            "Jsondata": '{"a":1}',
+        },
+        {"BatchId": 2, "Jsondata": "[1,2]", "ErrorData": "é"},
+    ]
+    assert len(errors.rows) == 1
+
+
+@FORMATS
+def test_avatars(host: Host, form: str, tmp_path: Path) -> None:
+    loaded(host, "avatar", "TenantsId,Name,Style\n1,Ann & Bo?,x\n1, pad ,\n", tmp_path)
+    with client(host.caller.base_url, format=form) as service:
+        assert service.listing(AVATARS).rows == [
+            {"TenantsId": 1, "Name": "Ann & Bo?", "Style": "x"},
+            {"TenantsId": 1, "Name": " pad "},
+        ]
+        named = service.listing(AVATARS, {"Name": "Ann & Bo?"})
+        assert [row["Name"] for row in named.rows] == ["Ann & Bo?"]
+
+
+def test_wrong_credentials(host: Host) -> None:
+    wrong = Credentials(Scheme.BASIC, "client", "wrong-one")
+    with (
+        client(host.caller.base_url, wrong) as service,
+        pytest.raises(ServiceUnusable, match=r"/avatars cannot be read.*401") as problem,
+    ):
+        service.listing(AVATARS)
+    assert "wrong-one" not in str(problem.value)
+
+
+ROWS = '[{"TenantsId":1,"Name":"a"}]'
+CUT_ROWS = Reply(ending=Ending.CUT, body=ROWS)
+WHOLE: list[tuple[list[Reply], str]] = [
+    # answers, proof
+    ([Reply(body=ROWS)], "Content-Length 28 read"),
+    ([Reply(body=ROWS, chunked=True)], "chunked end read"),
+    ([status(503, retry_after=0), LOST, CUT_ROWS, Reply(body=ROWS)], "Content-Length 28 read"),
+    ([status(429), Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n")], "Content-Length 21 read"),
+]
+
+
+@pytest.mark.parametrize(("replies", "proof"), WHOLE, ids=range(len(WHOLE)))
+def test_a_whole_listing(replies: list[Reply], proof: str) -> None:
+    with FaultyServer(scripted(replies)) as server, client(server.url, CLIENT) as service:
+        listing = service.listing(AVATARS)
+    assert (listing.rows, listing.proof) == ([{"TenantsId": 1, "Name": "a"}], proof)
+
+
+NOT_WHOLE: list[tuple[Reply, str]] = [
+    (LOST, "closed before the answer was complete"),
+    (CUT_ROWS, "closed before the answer was complete"),
+    (
+        Reply(
+            body=b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + ROWS.encode(),
+            ending=Ending.RAW,
+        ),
+        "without saying how long",
+    ),
+    (Reply(ending=Ending.CUT, body=ROWS, chunked=True), "before the answer was complete"),
+    (OK, "an empty body"),
+    (Reply(body=ROWS[:-1]), "no JSON"),
+    (Reply(body='{"Results":[]}'), "one object"),
+    (Reply(body="[1,null]"), "other things than objects"),
+    (Reply(body='{"ResponseStatus":{"ErrorCode":"X"}}'), "X"),
+    (Reply(body='[{"TenantsId":"a"}]'), "TenantsId of row 1 is no integer"),
+    (Reply(body='[{"TenantsId":true}]'), "TenantsId of row 1 is no integer"),
+    (Reply(body='[{"Name":5}]'), "Name of row 1 is no string"),
+    (Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n1,b"), "breaks off"),
+    (Reply(headers=CSV, body="TenantsId,Name\r\n1,a\r\n1\r\n"), "differ in length"),
+    (Reply(headers=CSV, body='TenantsId,Name\r\n1,"a\r\n'), "quote out of place"),
+    (Reply(headers=(("Content-Type", "text/html"),), body="<p>"), "text/html"),
+    (status(404, body="404"), "404"),
+    (status(302), "302"),
+    (status(429, retry_after=9999), "pause of 9999 s"),
+    (status(503), "503"),
+]
+
+
+@pytest.mark.parametrize(("reply", "problem"), NOT_WHOLE, ids=range(len(NOT_WHOLE)))
+def test_a_listing_that_is_not_whole_is_none(reply: Reply, problem: str) -> None:
+    with (
+        FaultyServer(always(reply)) as server,
+        client(server.url, attempts=2) as service,
+        pytest.raises(ServiceUnusable, match=problem),
+    ):
+        service.listing(AVATARS)
+
+
+@pytest.mark.parametrize(
+    ("operation", "filters"), [("ListAvatars", {"Nope": 1}), ("EditPayment", {})]
+)
+def test_a_listing_that_is_not_there(operation: str, filters: dict[str, Any]) -> None:
+    with (
+        FaultyServer() as server,
+        client(server.url) as service,
+        pytest.raises(ValueError, match="lists nothing"),
+    ):
+        service.listing(BY_NAME[operation], filters)
+    assert server.requests == []

@@ -1,0 +1,169 @@
+"""What a status means, at the first, a middle and the last row; only what may be is sent again."""
+
+import pytest
+
+from connectors.service import Verdict
+from tests.service.faulty_server import OK, FaultyServer, Reply, at, status
+from tests.service.outbox import by_number, client, codes, requests
+
+ROWS = 9
+PLACES = pytest.mark.parametrize("place", [1, 5, ROWS], ids=["first", "middle", "last"])
+PUT, POST = "EditPayment", "AddMessageTone"
+A, R, U, D = Verdict.ACKNOWLEDGED, Verdict.REFUSED, Verdict.UNSENT, Verdict.IN_DOUBT
+
+NOT_NULL = {"ErrorCode": "NotNull", "FieldName": "Name", "Message": "'Name' must not be empty."}
+ONCE: list[tuple[str, Reply, Verdict, int]] = [
+    # operation, the one answer, verdict of the row, requests for it
+    (PUT, status(400, errors=[NOT_NULL]), R, 1),
+    (PUT, status(404), R, 1),
+    (PUT, status(405), R, 1),
+    (PUT, status(409, error_code="Conflict"), R, 1),
+    (PUT, status(413), R, 1),
+    (PUT, status(429), A, 2),
+    (PUT, status(429, retry_after=0), A, 2),
+    (PUT, status(429, retry_after="Fri, 02 Jan 2026 03:05:05 GMT"), A, 2),
+    (PUT, status(429, retry_after="soon"), A, 2),
+    (PUT, status(408), A, 2),
+    (PUT, status(500), A, 2),
+    (PUT, status(500, applied=True), A, 2),
+    (PUT, status(502), A, 2),
+    (PUT, status(503, retry_after=0), A, 2),
+    (PUT, status(504), A, 2),
+    (PUT, status(302), A, 2),
+    (POST, status(400, errors=[NOT_NULL]), R, 1),
+    (POST, status(404), R, 1),
+    (POST, status(405), R, 1),
+    (POST, status(409, error_code="Conflict"), R, 1),
+    (POST, status(413), R, 1),
+    (POST, status(429, retry_after=0), A, 2),
+    (POST, status(408), D, 1),
+    (POST, status(500), D, 1),
+    (POST, status(500, applied=True, error_code="Exception"), D, 1),
+    (POST, status(502), D, 1),
+    (POST, status(503), D, 1),
+    (POST, status(503, retry_after=0), D, 1),
+    (POST, status(504), D, 1),
+    (POST, status(302), D, 1),
+]
+
+
+@PLACES
+@pytest.mark.parametrize(
+    ("operation", "reply", "verdict", "sent"),
+    ONCE,
+    ids=[f"{row[0]}-{row[1].status}-{number}" for number, row in enumerate(ONCE)],
+)
+def test_one_bad_answer_costs_one_row(
+    operation: str, reply: Reply, verdict: Verdict, sent: int, place: int
+) -> None:
+    with FaultyServer(at({place: reply})) as server:
+        with client(server.url, concurrency=1) as service:
+            answers = by_number(service.send(requests(operation, ROWS)))
+        assert service.stopped is None
+    expected = [A] * ROWS
+    expected[place - 1] = verdict
+    assert [answer.verdict for answer in answers] == expected
+    assert [answer.attempts for answer in answers] == [
+        sent if number == place else 1 for number in range(1, ROWS + 1)
+    ]
+    assert len(server.requests) == ROWS - 1 + sent
+    if operation == POST:
+        assert server.twice() == []
+
+
+@PLACES
+@pytest.mark.parametrize("operation", [PUT, POST])
+@pytest.mark.parametrize("code", [401, 403])
+def test_refused_credentials_stop_everything_once(operation: str, code: int, place: int) -> None:
+    def plan(seen: object) -> Reply:
+        return status(code) if server.requests[-1].number >= place else OK
+
+    with FaultyServer(plan) as server, client(server.url, concurrency=1) as service:
+        answers = by_number(service.send(requests(operation, 2000)))
+    assert [answer.verdict for answer in answers] == [A] * (place - 1) + [U] * (2001 - place)
+    assert len(server.requests) == place
+    assert service.stopped is not None
+    assert str(code) in service.stopped
+    assert len(server.effects) == place - 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "code", "verdict"),
+    [(PUT, 500, D), (PUT, 503, D), (PUT, 429, U), (POST, 429, U)],
+)
+def test_attempts_are_bounded(operation: str, code: int, verdict: Verdict) -> None:
+    with (
+        FaultyServer(lambda seen: status(code)) as server,
+        client(server.url, attempts=4) as service,
+    ):
+        (answer,) = service.send(requests(operation, 1))
+    assert (answer.verdict, answer.attempts, answer.status) == (verdict, 4, code)
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("operation", [PUT, POST])
+def test_a_pause_that_is_too_long_is_not_waited_for(operation: str) -> None:
+    plan = at({3: status(429, retry_after=3600)})
+    with FaultyServer(plan) as server, client(server.url, concurrency=1) as service:
+        answers = by_number(service.send(requests(operation, 6)))
+    assert [answer.verdict for answer in answers] == [A, A, U, U, U, U]
+    assert service.stopped is not None
+    assert "3600 s" in service.stopped
+
+
+def test_a_conflict_behind_a_lost_answer_is_in_doubt() -> None:
+    plan = at({1: status(500, applied=True), 2: status(409, error_code="Conflict")})
+    with FaultyServer(plan) as server, client(server.url, concurrency=1) as service:
+        (answer,) = service.send(requests(PUT, 1))
+    assert (answer.verdict, codes(answer)) == (D, [("Conflict", "")])
+
+
+def test_the_circuit_opens_after_rows_without_answer() -> None:
+    with (
+        FaultyServer(lambda seen: status(503)) as server,
+        client(server.url, concurrency=1, attempts=2, breaker=5) as service,
+    ):
+        answers = by_number(service.send(requests(PUT, 50)))
+    # One more row may have been tried once by then.
+    tried = [answer for answer in answers if answer.attempts]
+    assert len(tried) in (5, 6)
+    assert {answer.verdict for answer in tried} == {D}
+    assert {answer.verdict for answer in answers if not answer.attempts} == {U}
+    assert len(server.requests) == sum(answer.attempts for answer in answers) <= 11
+    assert service.stopped is not None
+
+
+def test_a_service_that_only_says_later_is_left_alone() -> None:
+    with (
+        FaultyServer(lambda seen: status(429)) as server,
+        client(server.url, concurrency=1, attempts=2, breaker=5) as service,
+    ):
+        answers = by_number(service.send(requests(POST, 50)))
+    assert {answer.verdict for answer in answers} == {U}
+    assert len(server.requests) <= 11
+    assert service.stopped is not None
+
+
+def test_credentials_refused_behind_a_lost_answer() -> None:
+    """The row is in doubt, although nothing more is sent."""
+    with (
+        FaultyServer(at({1: status(500, applied=True), 2: status(401)})) as server,
+        client(server.url, concurrency=1) as service,
+    ):
+        answers = by_number(service.send(requests(PUT, 1)))
+    assert [(answer.verdict, codes(answer)[0]) for answer in answers] == [(D, ("InDoubt", ""))]
+    assert server.applied("key-1") == 1
+
+
+def test_a_restart_of_the_service_counts_as_one_failure() -> None:
+    """All requests under way are lost at once; that does not open the circuit."""
+
+    def plan(seen: object) -> Reply:
+        number = server.requests[-1].number
+        return status(503, delay=0.2) if number <= 8 else OK
+
+    with FaultyServer(plan) as server, client(server.url, concurrency=8, breaker=2) as service:
+        answers = by_number(service.send(requests(POST, 40)))
+    assert service.stopped is None
+    assert [answer.verdict for answer in answers].count(D) == 8
+    assert server.twice() == []

@@ -1,0 +1,236 @@
+"""200 is not yet a success: what an answer has to hold to be one."""
+
+import json
+from typing import Any
+
+import pytest
+
+from connectors.service import Verdict
+from tests.service.faulty_server import CUT, Ending, FaultyServer, Reply, always
+from tests.service.outbox import client, codes, record, request, requests
+
+A, R, DIFFERS, D = (
+    Verdict.ACKNOWLEDGED,
+    Verdict.REFUSED,
+    Verdict.DIFFERS,
+    Verdict.IN_DOUBT,
+)
+PAYMENT = {
+    "Id": 1,
+    "TenantsId": 1,
+    "ActionsId": 2,
+    "DebtsId": 3,
+    "PaymentDate": "2026-01-02T03:04:05+02:00",
+    "PaidAmount": 10.5,
+    "DiscountAmount": 0,
+    "CurrenciesId": 1,
+    "CurrencyRatesId": 4,
+}
+HTML = (("Content-Type", "text/html; charset=utf-8"),)
+CSV = (("Content-Type", "text/csv"),)
+HEADER = ",".join(PAYMENT)
+ROW = "1,1,2,3,2026-01-02T03:04:05.0000000+02:00,10.5,0,1,4"
+STATUS = {"ErrorCode": "NotNull", "Message": "no", "StackTrace": "at Secret.Code()"}
+
+
+def payment(**changed: Any) -> dict[str, Any]:
+    return {**PAYMENT, **changed}
+
+
+def without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in PAYMENT.items() if key != name}
+
+
+TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
+    # name, answer, verdict, code and field of the errors
+    ("the record", Reply(body=PAYMENT), A, []),
+    ("the record, 201", Reply(201, body=PAYMENT), A, []),
+    ("the record and more", Reply(body=payment(Extra=[1, {"a": None}])), A, []),
+    ("small letters", Reply(body={k[0].lower() + k[1:]: v for k, v in PAYMENT.items()}), A, []),
+    ("an empty status", Reply(body=payment(ResponseStatus={})), A, []),
+    ("a null status", Reply(body=payment(ResponseStatus=None)), A, []),
+    ("a timestamp", Reply(body=payment(PaymentDate="/Date(1767323045000+0200)/")), A, []),
+    ("seven digits", Reply(body=payment(PaymentDate="2026-01-02T03:04:05.0000000+02:00")), A, []),
+    ("the record in CSV", Reply(headers=CSV, body=f"{HEADER}\r\n{ROW}\r\n"), A, []),
+    ("CSV with a status", Reply(headers=CSV, body=f"{HEADER},ResponseStatus\r\n{ROW},\r\n"), A, []),
+    ("chunked", Reply(body=PAYMENT, chunked=True), A, []),
+    (
+        "whole, up to the end of the connection",
+        Reply(
+            body=b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+            + json.dumps(PAYMENT).encode(),
+            ending=Ending.RAW,
+        ),
+        A,
+        [],
+    ),
+    (
+        "an interim answer first",
+        Reply(
+            body=b"HTTP/1.1 100 Continue\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 188\r\n\r\n"
+            + json.dumps(PAYMENT).encode().ljust(188),
+            ending=Ending.RAW,
+        ),
+        A,
+        [],
+    ),
+    ("HTML", Reply(headers=HTML, body="<title>Sign in</title>"), D, [("InDoubt", "")]),
+    ("empty", Reply(body=b""), D, [("InDoubt", "")]),
+    ("no content", Reply(204, body=b""), D, [("InDoubt", "")]),
+    ("truncated JSON", Reply(body=b'{"Id":1,"Tenan'), D, [("InDoubt", "")]),
+    ("truncated CSV", Reply(headers=CSV, body=f"{HEADER}\r\n{ROW}"), D, [("InDoubt", "")]),
+    ("less than said", CUT, D, [("InDoubt", "")]),
+    ("header only", Reply(headers=CSV, body=f"{HEADER}\r\n"), D, [("InDoubt", "")]),
+    ("ragged", Reply(headers=CSV, body=f"{HEADER}\r\n{ROW},1\r\n"), D, [("InDoubt", "")]),
+    ("two rows", Reply(headers=CSV, body=f"{HEADER}\r\n{ROW}\r\n{ROW}\r\n"), D, [
+        ("InDoubt", "")]),
+    ("an empty object", Reply(body={}), D, [("InDoubt", "")]),
+    ("another record", Reply(body={"ok": True}), D, [("InDoubt", "")]),
+    ("a list", Reply(body=json.dumps([PAYMENT])), D, [("InDoubt", "")]),
+    ("a text", Reply(body=b'"done"'), D, [("InDoubt", "")]),
+    ("not UTF-8", Reply(body=b'{"Id":"\xff"}'), D, [("InDoubt", "")]),
+    ("bare NaN", Reply(body=json.dumps(payment(PaidAmount=float("nan")))), DIFFERS, [
+        ("EchoDiffers", "PaidAmount")]),
+    (
+        "cut by the end of the connection",
+        Reply(
+            body=b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n"
+            + json.dumps(without("CurrencyRatesId")).encode(),
+            ending=Ending.RAW,
+        ),
+        D,
+        [("InDoubt", "")],
+    ),
+    ("compressed", Reply(headers=(("Content-Encoding", "gzip"),), body=PAYMENT), D, [
+        ("InDoubt", "")]),
+    ("an ErrorCode", Reply(body={"ResponseStatus": STATUS}), R, [("NotNull", "")]),
+    ("an ErrorCode beside the record", Reply(body=payment(ResponseStatus=STATUS)), R, [
+        ("NotNull", "")]),
+    ("an ErrorCode in small letters", Reply(body={"responseStatus": {"errorCode": "X"}}), R, [
+        ("X", "")]),
+    ("an ErrorCode in CSV", Reply(headers=CSV, body="ResponseStatus\r\n{ErrorCode:X}\r\n"), R, [
+        ("X", "")]),
+    ("another amount", Reply(body=payment(PaidAmount=10.51)), DIFFERS, [
+        ("EchoDiffers", "PaidAmount")]),
+    ("an amount as text", Reply(body=payment(PaidAmount="10,5")), DIFFERS, [
+        ("EchoDiffers", "PaidAmount")]),
+    ("an amount as boolean", Reply(body=payment(DiscountAmount=False)), DIFFERS, [
+        ("EchoDiffers", "DiscountAmount")]),
+    ("another Id", Reply(body=payment(Id=2)), DIFFERS, [("EchoDiffers", "Id")]),
+    ("an Id with a fraction", Reply(body=payment(Id=1.0)), DIFFERS, [("EchoDiffers", "Id")]),
+    ("a field less", Reply(body=without("CurrencyRatesId")), DIFFERS, [
+        ("EchoDiffers", "CurrencyRatesId")]),
+    ("the instant in another zone", Reply(body=payment(PaymentDate="2026-01-02T01:04:05Z")),
+     DIFFERS, [("EchoDiffers", "PaymentDate")]),
+    ("the time without offset", Reply(body=payment(PaymentDate="2026-01-02T03:04:05")), DIFFERS, [
+        ("EchoDiffers", "PaymentDate")]),
+    ("the day alone", Reply(body=payment(PaymentDate="2026-01-02")), DIFFERS, [
+        ("EchoDiffers", "PaymentDate")]),
+    ("two fields", Reply(body=payment(PaidAmount=1, DebtsId=None)), DIFFERS, [
+        ("EchoDiffers", "DebtsId"), ("EchoDiffers", "PaidAmount")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict", "errors"),
+    [row[1:] for row in TABLE],
+    ids=[row[0] for row in TABLE],
+)
+def test_two_hundred(reply: Reply, verdict: Verdict, errors: list[tuple[str, str]]) -> None:
+    with FaultyServer(always(reply)) as server, client(server.url, attempts=2) as service:
+        (answer,) = service.send(requests("EditPayment", 1))
+    assert (answer.verdict, codes(answer)) == (verdict, errors)
+    assert answer.attempts == (2 if verdict is D else 1)
+    assert all(error["Meta"]["stage"] == "push" for error in answer.errors)
+    assert "Secret" not in str(answer)
+
+
+def test_a_differing_echo_is_given_as_canonical_json() -> None:
+    reply = Reply(body=payment(PaidAmount=10.510, PaymentDate="/Date(1767323045120+0200)/"))
+    with FaultyServer(always(reply)) as server, client(server.url) as service:
+        (answer,) = service.send(requests("EditPayment", 1))
+    assert answer.echo == (
+        '{"Id":1,"TenantsId":1,"ActionsId":2,"DebtsId":3,'
+        '"PaymentDate":"2026-01-02T03:04:05.12+02:00","PaidAmount":10.51,"DiscountAmount":0,'
+        '"CurrenciesId":1,"CurrencyRatesId":4}'
+    )
+
+
+def test_a_secret_is_compared_and_not_shown() -> None:
+    sent = {**record_of("AddPaymentGateway"), "ServiceKey": "sk_live_1"}
+    reply = Reply(body={**sent, "ServiceKey": "sk_live_OTHER"})
+    with FaultyServer(always(reply)) as server, client(server.url) as service:
+        (answer,) = service.send([request("AddPaymentGateway", 1)])
+    assert answer.verdict is DIFFERS
+    assert codes(answer) == [("EchoDiffers", "ServiceKey")]
+    assert "sk_live" not in repr(answer)
+
+
+def record_of(name: str) -> dict[str, Any]:
+    return dict(record(request(name, 1).operation, 1))
+
+
+REPLY = request("SaveCampaignActionClientForm", 1)
+FORM = "CampaignActionsFormResponses"
+RESULTS = {"Comments": 'He said "no", {then} left', "CampaignActionFiles": [
+    {"Name": "a,b.pdf", "FileSize": "12"}]}  # fmt: skip
+RESPONSES: list[tuple[str, Reply, Verdict]] = [
+    ("the results", Reply(body={FORM: {"Id": 7, "FormMetaResponses": RESULTS}}), A),
+    (
+        "beside the results",
+        Reply(
+            body={
+                FORM: {
+                    "Id": 7,
+                    "FormMetaComments": RESULTS["Comments"],
+                    "FormMetaFilesResponses": RESULTS["CampaignActionFiles"],
+                }
+            }
+        ),
+        A,
+    ),
+    (
+        "small letters",
+        Reply(
+            body={
+                "campaignActionsFormResponses": {
+                    "id": 7,
+                    "formMetaResponses": {
+                        "comments": RESULTS["Comments"],
+                        "campaignActionFiles": [{"name": "a,b.pdf", "fileSize": "12"}],
+                    },
+                }
+            }
+        ),
+        A,
+    ),
+    (
+        "the record without wrapper",
+        Reply(
+            headers=CSV,
+            body="Id,FormMetaResponses\r\n7,"
+            '"{Comments:""He said """"no"""", {then} left"",'
+            'CampaignActionFiles:[{Name:""a,b.pdf"",FileSize:12}]}"\r\n',
+        ),
+        A,
+    ),
+    ("the Id alone", Reply(body={FORM: {"Id": 7}}), DIFFERS),
+    (
+        "two places that differ",
+        Reply(body={FORM: {"Id": 7, "FormMetaResponses": RESULTS, "FormMetaComments": "other"}}),
+        DIFFERS,
+    ),
+    ("an empty wrapper", Reply(body={FORM: {}}), D),
+    ("no wrapper", Reply(body={"ResponseStatus": {}}), D),
+]
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"), [row[1:] for row in RESPONSES], ids=[row[0] for row in RESPONSES]
+)
+def test_the_answer_to_a_form_reply(reply: Reply, verdict: Verdict) -> None:
+    with FaultyServer(always(reply)) as server, client(server.url) as service:
+        (answer,) = service.send([REPLY])
+    assert answer.verdict is verdict
+    assert answer.service_id == (None if verdict is D else "7")
