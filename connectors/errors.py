@@ -4,11 +4,20 @@ ReconError                 shown to the user as text, exit code 2
 ├── ExtractRefused         a file that cannot be read; the rest of the delivery goes on
 ├── DeliveryError          a path that is no delivery at all
 ├── ProfileError           a feed profile that cannot be used
+├── RulesError             a rule file that cannot be used: file, line, and what is allowed
+├── SidesRefused           two sides that cannot be compared
 ├── SettingsError          an environment variable or option that cannot be used
 ├── DatabaseUnusable       no connection, wrong role, missing or older schema
+├── ServiceUnusable        the service refuses us, or gives no answer that can be used
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
+├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
 ├── BatchUnknown           no such batch
 ├── BatchStateError        the batch is not in a state that allows this
+├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
+├── ReconciliationUnknown  no such reconciliation
+├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
+├── SignatureRefused       a report that cannot be signed by this person, or as it stands
+│   └── DecisionsMissing   it has open breaks that nobody has accepted; exit code 1
 └── ConservationError      totals that do not add up: a bug or tampering, never ignored
 """
 
@@ -36,6 +45,14 @@ class ProfileError(ReconError):
     """A feed profile that cannot be used: file, key and what is allowed."""
 
 
+class RulesError(ReconError):
+    """A rule file that cannot be used: the file, the line and what is allowed."""
+
+
+class SidesRefused(ReconError):
+    """Two sides that cannot be compared: which side, what is wrong with it, what to do."""
+
+
 class SettingsError(ReconError):
     """A setting that cannot be used: its name, its value and what is allowed."""
 
@@ -44,8 +61,18 @@ class DatabaseUnusable(ReconError):
     """The database cannot be used; nothing was written."""
 
 
+class ServiceUnusable(ReconError):
+    """The service refuses us, cannot be reached, or its answer cannot be used; nothing was sent."""
+
+
 class BatchHeldElsewhere(ReconError):
     """Another run holds the batch; the text says who and since when."""
+
+    exit_code = 3
+
+
+class InboxHeldElsewhere(ReconError):
+    """Another run looks at the inbox."""
 
     exit_code = 3
 
@@ -60,3 +87,27 @@ class BatchStateError(ReconError):
 
 class ConservationError(ReconError):
     """Totals of two stages differ without an explanation; the run fails and says where."""
+
+
+class ScopeHeldElsewhere(ReconError):
+    """Another run reconciles the same scope, and what is decided meanwhile would be lost on it."""
+
+    exit_code = 3
+
+
+class ReconciliationUnknown(ReconError):
+    """No reconciliation has this number, or none of the scope was run yet."""
+
+
+class DecisionRefused(ReconError):
+    """A decision about breaks that cannot be taken; it was taken for none of them."""
+
+
+class SignatureRefused(ReconError):
+    """A report that cannot be signed: by this person, in this order, or as its files are now."""
+
+
+class DecisionsMissing(SignatureRefused):
+    """The report cannot be approved before its open breaks are accepted or resolved."""
+
+    exit_code = 1

@@ -1,6 +1,6 @@
 """What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -9,7 +9,7 @@ from psycopg.rows import class_row, namedtuple_row
 from connectors.ledger import batch_span
 from schemas.field import Table
 from schemas.sql import staged_name
-from schemas.views import of_batch
+from schemas.views import CORRECTED, of_batch
 
 
 class Finding(NamedTuple):
@@ -84,6 +84,27 @@ def rejected_rows(
         )
 
 
+def rows_at(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    extracts: Sequence[int],
+    numbers: Sequence[int],
+) -> Iterator[RejectedRow]:
+    """Rows of one record kind by their extract and record number, rejected or not."""
+    with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
+        yield from cursor.stream(
+            f"""SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
+                coalesce(s.error_data, '[]') AS error_data
+            FROM {staged_name(table)} s
+            JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
+                ON s.extract_id = w.extract_id AND s.record_number = w.number
+            WHERE {of_batch("s")} ORDER BY s.extract_id, s.record_number""",
+            batch_span(connection, batch_id)
+            | {"extracts": list(extracts), "numbers": list(numbers)},
+        )
+
+
 def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
     """What was noted about a batch without rejecting rows."""
     rows = connection.execute(
@@ -108,9 +129,17 @@ def _erroneous(table: Table) -> str:
         SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
             s.error_data
         FROM {staged_name(table)} s WHERE {of_batch("s")} AND s.error_data IS NOT NULL
+            AND {_not_corrected()}
         UNION ALL
         SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
             o.error_data
         FROM {staged_name(table)} s
         JOIN outcome o ON o.extract_id = s.extract_id AND o.record_number = s.record_number
-        WHERE {of_batch("s")} AND {of_batch("o")} AND o.error_data IS NOT NULL"""
+        WHERE {of_batch("s")} AND {of_batch("o")} AND o.error_data IS NOT NULL
+            AND {_not_corrected()}"""
+
+
+def _not_corrected() -> str:
+    return f"""NOT EXISTS (SELECT 1 FROM outcome c WHERE {of_batch("c")}
+        AND c.extract_id = s.extract_id AND c.record_number = s.record_number
+        AND c.verdict = '{CORRECTED}')"""

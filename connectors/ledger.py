@@ -52,6 +52,8 @@ class Batch:
     held_because: str | None
     opened_at: datetime
     ended_at: datetime | None
+    service: str | None
+    """Base URL of the service its records go to; None: the database only."""
     lease_owner: str | None
     lease_epoch: int
 
@@ -153,12 +155,13 @@ def add_batch(
     feed: str,
     profile: str,
     corrects: int | None,
+    service: str | None = None,
 ) -> int:
     """Open a batch; its id is the BatchId of the document."""
     row = connection.execute(
-        "INSERT INTO batch (content_id, feed, profile, state, corrects, opened_at, lease_epoch) "
-        "VALUES (%s, %s, %s, %s, %s, %s, 0) RETURNING id",
-        [content_id, feed, profile, State.RECEIVED, corrects, datetime.now(UTC)],
+        "INSERT INTO batch (content_id, feed, profile, state, corrects, service, opened_at, "
+        "lease_epoch) VALUES (%s, %s, %s, %s, %s, %s, %s, 0) RETURNING id",
+        [content_id, feed, profile, State.RECEIVED, corrects, service, datetime.now(UTC)],
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -251,10 +254,11 @@ def add_event(
     by: str | None = None,
     reason: str | None = None,
     detail: Mapping[str, object] | None = None,
-) -> None:
-    """Add to the audit trail; nothing is ever taken from it."""
-    connection.execute(
-        "INSERT INTO event (batch_id, at, what, by, reason, detail) VALUES (%s,%s,%s,%s,%s,%s)",
+) -> int:
+    """Add to the audit trail, which chains it on commit; nothing is ever taken from it."""
+    row = connection.execute(
+        "INSERT INTO event (batch_id, at, what, by, reason, detail) VALUES (%s,%s,%s,%s,%s,%s) "
+        "RETURNING id",
         [
             batch_id,
             datetime.now(UTC),
@@ -263,7 +267,9 @@ def add_event(
             reason,
             None if detail is None else json.dumps(detail, sort_keys=True),
         ],
-    )
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 class Lease:

@@ -6,12 +6,13 @@ from typing import Annotated, Any
 from prefect import flow
 from prefect.client.schemas.objects import State as RunState
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
-from prefect.states import Completed
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from connectors.errors import BatchStateError
-from connectors.ledger import State
 from flows import tasks
+from flows.approval import OverBudget
+from flows.hooks import HOOKS
+from flows.sequence import carry, receive_again_if_taken_back
+from flows.states import end_state
 from flows.tasks import Manifest
 from schemas.tables import EXTRACTS
 
@@ -96,6 +97,21 @@ class Delivery(BaseModel):
         ge=1,
         json_schema_extra={"position": 6},
     )
+    over_budget: OverBudget = Field(
+        default="ask",
+        title="Over its error budget",
+        description=(
+            "ask waits for a decision on the run's page; reject ends the batch; load applies its "
+            "clean rows all the same. A run without a deployment cannot ask: its batch stays held."
+        ),
+        json_schema_extra={"position": 7},
+    )
+    push: bool = Field(
+        default=False,
+        title="Push to the service",
+        description="Send what is applied on to the service this worker knows.",
+        json_schema_extra={"position": 8},
+    )
 
     @property
     def label(self) -> str:
@@ -112,6 +128,7 @@ class Delivery(BaseModel):
     flow_run_name="import {delivery.label}",
     persist_result=False,
     result_serializer="json",
+    **HOOKS,
 )
 def import_batch(delivery: Delivery) -> RunState[Any]:
     """Take a delivery into PostgreSQL with every row accounted for: the life of a row.
@@ -119,20 +136,21 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
     The same bytes are taken once: run again, it goes on where the batch stopped, or names the
     batch that took them and changes nothing. What cannot go on fails with a ReconError.
     """
-    received = tasks.receive_files(
-        delivery.paths,
-        profile=delivery.profile,
-        record=delivery.record,
-        tenant=delivery.tenant,
-        max_errors=delivery.max_errors,
-        max_error_rate=delivery.max_error_rate,
-        corrects=delivery.corrects,
-    )
-    staged = tasks.stage_rows(received)
-    checked = tasks.check_rows(staged)
-    applied = tasks.apply_rows(checked)
-    reported = tasks.report_batch(applied)
-    return end_state(reported)
+
+    def receive(*, anew: bool = False) -> Manifest:
+        return tasks.receive_files.with_options(refresh_cache=anew)(
+            delivery.paths,
+            profile=delivery.profile,
+            record=delivery.record,
+            tenant=delivery.tenant,
+            max_errors=delivery.max_errors,
+            max_error_rate=delivery.max_error_rate,
+            corrects=delivery.corrects,
+            push=delivery.push,
+        )
+
+    received = receive_again_if_taken_back(receive(), lambda: receive(anew=True))
+    return end_state(carry(received, delivery.over_budget))
 
 
 def run_import(delivery: Delivery) -> RunState[Any]:
@@ -140,42 +158,3 @@ def run_import(delivery: Delivery) -> RunState[Any]:
     # A run of seconds needs no heartbeat, and Prefect waits a second for the end of each.
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         return import_batch(delivery, return_state=True)
-
-
-def end_state(batch: Manifest) -> RunState[Any]:
-    """The state a run ends in: operators filter by its name, its message says what to do next.
-
-    Raises BatchStateError for a batch that has not come to an end.
-    """
-    data = batch.model_dump(mode="json")
-    match batch.state:
-        case State.COMPLETE:
-            return Completed(name="Completed", message=_counted(batch), data=data)
-        case State.COMPLETE_WITH_ERRORS:
-            todo = f"Next: recon rejects {batch.batch_id} --out FOLDER, correct, import again."
-            message = f"{_counted(batch)}. {todo}"
-            return Completed(name="CompletedWithErrors", message=message, data=data)
-        case State.HELD:
-            todo = (
-                f"Nothing is applied: {batch.held_because}. Next: recon release {batch.batch_id} "
-                "--reason '...' applies the clean rows, recon discard ends the batch."
-            )
-            return Completed(name="Held", message=f"{_counted(batch)}. {todo}", data=data)
-        case State.DISCARDED | State.UNDONE:
-            message = f"Batch {batch.batch_id} is {batch.state} and stays so; import it anew."
-            return Completed(name=batch.state.capitalize(), message=message, data=data)
-        case _:
-            # A failed state that is returned would end a run with retries in AwaitingRetry.
-            raise BatchStateError(
-                f"{_counted(batch)}; it stopped as {batch.state}. Read the report in "
-                f"{batch.folder}, then go on with recon rerun {batch.batch_id}."
-            )
-
-
-def _counted(batch: Manifest) -> str:
-    rows = sum(batch.rows.values())
-    errors = f"{batch.errors} of {rows} rows carry HasError"
-    told = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows} rows, no errors")
-    refused = f", {batch.refused} files refused" if batch.refused else ""
-    known = f"{batch.known} " if batch.known else ""
-    return known + told + refused

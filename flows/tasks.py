@@ -6,14 +6,13 @@ only the first one is remembered by Prefect: a retry must go on with the batch i
 the inbox has been emptied since.
 """
 
-import time
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from logging import Logger, LoggerAdapter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from prefect import get_run_logger, task
@@ -21,35 +20,34 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State as RunState
 from prefect.client.schemas.objects import TaskRun
-from prefect.context import TaskRunContext
+from prefect.context import FlowRunContext, TaskRunContext
 from prefect.tasks import Task
 from pydantic import BaseModel, ConfigDict
 
 from connectors import ledger
-from connectors.database import open_database
-from connectors.errors import ConservationError, DatabaseUnusable, ReconError
-from connectors.extracts.profile import DEFAULT, load_profile
-from connectors.ledger import Lease, State, hold_batch
-from connectors.settings import read_settings
+from connectors.errors import ConservationError, DatabaseUnusable
+from connectors.extracts.profile import DEFAULT, Profile, load_profile
+from connectors.ledger import Lease, State
+from flows.holding import connected, held, open_workspace
+from flows.hooks import note_run
 from flows.report.batch import BatchReport
+from flows.report.decision import decision_markdown
 from flows.report.markdown import rejects_table, summary_markdown
 from flows.stages.apply import apply
-from flows.stages.check import check, staged_tables
+from flows.stages.check import check, discard, release, staged_tables
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
+from flows.stages.push import push
 from flows.stages.receive import receive
+from flows.stages.rejects import first_rejects
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from schemas.views import apply_stage
 
 RETRY_SECONDS = [5, 30]
 """Waits before the second and the third attempt, when the database could not be used."""
-SECONDS_BETWEEN_LINES = 15
-"""How often a long stage says on its run page how far it is."""
 MESSAGES_SHOWN = 20
 NO_REJECTS = [{"Reason": "none", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
-
-Log = Logger | LoggerAdapter[Any]
 
 
 class Manifest(BaseModel):
@@ -68,6 +66,10 @@ class Manifest(BaseModel):
     held_because: str | None = None
     known: str | None = None
     """Which batch took the same delivery before; None: it is new."""
+    verdict: str | None = None
+    """Of the report, which also knows what was corrected or settled since the batch ended."""
+    service: bool = False
+    """Whether its rows are to be pushed to a service."""
     folder: str | None = None
     """Where the report files are."""
 
@@ -87,18 +89,22 @@ FROM_LEDGER: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE
 """The ledger, not Prefect, knows how far such a stage is."""
 
 
-def _once_in_a_run(context: TaskRunContext, _parameters: dict[str, Any]) -> str | None:
+def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
     run = context.task_run.flow_run_id
-    return f"recon/receive/{run}" if run else None
+    asked = json.dumps(parameters, sort_keys=True, default=str).encode()
+    name = context.task.name.replace(" ", "-")
+    return f"recon/{name}/{run}/{hashlib.sha256(asked).hexdigest()[:16]}" if run else None
 
 
-@task(
-    name="receive files",
-    task_run_name="receive files",
-    persist_result=True,
-    cache_key_fn=_once_in_a_run,
+REMEMBERED: dict[str, Any] = {
+    "persist_result": True,
+    "cache_key_fn": _once_in_a_run,
     **ATTEMPTS,
-)
+}
+"""A retry of the run goes on with what such a task found the first time."""
+
+
+@task(name="receive files", task_run_name="receive files", **REMEMBERED)
 def receive_files(
     paths: Sequence[str],
     *,
@@ -108,35 +114,68 @@ def receive_files(
     max_errors: int | None = None,
     max_error_rate: float | None = None,
     corrects: int | None = None,
+    push: bool = False,
 ) -> Manifest:
     """Archive the delivered files and open a batch, or find the one that took them before."""
     terms: dict[str, Any] = {
         "tenant": tenant,
         "budget_errors": max_errors,
         "budget_rate": max_error_rate,
+        "push": push or None,
     }
     feed = load_profile(Path(profile)) if profile else DEFAULT
     feed = replace(feed, **{name: value for name, value in terms.items() if value is not None})
+    return received_from(open_workspace(), paths, feed, record=record, corrects=corrects)
+
+
+def received_from(
+    workspace: Workspace,
+    paths: Sequence[str],
+    feed: Profile,
+    record: str | None,
+    corrects: int | None,
+) -> Manifest:
+    """Receive a delivery for this run; what was said of its files goes to the run's page."""
     log = get_run_logger()
-    workspace = _workspace(log)
     received = receive(workspace, paths, feed, record=record, corrects=corrects)
     for message in received.messages[:MESSAGES_SHOWN]:
         log.info("%s", message)
     more = len(received.messages) - MESSAGES_SHOWN
     if more > 0:
         log.info("and %s files more like these", more)
-    with workspace.database.connect() as connection:
-        batch = ledger.find_batch(connection, received.batch_id)
-        refused = _refused(connection, batch.id)
-    log.info("Batch %s: files received, %s refused", batch.id, refused)
     known = None if received.new else received.messages[0]
-    return Manifest(batch_id=batch.id, state=batch.state, refused=refused, known=known)
+    opened = opened_now(workspace, received.batch_id)
+    log.info("Batch %s: files received, %s refused", opened.batch_id, opened.refused)
+    return opened.model_copy(update={"known": known})
+
+
+def opened_now(workspace: Workspace, batch_id: int) -> Manifest:
+    """A batch as it is, with the note that this run works on it."""
+    with connected(workspace, batch_id) as connection:
+        batch = ledger.find_batch(connection, batch_id)
+        context = FlowRunContext.get()
+        if context is not None and context.flow_run is not None:
+            note_run(connection, batch.id, context.flow_run)
+        refused = _refused(connection, batch.id)
+        return Manifest(
+            batch_id=batch.id,
+            state=batch.state,
+            refused=refused,
+            held_because=batch.held_because,
+            service=batch.service is not None,
+        )
+
+
+def state_of(batch: Manifest) -> State:
+    """What the ledger says of a batch now."""
+    with connected(open_workspace(), batch.batch_id) as connection:
+        return ledger.find_batch(connection, batch.batch_id).state
 
 
 @task(name="stage rows", task_run_name="stage rows of batch {batch.batch_id}", **FROM_LEDGER)
 def stage_rows(batch: Manifest) -> Manifest:
     """Keep every row verbatim with its position and verdict; nothing can be lost after this."""
-    with _held(batch) as (workspace, lease):
+    with held(batch.batch_id, batch.state) as (workspace, lease):
         stage(workspace, lease)
         return _told(lease, batch, _receipts(lease, "stage"))
 
@@ -144,18 +183,47 @@ def stage_rows(batch: Manifest) -> Manifest:
 @task(name="check rows", task_run_name="check rows of batch {batch.batch_id}", **FROM_LEDGER)
 def check_rows(batch: Manifest) -> Manifest:
     """Settle repeated keys and references; over its error budget the batch is held."""
-    with _held(batch) as (workspace, lease):
+    with held(batch.batch_id, batch.state) as (workspace, lease):
         check(workspace, lease)
         return _told(lease, batch, {})
+
+
+@task(name="describe hold", task_run_name="say why batch {batch.batch_id} is held", **FROM_LEDGER)
+def describe_hold(batch: Manifest) -> str:
+    """What is wrong with a held batch, as the form of its decision shows it."""
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        report = build_report(workspace, lease)
+        return decision_markdown(batch.batch_id, report, first_rejects(lease))
+
+
+@task(name="settle hold", task_run_name="{decision} batch {batch.batch_id}", **FROM_LEDGER)
+def settle_hold(
+    batch: Manifest, decision: Literal["release", "reject"], *, by: str, reason: str
+) -> Manifest:
+    """Do what was decided about a held batch; who and why goes to the audit trail."""
+    with held(batch.batch_id, batch.state) as (_, lease):
+        if ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD:
+            settle = release if decision == "release" else discard
+            settle(lease, by=by, reason=reason)
+            get_run_logger().info("%s decided: %s, because %s", by, decision, reason)
+        return _told(lease, batch, batch.rows)
 
 
 @task(name="apply rows", task_run_name="apply rows of batch {batch.batch_id}", **FROM_LEDGER)
 def apply_rows(batch: Manifest) -> Manifest:
     """Bring the clean rows into the database, each once; a held batch is left alone."""
-    with _held(batch) as (workspace, lease):
+    with held(batch.batch_id, batch.state) as (workspace, lease):
         apply(workspace, lease)
         applied = [apply_stage(table) for table in staged_tables(lease)]
         return _told(lease, batch, _receipts(lease, *applied))
+
+
+@task(name="push rows", task_run_name="push rows of batch {batch.batch_id}", **FROM_LEDGER)
+def push_rows(batch: Manifest) -> Manifest:
+    """Send what is unsent to the service; raises ServiceUnusable when it cannot go on."""
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        push(workspace, lease)
+        return _told(lease, batch, batch.rows)
 
 
 @task(name="report batch", task_run_name="report batch {batch.batch_id}", **FROM_LEDGER)
@@ -164,7 +232,7 @@ def report_batch(batch: Manifest) -> Manifest:
 
     Raises ConservationError when the figures do not tie, after the report was written.
     """
-    with _held(batch) as (workspace, lease):
+    with held(batch.batch_id, batch.state) as (workspace, lease):
         folder = workspace.settings.reports / f"batch-{lease.batch_id}"
         try:
             report = _finished(workspace, lease)
@@ -173,7 +241,8 @@ def report_batch(batch: Manifest) -> Manifest:
             raise
         _publish(lease, report, folder)
         ended = _told(lease, batch, _end_states(report))
-        return ended.model_copy(update={"errors": report.errors, "folder": str(folder)})
+        told = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
+        return ended.model_copy(update=told)
 
 
 def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
@@ -191,63 +260,14 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
 
 
 def _publish(lease: Lease, report: BatchReport, folder: Path) -> None:
-    """Fixed keys, so that the UI shows the versions of one report after each other."""
+    """Fixed keys, so that the UI shows the versions of one report, or one batch, in a row."""
     state = ledger.find_batch(lease.connection, lease.batch_id).state.replace("_", " ")
     about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}"
-    create_markdown_artifact(summary_markdown(report), key="import-summary", description=about)
+    summary = summary_markdown(report)
+    for key in ("import-summary", f"batch-{lease.batch_id}"):
+        create_markdown_artifact(summary, key=key, description=about)
     rejects = rejects_table(report) or NO_REJECTS
     create_table_artifact(rejects, key="rejects", description=about)
-
-
-def _workspace(log: Log) -> Workspace:
-    settings = read_settings()
-    return Workspace(settings, open_database(settings), _Lines(log))
-
-
-@contextmanager
-def _held(batch: Manifest) -> Iterator[tuple[Workspace, Lease]]:
-    """The workspace, and the batch held for this stage; raises BatchHeldElsewhere.
-
-    A batch that has ended is only read, with a lease that can write nothing.
-    """
-    workspace = _workspace(get_run_logger())
-    with workspace.database.connect() as connection:
-        ended = batch.state in ledger.ENDED
-        read_only = nullcontext(Lease(connection, batch.batch_id, epoch=-1))
-        try:
-            with read_only if ended else hold_batch(connection, batch.batch_id) as lease:
-                yield workspace, lease
-        except psycopg.Error as error:
-            # The text of the server may quote a row, secrets included, and Prefect keeps texts.
-            raise _without_rows(batch, error, lost=connection.closed) from None
-
-
-def _without_rows(batch: Manifest, error: psycopg.Error, *, lost: bool) -> ReconError:
-    if lost and isinstance(error, psycopg.OperationalError):
-        return DatabaseUnusable(
-            f"The connection to the database was lost in the middle of batch {batch.batch_id}. "
-            "What was committed is kept; the batch goes on from there when it is run again."
-        )
-    said = error.diag.message_primary or type(error).__name__
-    return ReconError(
-        f"The database refused a statement of batch {batch.batch_id}: {said} "
-        f"(SQLSTATE {error.sqlstate}). Nothing of its chunk was written; the server's log has the "
-        f"rest. Run the batch again with recon rerun {batch.batch_id} when it is mended."
-    )
-
-
-class _Lines:
-    """Progress as log lines, few enough to be read."""
-
-    def __init__(self, log: Log) -> None:
-        self.log = log
-        self.last = time.monotonic()
-
-    def __call__(self, stage: str, done: int, total: int | None) -> None:
-        if done == total or time.monotonic() - self.last < SECONDS_BETWEEN_LINES:
-            return
-        self.last = time.monotonic()
-        self.log.info("%s: %s of %s", stage, f"{done:,}", f"{total:,}" if total else "unknown")
 
 
 def _told(lease: Lease, batch: Manifest, rows: Mapping[str, int]) -> Manifest:

@@ -1,7 +1,8 @@
 """Our own tables in the grammar of the field tables: what arrived, what became of it, and why.
 
-Nothing here is ever edited except the batch's state and lease: rows, outcomes, receipts, images
-and events are only added.
+Nothing here is ever edited except the state of a batch or a send and the leases: rows, outcomes,
+receipts, images and events are only added. The one exception: that a row was corrected is taken
+back when the repair that corrected it is undone.
 """
 
 from schemas.field import Field, Kind, Table
@@ -23,6 +24,7 @@ BATCH = Table(
         Field("held_because", STRING),
         Field("opened_at", INSTANT, required=True),
         Field("ended_at", INSTANT),
+        Field("service", STRING, note="base URL of the service it goes to; null: database only"),
         Field("lease_owner", STRING, note="host, process and since when"),
         Field("lease_epoch", INTEGER, required=True, note="grows with every take-over"),
     ),
@@ -131,8 +133,157 @@ EVENT = Table(
     ),
 )
 
+SEND = Table(
+    name="send",
+    title="One staged row on its way to the service, and what became of it there",
+    extract=False,
+    key=("extract_id", "record_number"),
+    fields=(
+        Field("batch_id", INTEGER, required=True),
+        Field("extract_id", INTEGER, required=True),
+        Field("record_number", INTEGER64, required=True),
+        Field("operation", STRING, required=True, note="default name"),
+        Field("number", INTEGER64, required=True, note="order within batch and operation, from 1"),
+        Field("state", STRING, required=True),
+        Field("twin", Kind.BOOLEAN, required=True, note="another row sends the same content"),
+        Field("writer_extract_id", INTEGER, required=True, note="row that wrote the target record"),
+        Field("writer_record_number", INTEGER64, required=True, note="the same"),
+        Field("attempts", INTEGER, required=True, note="0: never on the wire for this row"),
+        Field("status", INTEGER, note="HTTP status of the last answer"),
+        Field("error_data", STRING, note="why it was refused, differs or is in doubt, JSON"),
+        Field("echo", STRING, note="what the service says it stored, where that differs"),
+        Field("service_id", STRING, note="key the service gave"),
+        Field("epoch", INTEGER, required=True, note="of the batch's lease"),
+        Field("changed_at", INSTANT, required=True),
+    ),
+)
+
+PUSH_LANE = Table(
+    name="push_lane",
+    title="Who sends to an operation: one run at a time, over all batches",
+    extract=False,
+    key=("operation",),
+    fields=(
+        Field("operation", STRING, required=True),
+        Field("batch_id", INTEGER, required=True),
+        Field("owner", STRING, required=True, note="host, process and since when"),
+        Field("epoch", INTEGER, required=True, note="grows with every take-over"),
+    ),
+)
+
+EVENT_CHAIN = Table(
+    name="event_chain",
+    title="The audit trail as a chain: the hash of every event over its content and the one before",
+    extract=False,
+    key=("position",),
+    fields=(
+        Field("position", INTEGER64, required=True, note="from 1, without gaps"),
+        Field("event_id", INTEGER64, required=True),
+        Field("previous_hash", STRING, required=True),
+        Field("hash", STRING, required=True, note="sha256, hex"),
+    ),
+)
+
+RECONCILIATION = Table(
+    name="reconciliation",
+    title="One run that compared the two sides of a scope, and what it reported",
+    extract=False,
+    key=("id",),
+    fields=(
+        Field("id", INTEGER, required=True),
+        Field("scope", STRING, required=True, note="what was compared, canonical text"),
+        Field("scope_hash", STRING, required=True),
+        Field("as_of", STRING, required=True, note="ISO date"),
+        Field("rules_hash", STRING, required=True),
+        Field("verdict", STRING, required=True),
+        Field("report_hash", STRING, required=True),
+        Field("chain_hash", STRING, required=True, note="over the run before and this report"),
+        Field("previous_id", INTEGER, note="the run of the same scope before this one"),
+        Field("decided_through", INTEGER64, required=True, note="last decision it knew; 0: none"),
+        Field("opened_at", INSTANT, required=True),
+        Field("folder", STRING, required=True, note="of its files, under the reports folder"),
+        Field("event_id", INTEGER64, required=True),
+    ),
+)
+
+BREAK_STATE = Table(
+    name="break_state",
+    title="One break as a run left it: what the next run of the scope carries forward",
+    extract=False,
+    key=("reconciliation_id", "break_id"),
+    fields=(
+        Field("reconciliation_id", INTEGER, required=True),
+        Field("break_id", STRING, required=True),
+        Field("state", STRING, required=True),
+        Field("first_seen", STRING, required=True, note="ISO date"),
+        Field("accepted_until", STRING, note="ISO date, the last day it holds"),
+        Field("accepted_by", STRING),
+        Field("accepted_reason", STRING),
+        Field("owner", STRING),
+        Field("code", STRING, required=True),
+        Field("record", STRING, required=True),
+        Field("tenant", INTEGER),
+        Field("key", STRING),
+        Field("currency", INTEGER),
+        Field("amount", Kind.DOUBLE, note="money the break is about"),
+        Field("facts", STRING, required=True, note="everything else the judgement said, JSON"),
+    ),
+)
+
+DECISION = Table(
+    name="decision",
+    title="What somebody decided about a break; the next run of the scope acts on it",
+    extract=False,
+    key=("id",),
+    fields=(
+        Field("id", INTEGER64, required=True),
+        Field("reconciliation_id", INTEGER, required=True, note="the run it was decided on"),
+        Field("break_id", STRING, required=True),
+        Field("what", STRING, required=True),
+        Field("by", STRING, required=True),
+        Field("reason", STRING, required=True),
+        Field("until", STRING, note="of an acceptance, ISO date"),
+        Field("side", STRING, note="of a resolution: source or service"),
+        Field("owner", STRING, note="of an assignment"),
+        Field("at", INSTANT, required=True),
+        Field("event_id", INTEGER64, required=True),
+    ),
+)
+
+SIGNATURE = Table(
+    name="signature",
+    title="Who prepared and who approved the report of a run",
+    extract=False,
+    key=("reconciliation_id", "role"),
+    fields=(
+        Field("reconciliation_id", INTEGER, required=True),
+        Field("role", STRING, required=True),
+        Field("by", STRING, required=True),
+        Field("comment", STRING, required=True),
+        Field("at", INSTANT, required=True),
+        Field("report_hash", STRING, required=True),
+        Field("event_id", INTEGER64, required=True),
+    ),
+)
+
 LEDGER: dict[str, Table] = {
-    table.name: table for table in (BATCH, EXTRACT, RECEIPT, OUTCOME, BEFORE_IMAGE, NOTE, EVENT)
+    table.name: table
+    for table in (
+        BATCH,
+        EXTRACT,
+        RECEIPT,
+        OUTCOME,
+        BEFORE_IMAGE,
+        NOTE,
+        EVENT,
+        SEND,
+        PUSH_LANE,
+        EVENT_CHAIN,
+        RECONCILIATION,
+        BREAK_STATE,
+        DECISION,
+        SIGNATURE,
+    )
 }
 """Our own tables by name."""
 

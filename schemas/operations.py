@@ -88,3 +88,8 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
 )
 """In the document's order."""
+
+PUSHES: dict[str, Operation] = {
+    operation.request: operation for operation in OPERATIONS if not operation.returns_list
+}
+"""The operation that takes a record, by the record's name; a record without one is never sent."""

@@ -95,13 +95,17 @@ def read_json_record(table: Table, text: str) -> dict[str, str | None] | Unread:
     `Unread` with the code InnerRecord, whose `value` says why and shows no value.
     """
     try:
-        tree = read_tree(text)
-        if not isinstance(tree, dict):
-            raise ValueError(f"{json_name(tree)} where a {table.name} record is expected")
-        members = spelled_members(table, tree, table.delivered)
-        given = {name: _cell(table.by_name[name], member) for name, member in members.items()}
+        return record_cells(table, read_tree(text))
     except ValueError as problem:
         return Unread("InnerRecord", {"value": str(problem)})
+
+
+def record_cells(table: Table, tree: Tree) -> dict[str, str | None]:
+    """The cells of a record read before, one per column; raises ValueError for another value."""
+    if not isinstance(tree, dict):
+        raise ValueError(f"{json_name(tree)} where a {table.name} record is expected")
+    members = spelled_members(table, tree, table.delivered)
+    given = {name: _cell(table.by_name[name], member) for name, member in members.items()}
     return {column: given.get(column) for column in table.columns}
 
 

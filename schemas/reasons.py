@@ -174,6 +174,24 @@ REASONS = _by_code(
         "The database refused the row: {value}.",
         "Correct the row; the code is PostgreSQL's.",
     ),
+    Reason(
+        "Refused",
+        "refused by the service",
+        "The service refused the record ({value}).",
+        "Correct the record and deliver it again, or settle it with recon resolve.",
+    ),
+    Reason(
+        "EchoDiffers",
+        "stored otherwise by the service",
+        "The service answered with other values than were sent ({value}).",
+        "Compare what the service holds, then settle the row with recon resolve.",
+    ),
+    Reason(
+        "InDoubt",
+        "sent, and the answer is lost",
+        "Nothing proves whether the service carried the record out ({value}).",
+        "Look it up at the service, then settle the row with recon resolve.",
+    ),
 )
 """Row rejects by ErrorCode."""
 

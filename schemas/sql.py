@@ -16,7 +16,9 @@ from schemas.tables import EXTRACTS
 
 SCHEMA = "recon"
 IDENTITY = "identity"
-_GENERATED = {("batch", "id"), ("extract", "id"), ("event", "id")}
+_GENERATED = {
+    (table, "id") for table in ("batch", "extract", "event", "reconciliation", "decision")
+}
 
 METADATA = sa.MetaData(schema=SCHEMA)
 
@@ -113,7 +115,24 @@ for _name in ("outcome", "before_image"):
         postgresql_using="brin",
         postgresql_with={"pages_per_range": 32, "autosummarize": True},
     )
+_send = LEDGER_TABLES["send"]
+# No index holds a column that a send changes, so a change stays on the row's own page.
+sa.Index("send_order", _send.c.batch_id, _send.c.operation, _send.c.number, unique=True)
+sa.Index(
+    "send_twins",
+    _send.c.writer_extract_id,
+    _send.c.writer_record_number,
+    postgresql_where=sa.text(
+        "(writer_extract_id, writer_record_number) <> (extract_id, record_number)"
+    ),
+)
+STORAGE = {"send": "fillfactor = 60"}
+"""Storage parameters by table: room on every page for the two changes a send goes through."""
 sa.Index("note_batch", LEDGER_TABLES["note"].c.batch_id)
 sa.Index("batch_content", LEDGER_TABLES["batch"].c.content_id)
 sa.Index("extract_batch", LEDGER_TABLES["extract"].c.batch_id)
 sa.Index("extract_content", LEDGER_TABLES["extract"].c.sha256)
+sa.Index("event_chain_event", LEDGER_TABLES["event_chain"].c.event_id, unique=True)
+sa.Index("reconciliation_scope", LEDGER_TABLES["reconciliation"].c.scope_hash)
+sa.Index("break_state_break", LEDGER_TABLES["break_state"].c.break_id)
+sa.Index("decision_reconciliation", LEDGER_TABLES["decision"].c.reconciliation_id)

@@ -1,20 +1,33 @@
 """Views over the staged rows: every row with its state, and the document's insert-batch data.
 
 HasError, Merged and Jsondata are derived here from what is stored, so they cannot disagree with it.
+A row is merged when it reached every target its batch asks for: the database, and the service where
+the batch names one and an operation takes the record.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
+from schemas.operations import PUSHES
 from schemas.sql import SCHEMA, staged_name
-from schemas.tables import EXTRACTS
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 APPLIED = ("inserted", "updated", "unchanged")
 """Verdicts of a row whose record is in the database as delivered."""
 ERRORS = ("rejected", "conflict")
 """States that make HasError."""
+CORRECTED = "corrected"
+"""State of a row in error whose repair, in a later batch, was taken in."""
+SEND_ERRORS = ("refused", "differs", "in_doubt")
+"""States at the service that make HasError."""
+LISTED = "listed"
+"""State of a row that was read from the service to be compared, and is never applied."""
+LISTING_FEED = "service-listing"
+"""Feed of what was read from the service: none of it is data of ours."""
+SETTLING = (*APPLIED, "superseded", "stale", CORRECTED)
+"""States of a repair that leave nothing to do: it counts, or a newer or equal row does."""
 
 
 def quoted(name: str) -> str:
@@ -38,15 +51,21 @@ def told_joins(table: Table, *, batch: bool = True) -> str:
     `batch` keeps to one batch, with the parameters of `of_batch`.
     """
     only = f"AND {of_batch('o')}" if batch else ""
+    corrected = f"AND {of_batch('c')}" if batch else ""
     return f"""
         LEFT JOIN {SCHEMA}.outcome o
             ON o.extract_id = s.extract_id AND o.record_number = s.record_number {only}
+            AND o.verdict <> '{CORRECTED}'
+        LEFT JOIN {SCHEMA}.outcome c
+            ON c.extract_id = s.extract_id AND c.record_number = s.record_number {corrected}
+            AND c.verdict = '{CORRECTED}'
         LEFT JOIN {SCHEMA}.receipt r
             ON r.extract_id = s.extract_id AND r.stage = '{apply_stage(table)}'
             AND s.record_number BETWEEN r.first_record AND r.last_record"""
 
 
-STATE = """CASE WHEN s.error_data IS NOT NULL THEN 'rejected'
+STATE = """CASE WHEN c.verdict IS NOT NULL THEN c.verdict
+    WHEN s.error_data IS NOT NULL THEN 'rejected'
     ELSE coalesce(o.verdict, r.verdict, 'pending') END"""
 """SQL for the state of a staged row, behind `told_joins`."""
 
@@ -98,28 +117,56 @@ def _offset_text(offset: str) -> str:
     )
 
 
+def _listed(states: Iterable[str]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+_ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({_listed(SEND_ERRORS)}) THEN x.error_data END,
+    s.error_data, o.error_data)"""
+
+
 def _staged_selects() -> Iterator[str]:
     position = ", ".join(f"s.{field.name}" for field in POSITION if field.name != "error_data")
     for table in EXTRACTS.values():
         yield f"""
             SELECT '{table.name}' AS record, {position},
-                coalesce(s.error_data, o.error_data) AS error_data,
+                {_ERROR_DATA} AS error_data,
                 CASE WHEN b.state = 'undone' THEN 'undone' ELSE {STATE} END AS state,
-                CASE WHEN s.error_data IS NULL THEN {json_expression(table, "s")} END AS jsondata
+                CASE WHEN s.error_data IS NULL THEN {json_expression(table, "s")} END AS jsondata,
+                {"b.service IS NOT NULL" if table.name in PUSHES else "FALSE"} AS to_push,
+                b.feed, x.state AS sent, x.status AS http_status, x.service_id
             FROM {SCHEMA}.{staged_name(table)} s
             JOIN {SCHEMA}.batch b ON b.id = s.batch_id
+            LEFT JOIN {SCHEMA}.send x
+                ON x.extract_id = s.extract_id AND x.record_number = s.record_number
             {told_joins(table, batch=False)}"""
 
 
-_ERRORS = ", ".join(f"'{state}'" for state in ERRORS)
-_APPLIED = ", ".join(f"'{state}'" for state in APPLIED)
+SHOWN = "shown_row"
+"""The staged rows for those who may not see secrets."""
+_SECRETIVE = [table.name for table in EXTRACTS.values() if any(field.secret for field in table)]
+# Anything may be inside a row of insert-batch data that could not be unwrapped, and its error
+# quotes it; the error of any other row shows no value of a secret field.
+_HIDDEN = f"record IN ({_listed([*_SECRETIVE, INSERT_BATCH_DATA.name])})"
 
 VIEWS: dict[str, str] = {
     "staged_row": " UNION ALL ".join(_staged_selects()),
     "insert_batch_data": f"""
-        SELECT data AS "Data", state IN ({_ERRORS}) AS "HasError",
-            state IN ({_APPLIED}) AS "Merged", batch_id AS "BatchId", jsondata AS "Jsondata",
-            error_data AS "ErrorData", extract_id, record_number, state, record, source_batch_id
+        SELECT data AS "Data",
+            state IN ({_listed(ERRORS)})
+                OR state <> 'undone' AND coalesce(sent IN ({_listed(SEND_ERRORS)}), FALSE)
+                AS "HasError",
+            state IN ({_listed(APPLIED)})
+                AND (NOT to_push OR coalesce(sent = 'acknowledged', FALSE)) AS "Merged",
+            batch_id AS "BatchId", jsondata AS "Jsondata", error_data AS "ErrorData",
+            extract_id, record_number, state, record, source_batch_id, sent
+        FROM {SCHEMA}.staged_row WHERE feed <> '{LISTING_FEED}'""",
+    SHOWN: f"""
+        SELECT record, batch_id, extract_id, record_number, first_line, last_line,
+            source_batch_id, parent, state, sent, http_status, service_id,
+            CASE WHEN NOT {_HIDDEN} THEN data END AS data,
+            CASE WHEN NOT {_HIDDEN} THEN jsondata END AS jsondata,
+            CASE WHEN record <> '{INSERT_BATCH_DATA.name}' THEN error_data END AS error_data
         FROM {SCHEMA}.staged_row""",
 }
 """Views by name, in the order they are created."""

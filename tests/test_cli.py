@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import App
 
 from flows.__main__ import COMMANDS
 from flows.stages.workspace import Workspace
@@ -41,8 +42,13 @@ def test_every_command_says_what_it_does_with_an_example() -> None:
 
     for name, (module, _) in COMMANDS.items():
         command = getattr(importlib.import_module(f"flows.commands.{module}"), f"{name}_command")
-        assert command.__doc__, name
-        assert f"`recon {name}" in command.__doc__, f"{name} shows no example"
+        commands = {name: command}
+        if isinstance(command, App):
+            parts = [part for part in command if not part.startswith("-")]
+            commands = {f"{name} {part}": command[part].default_command for part in parts}
+        for spelled, told in commands.items():
+            assert told.__doc__, spelled
+            assert f"`recon {spelled}" in told.__doc__, f"{spelled} shows no example"
 
 
 def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:

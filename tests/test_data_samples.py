@@ -31,8 +31,8 @@ IDENTITY = {
     "campaign_actions_form_responses.csv": ("Id",),
 }
 """Other extracts have no key: their whole content is."""
-ONLY_BY_SETTING = {"TenantNotBound", "Constraint"}
-"""Rejects no file can lead to by itself: a bound tenant, a database's own constraint."""
+NOT_BY_FILES = {"TenantNotBound", "Constraint", "Refused", "EchoDiffers", "InDoubt"}
+"""Reasons no file leads to by itself: a bound tenant, the database's or the service's own."""
 BITS = {"TenantsId": 32, "CurrenciesId": 32}
 Record = dict[str, str]
 
@@ -183,7 +183,7 @@ def test_dirty_shows_every_reason_a_file_can_have() -> None:
         for story in stories("dirty").values()
         for each in (*story["rejected"], *story["notes"])
     }
-    assert shown == set(REASONS) - ONLY_BY_SETTING
+    assert shown == set(REASONS) - NOT_BY_FILES
 
 
 def test_keys_are_unique_over_the_clean_delivery() -> None:

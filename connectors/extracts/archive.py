@@ -288,8 +288,10 @@ def _sweep(folder: Path) -> None:
 def _keep(file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int) -> tuple[Path, bool]:
     """Give the draft its final name, and say whether that content was there already."""
     path = archive / sha256[:2] / f"{sha256}.csv"
-    if path.exists() and path.stat().st_size == size:
-        return path, True
+    with suppress(FileNotFoundError):
+        if path.stat().st_size == size:
+            os.utime(path)  # Housekeeping spares what was delivered lately.
+            return path, True
     file.flush()
     os.fsync(file.fileno())
     path.parent.mkdir(exist_ok=True)

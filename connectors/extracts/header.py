@@ -20,6 +20,10 @@ from schemas.tables import EXTRACTS
 DELIMITERS = (",", ";", "\t", "|")
 PARENT_COLUMN = "ReconRow"
 """A column of our own, in any extract: the extract and record a corrected row stands for."""
+BREAK_COLUMN = "BreakId"
+"""A column of our own: the breaks a corrected row is to close, for whoever corrects it."""
+OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN)
+_OWN_NAMES = {name.casefold() for name in OWN_COLUMNS}
 HEAD_BYTES = 1 << 16
 NAMES_SHOWN = 30
 
@@ -149,7 +153,7 @@ class _Reading:
         unknown = [
             name or f"column {place} without a name"
             for place, (name, field) in enumerate(zip(self.names, fields, strict=True), 1)
-            if field is None and not _is_parent(name)
+            if field is None and name.casefold() not in _OWN_NAMES
         ]
         if unknown and self.profile.unknown_columns == "refuse":
             found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
@@ -313,7 +317,7 @@ def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
 
 def _known_names(profile: Profile) -> set[str]:
     tables = (_fields_by_name(table, profile) for table in EXTRACTS.values())
-    return {PARENT_COLUMN.casefold(), *chain(*tables)}
+    return {*_OWN_NAMES, *chain(*tables)}
 
 
 def _folded(name: str) -> str:

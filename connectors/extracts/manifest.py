@@ -80,7 +80,7 @@ def read_manifests(delivery: Delivery) -> Statement:
     entries: dict[str, Entry] = {}
     gaps: list[Gap] = []
     for control in delivery.controls:
-        stated = _parse(control.source)
+        stated = entries_of(control.source)
         covered = [source for source in delivery.sources if _covers(control, source)]
         for source in covered:
             entry = stated.get(_called(control, source))
@@ -249,7 +249,8 @@ def _check_zip(name: str, entry: Entry, members: list[Source]) -> list[Gap]:
     return [Gap(member.name, incomplete(entry, member.name, details)) for member in members]
 
 
-def _parse(source: Source) -> dict[str, Entry]:
+def entries_of(source: Source) -> dict[str, Entry]:
+    """What a control manifest says, by the name of the file; raises DeliveryError if it is none."""
     try:
         with open_source(source) as file:
             text = file.read(MANIFEST_BYTES + 1)

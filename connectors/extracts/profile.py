@@ -57,14 +57,25 @@ class Profile:
     """Rejected rows above which the batch is held; None: no limit."""
     budget_rate: float | None = None
     """Rejected share of the rows, 0 to 1, above which the batch is held; None: no limit."""
+    push: bool = False
+    """Whether what is applied goes on to the service."""
+    compare_only: bool = False
+    """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
 
     @property
     def hash(self) -> str:
         """Identity of the rules: the same whatever the file's spelling, order and comments."""
-        text = json.dumps(asdict(self), sort_keys=True, ensure_ascii=True)
+        rules = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _LATER or value != _LATER[name]
+        }
+        text = json.dumps(rules, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+_LATER = {"push": False, "compare_only": False}
+"""Rules that older profiles know nothing of: unset, they leave the hash as it was."""
 DEFAULT = Profile()
 
 
@@ -275,6 +286,11 @@ def _whole(least: int, most: int) -> Reader:
     return read
 
 
+def _flag(key: str, value: object) -> bool:
+    flag: bool = _typed(key, value, bool, "true or false")
+    return flag
+
+
 def _rate(key: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ProfileError(f"{key} = {shown(str(value))!r} is not a share. Use 0 to 1.")
@@ -315,6 +331,8 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "unknown_columns": ("unknown_columns", _one_of("refuse", "ignore")),
     "tenant": ("tenant", _whole(-(2**31), 2**31 - 1)),
     "inner_record": ("inner_record", _record),
+    "push": ("push", _flag),
+    "compare_only": ("compare_only", _flag),
     "columns": ("columns", _columns),
     "constants": ("constants", _constants),
 }

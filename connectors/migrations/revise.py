@@ -25,7 +25,7 @@ def revise(message: str) -> None:
             connection.commit()
             config = Config()
             config.set_main_option("script_location", str(Path(__file__).parent))
-            config.attributes["connection"] = connection
+            config.attributes |= {"connection": connection, "tables_only": True}
             command.upgrade(config, "head")
             connection.commit()
             number = len(list((Path(__file__).parent / "versions").glob("[0-9]*.py"))) + 1

@@ -8,21 +8,19 @@ from cyclopts import Parameter
 from connectors import ledger
 from connectors.errors import BatchUnknown
 from connectors.findings import find_row
+from connectors.overview import list_overview
+from connectors.sends import left_at_service
 from flows.commands.console import out, print_json, workspace
 from flows.commands.deliver import Json, show_ended
+from flows.report.board import next_step
 from flows.stages.rejects import write_rejects
+from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, release_batch, run_batch
 from flows.stages.undo import undo_batch
 
 Batch = Annotated[int, Parameter(help="Number of the batch, as `recon status` lists it.")]
 By = Annotated[str | None, Parameter(help="Who decides; default: the user of this process.")]
 Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.")]
-
-NEXT = {
-    ledger.State.HELD: "recon release {id} --reason ..., or recon discard {id} --reason ...",
-    ledger.State.COMPLETE_WITH_ERRORS: "recon rejects {id} --out FOLDER",
-    ledger.State.FAILED: "read the report; recon rerun {id} recounts",
-}
 
 
 def status_command(
@@ -33,23 +31,19 @@ def status_command(
     Example: `recon status`
     """
     with workspace(quiet=True) as place, place.database.connect() as connection:
-        lines = []
-        for batch in ledger.list_batches(connection, last):
-            receipts = ledger.list_receipts(connection, batch.id, "stage")
-            unfinished = batch.state not in ledger.ENDED and batch.state not in NEXT
-            step = "recon rerun {id}" if unfinished else NEXT.get(batch.state, "")
-            lines.append(
-                {
-                    "batch": batch.id,
-                    "state": str(batch.state),
-                    "feed": batch.feed,
-                    "opened": f"{batch.opened_at:%Y-%m-%d %H:%M:%S}",
-                    "files": len(ledger.list_extracts(connection, batch.id)),
-                    "rows": sum(sum(receipt.counts.values()) for receipt in receipts),
-                    "rejected": sum(receipt.counts.get("rejected", 0) for receipt in receipts),
-                    "next": step.format(id=batch.id),
-                }
-            )
+        lines = [
+            {
+                "batch": batch.id,
+                "state": str(batch.state),
+                "feed": batch.feed,
+                "opened": f"{batch.opened_at:%Y-%m-%d %H:%M:%S}",
+                "files": batch.files,
+                "rows": batch.rows,
+                "errors": batch.errors,
+                "next": next_step(batch),
+            }
+            for batch in list_overview(connection, last)
+        ]
     if json:
         print_json({"batches": lines})
         return 0
@@ -59,7 +53,7 @@ def status_command(
     for line in lines:
         console.print(
             f"{line['batch']:>6}  {line['opened']}  {line['state']:<21} {line['files']:>4} files "
-            f"{line['rows']:>10} rows {line['rejected']:>8} rejected  {line['next']}"
+            f"{line['rows']:>10} rows {line['errors']:>8} errors  {line['next']}"
         )
     return 0
 
@@ -119,12 +113,22 @@ def rejects_command(
     return 0
 
 
-def rerun_command(batch: Batch, *, json: Json = False) -> int:
+def rerun_command(
+    batch: Batch,
+    *,
+    from_start: Annotated[
+        bool,
+        Parameter(negative="", help="Read its archived files anew, while nothing is applied."),
+    ] = False,
+    json: Json = False,
+) -> int:
     """Go on with a batch where it stopped; an ended batch is recounted and reported again.
 
     Example: `recon rerun 12`
     """
     with workspace(quiet=json) as place:
+        if from_start:
+            rewind_batch(place, batch)
         ended = run_batch(place, batch)
         reports = place.settings.reports
     show_ended(ended, reports, as_json=json)
@@ -161,6 +165,14 @@ def undo_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
     """
     with workspace(quiet=True) as place:
         counts = undo_batch(place, batch, by=by, reason=reason)
+        with place.database.connect() as connection:
+            left = left_at_service(connection, batch)
     told = ", ".join(f"{rows} {what}" for what, rows in counts.items() if rows) or "nothing to undo"
     out().print(f"Batch {batch} is undone: {told}.")
+    if left:
+        rows = ", ".join(f"{count} of {operation}" for operation, count in left.items())
+        out().print(
+            f"The service keeps what it was sent: {rows}. Rows of earlier batches that own their "
+            "records again are unsent; `recon push` sends them."
+        )
     return 0

@@ -2,12 +2,13 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 from connectors.database import open_database
 from connectors.settings import read_settings
@@ -19,8 +20,14 @@ TITLES = {
     "stage": "staging rows",
     "check": "checking",
     "apply": "applying",
+    "push": "pushing",
+    "pull": "pulling",
     "report": "recounting",
 }
+
+
+WIDE = 200
+"""Columns of a table where nobody watches, so that a script reads whole lines."""
 
 
 def out() -> Console:
@@ -31,6 +38,21 @@ def out() -> Console:
 def print_json(value: Any) -> None:
     """One JSON document on standard output, for scripts."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def print_table(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()
+) -> None:
+    """A table; delivered text in it stays on its line and cannot move the cursor."""
+    from flows.report.text import shortened  # noqa: PLC0415 -- it imports polars.
+
+    table = Table(box=None, pad_edge=False, header_style="")
+    for name in names:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if one is None else shortened(str(one), WIDE) for one in row))
+    width = None if sys.stdout.isatty() else WIDE
+    Console(markup=False, highlight=False, width=width).print(table)
 
 
 @contextmanager

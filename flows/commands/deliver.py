@@ -63,6 +63,9 @@ def import_command(
     corrects: Annotated[
         int | None, Parameter(help="The batch whose rejects this delivery repairs.")
     ] = None,
+    push: Annotated[
+        bool, Parameter(negative="", help="Send what is applied on to the service as well.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Take a delivery into PostgreSQL with every row accounted for.
@@ -76,7 +79,12 @@ def import_command(
     2: could not run; 3: another run holds the batch.
     """
     feed = _profile(
-        profile, record, tenant=tenant, budget_errors=max_errors, budget_rate=max_error_rate
+        profile,
+        record,
+        tenant=tenant,
+        budget_errors=max_errors,
+        budget_rate=max_error_rate,
+        push=push or None,
     )
     with workspace(quiet=json) as place:
         ended = import_delivery(place, paths, feed, record=record, corrects=corrects)
@@ -99,6 +107,10 @@ def show_ended(ended: Ended, reports: Path, *, as_json: bool) -> None:
     if ended.batch.held_because:
         console.print(f"held: {ended.batch.held_because}")
         console.print(f"next: recon release {ended.batch.id} --reason '...', or recon discard")
+    elif any(one.waits for one in ended.report.pushed):
+        console.print(f"next: recon push {ended.batch.id}")
+    elif any(one.undecided for one in ended.report.pushed):
+        console.print(f"next: recon sends {ended.batch.id} --state in_doubt, then recon resolve")
     elif ended.report.errors:
         console.print(f"next: recon rejects {ended.batch.id} --out FOLDER, correct, import again")
     console.print(f"report: {folder / 'report.html'}")
@@ -132,6 +144,10 @@ def ended_json(ended: Ended, folder: Path) -> dict[str, Any]:
         "control_totals": {
             chain.record: {state: totals.as_json() for state, totals in chain.states.items()}
             for chain in report.chains
+        },
+        "pushed": {
+            one.operation: {state: totals.rows for state, totals in one.states.items()}
+            for one in report.pushed
         },
         "reasons": [
             {

@@ -12,14 +12,32 @@ from flows.steps.totals import Totals
 STATES = (
     "rejected",
     "conflict",
+    "corrected",
     "superseded",
     "stale",
     "inserted",
     "updated",
     "unchanged",
+    "listed",
     "pending",
 )
 """The end states of a row, in the order reports show them; every row is in exactly one."""
+
+PUSH_STATES = (
+    "acknowledged",
+    "refused",
+    "differs",
+    "in_doubt",
+    "abandoned",
+    "superseded",
+    "sending",
+    "unsent",
+)
+"""Where an applied row is on its way to the service, in the order reports show them."""
+PUSH_LEFT = ("sending", "unsent")
+"""Those of rows that are still to go."""
+PUSH_ERRORS = ("refused", "differs", "in_doubt")
+"""Those that make HasError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +79,55 @@ class Chain:
     lines: tuple[ChainLine, ...]
     states: Mapping[str, Totals]
     """End state -> control totals; they add up to the rows read."""
+    order: tuple[str, ...] = STATES
+    """The states in the order reports show them."""
 
     @property
     def ties(self) -> bool:
         """Whether no link leaves a residual."""
         return all(line.residual.is_zero for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What became of the applied rows of one record kind at the service."""
+
+    operation: str
+    record: str
+    title: str
+    amounts: tuple[str, ...]
+    planned: Totals
+    """Inserted, updated and unchanged rows: all of them are to be at the service in the end."""
+    states: Mapping[str, Totals]
+    """State at the service -> control totals; they add up to what was planned."""
+    residual: Totals
+    """Zero, or it does not tie."""
+
+    @property
+    def ties(self) -> bool:
+        """Whether every applied row is in exactly one state at the service."""
+        return self.residual.is_zero
+
+    @property
+    def chain(self) -> Chain:
+        """The same as a chain of one link, from what was planned to what was told of it."""
+        told = self.planned - self.residual
+        change = told - self.planned
+        lines = (
+            ChainLine("planned", self.planned, Totals(), "", Totals()),
+            ChainLine("told", told, change, "every applied row is told of once", self.residual),
+        )
+        return Chain(self.record, self.title, self.amounts, lines, self.states, PUSH_STATES)
+
+    @property
+    def waits(self) -> int:
+        """Rows that are still to go."""
+        return sum(self.states[state].rows for state in PUSH_LEFT if state in self.states)
+
+    @property
+    def undecided(self) -> int:
+        """Rows that somebody has to decide about."""
+        return sum(self.states[state].rows for state in PUSH_ERRORS if state in self.states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +175,9 @@ class BatchReport:
     notes: tuple[NoteLine, ...]
     currencies: Mapping[str, str]
     """Codes by CurrenciesId, where the setting names them."""
+    service: str | None = None
+    """Base URL of the service the batch goes to; None: the database only."""
+    pushed: tuple[Pushed, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -122,7 +187,7 @@ class BatchReport:
     @property
     def errors(self) -> int:
         """Rows that carry HasError."""
-        return sum(
+        return sum(one.undecided for one in self.pushed) + sum(
             chain.states[state].rows
             for chain in self.chains
             for state in ("rejected", "conflict")

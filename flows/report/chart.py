@@ -12,14 +12,27 @@ from flows.report.text import digits, end_states
 COLOURS: Mapping[str, str] = {
     "rejected": "#a5281b",
     "conflict": "#dd8452",
+    "corrected": "#5f9e6e",
     "superseded": "#7d8590",
     "stale": "#b9c0c8",
     "inserted": "#1f5f8b",
     "updated": "#5b97c2",
     "unchanged": "#b5d3e7",
+    "listed": "#8f86b8",
     "pending": "#e3bd4f",
 }
 """One colour per end state, apart in lightness too, so that a grey print can be read."""
+PUSH_COLOURS: Mapping[str, str] = {
+    "acknowledged": "#1f5f8b",
+    "refused": "#a5281b",
+    "differs": "#dd8452",
+    "in_doubt": "#e3bd4f",
+    "abandoned": "#59616b",
+    "superseded": "#7d8590",
+    "sending": "#b9c0c8",
+    "unsent": "#b5d3e7",
+}
+"""The same for the states at the service."""
 UNKNOWN = "#3c434b"
 LENGTH = 1000
 """Units of a whole bar."""
@@ -37,7 +50,12 @@ class Part(NamedTuple):
     @property
     def colour(self) -> str:
         """The fill of the part's state."""
-        return COLOURS.get(self.label, UNKNOWN)
+        return colour_of(self.label)
+
+
+def colour_of(state: str) -> str:
+    """The fill of a state, of the database's or of the service's."""
+    return COLOURS.get(state) or PUSH_COLOURS.get(state, UNKNOWN)
 
 
 def state_parts(chain: Chain) -> tuple[Part, ...]:

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from flows.report.batch import BatchReport, Chain
-from flows.report.chart import COLOURS, UNKNOWN, stacked_bar, state_parts
+from flows.report.chart import colour_of, stacked_bar, state_parts
 from flows.report.text import (
     NARROW,
     VERDICTS,
@@ -38,12 +38,24 @@ ROOM = 18
 STATES: Mapping[str, str] = {
     "rejected": "The row breaks a rule of its record; it is kept with its reasons, not applied.",
     "conflict": "The row contradicts another of the same key, or the database refused it.",
+    "corrected": "The row was in error; its repair was taken in with a later batch.",
     "superseded": "Another row of this delivery with the same key counts in its place.",
     "stale": "The database already has a newer version of the record.",
     "inserted": "A record that the database did not have.",
     "updated": "A record that the database had with other content.",
     "unchanged": "A record that the database had with exactly this content.",
+    "listed": "Read from the service to be compared; it changes nothing of ours.",
     "pending": "Not yet decided: the batch is held or has not come this far.",
+}
+PUSHED: Mapping[str, str] = {
+    "acknowledged": "The service has it: it said so and repeated exactly what was sent.",
+    "refused": "The service refused it and said why; it is in the database only.",
+    "differs": "The service took it, but what it repeated is not what was sent.",
+    "in_doubt": "Sent, and the answer is lost: nobody knows whether the service has it.",
+    "abandoned": "Somebody decided that it is not to be sent.",
+    "superseded": "A later batch has written the record since; the newer one is sent instead.",
+    "sending": "On its way, or left behind by a run that died.",
+    "unsent": "Still to be sent.",
 }
 STAGES: Mapping[str, str] = {
     "read": "what the reader counted in the files",
@@ -53,6 +65,32 @@ STAGES: Mapping[str, str] = {
     "written": "rows that made a difference: inserted or updated",
     "in the database": "the written rows, found again by key in the database and added up there",
 }
+
+
+class Words(NamedTuple):
+    """What the parts of a table of states are called."""
+
+    heading: str
+    state: str
+    sum: str
+    whole: str
+    money: str
+
+
+ROW_WORDS = Words(
+    heading="What became of every row",
+    state="End state",
+    sum="Sum of the end states",
+    whole="Read from the files",
+    money="Money by end state",
+)
+PUSH_WORDS = Words(
+    heading="What the service has",
+    state="State at the service",
+    sum="Sum of the states",
+    whole="Inserted, updated and unchanged",
+    money="Money by state at the service",
+)
 
 
 class Line(NamedTuple):
@@ -120,6 +158,12 @@ def render_html(report: BatchReport) -> str:
         badge=report.verdict if report.verdict in VERDICTS else "under_way",
         pages=[_page(report, chain, place) for place, chain in enumerate(report.chains)],
         cover=[_cover(report, chain) for chain in report.chains if chain.lines and chain.amounts],
+        pushed=[
+            _page(report, one.chain, len(report.chains) + place, PUSHED)
+            for place, one in enumerate(report.pushed)
+        ],
+        row_words=ROW_WORDS,
+        push_words=PUSH_WORDS,
         refused=[line for line in report.files if line.refused is not None],
         footer=_footer(report),
         state_words=STATES,
@@ -149,7 +193,9 @@ def _template() -> Template:
     return environment.get_template("template.html.jinja")
 
 
-def _page(report: BatchReport, chain: Chain, place: int) -> ChainPage:
+def _page(
+    report: BatchReport, chain: Chain, place: int, meanings: Mapping[str, str] = STATES
+) -> ChainPage:
     every = figures(chain)
     total = add(chain.states.values())
     read = chain.lines[0].totals if chain.lines else Totals()
@@ -164,8 +210,8 @@ def _page(report: BatchReport, chain: Chain, place: int) -> ChainPage:
         states=tuple(
             StateLine(
                 name=state,
-                meaning=STATES.get(state, ""),
-                colour=COLOURS.get(state, UNKNOWN),
+                meaning=meanings.get(state, ""),
+                colour=colour_of(state),
                 rows=digits(totals.rows),
                 share=_share(totals.rows, total.rows),
                 keys=digits(totals.keys),

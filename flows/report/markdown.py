@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flows.report.batch import BatchReport, Chain
+from flows.report.batch import BatchReport, Chain, Pushed
 from flows.report.chart import describe, picture, state_parts
 from flows.report.text import (
     NOTHING,
@@ -61,7 +61,7 @@ def summary_markdown(report: BatchReport) -> str:
         blocks.append(part.heading)
         shown = part.rows[:room]
         if shown:
-            blocks.append(_table(part.names, shown))
+            blocks.append(markdown_table(part.names, shown))
         left = part.left + len(part.rows) - len(shown)
         if left:
             blocks.append(f"{digits(left)} more are in the report.")
@@ -73,14 +73,14 @@ def rejects_table(report: BatchReport) -> list[dict[str, str]]:
     """The first `MOST` reasons as cells that are safe where the UI reads them as Markdown."""
     return [
         {
-            "Record": _cell(record_title(report, line.record)),
-            "Reason": _cell(line.code),
-            "Field": _cell(line.field) or NOTHING,
+            "Record": cell(record_title(report, line.record)),
+            "Reason": cell(line.code),
+            "Field": cell(line.field) or NOTHING,
             "Rows": digits(line.rows),
-            "File": _cell(line.file),
+            "File": cell(line.file),
             "Line": digits(line.line),
-            "Value": _value(line.value),
-            "Next": _cell(line.remedy, 2 * SHOWN),
+            "Value": value_cell(line.value),
+            "Next": cell(line.remedy, 2 * SHOWN),
         }
         for line in report.reasons[:MOST]
     ]
@@ -98,20 +98,22 @@ def escape(text: str) -> str:
 def _parts(report: BatchReport) -> Iterator[Part]:
     for chain in report.chains:
         yield from _record(report, chain)
+    for one in report.pushed:
+        yield from _pushed(report, one)
     refused = [line for line in report.files if line.refused is not None]
-    files = [(_cell(line.name), escape(refusal(line))) for line in refused[:MOST]]
+    files = [(cell(line.name), escape(refusal(line))) for line in refused[:MOST]]
     if files:
         head: tuple[str, ...] = ("File", "Why, and what to do next")
         yield Part("## Refused files", head, files, len(refused) - len(files))
-    cells = [tuple(cell.values()) for cell in rejects_table(report)]
+    cells = [tuple(one.values()) for one in rejects_table(report)]
     if cells:
         head = ("Record", "Reason", "Field", " Rows", "File", " Line", "Value", "Next")
         yield Part("## Rejects by reason", head, cells, len(report.reasons) - len(cells))
     notes = [
         (
             digits(line.rows),
-            _cell(line.message, 2 * SHOWN),
-            _cell(line.file),
+            cell(line.message, 2 * SHOWN),
+            cell(line.file),
             digits(line.record_number),
         )
         for line in report.notes[:MOST]
@@ -150,6 +152,23 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[Part]:
         )
 
 
+def _pushed(report: BatchReport, one: Pushed) -> Iterator[Part]:
+    title, chain = escape(one.title), one.chain
+    bar = state_parts(chain)
+    image = f"![{escape(describe(bar))}]({picture(bar, title=one.title)})"
+    rows = [_counts(state, totals) for state, totals in end_states(chain).items()]
+    rows += [
+        _counts("**sum**", add(one.states.values())),
+        _counts("**inserted, updated and unchanged**", one.planned),
+    ]
+    names = ("State at the service", " Rows", " Hash total of keys")
+    heading = f"## At the service: {title} ({escape(one.operation)})"
+    yield Part(f"{heading}\n\n{image}", names, rows)
+    left = [("told", escape(text)) for text in differences(report, chain, one.residual)]
+    if left:
+        yield Part(f"### {title} at the service: residuals", ("Stage", "Not explained"), left)
+
+
 def _counts(name: str, totals: Totals) -> tuple[str, str, str]:
     return name, digits(totals.rows), digits(totals.keys)
 
@@ -164,15 +183,18 @@ def _money(report: BatchReport, figure: Figure, read: Totals, held: Totals) -> t
     )
 
 
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A pipe table of escaped cells; a name that starts with a blank is a column of numbers."""
     rules = ["--:" if name.startswith(" ") else ":--" for name in names]
     lines = [[name.strip() for name in names], rules, *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _cell(text: str, most: int = SHOWN) -> str:
+def cell(text: str, most: int = SHOWN) -> str:
+    """Delivered text for one table cell: short, visible, escaped, never a formula."""
     return escape(neutral(text, most))
 
 
-def _value(text: str) -> str:
+def value_cell(text: str) -> str:
+    """A delivered value in quotes, so that blanks at its ends are seen."""
     return f"“{escape(shortened(text, SHOWN))}”" if text else NOTHING

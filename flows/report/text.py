@@ -7,7 +7,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple
 
-from flows.report.batch import STATES, BatchReport, Chain, FileLine, NoteLine, ReasonLine
+from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.steps.totals import NO_CURRENCY, Totals, add, plain
 from schemas.reasons import REFUSALS
 
@@ -85,6 +85,7 @@ def render_text(report: BatchReport) -> str:
         *_cover(report),
         *_section("Files", _most(_file(report, line) for line in report.files)),
         *(line for chain in report.chains for line in _chain(report, chain)),
+        *(line for one in report.pushed for line in _pushed(report, one)),
         *_section(
             "Rejects by reason (a row with several reasons counts under each)",
             _most(_reason(report, line) for line in report.reasons),
@@ -151,7 +152,7 @@ def currency_label(report: BatchReport, currency: str) -> str:
 
 def end_states(chain: Chain) -> dict[str, Totals]:
     """The end states in their one order, so that equal reports are rendered alike."""
-    places = {state: place for place, state in enumerate(STATES)}
+    places = {state: place for place, state in enumerate(chain.order)}
     order = sorted(chain.states, key=lambda state: (places.get(state, len(places)), state))
     return {state: chain.states[state] for state in order}
 
@@ -210,6 +211,7 @@ def _cover(report: BatchReport) -> Iterator[str]:
         ("Next", verdict.remedy),
         ("Rows", f"{digits(report.rows)} read, {digits(report.errors)} with errors"),
         ("Files", f"{digits(len(report.files))} delivered, {digits(refused)} refused"),
+        *([("Service", visible(report.service))] if report.service else []),
     )
     for label, value in facts:
         yield from _wrapped(value, first=label.ljust(10), rest=" " * 10)
@@ -243,6 +245,20 @@ def _chain(report: BatchReport, chain: Chain) -> Iterator[str]:
     yield from _section(f"{chain.title}: what became of every row", _states(report, chain))
 
 
+def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:
+    left = "; ".join(differences(report, one.chain, one.residual))
+    words = f"RESIDUAL {left}" if left else "residual 0"
+    yield from _section(
+        f"At the service: {one.title}",
+        [
+            *_wrapped(
+                f"{one.operation}: every row the database has; {words}", first="  ", rest="  "
+            ),
+            *_states(report, one.chain, whole="planned"),
+        ],
+    )
+
+
 def _stages(report: BatchReport, chain: Chain) -> Iterator[str]:
     stub = ["", *(line.stage for line in chain.lines)]
     for line in chain.lines:
@@ -259,16 +275,16 @@ def _stages(report: BatchReport, chain: Chain) -> Iterator[str]:
         yield from _grid([label, *stub[1:]], columns)
 
 
-def _states(report: BatchReport, chain: Chain) -> Iterator[str]:
+def _states(report: BatchReport, chain: Chain, whole: str = "read") -> Iterator[str]:
     sums = {**end_states(chain), "sum": add(chain.states.values())}
     if chain.lines:
-        sums["read"] = chain.lines[0].totals
+        sums[whole] = chain.lines[0].totals
     for label, group in _by_currency(report, chain):
         # A state without this currency would only add a line of zeros.
         shown = {
             name: totals
             for name, totals in sums.items()
-            if name in ("sum", "read") or any(figure.of(totals) for figure in group)
+            if name in ("sum", whole) or any(figure.of(totals) for figure in group)
         }
         yield from _grid(
             [label, *shown],

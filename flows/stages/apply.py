@@ -1,21 +1,26 @@
 """Apply: the clean rows of a batch into the database, range by range, each with its receipt."""
 
+import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from connectors import ledger
-from connectors.apply import Range, apply_rows, lock_target
+from connectors.apply import Applied, Range, apply_rows, lock_target
+from connectors.corrections import settle_corrections
 from connectors.database import analyse, summarise
 from connectors.ledger import Lease, Receipt, State
 from flows.stages.check import staged_tables
+from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.judge import READY
 from schemas.field import Table
 from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
-from schemas.views import apply_stage
+from schemas.views import LISTED, apply_stage
 
+log = logging.getLogger("recon.apply")
 ROWS_AT_ONCE = 1_000_000
 """A range is joined with the target as one: many small ones would read the target many times."""
 
@@ -33,14 +38,19 @@ class Portion:
 
 
 def apply(workspace: Workspace, lease: Lease) -> None:
-    """Apply what has no receipt yet; a run that died goes on at the next range."""
+    """Apply what has no receipt yet; a run that died goes on at the next range.
+
+    Rows that were read from the service are told to be listed and change no target.
+    """
     if ledger.find_batch(lease.connection, lease.batch_id).state is not State.CHECKED:
         return
     staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    only_listed = restored_profile(batch).compare_only
     portions = [
         portion
         for table in staged_tables(lease)
-        if table is not INSERT_BATCH_DATA
+        if only_listed or table is not INSERT_BATCH_DATA
         for portion in _portions(table, staged)
     ]
     total = sum(portion.rows for portion in portions)
@@ -48,11 +58,15 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     if total > ROWS_AT_ONCE:
         summarise(lease.connection, *{staged_name(portion.table) for portion in portions})
     for portion in portions:
-        _apply_portion(lease, portion)
+        _apply_portion(lease, portion, only_listed=only_listed)
         done += portion.rows
+        log.info("%s: %s of %s rows applied", portion.table.title, f"{done:,}", f"{total:,}")
         workspace.progress("apply", done, total)
-    analyse(lease.connection, "outcome", *{portion.table.name for portion in portions})
-    lease.set_state(State.MERGED)
+    written = set() if only_listed else {portion.table.name for portion in portions}
+    analyse(lease.connection, "outcome", *written)
+    with lease.transaction() as connection:
+        settle_corrections(connection, lease.batch_id)
+        lease.set_state(State.MERGED)
     reach("applied")
 
 
@@ -82,15 +96,18 @@ def _portions(table: Table, staged: Sequence[Receipt]) -> Iterator[Portion]:
         yield open_one
 
 
-def _apply_portion(lease: Lease, portion: Portion) -> None:
+def _apply_portion(lease: Lease, portion: Portion, *, only_listed: bool) -> None:
     stage = apply_stage(portion.table)
     with lease.transaction() as connection:
         found = ledger.list_receipts(connection, lease.batch_id, stage, portion.extract_id)
         if any(receipt.chunk == portion.chunk for receipt in found):
             return
-        lock_target(connection, portion.table)
-        rows = Range(lease.batch_id, portion.extract_id, portion.first, portion.last)
-        applied = apply_rows(connection, portion.table, rows)
+        if only_listed:
+            applied = Applied(Counter({LISTED: portion.rows}), LISTED)
+        else:
+            lock_target(connection, portion.table)
+            rows = Range(lease.batch_id, portion.extract_id, portion.first, portion.last)
+            applied = apply_rows(connection, portion.table, rows)
         reach("apply")
         lease.add_receipt(
             Receipt(

@@ -3,6 +3,8 @@
 Decided before anything is visible in a target. One transaction: a run that dies does it again.
 """
 
+import logging
+
 from connectors import ledger
 from connectors.database import analyse
 from connectors.errors import BatchStateError
@@ -19,6 +21,8 @@ from schemas.field import Table
 from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
 from schemas.views import ERRORS
+
+log = logging.getLogger("recon.check")
 
 
 def check(workspace: Workspace, lease: Lease) -> None:
@@ -53,15 +57,20 @@ def _check_table(lease: Lease, table: Table, profile: Profile) -> None:
     if table is INSERT_BATCH_DATA:
         return  # Only rows without a record inside are staged as such.
     last_wins = profile.duplicate == "last_wins"
-    mark_duplicates(lease.connection, table, lease.batch_id, last_wins=last_wins)
+    repeated = mark_duplicates(lease.connection, table, lease.batch_id, last_wins=last_wins)
+    for verdict, rows in sorted(repeated.items()):
+        log.info("%s: %s rows that share a key: %s", table.title, f"{rows:,}", verdict)
     for reference in table.references:
-        check_reference(
+        missing = check_reference(
             lease.connection,
             table,
             reference,
             lease.batch_id,
             reject=profile.reference == "reject",
         )
+        if missing:
+            told = f"{missing:,} rows name a {reference.field} that leads nowhere or elsewhere"
+            log.warning("%s: %s", table.title, told)
 
 
 def _held_because(lease: Lease, tables: list[Table], profile: Profile) -> str | None:

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import logging
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from connectors import ledger
@@ -15,22 +16,29 @@ from connectors.files import write_file
 from connectors.findings import findings, notes
 from connectors.ledger import Extract, Lease, State
 from connectors.recount import Sum, recount, recount_target
-from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, ReasonLine
+from connectors.sends import Refusal, recount_sends, refusals
+from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.chain import build_chain
+from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add
 from schemas.field import Table
+from schemas.operations import PUSHES
 from schemas.reasons import REASONS
 from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
 
+log = logging.getLogger("recon.report")
 DOES_NOT_TIE = "does_not_tie"
 APPLIED = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
 """States in which the rows of a batch are in the database, so that its totals can be judged."""
+REASON_OF_STATE = {"refused": "Refused", "differs": "EchoDiffers", "in_doubt": "InDoubt"}
+SETTLED = ("acknowledged", "superseded")
+"""States at the service that leave nothing to do or to decide."""
 
 
 def finish(workspace: Workspace, lease: Lease) -> BatchReport:
@@ -42,6 +50,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     workspace.progress("report", 0, 1)
     report = build_report(workspace, lease)
     folder = write_report(workspace, batch, report)
+    log.info("Recounted: %s; report in %s", report.verdict.replace("_", " "), folder)
     reach("report")
     workspace.progress("report", 1, 1)
     if report.verdict == DOES_NOT_TIE:
@@ -64,7 +73,7 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
     batch = ledger.find_batch(connection, batch_id)
     extracts = ledger.list_extracts(connection, batch_id)
     names = {extract.id: extract.name for extract in extracts}
-    chains, reasons = [], []
+    chains, reasons, pushed = [], [], []
     sums: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for table in staged_tables(lease):
         staged = list(recount(connection, table, batch_id))
@@ -86,13 +95,20 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
             )
             for found in findings(connection, table, batch_id)
         ]
+        if batch.service is not None and table.name in PUSHES and batch.state in APPLIED:
+            sends = _by_state(recount_sends(connection, table, batch_id))
+            planned = batch.state is not State.MERGED
+            pushed.append(build_pushed(table, _by_state(staged), sends, planned=planned))
+            reasons += [
+                _refusal(table, found, names) for found in refusals(connection, table, batch_id)
+            ]
     files = tuple(
         sorted((_file_line(one, sums[one.id]) for one in extracts), key=lambda line: line.name)
     )
     return BatchReport(
         feed=batch.feed,
         content_id=batch.content_id,
-        verdict=_verdict(batch.state, chains, files),
+        verdict=_verdict(batch.state, chains, pushed, files),
         held_because=batch.held_because,
         files=files,
         chains=tuple(chains),
@@ -111,6 +127,8 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
             for note in notes(connection, batch_id)
         ),
         currencies=read_currencies(workspace.settings.currencies),
+        service=batch.service,
+        pushed=tuple(pushed),
     )
 
 
@@ -146,21 +164,44 @@ def _file_line(extract: Extract, counted: Mapping[str, int]) -> FileLine:
     )
 
 
-def _verdict(state: State, chains: Iterable[Chain], files: Iterable[FileLine]) -> str:
-    chains = tuple(chains)
+def _refusal(table: Table, found: Refusal, names: Mapping[int, str]) -> ReasonLine:
+    """What the service said, in its own words; what to do follows from the state of the rows."""
+    of_state = REASONS[REASON_OF_STATE[found.state]]
+    return ReasonLine(
+        record=table.name,
+        code=found.code,
+        field=found.field,
+        rows=found.rows,
+        title=of_state.title,
+        remedy=of_state.remedy,
+        file=names[found.extract_id],
+        line=found.line,
+        value=found.value,
+    )
+
+
+def _verdict(
+    state: State,
+    chains: Sequence[Chain],
+    pushed: Sequence[Pushed],
+    files: Iterable[FileLine],
+) -> str:
     if state in (State.UNDONE, State.DISCARDED):
         return str(state)
-    if not all(chain.ties for chain in chains):
+    if not all(chain.ties for chain in chains) or not all(one.ties for one in pushed):
         return DOES_NOT_TIE
     if state not in APPLIED:
         return str(state)
+    if any(one.waits for one in pushed):
+        return str(State.MERGED)
     errors = add(
         totals
         for chain in chains
         for name, totals in chain.states.items()
         if name in ("rejected", "conflict")
     )
-    clean = not errors.rows and all(file.refused is None for file in files)
+    settled = all(name in SETTLED for one in pushed for name in one.states)
+    clean = not errors.rows and settled and all(file.refused is None for file in files)
     return str(State.COMPLETE if clean else State.COMPLETE_WITH_ERRORS)
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -19,8 +20,10 @@ from connectors.extracts.profile import Profile
 from connectors.ledger import Extract, State
 from connectors.settings import Settings
 from flows.stages.recovery import reach
-from flows.stages.workspace import Workspace
+from flows.stages.workspace import Workspace, named_service
 from schemas.tables import EXTRACTS
+
+log = logging.getLogger("recon.receive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,18 @@ def receive(
     corrects: int | None = None,
 ) -> Received:
     """Archive the files of a delivery and open a batch for them; the same bytes open it once."""
+    service = named_service(workspace.settings.service) if profile.push else None
+    opened = open_delivery(workspace, paths, profile, record)
+    with workspace.database.connect() as connection, connection.transaction():
+        # Two runs that receive the same delivery at once must not open two batches for it.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
+        return _register(connection, opened, profile, record, corrects, service)
+
+
+def open_delivery(
+    workspace: Workspace, paths: Sequence[str], profile: Profile, record: str | None
+) -> list[Opened]:
+    """Archive the files of a delivery and read their headers, as far as they can be opened."""
     settings = workspace.settings
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
@@ -67,13 +82,21 @@ def receive(
         one = open_extract(source, settings, settings.archive, profile, record, entry=entry)
         gap = gaps.pop(source.name, None)
         opened.append(replace(one, refusal=gap) if gap and not one.refusal else one)
+        _tell(opened[-1])
         reach("open")
     opened += [Opened(name, refusal=refusal) for name, refusal in gaps.items()]
     workspace.progress("receive", len(delivery.sources), len(delivery.sources))
-    with workspace.database.connect() as connection, connection.transaction():
-        # Two runs that receive the same delivery at once must not open two batches for it.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
-        return _register(connection, opened, profile, record, corrects)
+    return opened
+
+
+def _tell(opened: Opened) -> None:
+    if opened.refusal is not None:
+        log.warning("%s: refused (%s)", opened.name, opened.refusal.code)
+    elif opened.stored and opened.header:
+        size, record = opened.stored.bytes, opened.header.table.name
+        log.info(
+            "%s: %s, %s bytes, kept as %s", opened.name, record, f"{size:,}", opened.stored.sha256
+        )
 
 
 def open_extract(
@@ -111,11 +134,12 @@ def _register(
     profile: Profile,
     record: str | None,
     corrects: int | None,
+    service: str | None,
 ) -> Received:
-    content_id = _content_id(profile.feed, opened)
+    content_id = content_id_of(profile.feed, opened)
     known = ledger.find_content(connection, content_id) if content_id else None
     if known is not None:
-        return _known(known)
+        return _known(known, service)
     messages, fresh, earlier = [], [], []
     for one in opened:
         extract = one.stored and ledger.find_extract(connection, profile.feed, one.stored.sha256)
@@ -142,6 +166,7 @@ def _register(
         feed=profile.feed,
         profile=json.dumps(asdict(profile) | {"record": record or profile.record}, sort_keys=True),
         corrects=corrects,
+        service=service,
     )
     for one in fresh:
         ledger.add_extract(connection, _extract(batch_id, one))
@@ -149,17 +174,19 @@ def _register(
     return Received(batch_id, True, False, tuple(messages))
 
 
-def _known(batch: ledger.Batch) -> Received:
+def _known(batch: ledger.Batch, service: str | None) -> Received:
     ended = batch.state in ledger.ENDED
     message = (
         f"This delivery was taken in batch {batch.id} on {batch.opened_at:%Y-%m-%d %H:%M} UTC "
         f"and is {batch.state.replace('_', ' ')}; "
         + ("nothing to do." if ended else "going on with it.")
     )
+    if service and batch.service is None:
+        message += f" It was not to be pushed; `recon push {batch.id}` does it."
     return Received(batch.id, False, ended, (message,))
 
 
-def _content_id(feed: str, opened: Sequence[Opened]) -> str | None:
+def content_id_of(feed: str, opened: Sequence[Opened]) -> str | None:
     """Hash of what was delivered, whatever the names; None when no file can be read."""
     hashes = sorted(one.stored.sha256 for one in opened if one.stored and not one.refusal)
     if not hashes:

@@ -7,7 +7,7 @@ in a text file beside them.
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from connectors import ledger
@@ -16,6 +16,7 @@ from connectors.extracts.header import PARENT_COLUMN, Header
 from connectors.files import write_file
 from connectors.findings import RejectedRow, rejected_rows
 from connectors.ledger import Extract, Lease
+from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.stages.check import staged_tables
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.stage import archived
@@ -57,6 +58,17 @@ def write_rejects(
     return written
 
 
+def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
+    """The first rows with errors of a batch, by record kind in the order they were delivered."""
+    extracts = ledger.list_extracts(lease.connection, lease.batch_id)
+    names = {extract.id: extract.name for extract in extracts}
+    return [
+        FirstReject(names[row.extract_id], row.first_line, row.error_data)
+        for table in staged_tables(lease)
+        for row in rejected_rows(lease.connection, table, lease.batch_id, most=most)
+    ][:most]
+
+
 def _by_extract(lease: Lease) -> dict[int, dict[int, RejectedRow]]:
     rows: dict[int, dict[int, RejectedRow]] = {}
     for table in staged_tables(lease):
@@ -68,24 +80,51 @@ def _by_extract(lease: Lease) -> dict[int, dict[int, RejectedRow]]:
 def _lines(
     extract: Extract, header: Header, rows: Mapping[int, RejectedRow], *, with_secrets: bool
 ) -> Iterator[bytes]:
-    delimiter, encoding = header.dialect.delimiter, header.dialect.encoding
-    names = [PARENT_COLUMN, *(name for name in header.names if name != PARENT_COLUMN)]
-    yield _row(names, header)
-    hidden = [
+    yield heading(header)
+    for number, row in sorted(rows.items()):
+        own = {PARENT_COLUMN: f"{extract.id}:{number}"}
+        yield rewritten(row, header, own, with_secrets=with_secrets)
+
+
+def heading(header: Header, own: Sequence[str] = (PARENT_COLUMN,)) -> bytes:
+    """The header of rows to correct: columns of our own, then those that were delivered."""
+    kept = set(range(header.width)) - _own_places(header, own)
+    return _row([*own, *(header.names[place] for place in sorted(kept))], header)
+
+
+def rewritten(
+    row: RejectedRow, header: Header, own: Mapping[str, str], *, with_secrets: bool
+) -> bytes:
+    """One delivered row as it was, with columns of our own in front.
+
+    Secrets are left empty unless asked for; a row that then cannot be split is left empty.
+    """
+    left_out = _own_places(header, tuple(own))
+    hidden = {
         place
         for place, name in enumerate(header.fields)
         if name and header.table.by_name[name].secret and not with_secrets
-    ]
-    for number, row in sorted(rows.items()):
-        parent = f"{extract.id}:{number}".encode() + delimiter
-        if hidden or header.parent_column is not None:
-            yield parent + _row(_cells(row, header, hidden), header)
-        else:
-            text = bytes.fromhex(row.raw) if row.raw else row.data.encode(encoding)
-            yield parent + text + b"\r\n"
+    }
+    delimiter, encoding = header.dialect.delimiter, header.dialect.encoding
+    front = _row(list(own.values()), header).removesuffix(b"\r\n") + delimiter
+    if hidden or left_out:
+        cells = _cells(row, header)
+        kept = [
+            "" if place in hidden else cell
+            for place, cell in enumerate(cells)
+            if place not in left_out
+        ]
+        return front + _row(kept, header)
+    return front + (bytes.fromhex(row.raw) if row.raw else row.data.encode(encoding)) + b"\r\n"
 
 
-def _cells(row: RejectedRow, header: Header, hidden: list[int]) -> list[str]:
+def _own_places(header: Header, own: Sequence[str]) -> set[int]:
+    """Columns of our own that were delivered, and are written anew."""
+    names = {name.casefold() for name in own}
+    return {place for place, name in enumerate(header.names) if name.casefold() in names}
+
+
+def _cells(row: RejectedRow, header: Header) -> list[str]:
     """The cells of a row that has to be rewritten; a row that cannot be split is left empty."""
     try:
         cells = next(
@@ -98,13 +137,7 @@ def _cells(row: RejectedRow, header: Header, hidden: list[int]) -> list[str]:
         )
     except csv.Error:
         cells = []
-    if len(cells) != header.width:
-        cells = [""] * header.width
-    return [
-        "" if place in hidden else cell
-        for place, cell in enumerate(cells)
-        if place != header.parent_column
-    ]
+    return cells if len(cells) == header.width else [""] * header.width
 
 
 def _row(cells: list[str], header: Header) -> bytes:

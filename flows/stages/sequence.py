@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors import ledger
-from connectors.errors import BatchStateError
+from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.extracts.profile import Profile
 from connectors.ledger import Batch, Lease, State, hold_batch
 from flows.report.batch import BatchReport
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, release
 from flows.stages.finish import build_report, finish
+from flows.stages.push import ask_for_service, push
 from flows.stages.receive import Received, receive
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
@@ -31,7 +32,8 @@ class Ended:
     @property
     def exit_code(self) -> int:
         """0: everything reconciled; 1: rejects, or a batch that waits for a decision."""
-        return 0 if self.batch.state is State.COMPLETE and self.report.verdict == "complete" else 1
+        ended = self.batch.state in (State.COMPLETE, State.COMPLETE_WITH_ERRORS)
+        return 0 if ended and self.report.verdict == "complete" else 1
 
 
 def import_delivery(
@@ -56,13 +58,32 @@ def run_batch(workspace: Workspace, batch_id: int, received: Received | None = N
         stage(workspace, lease)
         check(workspace, lease)
         apply(workspace, lease)
-        report = finish(workspace, lease)
+        report = push_and_finish(workspace, lease)
         return Ended(
             ledger.find_batch(connection, batch_id),
             report,
             received.messages if received else (),
             received.new if received else False,
         )
+
+
+def push_batch(workspace: Workspace, batch_id: int, *, most: int | None = None) -> Ended:
+    """Send what is unsent of a batch that is in the database, then recount and report it."""
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        refuse_if_taken_back(lease)
+        ask_for_service(workspace, lease)
+        report = push_and_finish(workspace, lease, most=most)
+        return Ended(ledger.find_batch(connection, batch_id), report, new=False)
+
+
+def push_and_finish(workspace: Workspace, lease: Lease, *, most: int | None = None) -> BatchReport:
+    """Push where the batch asks for it; the report is written even when the service stops us."""
+    try:
+        push(workspace, lease, most=most)
+    except ServiceUnusable:
+        finish(workspace, lease)
+        raise
+    return finish(workspace, lease)
 
 
 def refuse_if_taken_back(lease: Lease) -> None:

@@ -5,6 +5,7 @@ after the last receipt. While one chunk is written the next one is read and chec
 """
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +36,7 @@ from schemas.reading import Unread, offset_minutes
 from schemas.tables import EXTRACTS
 
 STAGE = "stage"
+log = logging.getLogger("recon.stage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,15 @@ def stage_extract(
             workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
         if written is not None:
             written.result()
+    _tell(lease, extract)
+
+
+def _tell(lease: Lease, extract: Extract) -> None:
+    counts: Counter[str] = Counter()
+    for receipt in ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id):
+        counts.update(receipt.counts)
+    told = ", ".join(f"{rows:,} {verdict}" for verdict, rows in sorted(counts.items()))
+    log.info("%s: %s", extract.name, told or "no rows")
 
 
 def _compare_with_manifest(lease: Lease, extract: Extract) -> None:
@@ -114,6 +125,7 @@ def _compare_with_manifest(lease: Lease, extract: Extract) -> None:
         for record in {record for receipt in receipts for record in receipt.totals}:
             withdraw_staged(connection, EXTRACTS[record], extract.id)
         ledger.refuse_extract(connection, extract, incomplete(entry, extract.name, details))
+    log.warning("%s: refused, it is not what %s says of it", extract.name, entry.manifest)
 
 
 def manifest_differences(entry: Entry, read: Totals) -> list[str]:
@@ -164,6 +176,7 @@ def judge_chunk(
         extract_id=extract_id,
         tenant=profile.tenant,
         inner_record=profile.inner_record,
+        unwrapped=not profile.compare_only,
     )
 
 

@@ -4,19 +4,27 @@ from collections import Counter
 
 from connectors import ledger
 from connectors.apply import lock_target
+from connectors.corrections import settle_corrections
 from connectors.errors import BatchStateError
 from connectors.ledger import State, hold_batch
+from connectors.push_plan import reopen_restored
+from connectors.sends import left_at_service
 from connectors.undo import refuse_if_touched, take_back
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
 
 def undo_batch(
     workspace: Workspace, batch_id: int, *, by: str | None, reason: str
 ) -> dict[str, int]:
-    """Restore what the batch changed, in one transaction; its rows and receipts stay on record."""
+    """Restore what the batch changed, in one transaction; its rows and receipts stay on record.
+
+    The service keeps what it was sent: the rows of earlier batches that own their records again
+    are unsent again, so that the next push brings it in line where that can be done.
+    """
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         batch = ledger.find_batch(connection, batch_id)
         if batch.state in (State.UNDONE, State.DISCARDED):
@@ -29,9 +37,14 @@ def undo_batch(
                 refuse_if_touched(connection, table, batch_id)
             for table in reversed(tables):
                 counts.update(take_back(connection, table, batch_id))
+                if table.name in PUSHES:
+                    reopen_restored(connection, table, batch_id)
             reach("undo")
+            left = left_at_service(connection, batch_id)
+            detail = dict(counts) | ({"left_at_service": left} if left else {})
             ledger.add_event(
-                connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=dict(counts)
+                connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=detail
             )
             lease.set_state(State.UNDONE)
+            settle_corrections(connection, batch_id)
         return dict(counts)

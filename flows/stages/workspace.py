@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from connectors.database import Database
-from connectors.settings import Settings
+from connectors.errors import SettingsError
+from connectors.service import Credentials
+from connectors.settings import ServiceSettings, Settings
 
 
 class Progress(Protocol):
@@ -24,3 +26,15 @@ class Workspace:
     settings: Settings
     database: Database
     progress: Progress = silent
+    credentials: Credentials | None = None
+    """Who we are to the service; None: as the environment of this process says."""
+
+
+def named_service(settings: ServiceSettings) -> str:
+    """The base URL of the service that is set; raises SettingsError."""
+    if settings.url is None:
+        raise SettingsError(
+            "No service is set to push to. Set RECON_SERVICE_URL and the credentials, "
+            "or try one with `recon sandbox`."
+        )
+    return settings.url.rstrip("/")

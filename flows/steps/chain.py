@@ -23,16 +23,19 @@ def build_chain(
     count, so a residual of zero is a proof and not a repetition.
     """
     everything_read, everything_staged = add(read.values()), add(staged.values())
-    refused = _sum(staged, "rejected", "conflict")
-    beside = _sum(staged, "superseded", "stale", "pending")
+    corrected = staged.get("corrected", Totals())
+    refused = _sum(staged, "rejected", "conflict") + corrected
+    beside = _sum(staged, "superseded", "stale", "listed", "pending")
     applied = _sum(staged, *APPLIED)
     written = _sum(staged, *WRITTEN)
     held = add(database.values())
+    listed = ", listed" if "listed" in staged else ""
+    in_error = "rejected, conflict and corrected" if corrected.rows else "rejected and conflict"
     links = [
         ("read", everything_read, "", Totals()),
         ("staged", everything_staged, "every record is kept", Totals()),
-        ("without errors", everything_staged - refused, "rejected and conflict", refused),
-        ("applied", applied, "superseded, stale and pending", beside),
+        ("without errors", everything_staged - refused, in_error, refused),
+        ("applied", applied, f"superseded, stale{listed} and pending", beside),
         ("written", written, "unchanged: the database had them", _sum(staged, "unchanged")),
         ("in the database", held, "read back by key", Totals()),
     ]

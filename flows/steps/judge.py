@@ -40,12 +40,16 @@ def judge(
     extract_id: int,
     tenant: int | None,
     inner_record: str | None,
+    unwrapped: bool = True,
 ) -> Judged:
-    """Every record of a chunk with its verdict; `cells` has the sound ones only."""
+    """Every record of a chunk with its verdict; `cells` has the sound ones only.
+
+    Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
+    """
     checked = check(table, normalise(table, cells, fields, writing), tenant=tenant)
     judged = Judged()
     staging = _Staging(judged, batch_id, extract_id)
-    if table is INSERT_BATCH_DATA:
+    if table is INSERT_BATCH_DATA and unwrapped:
         _judge_inner(staging, Positions(positions, faults), checked, tenant, inner_record)
     else:
         staging.add(table, Positions(positions, faults), checked)

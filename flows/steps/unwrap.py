@@ -62,14 +62,19 @@ def cells_frame(table: Table, rows: Mapping[int, Mapping[str, str | None]]) -> p
 
 def _inner(text: str, named: Table | None) -> tuple[Table, Mapping[str, str | None]] | Unread:
     if not text.strip():
-        return Unread("InnerRecord", {"value": "both are empty"})
+        return _unread("both are empty")
     if text.lstrip()[0] != "{":
         return _csv_line(text, named)
     table = named or _recognised(text)
     if table is None:
-        return Unread("InnerRecord", {"value": f"the fields of {text} are those of no one record"})
+        return _unread("its fields are those of no one record")
     cells = read_json_record(table, text)
     return cells if isinstance(cells, Unread) else (table, cells)
+
+
+def _unread(why: str) -> Unread:
+    """What cannot be read is not quoted: it may hold a password."""
+    return Unread("InnerRecord", {"value": why})
 
 
 def _recognised(text: str) -> Table | None:
@@ -82,16 +87,11 @@ def _recognised(text: str) -> Table | None:
 
 def _csv_line(text: str, named: Table | None) -> tuple[Table, Mapping[str, str | None]] | Unread:
     if named is None:
-        return Unread(
-            "InnerRecord", {"value": f"{text} is no object, and the feed names no record"}
-        )
+        return _unread("it is no object, and the feed names no record")
     try:
         lines = list(csv.reader([text], strict=True))
     except csv.Error as error:
-        return Unread("InnerRecord", {"value": f"{text}: {error}"})
+        return _unread(f"it is no CSV line: {error}")
     if len(lines) != 1 or len(lines[0]) != len(named.columns):
-        return Unread(
-            "InnerRecord",
-            {"value": f"{text} has not the {len(named.columns)} fields of {named.name}"},
-        )
+        return _unread(f"it has not the {len(named.columns)} fields of {named.name}")
     return named, {name: cell or None for name, cell in zip(named.columns, lines[0], strict=True)}

@@ -92,10 +92,12 @@ def test_hash_is_of_the_rules_only() -> None:
         ('"03"', '"3"'),
         ('"Betrag"', '"Summe"'),
         ("bank-x", "bank-y"),
+        ("tenant = 7", "tenant = 7\npush = true"),
+        ("tenant = 7", "tenant = 7\ncompare_only = true"),
     ):
         assert before in FULL
         seen.add(read_profile(tomllib.loads(FULL.replace(before, after, 1))).hash)
-    assert len(seen) == 6
+    assert len(seen) == 8
     # A known value: a hash that changes by itself would make every old batch look different.
     assert DEFAULT.hash == "ff990acd015f2b802a8b2d5375e8dbe0c282be4af0fb590078fc02531011583e"
 

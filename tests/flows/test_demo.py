@@ -8,6 +8,7 @@ import pytest
 
 from flows.demo import find_samples, tell
 from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
 
 pytestmark = pytest.mark.flows
 
@@ -22,15 +23,27 @@ def test_the_story_is_proven_each_time_unless_the_database_differs(
         (1, "demo", None, "complete_with_errors"),
         (2, "demo", 1, "complete"),
         (3, "demo", None, "complete"),
+        (4, "service-listing", None, "complete"),
     ]
+    sent = rows("SELECT batch_id, state, attempts, count(*) FROM send GROUP BY 1, 2, 3 ORDER BY 1")
     again: list[str] = []
     assert tell(workspace.settings, find_samples(), again.append)
     assert sum("This delivery was taken in batch" in one for one in again) == 4
     assert rows("SELECT id, feed, corrects, state FROM batch ORDER BY id") == batches
+    assert sent == [
+        (1, "acknowledged", 1, 6_119),
+        (2, "acknowledged", 1, 68),
+        (3, "acknowledged", 0, 6_183),
+    ]
+    assert sent == rows(
+        "SELECT batch_id, state, attempts, count(*) FROM send GROUP BY 1, 2, 3 ORDER BY 1"
+    )
     told = "\n".join(first)
     assert "6,601 rows: 14 conflict, 6,502 inserted, 64 rejected, 21 superseded" in told
     assert "75 rows: 71 inserted, 4 updated" in told
     assert "6,585 rows: 12 superseded, 6,573 unchanged" in told
+    assert "at the service: 6,183 acknowledged before, not sent again" in told
+    assert told.count(": equal") == len(PUSHES)
     assert "Proven" in told
     for batch in (1, 2, 3):
         report = workspace.settings.reports / f"batch-{batch}" / "report.html"

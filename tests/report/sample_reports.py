@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, ReasonLine
 from flows.steps.chain import WRITTEN, build_chain
-from flows.steps.totals import Totals
+from flows.steps.pushed import build_pushed
+from flows.steps.totals import Totals, add
 from schemas.reasons import REASONS
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT
 
@@ -241,10 +242,36 @@ def untied() -> BatchReport:
     return replace(report, verdict="does_not_tie", chains=(chain, *report.chains[1:]))
 
 
+def pushed() -> BatchReport:
+    """Two record kinds at the service: one in every state, one that ties to nothing."""
+    states = {state: PAYMENTS[state] for state in ("inserted", "unchanged")}
+    staged = {state: totals(*parts) for state, parts in states.items()}
+    refused = totals(7, "350103", {"1": ("771.00", "0.00")})
+    doubtful = totals(2, "9001", {"1": ("20.5", "0"), "7": ("1", "0")})
+    applied = add(staged.values())
+    sends = {
+        "acknowledged": applied - refused - doubtful,
+        "refused": refused,
+        "in_doubt": doubtful,
+    }
+    lost = {"acknowledged": totals(5_119, "20971520123456789012344")}
+    invoice_rows = {"inserted": totals(5_120, "20971520123456789012345")}
+    return replace(
+        clean(),
+        verdict="does_not_tie",
+        service="https://service.example/v1",
+        pushed=(
+            build_pushed(PAYMENT, staged, sends, planned=True),
+            build_pushed(INVOICE_FILE, invoice_rows, lost, planned=True),
+        ),
+    )
+
+
 REPORTS = {
     "complete": clean,
     "complete_with_errors": with_errors,
     "hostile": hostile,
     "held": held,
     "does_not_tie": untied,
+    "pushed": pushed,
 }

@@ -114,11 +114,16 @@ def test_every_figure_of_every_stage_is_the_reports_own(name: str) -> None:
                 )
 
 
+UNEQUAL = {("does_not_tie", "payment", 6), ("pushed", "invoice_file", 2)}
+"""Report, record kind and links of the chains whose states do not add up."""
+
+
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_end_states_on_the_page_add_up_to_what_was_read(name: str) -> None:
     report = REPORTS[name]()
     tables = [table for table in _tables(report) if table[0][1] == "Meaning"]
-    for chain, table in zip(report.chains, tables, strict=True):
+    chains = [*report.chains, *(one.chain for one in report.pushed)]
+    for chain, table in zip(chains, tables, strict=True):
         *states, total, read = table[1:]
         for column, part in ((2, "rows"), (4, "keys")):
             shown = [_number(row[column]) for row in states]
@@ -127,7 +132,7 @@ def test_the_end_states_on_the_page_add_up_to_what_was_read(name: str) -> None:
             assert _number(read[column]) == getattr(chain.lines[0].totals, part)
         equal = _number(total[2]) == _number(read[2]) and _number(total[4]) == _number(read[4])
         assert read[1] == ("equal" if equal else "not equal")
-        assert equal == (name != "does_not_tie" or chain.record != "payment")
+        assert equal == ((name, chain.record, len(chain.lines)) not in UNEQUAL)
 
 
 @pytest.mark.parametrize("name", REPORTS)

@@ -1,0 +1,45 @@
+"""Environments of the peers: made once under the cache folder, never mixed with ours."""
+
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+PEERS = {
+    "datacompy": ("datacompy==1.1.0", "polars"),
+    "reladiff": ("reladiff[postgresql]==0.6.0", "psycopg2-binary"),
+    "validator": ("google-pso-data-validator==8.10.1",),
+}
+SHOWN = ("datacompy", "polars", "reladiff", "sqeleton", "psycopg2-binary",
+         "google-pso-data-validator", "ibis-framework", "pandas")  # fmt: skip
+
+
+class NotInstalled(Exception):
+    """pip cannot make the environment of a peer here."""
+
+
+def peer_python(name: str, cache: Path) -> Path:
+    """The interpreter of a peer's environment, which is made when it is not there yet."""
+    folder = cache / f"environment-{name}"
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        print(f"making the environment for {name} in {folder}", file=sys.stderr)
+        venv.create(folder, with_pip=True, clear=True)
+        install = [python, "-m", "pip", "install", "--quiet", *PEERS[name]]
+        done = subprocess.run(install, check=False, capture_output=True, text=True)
+        if done.returncode:
+            raise NotInstalled(f"pip cannot make the environment for {name}:\n{done.stderr[-500:]}")
+        (folder / "complete").touch()
+    return python
+
+
+def versions(python: Path) -> dict[str, str]:
+    """What is installed there of the packages that matter."""
+    program = (
+        "import importlib.metadata as m\n"
+        "for d in m.distributions():\n"
+        "    print(d.metadata['Name'].lower(), d.version)"
+    )
+    output = subprocess.run([python, "-c", program], check=True, capture_output=True, text=True)
+    installed = dict(line.split() for line in output.stdout.splitlines())
+    return {name: installed[name] for name in SHOWN if name in installed}

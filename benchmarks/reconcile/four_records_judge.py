@@ -1,0 +1,63 @@
+"""The judgement of four records from Parquet files, without a database: one case in a process."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+from clock import Clock
+from four_records_truths import AS_OF, read_truths
+
+import polars as pl
+
+from flows.report.reconciliation import ReconciliationReport
+from flows.steps.reconcile.ageing import with_ages
+from flows.steps.reconcile.causes import find_causes
+from flows.steps.reconcile.conclusion import Facts, conclude
+from flows.steps.reconcile.judgement import judge
+from flows.steps.reconcile.life import DECISIONS, carry, nothing_before
+from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.self_test import self_test
+from flows.steps.reconcile.severity import severities
+from flows.steps.reconcile.sources import Sources
+from schemas.tables import CURRENCY_RATE
+
+RULES = Rules()
+
+
+def main(folder: Path) -> None:
+    """Print what each step cost and which breaks were found."""
+    clock = Clock()
+    sources = Sources(*read_truths(folder))
+    clock.lap("read")
+    judgement = judge(sources, RULES, AS_OF, service=False)
+    clock.lap("judge")
+    sides = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
+    none = pl.DataFrame(schema=DECISIONS)
+    carried = carry(judgement.breaks, nothing_before(), none, sides, AS_OF)
+    carried = carried.with_columns(severities(carried, RULES, AS_OF))
+    carried = with_ages(carried, AS_OF, RULES.calendar)
+    causes = find_causes(carried, sources.database[CURRENCY_RATE.name])
+    carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
+    clock.lap("carry")
+    tested = self_test(RULES)
+    clock.lap("self-test")
+    report: ReconciliationReport = conclude(
+        sources=sources,
+        judgement=judgement,
+        carried=carried,
+        causes=causes.lines,
+        self_test=tested,
+        rules=RULES,
+        as_of=AS_OF,
+        service=False,
+        facts=Facts("Four records", "", (), (), (), None, None, {}),
+    )
+    clock.lap("conclude")
+    clock.report(
+        breaks=dict(sorted(Counter(one.code for one in report.breaks).items())),
+        because=report.cover.because,
+    )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

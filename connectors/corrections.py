@@ -1,0 +1,100 @@
+"""Corrections: a rejected row ends as corrected once the row that repairs it was taken in.
+
+Which row repairs which is told by the delivery: its batch names the batch it corrects, its rows
+name the rows. What follows from that is written down as an outcome of the repaired row, and taken
+back when it is true no longer.
+"""
+
+from collections.abc import Iterator
+
+import psycopg
+
+from connectors.ledger import batch_span, list_receipts
+from schemas.field import Table
+from schemas.sql import staged_name
+from schemas.tables import EXTRACTS
+from schemas.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, told_joins
+
+
+def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
+    """Let the rows of a batch be corrected that were repaired, and no others.
+
+    A repair may be repaired in its turn, so the batches this one corrects are settled as well.
+    Call it inside a transaction; whatever was settled before, the outcome is the same.
+    """
+    current: int | None = batch_id
+    while current is not None:
+        # Two repairs that end at once must see each other.
+        connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtext('recon corrections'), %s)", [current]
+        )
+        named = _gather(connection, current)
+        _withdraw(connection, current)
+        if named:
+            for table in _staged_tables(connection, current):
+                _tell(connection, table, current)
+        current = _corrects(connection, current)
+
+
+def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:
+    """The batch that this one corrects; only an earlier one, so that no circle can arise."""
+    row = connection.execute(
+        "SELECT corrects FROM batch WHERE id = %s AND corrects < id", [batch_id]
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Table]:
+    receipts = list_receipts(connection, batch_id, "stage")
+    found = {record for receipt in receipts for record in receipt.totals}
+    return (table for name, table in EXTRACTS.items() if name in found)
+
+
+def _gather(connection: psycopg.Connection, batch_id: int) -> int:
+    """Collect the names of the rows that a batch's corrections repair; returns how many."""
+    connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
+    connection.execute("CREATE TEMP TABLE repaired (name text PRIMARY KEY) ON COMMIT DROP")
+    corrections = connection.execute(
+        "SELECT id FROM batch WHERE corrects = %s AND id > corrects "
+        "AND state NOT IN ('undone', 'discarded')",
+        [batch_id],
+    ).fetchall()
+    named = 0
+    for (correction,) in corrections:
+        for table in _staged_tables(connection, correction):
+            named += connection.execute(
+                f"""INSERT INTO repaired SELECT s.parent
+                FROM {staged_name(table)} s {told_joins(table)}
+                WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({_listed(SETTLING)})
+                ON CONFLICT DO NOTHING""",
+                batch_span(connection, correction),
+            ).rowcount
+    connection.execute("ANALYZE repaired")
+    return named
+
+
+def _withdraw(connection: psycopg.Connection, batch_id: int) -> None:
+    connection.execute(
+        f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}'
+        AND NOT EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")})""",
+        batch_span(connection, batch_id),
+    )
+
+
+def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
+    connection.execute(
+        f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict)
+        SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}'
+        FROM {staged_name(table)} s {told_joins(table)} JOIN repaired ON name = {_name("s")}
+        WHERE {of_batch("s")} AND {STATE} IN ({_listed(ERRORS)})""",
+        batch_span(connection, batch_id),
+    )
+
+
+def _name(alias: str) -> str:
+    """A row's name as `recon rejects` writes it into the first column."""
+    return f"{alias}.extract_id || ':' || {alias}.record_number"
+
+
+def _listed(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)

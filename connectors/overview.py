@@ -1,0 +1,77 @@
+"""The ledger at a glance: batches with their rows and errors, without reading a staged row."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.ledger import ENDED, State
+
+
+class BatchLine(NamedTuple):
+    """One batch as lists show it."""
+
+    id: int
+    feed: str
+    state: State
+    opened_at: datetime
+    files: int
+    refused: int
+    """Files that could not be read."""
+    rows: int
+    errors: int
+    """Rows that carry HasError now: those corrected since are none any more."""
+    undecided: int
+    """Those of them that the service refused, or that are in doubt there."""
+    held_because: str | None
+
+
+def list_overview(
+    connection: psycopg.Connection, most: int, *, since: datetime | None = None
+) -> list[BatchLine]:
+    """The latest batches, newest first; `since` keeps those opened later or not ended yet."""
+    with connection.cursor(row_factory=class_row(BatchLine)) as cursor:
+        lines = cursor.execute(_OVERVIEW, {"most": most, "since": since, "ended": list(ENDED)})
+        return [line._replace(state=State(line.state)) for line in lines]
+
+
+def count_taken_back(connection: psycopg.Connection, content_id: str) -> int:
+    """How many batches took this content and were undone or discarded since."""
+    row = connection.execute(
+        "SELECT count(*) FROM batch WHERE content_id = %s AND state IN ('undone', 'discarded')",
+        [content_id],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+_OVERVIEW = """
+    WITH shown AS (
+        SELECT * FROM batch WHERE %(since)s::timestamptz IS NULL
+            OR opened_at >= %(since)s OR state <> ALL(%(ended)s)
+        ORDER BY id DESC LIMIT %(most)s
+    ), files AS (
+        SELECT batch_id, count(*) AS files, count(refused) AS refused
+        FROM extract WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), staged AS (
+        SELECT batch_id, sum(value::bigint) AS rows,
+            sum(value::bigint) FILTER (WHERE key = 'rejected') AS rejected
+        FROM receipt, json_each_text(counts::json)
+        WHERE stage = 'stage' AND batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), told AS (
+        SELECT batch_id, count(*) FILTER (WHERE verdict IN ('rejected', 'conflict'))
+            - count(*) FILTER (WHERE verdict = 'corrected') AS errors
+        FROM outcome WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), sent AS (
+        SELECT batch_id, count(*) AS undecided FROM send
+        WHERE state IN ('refused', 'differs', 'in_doubt')
+            AND batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1
+    )
+    SELECT b.id, b.feed, b.state, b.opened_at, coalesce(f.files, 0) AS files,
+        coalesce(f.refused, 0) AS refused, coalesce(s.rows, 0)::bigint AS rows,
+        (coalesce(s.rejected, 0) + coalesce(t.errors, 0) + coalesce(u.undecided, 0))::bigint
+            AS errors, coalesce(u.undecided, 0) AS undecided, b.held_because
+    FROM shown b LEFT JOIN files f ON f.batch_id = b.id LEFT JOIN staged s ON s.batch_id = b.id
+    LEFT JOIN told t ON t.batch_id = b.id LEFT JOIN sent u ON u.batch_id = b.id
+    ORDER BY b.id DESC"""

@@ -1,0 +1,169 @@
+"""Reconciliations: the runs of a scope, one after the other, and what each left behind.
+
+A run holds its scope from the moment it reads the run before it until it is saved; its files are
+written before, so that what is saved names files that are there.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime
+
+import polars as pl
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.breaks import breaks_hash, copy_breaks
+from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
+from connectors.ledger import add_event
+
+SAVED = "reconciled"
+"""The event of a run that was saved."""
+_LOCK = "hashtext('recon scope'), hashtext(%s)"
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """One row of the reconciliation table."""
+
+    id: int
+    scope: str
+    scope_hash: str
+    as_of: date
+    rules_hash: str
+    verdict: str
+    report_hash: str
+    chain_hash: str
+    previous_id: int | None
+    decided_through: int
+    """The last decision it has acted on; 0: none."""
+    opened_at: datetime
+    folder: str
+    """Of its files, under the reports folder."""
+    event_id: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.as_of, str):
+            object.__setattr__(self, "as_of", date.fromisoformat(self.as_of))
+
+
+def scope_hash(scope: str) -> str:
+    """What tells two scopes apart."""
+    return hashlib.sha256(scope.encode()).hexdigest()
+
+
+@contextmanager
+def hold_scope(connection: psycopg.Connection, scope: str) -> Iterator[None]:
+    """Reconcile a scope alone; raises ScopeHeldElsewhere. The hold dies with the connection."""
+    row = connection.execute(
+        f"SELECT pg_try_advisory_lock({_LOCK})", [scope_hash(scope)]
+    ).fetchone()
+    if not (row and row[0]):
+        raise ScopeHeldElsewhere(
+            "Another run reconciles the same scope, or somebody decides about its breaks. "
+            "Wait for it, then run this again; nothing was changed."
+        )
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute(f"SELECT pg_advisory_unlock({_LOCK})", [scope_hash(scope)])
+
+
+def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
+    """Let nobody reconcile or decide in a run's scope until this transaction ends.
+
+    Raises ScopeHeldElsewhere while a run is under way, because it has read the decisions already.
+    """
+    row = connection.execute(
+        f"SELECT pg_try_advisory_xact_lock_shared({_LOCK})", [run.scope_hash]
+    ).fetchone()
+    if not (row and row[0]):
+        raise ScopeHeldElsewhere(
+            f"The scope of reconciliation {run.id} is being reconciled right now. "
+            "Wait for that run and decide on its result; nothing was changed."
+        )
+    connection.execute(
+        "SELECT pg_advisory_xact_lock(hashtext('recon decision'), hashtext(%s))", [run.scope_hash]
+    )
+
+
+def find_run(connection: psycopg.Connection, number: int | None = None) -> Reconciliation:
+    """The reconciliation of this number, or the latest of all; raises ReconciliationUnknown."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        run = cursor.execute(
+            "SELECT * FROM reconciliation WHERE %(id)s::int IS NULL OR id = %(id)s "
+            "ORDER BY id DESC LIMIT 1",
+            {"id": number},
+        ).fetchone()
+    if run is None:
+        missing = "no reconciliation yet" if number is None else f"no reconciliation {number}"
+        raise ReconciliationUnknown(f"There is {missing}. `recon reconcile` makes one.")
+    return run
+
+
+def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | None:
+    """The run of this scope that the next one follows."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM reconciliation WHERE scope_hash = %s ORDER BY id DESC LIMIT 1",
+            [scope_hash(scope)],
+        ).fetchone()
+
+
+def next_number(connection: psycopg.Connection) -> int:
+    """A number for a run that is under way, to name its folder; one that dies leaves a gap."""
+    row = connection.execute(
+        "SELECT nextval(pg_get_serial_sequence('reconciliation', 'id'))"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def save_run(
+    connection: psycopg.Connection,
+    *,
+    number: int,
+    scope: str,
+    as_of: date,
+    rules_hash: str,
+    verdict: str,
+    report_hash: str,
+    chain_hash: str,
+    previous: Reconciliation | None,
+    decided_through: int,
+    folder: str,
+    breaks: pl.DataFrame,
+    by: str | None = None,
+) -> Reconciliation:
+    """Save a run with its breaks in one transaction; the caller holds the scope.
+
+    `breaks` has the columns of the ledger's break states, without the run's number.
+    """
+    facts = {
+        "id": number,
+        "scope_hash": scope_hash(scope),
+        "as_of": as_of.isoformat(),
+        "rules_hash": rules_hash,
+        "verdict": verdict,
+        "report_hash": report_hash,
+        "chain_hash": chain_hash,
+        "previous_id": previous.id if previous else None,
+        "decided_through": decided_through,
+        "folder": folder,
+    }
+    with connection.transaction():
+        last = latest_run(connection, scope)
+        assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
+        copy_breaks(connection, number, breaks)
+        told = facts | {"breaks": breaks.height, "breaks_hash": breaks_hash(connection, number)}
+        event = add_event(connection, SAVED, by=by, detail=told)
+        values = facts | {"scope": scope, "opened_at": datetime.now(UTC), "event_id": event}
+        names = [field.name for field in fields(Reconciliation)]
+        connection.execute(
+            f"INSERT INTO reconciliation ({', '.join(names)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in names)})",
+            values,
+        )
+    return find_run(connection, number)

@@ -1,0 +1,197 @@
+"""The truth sources the database holds, as frames: extract rows, database rows, answers, listings.
+
+Rows come by COPY in its text form, where every row is one line, and are parsed by polars in blocks.
+Money arrives as exact decimals; an amount that does not fit them is told apart, never rounded.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+import psycopg
+
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET, Dtype
+from schemas.sql import SCHEMA, staged_name
+from schemas.views import STATE, quoted, told_joins
+
+AMOUNT = pl.Decimal(38, 18)
+BLOCK_BYTES = 16 * 1024 * 1024
+NULL = "\\N"
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """One source of one record kind."""
+
+    rows: pl.DataFrame
+    unfit: int
+    """Rows with an amount beyond 20 digits before the point or 18 behind it; it is null here."""
+
+
+def extract_rows(
+    connection: psycopg.Connection, table: Table, batches: Sequence[int], places: pl.DataFrame
+) -> Truth:
+    """E: the staged rows of some batches with their end states; rejected ones have null fields.
+
+    `places` names the files: columns `extract_id` and `file`.
+    """
+    place: dict[str, tuple[str, Dtype]] = {
+        "state": (STATE, pl.String()),
+        "line": ("s.first_line", pl.Int64()),
+        "row": ("s.record_number", pl.Int64()),
+        "extract_id": ("s.extract_id", pl.Int32()),
+        "batch_id": ("s.batch_id", pl.Int32()),
+    }
+    source = f"""{SCHEMA}.{staged_name(table)} s {told_joins(table, batch=False)}
+        WHERE s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])
+        ORDER BY s.extract_id, s.record_number"""
+    truth = _read(connection, table, "s", source, place)
+    return Truth(
+        truth.rows.join(places, on="extract_id", how="left", maintain_order="left"), truth.unfit
+    )
+
+
+def database_rows(connection: psycopg.Connection, table: Table) -> Truth:
+    """D: the rows of the target as they are now, with the staged row that last wrote each."""
+    place: dict[str, tuple[str, Dtype]] = {
+        "row": ("t.record_number", pl.Int64()),
+        "extract_id": ("t.extract_id", pl.Int32()),
+        "batch_id": ("t.batch_id", pl.Int32()),
+    }
+    return _read(connection, table, "t", f"{SCHEMA}.{table.name} t", place)
+
+
+def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
+    """A: what became of the sends of an operation, one line per staged row."""
+    columns: dict[str, tuple[str, Dtype]] = {
+        "row": ("record_number", pl.Int64()),
+        "extract_id": ("extract_id", pl.Int32()),
+        "state": ("state", pl.String()),
+        "status": ("status", pl.Int32()),
+        "echo": ("echo", pl.String()),
+    }
+    # Only an operation of the operation table comes here.
+    source = f"""{SCHEMA}.send WHERE operation = '{operation}'
+        AND batch_id = ANY('{{{_numbers(batches)}}}'::int[])"""
+    return _copied(connection, columns, source)
+
+
+def _numbers(batches: Sequence[int]) -> str:
+    return ",".join(str(int(batch)) for batch in batches)
+
+
+def _read(
+    connection: psycopg.Connection,
+    table: Table,
+    alias: str,
+    source: str,
+    place: Mapping[str, tuple[str, Dtype]],
+) -> Truth:
+    columns = {
+        name: column
+        for field in table.delivered
+        for name, column in _field_columns(field, alias).items()
+    }
+    unfit = " OR ".join(f"NOT ({_fits(name, alias)})" for name in table.amounts)
+    flag: dict[str, tuple[str, Dtype]] = (
+        {"unfit": (f"coalesce({unfit}, false)", pl.String())} if unfit else {}
+    )
+    frame = _copied(connection, {**columns, **place, **flag}, source)
+    if not unfit:
+        return Truth(frame, 0)
+    return Truth(frame.drop("unfit"), int((frame["unfit"] == "t").sum()))
+
+
+def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:
+    column = f"{alias}.{quoted(field.name)}"
+    match field.kind:
+        case Kind.DOUBLE if field.amount:
+            exact = f"CASE WHEN {_fits(field.name, alias)} THEN {column} END"
+            return {field.name: (exact, AMOUNT)}
+        case Kind.DOUBLE:
+            return {field.name: (column, pl.Float64())}
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            zone = "UTC" if field.kind is Kind.DATETIME_OFFSET else None
+            moment = f"(extract(epoch FROM {column}) * 1000000)::bigint"
+            return {
+                field.name: (moment, pl.Datetime("us", zone)),
+                field.name + OFFSET: (f"{alias}.{quoted(field.name + OFFSET)}", pl.Int16()),
+            }
+        case Kind.INTEGER:
+            return {field.name: (column, pl.Int32())}
+        case Kind.INTEGER64:
+            return {field.name: (column, pl.Int64())}
+        case Kind.BOOLEAN:
+            return {field.name: (f"{column}::text", pl.Boolean())}
+        case _:
+            return {field.name: (column, pl.String())}
+
+
+def _fits(name: str, alias: str) -> str:
+    column = f"{alias}.{quoted(name)}"
+    return f"abs({column}) < 1e20 AND scale(trim_scale({column})) <= 18"
+
+
+def _copied(
+    connection: psycopg.Connection, columns: Mapping[str, tuple[str, Dtype]], source: str
+) -> pl.DataFrame:
+    """The rows of a SELECT as a frame with these columns: name -> SQL and type."""
+    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in columns.items())
+    statement = f"COPY (SELECT {selected} FROM {source}) TO STDOUT"
+    types = {name: dtype for name, (_, dtype) in columns.items()}
+    blocks = [_parsed(block, types) for block in _blocks(connection, statement)]
+    return pl.concat(blocks) if blocks else pl.DataFrame(schema=types)
+
+
+def _blocks(connection: psycopg.Connection, statement: str) -> Iterator[bytes]:
+    pending = bytearray()
+    with connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+        for data in copy:
+            pending += data
+            # The server sends whole rows.
+            if len(pending) >= BLOCK_BYTES:
+                yield bytes(pending)
+                pending.clear()
+    if pending:
+        yield bytes(pending)
+
+
+def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
+    frame = pl.read_csv(
+        block,
+        has_header=False,
+        separator="\t",
+        quote_char=None,
+        null_values=NULL,
+        schema={name: _delivered_as(dtype) for name, dtype in types.items()},
+        empty_string_is_null=False,
+    )
+    texts = [name for name, dtype in types.items() if dtype == pl.String]
+    booleans = [name for name, dtype in types.items() if dtype == pl.Boolean]
+    return frame.with_columns(
+        *(_unescaped(name) for name in texts if b"\\" in block),
+        *(pl.col(name) == "true" for name in booleans),
+        *(
+            pl.col(name).cast(dtype)
+            for name, dtype in types.items()
+            if isinstance(dtype, pl.Datetime)
+        ),
+    )
+
+
+def _delivered_as(dtype: Dtype) -> Dtype:
+    if isinstance(dtype, pl.Datetime):
+        return pl.Int64()
+    return pl.String() if dtype == pl.Boolean else dtype
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+
+
+def _unescaped(name: str) -> pl.Expr:
+    """The text behind COPY's backslashes; the doubled ones step aside meanwhile."""
+    text = pl.col(name).str.replace_all("\\\\", "\x00", literal=True)
+    for letter, character in _ESCAPES.items():
+        text = text.str.replace_all(f"\\{letter}", character, literal=True)
+    return text.str.replace_all("\x00", "\\", literal=True)

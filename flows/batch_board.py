@@ -1,0 +1,35 @@
+"""The table of batches on a page of Prefect, so that nobody needs a terminal to see what waits."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State as RunState
+from prefect.states import Completed
+from pydantic import Field
+
+from connectors.ledger import State
+from connectors.overview import list_overview
+from flows.holding import open_workspace
+from flows.report.board import MOST, board_table, next_step
+
+DAYS = 14
+
+
+@flow(name="batch-board", persist_result=False)
+def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[Any]:
+    """Write the table of batches: id, feed, state, rows, errors, why it is held, and the next step.
+
+    Args:
+        days: Batches opened in so many days, and every older one that has not ended; the latest
+            200 of them.
+    """
+    since = datetime.now(UTC) - timedelta(days=days)
+    with open_workspace().database.connect() as connection:
+        lines = list_overview(connection, MOST, since=since)
+    waiting = sum(bool(next_step(line)) for line in lines)
+    held = sum(line.state is State.HELD for line in lines)
+    told = f"{len(lines)} batches, {held} held, {waiting} with a next step"
+    create_table_artifact(board_table(lines), key="batches", description=f"{told}; {days} days")
+    return Completed(message=told)

@@ -1,0 +1,132 @@
+"""Blocks: where a run finds its database and its service when the server's operator says so.
+
+A flow looks for the block first and takes the environment where there is none; the command line
+knows the environment only. Secrets are encrypted in the server's database and stars in its pages.
+"""
+
+from dataclasses import replace
+from typing import Self, TypeVar, cast
+
+from prefect.blocks.core import Block
+from prefect.exceptions import ObjectNotFound
+from pydantic import ConfigDict, Field, SecretStr, model_validator
+
+from connectors.errors import SettingsError
+from connectors.service.credentials import Credentials, Scheme, read_credentials
+from connectors.settings import ServiceSettings, Settings, read_settings
+
+TARGET = "target"
+"""Name of the TargetDatabase a run looks for."""
+SERVICE = "service"
+"""Name of the ServiceCredentials a run looks for."""
+
+Kind = TypeVar("Kind", bound=Block)
+
+
+class TargetDatabase(Block):
+    """The PostgreSQL that deliveries are taken into."""
+
+    _block_type_name = "Target database"
+    _block_type_slug = "target-database"
+    # The text of an error is kept and shown; the value in it would be the password.
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    url: SecretStr = Field(
+        title="URL", description="postgresql://USER:PASSWORD@HOST/DATABASE of a role that may load."
+    )
+
+    @model_validator(mode="after")
+    def _can_be_used(self) -> Self:
+        self.settings(read_settings({}))
+        return self
+
+    def settings(self, settings: Settings) -> Settings:
+        """These settings with this database; raises ValueError for what is no PostgreSQL URL."""
+        url = self.url.get_secret_value()
+        try:
+            read_settings({"RECON_DATABASE_URL": url})
+        except SettingsError:
+            raise ValueError("the URL does not begin with postgresql://") from None
+        return replace(settings, database_url=url)
+
+
+class ServiceCredentials(Block):
+    """The service to push to, and who is calling."""
+
+    _block_type_name = "Service credentials"
+    _block_type_slug = "service-credentials"
+    model_config = ConfigDict(hide_input_in_errors=True)
+
+    base_url: str = Field(
+        title="Base URL",
+        description="http or https, without a login in it.",
+        json_schema_extra={"position": 0},
+    )
+    scheme: Scheme = Field(default=Scheme.BASIC, title="Scheme", json_schema_extra={"position": 1})
+    user: str = Field(
+        default="",
+        title="User",
+        description="Of the schemes basic and credentials.",
+        json_schema_extra={"position": 2},
+    )
+    secret: SecretStr = Field(
+        default=SecretStr(""),
+        title="Secret",
+        description="Password, token or API key, as the scheme asks for.",
+        json_schema_extra={"position": 3},
+    )
+
+    @model_validator(mode="after")
+    def _can_be_used(self) -> Self:
+        try:
+            self.credentials()
+            self.settings(ServiceSettings())
+        except SettingsError as problem:
+            raise ValueError(str(problem)) from None
+        return self
+
+    def credentials(self) -> Credentials:
+        """Who is calling; raises SettingsError where the scheme misses something."""
+        return Credentials(self.scheme, self.user or None, self.secret.get_secret_value() or None)
+
+    def settings(self, settings: ServiceSettings) -> ServiceSettings:
+        """These settings with this service; raises SettingsError."""
+        return replace(settings, url=self.base_url)
+
+
+BLOCKS: tuple[type[Block], ...] = (TargetDatabase, ServiceCredentials)
+
+
+def register() -> list[str]:
+    """Make the block types known to the server, with their forms; gives their names."""
+    for block in BLOCKS:
+        block.register_type_and_schema()
+    return [block.get_block_type_slug() for block in BLOCKS]
+
+
+def run_settings() -> Settings:
+    """The settings of a flow run: the blocks `target` and `service` before the environment."""
+    settings = read_settings()
+    target, service = find(TargetDatabase, TARGET), find(ServiceCredentials, SERVICE)
+    if target:
+        settings = target.settings(settings)
+    return replace(settings, service=service.settings(settings.service)) if service else settings
+
+
+def run_credentials() -> Credentials:
+    """Who a flow run is to the service: the block `service` before the environment."""
+    service = find(ServiceCredentials, SERVICE)
+    return service.credentials() if service else read_credentials()
+
+
+def find(block: type[Kind], name: str) -> Kind | None:
+    """The block of this name, None where nobody has made one; raises SettingsError."""
+    try:
+        return cast(Kind, block.load(name))
+    except ValueError as problem:
+        if isinstance(problem.__cause__, ObjectNotFound):
+            return None
+        raise SettingsError(
+            f"The block {block.get_block_type_slug()}/{name} cannot be used. "
+            "Open it in the server's pages, under Blocks, and save it again."
+        ) from None

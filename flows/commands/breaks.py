@@ -1,0 +1,223 @@
+"""Breaks: `recon breaks list`, `accept`, `reopen`, `resolve` and `assign`."""
+
+from dataclasses import astuple, dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from flows.commands.batches import By, Reason
+from flows.commands.console import out, print_json, print_table, workspace
+from flows.commands.deliver import Json
+from schemas.life import Choice
+
+if TYPE_CHECKING:
+    from flows.stages.breaks import Chosen, Decided
+
+breaks_command = App(name="breaks", help="List breaks; accept, reopen, resolve or assign them.")
+
+Run = Annotated[
+    int | None, Parameter(help="Number of the reconciliation; default: the latest of all.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Breaks that fit all that is given."""
+
+    code: Annotated[str | None, Parameter(help="Only breaks of this code, as AMOUNT.")] = None
+    state: Annotated[
+        str | None, Parameter(help="Only breaks in this state: open, or NEW, ACCEPTED ...")
+    ] = None
+    record: Annotated[str | None, Parameter(help="Only breaks of this record kind.")] = None
+    tenant: Annotated[int | None, Parameter(help="Only breaks of this TenantsId.")] = None
+    currency: Annotated[int | None, Parameter(help="Only breaks in this CurrenciesId.")] = None
+
+    def chosen(self, ids: tuple[str, ...]) -> "Chosen":
+        """These, and only where they are among the ids, if any are given."""
+        from flows.stages.breaks import Chosen  # noqa: PLC0415 -- it imports polars.
+
+        return Chosen(ids, *astuple(self))
+
+
+Which = Annotated[Filter, Parameter(name="*")]
+EVERY = Filter()
+
+
+@breaks_command.command(name="list")
+def list_command(
+    *ids: Annotated[str, Parameter(help="Only these.")],
+    which: Which = EVERY,
+    run: Run = None,
+    most: Annotated[int, Parameter(help="How many lines; --json has all.")] = 50,
+    json: Json = False,
+) -> int:
+    """List the breaks of a reconciliation as they stand now, largest amounts first.
+
+    Example: `recon breaks list --code AMOUNT --state open`
+    """
+    from flows.stages.breaks import list_breaks  # noqa: PLC0415 -- it imports polars.
+
+    with workspace(quiet=True) as place:
+        found, breaks = list_breaks(place, run, which.chosen(ids))
+    lines = [_facts(row) for row in breaks.iter_rows(named=True)]
+    if json:
+        print_json({"reconciliation": found.id, "as_of": found.as_of, "breaks": lines})
+        return 0
+    print_table(
+        ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount", "Expected",
+         "Found", "First seen", "Until", "Owner"),
+        [
+            (line["id"], line["code"], line["record"], line["key"], line["field"], _state(line),
+             line["currency"], _money(line["amount"]), line["expected"], line["found"],
+             line["first_seen"], line["accepted_until"], line["owner"])
+            for line in lines[:most]
+        ],
+        right=("CurrenciesId", "Amount"),
+    )  # fmt: skip
+    shown = f", {most} of them shown" if len(lines) > most else ""
+    told = _counted(len(lines))
+    out().print(f"{told} of reconciliation {found.id}, as of {found.as_of}{shown}.")
+    return 0
+
+
+@breaks_command.command(name="accept")
+def accept_command(
+    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    reason: Reason,
+    until: Annotated[date, Parameter(help="Last day it is accepted, YYYY-MM-DD.")],
+    by: By = None,
+    which: Which = EVERY,
+    run: Run = None,
+    json: Json = False,
+) -> int:
+    """Accept breaks until a day: they are no exception until then, and open again afterwards.
+
+    Example: `recon breaks accept --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
+    """
+    return _decide(run, which.chosen(ids), Choice.ACCEPT, reason, by, json=json, until=until)
+
+
+@breaks_command.command(name="reopen")
+def reopen_command(
+    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    reason: Reason,
+    by: By = None,
+    which: Which = EVERY,
+    run: Run = None,
+    json: Json = False,
+) -> int:
+    """Take an acceptance back, or the word that a break is resolved.
+
+    Example: `recon breaks reopen 1f0c2a9b7e3d4c55 --reason "the bank has not paid"`
+    """
+    return _decide(run, which.chosen(ids), Choice.REOPEN, reason, by, json=json)
+
+
+@breaks_command.command(name="resolve")
+def resolve_command(
+    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    reason: Reason,
+    at: Annotated[str, Parameter(help="Where it was put right: source or service.")],
+    by: By = None,
+    which: Which = EVERY,
+    run: Run = None,
+    json: Json = False,
+) -> int:
+    """Say that breaks were put right; the next reconciliation looks, and reopens what was not.
+
+    Example: `recon breaks resolve 1f0c2a9b7e3d4c55 --at service --reason "corrected by hand"`
+    """
+    return _decide(run, which.chosen(ids), Choice.RESOLVE, reason, by, json=json, side=at)
+
+
+@breaks_command.command(name="assign")
+def assign_command(
+    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    owner: Annotated[str, Parameter(help="Who looks after them from now on.")],
+    reason: Reason = "assigned",
+    by: By = None,
+    which: Which = EVERY,
+    run: Run = None,
+    json: Json = False,
+) -> int:
+    """Give breaks an owner; reports name the owner until somebody else is named.
+
+    Example: `recon breaks assign --code RATE_MISSING --owner "treasury"`
+    """
+    return _decide(run, which.chosen(ids), Choice.ASSIGN, reason, by, json=json, owner=owner)
+
+
+def _decide(
+    run: int | None,
+    chosen: "Chosen",
+    what: Choice,
+    reason: str,
+    by: str | None,
+    *,
+    json: bool,
+    until: date | None = None,
+    side: str | None = None,
+    owner: str | None = None,
+) -> int:
+    from connectors.breaks import Decision  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.breaks import decide_breaks  # noqa: PLC0415
+
+    decision = Decision(what, reason, by, until, side, owner)
+    with workspace(quiet=True) as place:
+        decided = decide_breaks(place, run, chosen, decision)
+    _show_decided(decided, as_json=json)
+    return 0
+
+
+def _show_decided(decided: "Decided", *, as_json: bool) -> None:
+    from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
+
+    decision, count = decided.decision, len(decided.ids)
+    amounts = {currency: plain(amount) for currency, amount in decided.amounts.items()}
+    if as_json:
+        print_json(
+            {
+                "reconciliation": decided.run.id,
+                "decision": decision.what.value,
+                "count": count,
+                "amounts": amounts,
+                "until": decision.until,
+                "breaks": decided.ids,
+            }
+        )
+        return
+    done = {
+        Choice.ACCEPT: f"accepted until {decision.until}",
+        Choice.REOPEN: "reopened",
+        Choice.RESOLVE: f"said to be resolved at {decision.side}",
+        Choice.ASSIGN: f"assigned to {decision.owner}",
+    }[decision.what]
+    money = ", ".join(
+        f"{_money(amount)} in {f'CurrenciesId {currency}' if currency else 'no currency'}"
+        for currency, amount in amounts.items()
+    )
+    out().print(f"{_counted(count)} of reconciliation {decided.run.id} {done}: {money}.")
+    out().print("The next reconciliation of this scope acts on it.")
+
+
+def _facts(row: dict[str, Any]) -> dict[str, Any]:
+    from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
+
+    exact = {name: row[name] and plain(row[name]) for name in ("amount", "delta")}
+    return row | exact
+
+
+def _state(line: dict[str, Any]) -> str:
+    claimed = line["claimed"]
+    return f"{line['state']}, said to be resolved at {claimed}" if claimed else line["state"]
+
+
+def _counted(breaks: int) -> str:
+    return "1 break" if breaks == 1 else f"{breaks} breaks"
+
+
+def _money(plain: str | None) -> str | None:
+    """An amount with two decimals or more."""
+    whole, _, decimals = (plain or "").partition(".")
+    return f"{whole}.{decimals.ljust(2, '0')}" if plain else None

@@ -1,0 +1,153 @@
+"""Who stands for it: `recon sign` and `recon audit`."""
+
+import json as json_text
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from flows.commands.breaks import Run
+from flows.commands.console import out, print_json, print_table, workspace
+from flows.commands.deliver import Json
+from schemas.life import Role
+
+if TYPE_CHECKING:
+    from flows.stages.sign import Signed
+
+sign_command = App(name="sign", help="Stand for a report: one prepares it, another approves it.")
+audit_command = App(name="audit", help="Show the audit trail, and prove that nobody changed it.")
+
+
+HASH = 64
+"""Characters of a sha256."""
+
+
+@sign_command.command(name="prepare")
+def prepare_command(
+    run: Run = None,
+    *,
+    comment: Annotated[str, Parameter(help="What the reader should know.")] = "",
+    by: Annotated[str | None, Parameter(help="Who signs; default: the user here.")] = None,
+    json: Json = False,
+) -> int:
+    """Sign a report as the one who prepared it; its files must be as they were written.
+
+    Example: `recon sign prepare 7 --by "A. Meyer" --comment "month end"`
+    """
+    from flows.stages.sign import prepare  # noqa: PLC0415 -- it imports polars.
+
+    with workspace(quiet=True) as place:
+        return _signed(prepare(place, run, by=by, comment=comment), Role.PREPARED, as_json=json)
+
+
+@sign_command.command(name="approve")
+def approve_command(
+    run: Run = None,
+    *,
+    comment: Annotated[str, Parameter(help="What the reader should know.")] = "",
+    by: Annotated[str | None, Parameter(help="Who signs; default: the user here.")] = None,
+    json: Json = False,
+) -> int:
+    """Approve a prepared report, as somebody else; every open break must be accepted.
+
+    Example: `recon sign approve 7 --by "B. Osei"`
+
+    Exit code 0: approved; 1: open breaks wait for a decision; 2: refused.
+    """
+    from flows.stages.sign import approve  # noqa: PLC0415 -- it imports polars.
+
+    with workspace(quiet=True) as place:
+        return _signed(approve(place, run, by=by, comment=comment), Role.APPROVED, as_json=json)
+
+
+@audit_command.command(name="verify")
+def verify_command(
+    *,
+    noted: Annotated[
+        str | None, Parameter(help="A hash noted earlier that must still be in the chain.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Prove that no event, decision, signature or run was changed, removed or slipped in.
+
+    Note the hash it tells, outside of this system: with it, a trail that was cut off is found too.
+
+    Example: `recon audit verify --noted 5f0e...`
+
+    Exit code 0: the chain holds; 1: it does not, and the first broken link is named.
+    """
+    from connectors.audit import verify  # noqa: PLC0415
+
+    with workspace(quiet=True) as place, place.database.connect() as connection:
+        proof = verify(connection, noted)
+    if json:
+        print_json({"events": proof.events, "head": proof.head, "broken": proof.broken})
+    elif proof.broken:
+        out().print(f"The audit trail does not hold: {proof.broken}.")
+        out().print(f"{proof.events} events before it hold; the last has the hash {proof.head}")
+    else:
+        out().print(f"The audit trail holds: {proof.events} events, none changed or missing.")
+        out().print(f"Hash of the last one: {proof.head}")
+    return int(proof.broken is not None)
+
+
+@audit_command.command(name="list")
+def events_command(
+    *,
+    last: Annotated[int, Parameter(help="How many.")] = 20,
+    what: Annotated[str | None, Parameter(help="Only events with this in their name.")] = None,
+    json: Json = False,
+) -> int:
+    """List the latest events: who did what, when and why.
+
+    Example: `recon audit list --what report --last 50`
+    """
+    from connectors.audit import list_events  # noqa: PLC0415
+
+    with workspace(quiet=True) as place, place.database.connect() as connection:
+        entries = list_events(connection, last, what=what)
+    if json:
+        names = list(entries[0].__dataclass_fields__) if entries else []
+        print_json({"events": [{name: getattr(one, name) for name in names} for one in entries]})
+        return 0
+    print_table(
+        ("Link", "When (UTC)", "What", "Batch", "By", "Reason", "Detail"),
+        [
+            (one.position, f"{one.at:%Y-%m-%d %H:%M:%S}", one.what, one.batch_id, one.by,
+             one.reason, _detail(one.detail))
+            for one in entries
+        ],
+        right=("Link", "Batch"),
+    )  # fmt: skip
+    return 0
+
+
+def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
+    signature = signed.signatures[role]
+    if as_json:
+        print_json(
+            {
+                "reconciliation": signed.run.id,
+                "verdict": signed.run.verdict,
+                "report_hash": signed.run.report_hash,
+                "signatures": {
+                    name.value: {"by": one.by, "at": one.at, "comment": one.comment}
+                    for name, one in signed.signatures.items()
+                },
+            }
+        )
+        return 0
+    out().print(
+        f"The report of reconciliation {signed.run.id} ({signed.run.verdict}) is {role.value} by "
+        f"{signature.by}; its hash is {signed.run.report_hash}"
+    )
+    return 0
+
+
+def _detail(text: str | None) -> str:
+    """What an event says beside its reason; a hash by its beginning, which is enough to find it."""
+    facts = json_text.loads(text) if text else {}
+    shown = {name: value for name, value in facts.items() if value is not None}
+    return ", ".join(
+        f"{name} {value[:12] + '...' if len(str(value)) == HASH else value}"
+        for name, value in shown.items()
+    )

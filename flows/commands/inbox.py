@@ -1,0 +1,102 @@
+"""The inbox and the archive: `recon watch` and `recon housekeeping`."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from connectors.extracts.profile import DEFAULT, load_profile
+from connectors.inbox import Inbox
+from flows.commands.console import out, print_json, workspace
+from flows.commands.deliver import Feed, Json
+from flows.stages.inbox import SETTLE_SECONDS, Line, Watch, import_here
+from flows.stages.retention import DEFAULT as KEPT
+from flows.stages.retention import Retention, Swept, sweep
+
+
+def watch_command(
+    inbox: Annotated[
+        Path | None, Parameter(help="The folder; default: inbox in RECON_HOME.")
+    ] = None,
+    *,
+    settle: Annotated[
+        float, Parameter(help="Seconds a file must not change to count as complete.")
+    ] = SETTLE_SECONDS,
+    every: Annotated[float, Parameter(help="Seconds between two looks.")] = 30.0,
+    once: Annotated[bool, Parameter(negative="", help="Look once and end.")] = False,
+    profile: Feed = None,
+    json: Json = False,
+) -> int:
+    """Import every delivery that is complete in an inbox, once, and move it to the archive there.
+
+    A name that ends in .part or .tmp is left until it is renamed. What cannot be read goes to
+    quarantine, with the reason beside it.
+
+    Example: `recon watch /data/inbox --once`
+
+    Exit code of one look 0: everything was taken in; 1: something was put aside or failed.
+    """
+    feed = load_profile(profile) if profile else DEFAULT
+    with workspace(quiet=json) as place:
+        watch = Watch(
+            place,
+            Inbox((inbox or place.settings.home / "inbox").resolve()),
+            feed,
+            import_here(place, feed),
+        )
+        while True:
+            lines = watch.look(settle)
+            _show(lines, as_json=json)
+            if once:
+                return int(any(line.became in ("quarantined", "failed") for line in lines))
+            time.sleep(every)
+
+
+def housekeeping_command(
+    *,
+    archive_days: Annotated[
+        int, Parameter(help="Days delivered content is kept after its last batch has ended.")
+    ] = KEPT.archive_days,
+    report_days: Annotated[
+        int, Parameter(help="Days reports of batches are kept.")
+    ] = KEPT.report_days,
+    inbox: Annotated[
+        Path | None, Parameter(help="A watched folder; default: inbox in RECON_HOME.")
+    ] = None,
+    remove: Annotated[bool, Parameter(negative="", help="Remove it; default: only count.")] = False,
+    json: Json = False,
+) -> int:
+    """Remove archived content and reports that no batch needs any more.
+
+    A batch that has not ended, is held or has rows in error keeps its content and its report.
+
+    Example: `recon housekeeping --archive-days 90 --remove`
+    """
+    with workspace(quiet=True) as place:
+        swept = sweep(
+            place,
+            Retention(archive_days, report_days),
+            now=datetime.now(UTC),
+            inbox=inbox or place.settings.home / "inbox",
+            dry_run=not remove,
+        )
+    if json:
+        facts = [{name: getattr(one, name) for name in Swept.__slots__} for one in swept]
+        print_json({"removed": remove, "swept": facts})
+        return 0
+    for one in swept:
+        oldest = f", the oldest of {one.oldest:%Y-%m-%d}" if one.oldest else ""
+        out().print(f"{one.what}: {one.number}, {one.bytes:,} bytes{oldest}")
+    if not remove:
+        out().print("Nothing was removed; --remove does it.")
+    return 0
+
+
+def _show(lines: list[Line], *, as_json: bool) -> None:
+    if as_json:
+        print_json({"deliveries": [{n: getattr(one, n) for n in Line.__slots__} for one in lines]})
+        return
+    for line in lines:
+        out().print(f"{line.name}: {line.became}{f', {line.detail}' if line.detail else ''}")

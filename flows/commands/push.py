@@ -1,0 +1,199 @@
+"""The service's side: `recon push`, `resolve`, `sends` and `pull`."""
+
+import json as json_text
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from connectors.errors import SettingsError
+from connectors.sends import Decision, Sent, waiting_batches
+from flows.commands.batches import Batch, By, Reason
+from flows.commands.console import out, print_json, workspace
+from flows.commands.deliver import Json, ended_json, show_ended
+from flows.stages.pull import compare as compare_listing
+from flows.stages.pull import pull
+from flows.stages.resolve import Chosen, resolve, sends_of
+from flows.stages.sequence import push_batch
+from flows.stages.workspace import Workspace
+
+Rows = Annotated[
+    tuple[str, ...],
+    Parameter(name="--row", help="FILE:RECORD, a delivered file and a record of it; may repeat."),
+]
+Operation = Annotated[str | None, Parameter(help="Operation, by the name reports show.")]
+States = Annotated[
+    tuple[str, ...], Parameter(name="--state", help="State at the service; may repeat.")
+]
+
+
+def push_command(
+    batch: Annotated[
+        int | None, Parameter(help="Number of the batch; default: all that have unsent rows.")
+    ] = None,
+    *,
+    max_rows: Annotated[
+        int | None, Parameter(help="Send at most so many rows of each batch this time.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Send what is unsent to the service: every PUT until it is there, every POST at most once.
+
+    Run it again at any time: what was acknowledged is not sent again. Example: `recon push 12`
+
+    Exit code 0: everything is there; 1: rows were refused, differ, are in doubt or unsent;
+    2: the service refuses us or cannot be reached; 3: another run is sending.
+    """
+    with workspace(quiet=json) as place:
+        if batch is None:
+            with place.database.connect() as connection:
+                batches = waiting_batches(connection)
+        else:
+            batches = [batch]
+        told: list[dict[str, Any]] = []
+        code = 0
+        for number in batches:
+            ended = push_batch(place, number, most=max_rows)
+            code = max(code, ended.exit_code)
+            if json:
+                told.append(ended_json(ended, place.settings.reports / f"batch-{number}"))
+            else:
+                show_ended(ended, place.settings.reports, as_json=False)
+    if json:
+        print_json({"batches": told})
+    elif not batches:
+        out().print("Nothing is unsent.")
+    return code
+
+
+def sends_command(
+    batch: Batch,
+    *,
+    rows: Rows = (),
+    operation: Operation = None,
+    state: States = (),
+    json: Json = False,
+) -> int:
+    """List rows on their way to the service: where they come from, what was sent, what was said.
+
+    Example: `recon sends 12 --state in_doubt`
+    """
+    chosen = Chosen(rows, operation, state)
+    with workspace(quiet=True) as place:
+        if json:
+            print_json({"sends": [_as_json(sent) for sent in sends_of(place, batch, chosen)]})
+            return 0
+        count = 0
+        for sent in sends_of(place, batch, chosen):
+            _show(sent)
+            count += 1
+    if not count:
+        out().print(f"Batch {batch} has no such rows.")
+    return 0
+
+
+def resolve_command(
+    batch: Batch,
+    *,
+    as_: Annotated[
+        Decision,
+        Parameter(
+            name="--as",
+            help="confirm: the service has it; resend: send it again; abandon: do not send it.",
+        ),
+    ],
+    reason: Reason,
+    rows: Rows = (),
+    operation: Operation = None,
+    state: States = (),
+    by: By = None,
+    json: Json = False,
+) -> int:
+    """Settle rows that are in doubt, refused or differ, one by one or by filter.
+
+    Example: `recon resolve 12 --row gateways.csv:7 --as confirm --reason "seen in the service"`
+
+    Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
+    """
+    if not rows and operation is None and not state:
+        raise SettingsError("Say which rows: --row FILE:RECORD, --operation or --state.")
+    with workspace(quiet=json) as place:
+        resolved = resolve(place, batch, Chosen(rows, operation, state), as_, by=by, reason=reason)
+        reports = place.settings.reports
+    if json:
+        shape = ended_json(resolved.ended, reports / f"batch-{batch}")
+        print_json(shape | {"resolved": resolved.detail})
+    else:
+        out().print(f"{resolved.rows} rows of batch {batch}: {as_.value}. {_next(as_, batch)}")
+        out().print(f"report: {reports / f'batch-{batch}' / 'report.html'}")
+    return resolved.ended.exit_code
+
+
+def pull_command(
+    *listing: Annotated[
+        str, Parameter(help="avatars, payment_plan_details, insert_batch_data; default: all.")
+    ],
+    compare: Annotated[
+        bool,
+        Parameter(negative="", help="Compare the insert-batch data with our rows; keep nothing."),
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Read listings from the service and keep them to be compared; nothing of ours is changed.
+
+    Example: `recon pull avatars payment_plan_details`
+
+    Exit code 0: taken, or equal; 1: rows have errors, or a batch differs; 2: the listing did not
+    come whole, so nothing of it was taken.
+    """
+    with workspace(quiet=json) as place:
+        if compare:
+            return _compare(place, as_json=json)
+        pulled = pull(place, listing)
+        reports = place.settings.reports
+    if json:
+        shape = ended_json(pulled.ended, reports / f"batch-{pulled.ended.batch.id}")
+        print_json(shape | {"listings": [asdict(one) for one in pulled.listings]})
+    else:
+        for one in pulled.listings:
+            out().print(f"{one.name}: {one.rows} rows, {one.proof}")
+        show_ended(pulled.ended, reports, as_json=False)
+    return pulled.ended.exit_code
+
+
+def _compare(place: Workspace, *, as_json: bool) -> int:
+    compared = compare_listing(place)
+    if as_json:
+        print_json({"batches": [asdict(one) | {"differs": one.differs} for one in compared]})
+    for one in () if as_json else compared:
+        told = "differs" if one.differs else "equal"
+        out().print(
+            f"BatchId {one.batch_id}: {one.ours} rows here, {one.theirs} at the service, "
+            f"{one.same} the same: {told}"
+        )
+    return int(any(one.differs for one in compared))
+
+
+def _next(decision: Decision, batch: int) -> str:
+    return f"`recon push {batch}` sends them." if decision is Decision.RESEND else ""
+
+
+def _as_json(sent: Sent) -> dict[str, Any]:
+    return sent._asdict() | {
+        "error_data": json_text.loads(sent.error_data) if sent.error_data else None
+    }
+
+
+def _show(sent: Sent) -> None:
+    console = out()
+    status = f", HTTP {sent.status}" if sent.status else ""
+    console.print(
+        f"{sent.file}:{sent.record_number} (line {sent.line}) {sent.operation} "
+        f"{sent.state.replace('_', ' ')}, {sent.attempts} attempts{status}"
+    )
+    console.print(f"    push key {sent.push_key}")
+    console.print(f"    sent     {sent.jsondata}")
+    if sent.echo:
+        console.print(f"    answered {sent.echo}")
+    for error in json_text.loads(sent.error_data) if sent.error_data else ():
+        console.print(f"    {error['ErrorCode']}: {error['Message']}")

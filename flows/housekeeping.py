@@ -1,0 +1,66 @@
+"""Remove what no batch needs any more: archived content, reports, results that runs have kept."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State as RunState
+from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
+from prefect.states import Completed
+from pydantic import Field
+
+from flows.approval import DAYS_TO_DECIDE
+from flows.holding import open_workspace
+from flows.report.text import digits
+from flows.stages.retention import DEFAULT, Retention, sweep
+
+Days = Annotated[int, Field(ge=1, le=36500)]
+# A run that waits for a decision goes on with what it has kept.
+ResultDays = Annotated[int, Field(gt=DAYS_TO_DECIDE, le=36500)]
+
+
+@flow(name="housekeeping", persist_result=False)
+def housekeeping(
+    archive_days: Days = DEFAULT.archive_days,
+    report_days: Days = DEFAULT.report_days,
+    result_days: ResultDays = DEFAULT.result_days,
+    inbox: str | None = None,
+    dry_run: bool = True,
+) -> RunState[Any]:
+    """Remove files that nothing needs; batches that are open, held or have errors keep theirs.
+
+    Args:
+        archive_days: Delivered content is kept so long after the last batch with it has ended.
+        report_days: Reports of batches are kept so long.
+        result_days: Results that runs keep for their own Retry; longer than a decision may take.
+        inbox: The folder that is watched, whose own archive is tidied as well; none is inbox in
+            RECON_HOME.
+        dry_run: Only count what would be removed.
+    """
+    workspace = open_workspace()
+    swept = sweep(
+        workspace,
+        Retention(archive_days, report_days, result_days),
+        now=datetime.now(UTC),
+        inbox=Path(inbox) if inbox else workspace.settings.home / "inbox",
+        results=Path(PREFECT_LOCAL_STORAGE_PATH.value()) / "recon",
+        dry_run=dry_run,
+    )
+    told = "would be removed; set dry_run to false to remove it" if dry_run else "removed"
+    create_table_artifact(
+        [
+            {
+                "What": one.what,
+                "Number": digits(one.number),
+                "Bytes": digits(one.bytes),
+                "Oldest": f"{one.oldest:%Y-%m-%d}" if one.oldest else "",
+            }
+            for one in swept
+        ],
+        key="housekeeping",
+        description=f"What {told}" if dry_run else "What was removed",
+    )
+    number, size = sum(one.number for one in swept), sum(one.bytes for one in swept)
+    return Completed(message=f"{digits(number)} files and folders, {digits(size)} bytes {told}")

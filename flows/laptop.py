@@ -1,0 +1,341 @@
+"""The whole product on one machine, behind `recon up`: started in order, watched, stopped in order.
+
+PostgreSQL, a Prefect server on a database of its own, the sandbox of the service, a work pool with
+one worker, and the deployments. This process is the only parent; importing it imports no Prefect.
+"""
+
+import base64
+import ipaddress
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import psycopg
+
+from connectors.database import database_url, open_database
+from connectors.embedded import embedded_url
+from connectors.errors import ReconError, SettingsError
+from connectors.sandbox import Sandbox, SandboxOptions, User
+from connectors.settings import Settings
+from flows.running import Running, alone, children_of, find, log_tail, note, stop_all
+
+SERVER_SECONDS = 180
+"""How long a server may take to answer the first time: it makes its tables."""
+STOP_SECONDS = 20
+"""How long a part may take to end before it is killed."""
+QUERY_SECONDS = "2"
+"""How often the worker looks for runs."""
+HEARTBEAT_SECONDS = "30"
+"""How often a run says that it lives; the automation for silent runs goes by it."""
+SANDBOX_USER = User("demo", "demo", ("Client", "Admin", "Partner"))
+LISTED = {
+    "avatar": "avatars.csv",
+    "message_tone": "message_tones.csv",
+    "payment_gateway": "payment_gateways.csv",
+}
+"""What the listings of a new sandbox show: record -> sample file."""
+
+Show = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How the machine is set up."""
+
+    host: str = "127.0.0.1"
+    port: int = 4200
+    sandbox_port: int = 8080
+    pages: str = "v1"
+    """Which of Prefect's two user interfaces: v2 asks an outside address for its configuration."""
+
+    @property
+    def address(self) -> str:
+        """Where clients on this machine find the Prefect server."""
+        return f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}"  # noqa: S104
+
+
+def run(settings: Settings, choice: Choice, show: Show) -> int:
+    """Start everything, stay until interrupted, stop everything; raises ReconError."""
+    login = os.environ.get("RECON_UP_AUTH") or None
+    refuse_open_doors(choice, login)
+    folder = settings.home / "up"
+    with alone(folder) as free:
+        if not free:
+            show(told(find(folder)))
+            return 0
+        stop_all(find(folder))  # What a killed run left behind.
+        stopped = _stop_signals()
+        with ExitStack() as parts:
+            parts.callback(note, folder, None)
+            running = _start(settings, choice, login, parts, show, folder)
+            note(folder, running)
+            show(told(running))
+            show("Ctrl-C stops everything.")
+            _watch(folder, running, stopped)
+            show("Stopping ...")
+    show("Everything is stopped.")
+    return 0
+
+
+def refuse_open_doors(choice: Choice, login: str | None) -> None:
+    """Raise SettingsError for a server others could reach without a login."""
+    if login is not None and not all(login.partition(":")):
+        # The text is not shown: it holds a password.
+        raise SettingsError("RECON_UP_AUTH must be NAME:PASSWORD.")
+    if not _is_loopback(choice.host) and login is None:
+        raise SettingsError(
+            f"--host {choice.host} can be reached from other machines, and whoever reaches the "
+            "server may run anything. Set RECON_UP_AUTH=NAME:PASSWORD, or stay on 127.0.0.1."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def told(running: Running | None) -> str:
+    """What runs where, for a person."""
+    if running is None:
+        return "recon up is just starting here; ask again in a moment."
+    return (
+        f"recon is up (process {running.process.pid}):\n"
+        f"  pages    {running.prefect}\n"
+        f"  API      {running.prefect}/api    (export PREFECT_API_URL=...)\n"
+        f"  service  {running.sandbox}    (the sandbox, user demo, password demo)\n"
+        f"  inbox    {running.inbox}\n"
+        f"  logs     {running.logs}"
+    )
+
+
+def _start(
+    settings: Settings,
+    choice: Choice,
+    login: str | None,
+    parts: ExitStack,
+    show: Show,
+    folder: Path,
+) -> Running:
+    show(f"Starting PostgreSQL in {settings.home / 'postgres'} ...")
+    open_database(settings)
+    target = database_url(settings)
+    inbox = settings.home / "inbox"
+    inbox.mkdir(parents=True, exist_ok=True)
+
+    show("Starting the sandbox of the service ...")
+    # Never in a database of the user's own.
+    own = embedded_url(settings.home / "postgres")
+    sandbox = parts.enter_context(_sandbox(choice, own, show))
+
+    environment = prefect_environment(settings, choice, login)
+    server_only = {
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": _server_database(settings),
+        "PREFECT_SERVER_ENCRYPTION_KEY": _encryption_key(folder),
+    }
+    show("Starting the Prefect server ...")
+    server = parts.enter_context(
+        _child(folder, "server", ["prefect", "server", "start"], environment | server_only)
+    )
+    _await_health(folder, server, choice, login)
+    work = environment | _work_environment(settings, target, sandbox)
+    show("Registering pool, blocks, deployments and automations ...")
+    _register(folder, work)
+    show("Starting the worker ...")
+    worker = parts.enter_context(
+        _child(
+            folder,
+            "worker",
+            ["prefect", "worker", "start", "--pool", "recon", "--type", "process"],
+            work,
+        )
+    )
+    return Running.of(
+        {"server": server, "worker": worker},
+        prefect=choice.address,
+        sandbox=sandbox,
+        inbox=str(inbox),
+        logs=str(folder),
+    )
+
+
+@contextmanager
+def _sandbox(choice: Choice, database: str, show: Show) -> Iterator[str]:
+    from flows.demo import find_samples  # noqa: PLC0415 -- needed only here.
+
+    options = SandboxOptions(port=choice.sandbox_port, users=(SANDBOX_USER,))
+    sandbox = Sandbox(options, database)
+    with sandbox.running() as url:
+        with psycopg.connect(database) as connection:
+            shown = connection.execute("SELECT count(*) FROM sandbox.avatar").fetchone()
+        if shown == (0,):
+            try:
+                samples = find_samples() / "clean"
+                for record, name in LISTED.items():
+                    sandbox.load(record, samples / name)
+            except ReconError as missing:
+                show(f"The listings of the sandbox are empty: {missing}")
+        yield url
+
+
+def prefect_environment(settings: Settings, choice: Choice, login: str | None) -> dict[str, str]:
+    """The environment of every part: nothing of the user's Prefect settings, nobody called."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    secret = (
+        {"PREFECT_SERVER_API_AUTH_STRING": login, "PREFECT_API_AUTH_STRING": login} if login else {}
+    )
+    return {
+        **kept,
+        **secret,
+        "DO_NOT_TRACK": "1",
+        "PREFECT_HOME": str(settings.home / "prefect"),
+        "PREFECT_PROFILES_PATH": str(settings.home / "up" / "profiles.toml"),
+        "PREFECT_API_URL": f"{choice.address}/api",
+        "PREFECT_SERVER_API_HOST": choice.host,
+        # The pages ask this port, whatever the command line says.
+        "PREFECT_SERVER_API_PORT": str(choice.port),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_SERVER_UI_V2_ENABLED": "true" if choice.pages == "v2" else "false",
+        # Prefect's own block types show pictures from outside; ours and the webhook are enough.
+        "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": QUERY_SECONDS,
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": HEARTBEAT_SECONDS,
+        "PREFECT_LOGGING_EXTRA_LOGGERS": "recon",
+        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+        "PREFECT_RESULTS_DEFAULT_SERIALIZER": "json",
+    }
+
+
+def _work_environment(settings: Settings, target: str, sandbox: str) -> dict[str, str]:
+    """What runs need; the service is the sandbox unless the user has named another."""
+    ours = {"RECON_HOME": str(settings.home), "RECON_DATABASE_URL": target}
+    if "RECON_SERVICE_URL" in os.environ:
+        return ours
+    return ours | {
+        "RECON_SERVICE_URL": sandbox,
+        "RECON_SERVICE_USER": SANDBOX_USER.name,
+        "RECON_SERVICE_PASSWORD": SANDBOX_USER.password,
+    }
+
+
+def _server_database(settings: Settings) -> str:
+    """The server's own database on the embedded PostgreSQL, with the extension it needs."""
+    url = embedded_url(settings.home / "postgres", "prefect")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
+    socket = parse_qs(urlsplit(url).query)["host"][0]
+    return f"postgresql+asyncpg://postgres@/prefect?host={socket}"
+
+
+def _encryption_key(folder: Path) -> str:
+    """What the values of blocks are encrypted with; without it the server keeps one beside them."""
+    path = folder / "blocks.key"
+    if not path.exists() or not path.stat().st_size:
+        path.touch(mode=0o600)
+        path.write_bytes(base64.urlsafe_b64encode(secrets.token_bytes(32)))
+    return path.read_text()
+
+
+@contextmanager
+def _child(
+    folder: Path, name: str, arguments: list[str], environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """One part of the machine as a process; at the end it and what it started are gone."""
+    with (folder / f"{name}.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches this process only; it stops them in order.
+        )
+    try:
+        yield process
+    finally:
+        left = children_of(process.pid)
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        _, alive = psutil.wait_procs(left, timeout=STOP_SECONDS / 4)
+        for one in alive:
+            with suppress(psutil.NoSuchProcess):
+                one.terminate()
+        for one in psutil.wait_procs(alive, timeout=STOP_SECONDS / 4)[1]:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+
+
+def _await_health(
+    folder: Path, server: subprocess.Popen[bytes], choice: Choice, login: str | None
+) -> None:
+    headers = {}
+    if login:
+        headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+    pause = threading.Event()
+    with httpx.Client(trust_env=False, timeout=5, headers=headers) as client:
+        for _ in range(SERVER_SECONDS * 4):
+            if server.poll() is not None:
+                raise ReconError(_ended("server", folder))
+            with suppress(httpx.TransportError):
+                if client.get(f"{choice.address}/api/health").status_code == httpx.codes.OK:
+                    return
+            pause.wait(0.25)
+    raise ReconError(
+        f"The Prefect server did not answer within {SERVER_SECONDS} s: "
+        f"{log_tail(folder / 'server.log')}"
+    )
+
+
+def _register(folder: Path, environment: Mapping[str, str]) -> None:
+    log = folder / "deploy.log"
+    with log.open("wb") as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "flows", "deploy"],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            timeout=SERVER_SECONDS,
+            start_new_session=True,
+            check=False,
+        )
+    if done.returncode:
+        raise ReconError(f"The deployments could not be registered: {log_tail(log)}")
+
+
+def _stop_signals() -> threading.Event:
+    stopped = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: stopped.set())
+    return stopped
+
+
+def _watch(folder: Path, running: Running, stopped: threading.Event) -> None:
+    """Wait for the end; a part that ends by itself ends the rest, and says why."""
+    while not stopped.wait(1):
+        for name, one in running.children.items():
+            if not one.alive():
+                raise ReconError(_ended(name, folder))
+
+
+def _ended(name: str, folder: Path) -> str:
+    path = folder / f"{name}.log"
+    return f"The {name} ended by itself; everything else was stopped. {path} says: {log_tail(path)}"

@@ -1,0 +1,78 @@
+"""Read what the service lists, so that it can be compared with what is ours."""
+
+from dataclasses import asdict
+from typing import Any, Literal
+
+from prefect import flow, task
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State as RunState
+from prefect.context import FlowRunContext
+from prefect.states import Completed
+
+from connectors.ledger import State
+from flows.holding import connected, open_workspace
+from flows.hooks import HOOKS, note_run
+from flows.report.markdown import cell
+from flows.report.text import digits
+from flows.stages.pull import pull
+from flows.states import COMPLETED, WITH_ERRORS
+from flows.tasks import FROM_LEDGER
+
+ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]
+"""The listings of the service; a test holds it to the operation table."""
+
+
+@flow(
+    name="pull-listings",
+    flow_run_name="pull listings",
+    persist_result=False,
+    result_serializer="json",
+    **HOOKS,
+)
+def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
+    """Take listings in as they are; one that did not come whole is not taken at all.
+
+    The same listing is taken once, and nothing of ours is changed. The artifact listings shows
+    how many rows each has, and what proves that none is missing.
+
+    Args:
+        listings: Which listings; none: all of them.
+    """
+    pulled = read_listings(list(listings or []))
+    create_table_artifact(
+        [
+            {
+                "Listing": cell(one["name"]),
+                "Rows": digits(one["rows"]),
+                "Complete because": cell(one["proof"]),
+                "sha256": one["sha256"][:12],
+            }
+            for one in pulled["listings"]
+        ],
+        key="listings",
+        description=f"Batch {pulled['batch_id']} holds these listings",
+    )
+    clean = pulled["verdict"] == State.COMPLETE
+    told = ", ".join(f"{one['rows']} rows of {one['name']}" for one in pulled["listings"])
+    return Completed(
+        name=COMPLETED if clean else WITH_ERRORS,
+        message=f"Batch {pulled['batch_id']}: {told}",
+        data=pulled,
+    )
+
+
+@task(name="read listings", task_run_name="read listings", **FROM_LEDGER)
+def read_listings(names: list[str]) -> dict[str, Any]:
+    """The batch the listings are in, and what they were; raises ServiceUnusable."""
+    workspace = open_workspace()
+    pulled = pull(workspace, names)
+    batch = pulled.ended.batch
+    with connected(workspace, batch.id) as connection:
+        context = FlowRunContext.get()
+        if context is not None and context.flow_run is not None:
+            note_run(connection, batch.id, context.flow_run)
+    return {
+        "batch_id": batch.id,
+        "verdict": pulled.ended.report.verdict,
+        "listings": [asdict(one) for one in pulled.listings],
+    }

@@ -1,0 +1,127 @@
+"""Push what is applied to the service: one batch, or every batch that has unsent rows."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Any
+
+from prefect import flow, task
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State as RunState
+from prefect.states import Completed
+from pydantic import Field
+
+from connectors import ledger
+from connectors.errors import ServiceUnusable
+from connectors.ledger import State
+from connectors.sends import count_states, waiting_batches
+from flows import rerun_tasks, tasks
+from flows.holding import connected, held, open_workspace
+from flows.hooks import HOOKS
+from flows.report.batch import PUSH_STATES
+from flows.report.text import digits
+from flows.stages.push import ask_for_service, push
+from flows.stages.workspace import Workspace
+from flows.states import COMPLETED, WITH_ERRORS
+from flows.tasks import FROM_LEDGER, Manifest
+
+MOST_BATCHES = 50
+"""Batches of one run; the next run goes on with the rest."""
+NOTHING = [{"Batch": "none", "Operation": "", "State": "", "Rows": "0"}]
+"""A table without a line has no columns either; the UI takes those from the first line."""
+
+
+@flow(
+    name="push-batch",
+    flow_run_name="push batch {batch_id}",
+    persist_result=False,
+    result_serializer="json",
+    **HOOKS,
+)
+def push_batch(
+    batch_id: Annotated[int, Field(ge=0)] = 0,
+    max_rows: Annotated[int | None, Field(ge=1)] = None,
+    rate: Annotated[float | None, Field(gt=0)] = None,
+) -> RunState[Any]:
+    """Send what is unsent: every PUT until it is there, every POST at most once.
+
+    The artifact push-results shows the rows by operation and state.
+
+    Args:
+        batch_id: Number of the batch; 0 takes every batch that has unsent rows.
+        max_rows: Send at most so many rows of each batch this time.
+        rate: Begin at most so many requests a second; none: as the worker's settings say.
+    """
+    batches = [batch_id] if batch_id else waiting()[:MOST_BATCHES]
+    ended = []
+    for number in batches:
+        opened = rerun_tasks.open_batch(number)
+        try:
+            pushed = push_rows(opened, max_rows=max_rows, rate=rate)
+        except ServiceUnusable:
+            tasks.report_batch(opened.model_copy(update={"state": State.MERGED}))
+            _publish(batches)
+            raise
+        ended.append(tasks.report_batch(pushed))
+    _publish(batches)
+    return _end_state(ended)
+
+
+@task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
+def waiting() -> list[int]:
+    """The batches that have something to push, the oldest first."""
+    with connected(open_workspace(), 0) as connection:
+        return waiting_batches(connection)
+
+
+@task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
+def push_rows(batch: Manifest, *, max_rows: int | None, rate: float | None) -> Manifest:
+    """Name the service if need be, and send; raises ServiceUnusable when it cannot go on."""
+    # Held for writing even when it has ended: rows of it may be unsent again.
+    with held(batch.batch_id, State.MERGED) as (workspace, lease):
+        place = workspace if rate is None else _at_rate(workspace, rate)
+        ask_for_service(place, lease)
+        push(place, lease, most=max_rows)
+        now = ledger.find_batch(lease.connection, lease.batch_id)
+        return batch.model_copy(update={"state": now.state, "service": True})
+
+
+def _at_rate(workspace: Workspace, rate: float) -> Workspace:
+    service = replace(workspace.settings.service, rate=rate)
+    return replace(workspace, settings=replace(workspace.settings, service=service))
+
+
+def _publish(batches: Sequence[int]) -> None:
+    lines: list[dict[str, str]] = []
+    with connected(open_workspace(), 0) as connection:
+        for number in batches:
+            for operation, states in count_states(connection, number).items():
+                lines += [
+                    {
+                        "Batch": str(number),
+                        "Operation": operation,
+                        "State": state.replace("_", " "),
+                        "Rows": digits(states[state]),
+                    }
+                    for state in PUSH_STATES
+                    if state in states
+                ]
+    create_table_artifact(
+        lines[:200] or NOTHING,
+        key="push-results",
+        description="Rows at the service, by batch, operation and state",
+    )
+
+
+def _end_state(ended: Sequence[Manifest]) -> RunState[Any]:
+    data = [batch.model_dump(mode="json") for batch in ended]
+    left = [batch for batch in ended if batch.verdict != State.COMPLETE]
+    if not left:
+        told = f"{len(ended)} batches: everything is at the service" if ended else "Nothing unsent"
+        return Completed(name=COMPLETED, message=told, data=data)
+    numbers = ", ".join(str(batch.batch_id) for batch in left)
+    return Completed(
+        name=WITH_ERRORS,
+        message=f"Batches {numbers} have rows that are not at the service or carry errors. "
+        "Next: recon sends BATCH, then recon resolve.",
+        data=data,
+    )

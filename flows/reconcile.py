@@ -1,0 +1,118 @@
+"""Reconcile on a schedule: breaks carried forward, the report written, its totals as artifacts."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from prefect import flow, get_run_logger, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.client.schemas.objects import State as RunState
+from prefect.runtime import flow_run
+from prefect.states import Completed, Failed
+from pydantic import BaseModel, ConfigDict, Field
+
+from flows.holding import open_workspace
+from flows.hooks import HOOKS
+from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
+from flows.stages.reconcile import Asked, Reconciled
+from flows.stages.reconcile import reconcile as reconcile_scope
+from flows.stages.rules import read_rules
+from flows.stages.truths import Scope
+from flows.tasks import FROM_LEDGER
+
+NO_BREAKS = [{"Code": "none"}]
+"""A table without a line has no columns either; the UI takes those from the first line."""
+
+
+class Reconciliation(BaseModel):
+    """Where a run's report is, small enough to be kept as JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    scope: str
+    verdict: str
+    open_breaks: int
+    report_hash: str
+    folder: str
+
+
+@flow(
+    name="reconcile",
+    flow_run_name="reconcile {as_of}",
+    persist_result=False,
+    result_serializer="json",
+    **HOOKS,
+)
+def reconcile(
+    as_of: date | None = None,
+    rules: str | None = None,
+    batches: list[Annotated[int, Field(ge=1)]] = [],  # noqa: B006 -- Prefect shows it in a form.
+    feeds: list[str] = [],  # noqa: B006
+    tenants: list[int] = [],  # noqa: B006
+) -> RunState[Any]:
+    """Hold what was delivered against the database and the service; explain every difference.
+
+    Args:
+        as_of: Day the report speaks of; none: the day the run was scheduled for, in UTC.
+        rules: Path of the rule file as the worker sees it; none: the default rules.
+        batches: Only these batches; none: all that were not taken back.
+        feeds: Only these feeds.
+        tenants: Only the records of these tenants.
+    """
+    day = as_of or (flow_run.scheduled_start_time or datetime.now(UTC)).date()
+    done = reconcile_task(day, rules, batches, feeds, tenants)
+    return end_state(done)
+
+
+@task(name="reconcile", task_run_name="reconcile as of {as_of}", **FROM_LEDGER)
+def reconcile_task(
+    as_of: date, rules: str | None, batches: list[int], feeds: list[str], tenants: list[int]
+) -> Reconciliation:
+    """Reconcile a scope and publish its artifacts."""
+    asked = Asked(
+        scope=Scope(tuple(batches), tuple(feeds), tuple(tenants)),
+        as_of=as_of,
+        rules=read_rules(Path(rules) if rules else None),
+    )
+    done = reconcile_scope(open_workspace(), asked)
+    publish(done)
+    get_run_logger().info("%s", told(done))
+    return Reconciliation(
+        number=done.run.id,
+        scope=done.run.scope,
+        verdict=done.run.verdict,
+        open_breaks=done.open_breaks,
+        report_hash=done.run.report_hash,
+        folder=str(done.written.folder),
+    )
+
+
+def publish(done: Reconciled) -> None:
+    """Fixed keys, so that the UI shows the versions of one report after each other."""
+    about = f"Reconciliation {done.run.id}, {done.run.verdict}. All of it: {done.written.folder}"
+    create_markdown_artifact(
+        reconciliation_markdown(done.report), key="reconciliation-report", description=about
+    )
+    create_table_artifact(breaks_table(done.report) or NO_BREAKS, key="breaks", description=about)
+
+
+def told(done: Reconciled) -> str:
+    """The run in one sentence."""
+    because = "; ".join(done.report.cover.because)
+    return f"Reconciliation {done.run.id} of {done.run.scope}: {done.run.verdict}. {because}"
+
+
+def end_state(done: Reconciliation) -> RunState[Any]:
+    """Completed, Breaks or Incomplete; operators filter by these names."""
+    data = done.model_dump(mode="json")
+    where = f"Reconciliation {done.number} of {done.scope}: {done.verdict}. Report: {done.folder}."
+    match done.verdict:
+        case "RECONCILED" | "RECONCILED_WITH_ACCEPTED":
+            return Completed(name="Completed", message=where, data=data)
+        case "NOT_RECONCILED":
+            todo = f"{done.open_breaks} open breaks. Next: recon breaks list --run {done.number}."
+            return Completed(name="Breaks", message=f"{where} {todo}", data=data)
+        case _:
+            # Returned and not raised: a retry finds the same source missing.
+            return Failed(name="Incomplete", message=f"{where} Its cover says what is missing.")

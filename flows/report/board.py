@@ -1,0 +1,51 @@
+"""The table of batches: what state each is in, and what somebody has to do next."""
+
+from collections.abc import Iterable
+
+from connectors.ledger import ENDED, State
+from connectors.overview import BatchLine
+from flows.report.markdown import cell
+from flows.report.text import digits
+
+MOST = 200
+"""Batches of one table; the pages of the UI slow down with more."""
+NARROW = 45
+"""Characters of a cell the UI shows without cutting them."""
+NO_BATCH = {"Batch": "none", "Next": "recon import, or put files into the inbox"}
+
+
+def board_table(lines: Iterable[BatchLine]) -> list[dict[str, str]]:
+    """One line per batch, every delivered text escaped."""
+    table = [
+        {
+            "Batch": str(line.id),
+            "Feed": cell(line.feed, NARROW),
+            "State": cell(line.state.replace("_", " ")),
+            "Opened": f"{line.opened_at:%Y-%m-%d %H:%M}",
+            "Rows": digits(line.rows),
+            "Errors": digits(line.errors),
+            "Held because": cell(line.held_because or "", 2 * NARROW),
+            "Next": cell(next_step(line), 2 * NARROW),
+        }
+        for line in lines
+    ]
+    return table[:MOST] or [NO_BATCH]
+
+
+def next_step(line: BatchLine) -> str:
+    """What to do about a batch; empty where nothing is left to do."""
+    match line.state:
+        case State.HELD:
+            release = f"recon release {line.id} --reason ..."
+            return f"{release}, or recon discard {line.id} --reason ..."
+        case State.FAILED:
+            return f"read the report; recon rerun {line.id} recounts"
+        case State.COMPLETE_WITH_ERRORS if line.errors > line.undecided:
+            return f"recon rejects {line.id} --out FOLDER"
+        case State.COMPLETE_WITH_ERRORS if line.undecided:
+            return f"recon sends {line.id}, then recon resolve"
+        case State.COMPLETE_WITH_ERRORS if line.refused:
+            return f"deliver {line.refused} refused files anew"
+        case state if state not in ENDED:
+            return f"recon rerun {line.id}"
+    return ""

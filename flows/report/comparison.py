@@ -1,0 +1,158 @@
+"""A comparison of two sides as text, as JSON and as one HTML page; all show the same value."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from flows.report.text import visible
+from flows.steps.compare.statuses import ColumnResult, Comparison, SideResult
+from schemas.breaks import Status
+
+MEANINGS: Mapping[Status, str] = {
+    Status.MATCHED_EXACT: "the same on both sides",
+    Status.MATCHED_TOLERANCE: "the same within the tolerances",
+    Status.MISMATCH: "on both sides with other values",
+    Status.MISSING_IN_TARGET: "on the left side only",
+    Status.MISSING_IN_EXTRACT: "on the right side only",
+    Status.DUPLICATE: "the key is not one row's alone: compared with nothing",
+    Status.UNKNOWN: "the key is empty: compared with nothing",
+}
+_VALUE = 60
+"""Characters of a value that text shows."""
+
+
+def verdict(comparison: Comparison) -> str:
+    """One sentence."""
+    if comparison.agrees:
+        tolerated = comparison.statuses.get(Status.MATCHED_TOLERANCE, 0)
+        return "The sides agree" + (f", {tolerated} rows within tolerance." if tolerated else ".")
+    return "The sides differ."
+
+
+def render_text(comparison: Comparison) -> str:
+    """The comparison for a terminal."""
+    lines = [verdict(comparison), ""]
+    for title, side in (("left", comparison.left), ("right", comparison.right)):
+        lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {side.rows} rows")
+        lines += [f"      {visible(one)}" for one in _told(side)]
+    lines += [f"key   {', '.join(map(visible, comparison.key))}", ""]
+    width = max(len(str(count)) for count in comparison.statuses.values())
+    for status, count in comparison.statuses.items():
+        lines.append(f"{count:>{width}}  {status:18}  {MEANINGS[status]}")
+    columns = [one for one in comparison.columns if one.different or one.tolerated or one.remark]
+    if columns:
+        lines += ["", "columns"]
+        lines += [f"  {visible(one.name)}: {_column_text(one)}" for one in columns]
+    if comparison.shown:
+        lines += [
+            "",
+            f"{len(comparison.shown)} of {comparison.differences} differences, first of each kind",
+        ]
+        lines += [f"  {_difference_text(line)}" for line in comparison.shown]
+    if comparison.method:
+        lines += ["", comparison.method]
+    return "\n".join(lines)
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """The comparison for scripts; summary.json is this."""
+    return {
+        "agrees": comparison.agrees,
+        "left": _side_json(comparison.left),
+        "right": _side_json(comparison.right),
+        "key": list(comparison.key),
+        "ignored": list(comparison.ignored),
+        "tolerances": dict(comparison.tolerances),
+        "method": comparison.method,
+        "pairs": comparison.pairs,
+        "statuses": {str(status): count for status, count in comparison.statuses.items()},
+        "repeated_keys": {"left": comparison.repeated[0], "right": comparison.repeated[1]},
+        "empty_keys": {"left": comparison.keyless[0], "right": comparison.keyless[1]},
+        "columns": [
+            {
+                "name": one.name,
+                "left_type": one.left_type,
+                "right_type": one.right_type,
+                "compared": one.compared,
+                "different": one.different,
+                "tolerated": one.tolerated,
+                "largest": one.largest,
+                "remark": one.remark,
+            }
+            for one in comparison.columns
+        ],
+        "differences": comparison.differences,
+    }
+
+
+def render_html(comparison: Comparison) -> str:
+    """The comparison as one page: no script, no network, every value escaped."""
+    return _template().render(
+        comparison=comparison,
+        verdict=verdict(comparison),
+        meanings=MEANINGS,
+        sides=(("Left", comparison.left), ("Right", comparison.right)),
+        told=_told,
+    )
+
+
+@cache
+def _template() -> Template:
+    # Text from either side may be anything; `visible` shows what would not be seen.
+    environment = Environment(
+        loader=PackageLoader("flows", "report"), autoescape=True, undefined=StrictUndefined
+    )
+    environment.filters["visible"] = lambda value: "NULL" if value is None else visible(str(value))
+    return environment.get_template("comparison.html.jinja")
+
+
+def _told(side: SideResult) -> list[str]:
+    told = list(side.notes)
+    if side.broken:
+        told.insert(0, f"{side.broken} records cannot be read and are compared with nothing")
+    if side.only_columns:
+        told.append(f"only here: {', '.join(side.only_columns)}")
+    return told
+
+
+def _side_json(side: SideResult) -> dict[str, Any]:
+    return {
+        "name": side.name,
+        "kind": side.kind,
+        "rows": side.rows,
+        "unreadable": side.broken,
+        "only_columns": list(side.only_columns),
+        "notes": list(side.notes),
+    }
+
+
+def _column_text(column: ColumnResult) -> str:
+    parts = []
+    if column.different:
+        parts.append(f"{column.different} differ")
+    if column.largest is not None:
+        parts.append(f"largest {column.largest}")
+    if column.tolerated:
+        parts.append(f"{column.tolerated} within tolerance")
+    if column.remark:
+        parts.append(f"{column.left_type} and {column.right_type}: {column.remark}")
+    return ", ".join(parts)
+
+
+def _difference_text(line: Mapping[str, object]) -> str:
+    fixed = {"status", "column", "left", "right", "delta", "left_at", "right_at"}
+    key = "/".join(_shown(value) for name, value in line.items() if name not in fixed)
+    if line["column"] is None:
+        return f"{key}: {MEANINGS[Status(str(line['status']))]}"
+    delta = f" ({line['delta']})" if line["delta"] is not None else ""
+    values = f"{_shown(line['left'])} -> {_shown(line['right'])}"
+    return f"{key}: {visible(str(line['column']))} {values}{delta}"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "NULL"
+    text = visible(str(value))
+    return (text if len(text) <= _VALUE else f"{text[:_VALUE]}...") or "''"

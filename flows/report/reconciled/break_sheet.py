@@ -1,0 +1,74 @@
+"""Put the rows of the sheet of breaks into a workbook that was written without them."""
+
+import io
+import re
+import zipfile
+
+import polars as pl
+
+from flows.report.reconciled.break_rows import letter, rows_xml
+from flows.report.reconciled.tables import BREAK_COLUMNS
+from flows.report.reconciled.words import currency_label, sources
+from flows.report.reconciliation import ReconciliationReport
+
+MOST = 100_000
+"""Breaks the workbook lists; it says where the rest is."""
+ZIPPED = (1980, 1, 1, 0, 0, 0)
+
+
+def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns of the sheet of breaks."""
+    top = frame.head(MOST).rename({"class": "group"})
+    labels = {key: currency_label(report, key) for key in top["currency"].unique()}
+    sides = {side: sources(side) for side in top["side"].unique()}
+    return top.select(name for name, _ in BREAK_COLUMNS).with_columns(
+        pl.col("currency").replace(labels), pl.col("side").replace(sides)
+    )
+
+
+def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes:
+    """The book with the rows of its sheet of breaks, its parts all of one day.
+
+    `name` is the part of the sheet; `left` counts the breaks that are not in `frame`.
+    """
+    content = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book)) as old, zipfile.ZipFile(content, "w") as new:
+        for part in old.infolist():
+            info = zipfile.ZipInfo(part.filename, ZIPPED)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.create_system = 3
+            # The level is a property of the archive's compressor, and fast is small enough here.
+            info._compresslevel = 1  # type: ignore[attr-defined]
+            with new.open(info, "w", force_zip64=False) as file:
+                text = old.read(part)
+                if part.filename != name:
+                    file.write(text)
+                    continue
+                before, end, after = text.partition(b"</sheetData>")
+                file.write(_measured(before, frame))
+                for rows in rows_xml(frame, _styles(before), first=2):
+                    file.write(rows)
+                if left:
+                    file.write(_rest(frame.height + 2, left))
+                file.write(end + after)
+    return content.getvalue()
+
+
+def _rest(row: int, left: int) -> bytes:
+    told = f"{left} more breaks are in breaks.csv and breaks.parquet."
+    return (f'<row r="{row}"><c r="A{row}" t="inlineStr"><is><t>{told}</t></is></c></row>').encode()
+
+
+def _measured(sheet: bytes, frame: pl.DataFrame) -> bytes:
+    reach = f"A1:{letter(frame.width - 1)}{frame.height + 1}"
+    return re.sub(rb'<dimension ref="[^"]*"/>', f'<dimension ref="{reach}"/>'.encode(), sheet)
+
+
+def _styles(sheet: bytes) -> list[str]:
+    """The numbers of the columns' formats, as the book's own sheet names them."""
+    found: dict[int, str] = {}
+    for column in re.findall(rb"<col [^>]*/>", sheet):
+        told = dict(re.findall(rb'(\w+)="([^"]*)"', column))
+        for place in range(int(told[b"min"]), int(told[b"max"]) + 1):
+            found[place] = told.get(b"style", b"0").decode()
+    return [found.get(place, "0") for place in range(1, len(BREAK_COLUMNS) + 1)]

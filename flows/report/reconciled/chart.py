@@ -1,0 +1,171 @@
+"""Charts as inline SVG: only bars; every figure they show stands beside them as text."""
+
+from base64 import b64encode
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from flows.report.reconciliation import BUCKETS, BreakLine, Proof, RollForward
+from flows.report.text import digits
+from flows.steps.reconcile.ageing import UPPER
+from schemas.breaks import Status
+from schemas.life import OPEN
+
+LENGTH = 1000
+"""Units of a whole bar."""
+LEAST = 4
+"""Units of a part that is not zero, so that it is seen."""
+
+AGES = ("#cfe0ec", "#a9c8dc", "#7fabc8", "#5488ad", "#33678f", "#1f4a6e", "#122f49")
+"""Young to old, apart in lightness."""
+TOTAL, UP, DOWN = "#1d3b57", "#b4553f", "#4f8a6b"
+EXPECTED, FOUND = "#1f4a6e", "#7fabc8"
+STATUS_COLOURS: Mapping[str, str] = {
+    Status.MATCHED_EXACT: "#1f4a6e",
+    Status.MATCHED_TOLERANCE: "#5488ad",
+    Status.MATCHED_MANUAL: "#a9c8dc",
+    Status.PENDING: "#d8c48a",
+    Status.EXCLUDED: "#b9c0c8",
+}
+"""Everything else is an exception."""
+EXCEPTION = "#b4553f"
+
+
+class Piece(NamedTuple):
+    """One rectangle of a bar, in units of `LENGTH`."""
+
+    start: int
+    length: int
+    colour: str
+
+
+class Bar(NamedTuple):
+    """A bar beside its label and its figure."""
+
+    label: str
+    picture: Markup
+    figure: int | Decimal
+
+
+def svg(pieces: Iterable[Piece]) -> Markup:
+    """A bar that is as long as the room it is given; what it shows is told in text beside it."""
+    shapes = Markup().join(
+        Markup('<rect x="{}" width="{}" height="10" fill="{}"/>').format(*piece)
+        for piece in pieces
+        if piece.length
+    )
+    return Markup(
+        '<svg class="bar" viewBox="0 0 {} 10" preserveAspectRatio="none" aria-hidden="true">'
+        "{}</svg>"
+    ).format(LENGTH, shapes)
+
+
+def swatch(colour: str) -> Markup:
+    """The sign of a colour in a legend."""
+    return Markup(
+        '<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true">'
+        '<rect width="10" height="10" fill="{}"/></svg>'
+    ).format(colour)
+
+
+def stacked(counts: Sequence[int], colours: Sequence[str], whole: int) -> Markup:
+    """Counts behind each other on a bar whose length is `whole`."""
+    room = LENGTH * sum(counts) // whole if whole else 0
+    lengths = [max(LEAST, count * LENGTH // whole) if count else 0 for count in counts]
+    # Parts that were made long enough to be seen take their room from the longest.
+    if lengths:
+        lengths[lengths.index(max(lengths))] += max(room, LEAST * bool(room)) - sum(lengths)
+    pieces, start = [], 0
+    for length, colour in zip(lengths, colours, strict=True):
+        pieces.append(Piece(start, max(0, length), colour))
+        start += max(0, length)
+    return svg(pieces)
+
+
+def bucket_of(days: int) -> int:
+    """Place of an age in `BUCKETS`."""
+    return bisect_left(UPPER, days)
+
+
+def by_class(breaks: Iterable[BreakLine]) -> list[Bar]:
+    """Open breaks by class, each bar by age; the class with most of them first."""
+    counts: dict[str, list[int]] = {}
+    for one in breaks:
+        if one.state in OPEN:
+            counts.setdefault(one.group, [0] * len(BUCKETS))[bucket_of(one.age_days)] += 1
+    whole = max(map(sum, counts.values()), default=0)
+    order = sorted(counts.items(), key=lambda one: (-sum(one[1]), one[0]))
+    return [Bar(name, stacked(ages, AGES, whole), sum(ages)) for name, ages in order]
+
+
+def waterfall(forward: RollForward) -> list[Markup]:
+    """A bar per line: what was reached stands on the ground, steps hang where they change it."""
+    spans: list[tuple[Decimal, Decimal, str]] = []
+    reached = Decimal(0)
+    for line in forward.lines:
+        if line.total:
+            reached = line.amount
+            spans.append((Decimal(0), reached, TOTAL))
+        else:
+            after = reached + line.amount
+            spans.append((reached, after, UP if line.amount > 0 else DOWN))
+            reached = after
+    ends = [end for span in spans for end in span[:2]]
+    low, high = min(ends, default=Decimal(0)), max(ends, default=Decimal(0))
+    return [svg([_between(first, last, low, high, colour)]) for first, last, colour in spans]
+
+
+def both_sides(proof: Proof) -> tuple[Markup, Markup]:
+    """Total per extract and total in the target on one scale."""
+    amounts = (proof.lines[0].amount, proof.lines[-1].amount) if proof.lines else (Decimal(0),) * 2
+    high = max(map(abs, amounts))
+    first, second = (
+        svg([_between(Decimal(0), abs(amount), Decimal(0), high, colour)])
+        for amount, colour in zip(amounts, (EXPECTED, FOUND), strict=True)
+    )
+    return first, second
+
+
+def status_bar(counts: Mapping[str, int]) -> Markup:
+    """The records of one kind by status."""
+    colours = [STATUS_COLOURS.get(status, EXCEPTION) for status in counts]
+    return stacked(list(counts.values()), colours, sum(counts.values()))
+
+
+def picture(bars: Sequence[tuple[str, Mapping[str, int]]], *, title: str) -> str:
+    """Status bars with their labels as an `image/svg+xml` data address, for pages of others."""
+    height = 26 * len(bars) + 4
+    shapes = []
+    for line, (label, counts) in enumerate(bars):
+        top, whole, start = 26 * line + 4, sum(counts.values()) or 1, Decimal(260)
+        shapes.append(
+            Markup(
+                '<text x="0" y="{}">{}</text><text x="1000" y="{}" text-anchor="end">{}</text>'
+            ).format(top + 14, label, top + 14, digits(sum(counts.values())))
+        )
+        for status, count in counts.items():
+            length = (Decimal(620 * count) / whole).quantize(Decimal("0.1"))
+            colour = STATUS_COLOURS.get(status, EXCEPTION)
+            shapes.append(
+                Markup('<rect x="{}" y="{}" width="{}" height="16" fill="{}"/>').format(
+                    start, top, length, colour
+                )
+            )
+            start += length
+    drawn = Markup(
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {0}" width="1000" '
+        'height="{0}" role="img"><title>{1}</title><rect width="1000" height="{0}" '
+        'fill="#ffffff"/><g font-family="sans-serif" font-size="14" fill="#1b232e">{2}</g></svg>'
+    ).format(height, title, Markup().join(shapes))
+    return "data:image/svg+xml;base64," + b64encode(drawn.encode()).decode()
+
+
+def _between(first: Decimal, last: Decimal, low: Decimal, high: Decimal, colour: str) -> Piece:
+    if first == last or high == low:
+        return Piece(0, 0, colour)
+    start, end = (int((one - low) * LENGTH / (high - low)) for one in sorted((first, last)))
+    length = max(LEAST, end - start)
+    return Piece(min(start, LENGTH - length), length, colour)

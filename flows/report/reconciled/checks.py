@@ -1,0 +1,147 @@
+"""Figures of the report computed once more from the figures beside them.
+
+A workbook shows each as a formula with its value; `OK` says that it is the figure that was written.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+from flows.report.reconciled.table import Cell, Row, Table
+from flows.report.reconciliation import BUCKETS
+from flows.steps.reconcile.roll_forward import exact_sum
+
+DIGITS = 15
+"""Digits every spreadsheet keeps of a number; a longer one is written as text."""
+
+
+class Term(NamedTuple):
+    """A cell that enters a sum."""
+
+    row: int
+    column: int
+    sign: int = 1
+
+
+class Check(NamedTuple):
+    """One figure again."""
+
+    column: int
+    """Of the figure that was written, in the line of the check."""
+    terms: tuple[Term, ...]
+    value: Decimal
+    """The sum, exact."""
+    holds: bool
+    fits: bool
+    """Whether a spreadsheet holds every term exactly."""
+    counts: bool
+    """Whether the figure is a number of things and no money."""
+
+
+def survives(value: int | Decimal) -> bool:
+    """Whether a spreadsheet holds the number to its last digit."""
+    # Normalising would round to the digits of the context first.
+    digits = "".join(map(str, Decimal(value).as_tuple().digits))
+    return len(digits.strip("0")) <= DIGITS
+
+
+def checks(table: Table) -> list[Check | None]:
+    """A check for every line of a table that has one."""
+    recompute = _CHECKS.get(table.name)
+    return [
+        _check(table.rows, place, *found)
+        if recompute and (found := recompute(table.rows, place)) and found[1]
+        else None
+        for place in range(len(table.rows))
+    ]
+
+
+def _check(rows: Sequence[Row], place: int, column: int, terms: Iterable[Term]) -> Check:
+    terms = tuple(terms)
+    cells = [rows[term.row].cells[term.column] for term in terms]
+    written = rows[place].cells[column]
+    values = [_number(cell) for cell in cells]
+    total = exact_sum(
+        value if term.sign > 0 else value.copy_negate()
+        for term, value in zip(terms, values, strict=True)
+    )
+    return Check(
+        column=column,
+        terms=terms,
+        value=total,
+        holds=total == _number(written),
+        fits=all(survives(value) for value in (*values, _number(written))),
+        counts=isinstance(written, int),
+    )
+
+
+def _number(cell: Cell) -> Decimal:
+    return Decimal(cell) if isinstance(cell, (int, Decimal)) else Decimal(0)
+
+
+Found = tuple[int, list[Term]] | None
+
+
+def _chain(rows: Sequence[Row], place: int) -> Found:
+    """The change: this stage less the stage before it."""
+    cells = rows[place].cells
+    if not place or rows[place - 1].cells[:3] != cells[:3] or cells[5] is None:
+        return None
+    return 5, [Term(place, 4), Term(place - 1, 4, -1)]
+
+
+def _controls(rows: Sequence[Row], place: int) -> Found:
+    """The residual: target less extract less what is explained."""
+    if rows[place].cells[8] is None:
+        return None
+    return 8, [Term(place, 5), Term(place, 4, -1), Term(place, 7, -1)]
+
+
+def _above(rows: Sequence[Row], place: int, groups: int) -> list[int]:
+    """Lines of the same group above a line."""
+    first = place
+    while first and rows[first - 1].cells[:groups] == rows[place].cells[:groups]:
+        first -= 1
+    return list(range(first, place))
+
+
+def _statuses(rows: Sequence[Row], place: int) -> Found:
+    if not rows[place].total:
+        return None
+    return 3, [Term(row, 3) for row in _above(rows, place, 1)]
+
+
+def _proof(rows: Sequence[Row], place: int) -> Found:
+    """The total per target adds up what is above it; unexplained is what was counted beyond."""
+    if not rows[place].total:
+        return None
+    above = _above(rows, place, 3)
+    if place + 1 == len(rows) or rows[place + 1].cells[:3] != rows[place].cells[:3]:
+        return (5, [Term(place - 1, 5), Term(place - 2, 5, -1)]) if len(above) > 1 else None
+    return 5, [Term(row, 5) for row in above]
+
+
+def _roll_forward(rows: Sequence[Row], place: int) -> Found:
+    """Closing adds up what is above it; the residual is what it leaves."""
+    if not rows[place].total:
+        return None
+    above = _above(rows, place, 1)
+    if place + 1 == len(rows) or rows[place + 1].cells[:1] != rows[place].cells[:1]:
+        return 3, [Term(row, 3, 1 if row == place - 1 else -1) for row in above]
+    return 3, [Term(row, 3) for row in above]
+
+
+def _ageing(_: Sequence[Row], place: int) -> Found:
+    first = 3
+    last = first + len(BUCKETS)
+    return last, [Term(place, column) for column in range(first, last)]
+
+
+_CHECKS: Mapping[str, Callable[[Sequence[Row], int], Found]] = {
+    "statuses": _statuses,
+    "chain": _chain,
+    "controls": _controls,
+    "proof": _proof,
+    "roll_forward": _roll_forward,
+    "ageing": _ageing,
+}

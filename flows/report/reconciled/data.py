@@ -1,0 +1,147 @@
+"""The breaks as data files, and every total as JSON: the same value, for machines.
+
+`breaks.parquet` holds delivered text verbatim. `breaks.csv` is opened in spreadsheets: text that a
+spreadsheet would take for a formula has an apostrophe in front, and the last column, `quoted`,
+names the columns of the line in which there is one, so that it can be taken away again.
+"""
+
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date
+from decimal import Decimal
+from operator import attrgetter
+from typing import Any
+
+import polars as pl
+
+from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.steps.totals import plain
+
+AMOUNT = pl.Decimal(38, 18)
+TYPES: Mapping[str, pl.DataType] = {
+    "tenant": pl.Int32(),
+    "delta": AMOUNT,
+    "amount": AMOUNT,
+    "line": pl.Int64(),
+    "batch_id": pl.Int32(),
+    "first_seen": pl.Date(),
+    "age_days": pl.Int32(),
+    "age_business_days": pl.Int32(),
+}
+"""Columns that are no text."""
+CHUNK = 10_000
+QUOTED = "quoted"
+_FORMULA = r"^[\s\x00]*[=+\-@|%\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|^[\t\r\n\x00]"
+_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
+
+
+def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
+    """The breaks, a column per attribute of `BreakLine`; its `group` is called `class`."""
+    names = [field.name for field in fields(BreakLine)]
+    columns = {
+        name: pl.Series(
+            name, list(map(attrgetter(name), report.breaks)), TYPES.get(name, pl.String())
+        )
+        for name in names
+    }
+    codes = {key: report.currencies.get(key, "") for key in {one.currency for one in report.breaks}}
+    code = pl.Series("currency_code", [codes[one.currency] for one in report.breaks], pl.String())
+    return pl.DataFrame(columns).with_columns(code).rename({"group": "class"})
+
+
+def breaks_csv(frame: pl.DataFrame) -> bytes:
+    """RFC 4180: CRLF, every text in quotes, nothing at all for what there is not."""
+    content = io.BytesIO()
+    content.write((",".join([*frame.columns, QUOTED]) + "\r\n").encode())
+    for part in frame.iter_slices(CHUNK):
+        content.write(_csv_lines(part).encode())
+    return content.getvalue()
+
+
+def _csv_lines(frame: pl.DataFrame) -> str:
+    marked = {name: mark for name in _texts(frame) if (mark := _formulas(frame[name])).any()}
+    told = pl.concat_str(
+        [pl.when(mark).then(pl.lit(name)) for name, mark in marked.items()] or [pl.lit("")],
+        separator=" ",
+        ignore_nulls=True,
+    )
+    shown = frame.with_columns(
+        *(
+            pl.when(mark).then(pl.concat_str(pl.lit("'"), name)).otherwise(name).alias(name)
+            for name, mark in marked.items()
+        ),
+        *(_plain(name) for name in ("delta", "amount")),
+        told.fill_null("").alias(QUOTED),
+    )
+    # Texts are quoted, numbers are not, and what is not there is neither: null is no empty text.
+    quoted = [*_texts(frame), QUOTED]
+    cells = shown.select(
+        _quoted(shown[name]) if name in quoted else pl.col(name).cast(pl.String).fill_null("")
+        for name in shown.columns
+    )
+    lines = cells.select(pl.concat_str(pl.all(), separator=",") + "\r\n").to_series()
+    return str(lines.str.join("").item() or "")
+
+
+def _texts(frame: pl.DataFrame) -> list[str]:
+    return [name for name, dtype in frame.schema.items() if dtype == pl.String]
+
+
+def _formulas(values: pl.Series) -> pl.Series:
+    """Which texts a spreadsheet would take for a formula; a number is none."""
+    return (values.str.contains(_FORMULA) & ~values.str.contains(_NUMBER)).fill_null(value=False)
+
+
+def _quoted(values: pl.Series) -> pl.Expr:
+    inner = values.str.replace_all('"', '""', literal=True)
+    return pl.concat_str(pl.lit('"'), pl.lit(inner), pl.lit('"')).fill_null("").alias(values.name)
+
+
+def parquet(frame: pl.DataFrame) -> bytes:
+    """A frame as one Parquet file; equal frames give equal bytes."""
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd", statistics=True, row_group_size=100_000)
+    return content.getvalue()
+
+
+def totals_json(report: ReconciliationReport) -> bytes:
+    """Everything but the lines of breaks, canonical: exact decimals as text, keys sorted."""
+    told: dict[str, Any] = {
+        field.name: _jsonable(getattr(report, field.name))
+        for field in fields(report)
+        if field.name != "breaks"
+    }
+    told["breaks"] = {
+        "all": len(report.breaks),
+        **{
+            name: dict(Counter(getattr(one, attribute) for one in report.breaks))
+            for name, attribute in (
+                ("class", "group"),
+                ("code", "code"),
+                ("severity", "severity"),
+                ("state", "state"),
+            )
+        },
+    }
+    return (json.dumps(told, sort_keys=True, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _plain(name: str) -> pl.Expr:
+    """A decimal without the zeros at its end, two places at least."""
+    text = pl.col(name).cast(pl.String)
+    return text.str.replace(r"(\.\d{2}\d*?)0+$", "$1").alias(name)
+
+
+def _jsonable(value: object) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _jsonable(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _jsonable(one) for key, one in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_jsonable(one) for one in value]
+    if isinstance(value, Decimal):
+        return plain(value)
+    return value.isoformat() if isinstance(value, date) else value

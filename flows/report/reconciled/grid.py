@@ -1,0 +1,308 @@
+"""Tables laid out for the page: groups told once, statements with a currency a column."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import NamedTuple
+
+from flows.report.reconciled.table import NUMERIC, Cell, Column, Kind, Row, Table
+from flows.report.reconciled.tables import idle as is_idle
+from flows.report.reconciled.text import shown
+from flows.report.reconciled.words import currency_label, record_title
+from flows.report.reconciliation import ChainLine, Proof, ReconciliationReport
+from flows.report.text import digits
+from flows.steps.reconcile.roll_forward import exact_sum
+
+MOST = 300
+"""Lines of one annex on the page."""
+ACROSS = 5
+"""Currencies side by side in a statement."""
+
+
+ROOM = 22
+"""Characters of a number that stays on one line."""
+
+
+class Head(NamedTuple):
+    """A column's name."""
+
+    name: str
+    look: str
+
+
+class Entry(NamedTuple):
+    """One cell: its text, and what it is for the eye."""
+
+    text: str
+    label: str = ""
+    look: str = ""
+    """Classes of its style: `n` a number, `d` a day; `good` and `bad`."""
+    small: str = ""
+
+
+class Line(NamedTuple):
+    """One line of a grid."""
+
+    cells: tuple[Entry, ...]
+    total: bool = False
+    bad: bool = False
+
+
+class Group(NamedTuple):
+    """Lines under one heading; an empty heading is none."""
+
+    heading: str
+    lines: tuple[Line, ...]
+
+
+class Grid(NamedTuple):
+    """A table as the page lays it out."""
+
+    name: str
+    title: str
+    heads: tuple[Head, ...]
+    groups: tuple[Group, ...]
+    left: int
+    """Lines that are not on the page."""
+    none: str
+
+
+def grid(table: Table, most: int = MOST) -> Grid:
+    """A table with its first columns as headings of groups."""
+    columns = table.columns[table.groups :]
+    groups: dict[str, list[Line]] = {}
+    # A line that keeps the report from reconciling is on the page wherever it stands.
+    shown_rows = [row for place, row in enumerate(table.rows) if place < most or row.bad]
+    for row in shown_rows:
+        heading = " · ".join(
+            _heading(cell, column)
+            for cell, column in zip(row.cells, table.columns[: table.groups], strict=False)
+            if cell is not None
+        )
+        groups.setdefault(heading, []).append(_line(row, columns, table.groups))
+    return Grid(
+        name=table.name.replace("_", "-"),
+        title=table.title,
+        heads=tuple(Head(column.name, look(column)) for column in columns),
+        groups=tuple(Group(heading, tuple(lines)) for heading, lines in groups.items()),
+        left=len(table.rows) - len(shown_rows),
+        none=table.none,
+    )
+
+
+def _heading(cell: Cell, column: Column) -> str:
+    text = shown(cell, column.kind)
+    return f"tenant {text}" if column.name == "Tenant" else text
+
+
+def _line(row: Row, columns: Sequence[Column], skip: int) -> Line:
+    cells = tuple(
+        entry(cell, column) for cell, column in zip(row.cells[skip:], columns, strict=True)
+    )
+    return Line(cells, row.total, row.bad)
+
+
+def entry(cell: Cell, column: Column) -> Entry:
+    """A cell; a figure that has to be zero says by its colour whether it is."""
+    tone = "" if cell is None or not column.check else " bad" if cell else " good"
+    text = shown(cell, column.kind)
+    long = " long" if column.kind in NUMERIC and len(text) > ROOM else ""
+    return Entry(text, column.name, look(column) + long + tone)
+
+
+def look(column: Column) -> str:
+    """The style of a column."""
+    return "n" if column.kind in NUMERIC else "d" if column.kind is Kind.DATE else ""
+
+
+class Statement(NamedTuple):
+    """Lines down, currencies across."""
+
+    title: str
+    heads: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+
+def statements(report: ReconciliationReport) -> list[Statement]:
+    """The difference proofs that have anything to prove: a record kind's amount field each."""
+    fields: dict[tuple[str, str], list[Proof]] = {}
+    for one in report.proofs:
+        if not is_idle(one):
+            fields.setdefault((one.record, one.field), []).append(one)
+    return [
+        _statement(report, record, field, proofs[first : first + ACROSS], further=bool(first))
+        for (record, field), proofs in fields.items()
+        for first in range(0, len(proofs), ACROSS)
+    ]
+
+
+def idle(report: ReconciliationReport) -> list[str]:
+    """Proofs of nothing: both sides hold zero and no line has a record or an amount between."""
+    fields: dict[tuple[str, str], list[str]] = {}
+    for one in report.proofs:
+        if is_idle(one):
+            label = currency_label(report, one.currency)
+            fields.setdefault((one.record, one.field), []).append(label)
+    return [f"{record_title(r)} {f}: {', '.join(labels)}" for (r, f), labels in fields.items()]
+
+
+def _statement(
+    report: ReconciliationReport,
+    record: str,
+    field: str,
+    proofs: Sequence[Proof],
+    *,
+    further: bool,
+) -> Statement:
+    heads = tuple(currency_label(report, one.currency) for one in proofs)
+    texts = _in_order([line.text for line in one.lines] for one in proofs)
+    lines = []
+    for text in texts:
+        found = [next((line for line in one.lines if line.text == text), None) for one in proofs]
+        cells = tuple(
+            Entry("", head, "n")
+            if line is None
+            else Entry(digits(line.amount), head, "n", _records(line.rows))
+            for head, line in zip(heads, found, strict=True)
+        )
+        total = any(line.total for line in found if line)
+        lines.append(Line((Entry(text), *cells), total))
+    left = tuple(
+        Entry(digits(one.unexplained), head, "n bad" if one.unexplained else "n good")
+        for head, one in zip(heads, proofs, strict=True)
+    )
+    lines.append(Line((Entry("unexplained"), *left), total=True))
+    title = f"{record_title(record)}: {field}{', further currencies' if further else ''}"
+    return Statement(title, heads, tuple(lines))
+
+
+def _records(rows: int) -> str:
+    return f"{digits(rows)} record{'' if rows == 1 else 's'}"
+
+
+def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:
+    """All texts once, each behind those it is behind in every list."""
+    merged: list[str] = []
+    for texts in lists:
+        place = 0
+        for text in texts:
+            if text in merged:
+                place = merged.index(text) + 1
+            else:
+                merged.insert(place, text)
+                place += 1
+    return merged
+
+
+class Chain(NamedTuple):
+    """The completeness chain of a record kind: figures down, stages across."""
+
+    title: str
+    stages: tuple[str, ...]
+    explained: tuple[str, ...]
+    groups: tuple[Group, ...]
+    ties: bool
+
+
+def chains(report: ReconciliationReport) -> list[Chain]:
+    """The chains by record kind, in their order."""
+    records: dict[str, dict[str, list[ChainLine]]] = {}
+    for one in report.chain:
+        records.setdefault(one.record, {}).setdefault(one.currency, []).append(one)
+    return [_chain(report, record, currencies) for record, currencies in records.items()]
+
+
+def _chain(
+    report: ReconciliationReport, record: str, currencies: Mapping[str, Sequence[ChainLine]]
+) -> Chain:
+    every = [line for lines in currencies.values() for line in lines]
+    first = next(iter(currencies.values()))
+    bare = list(currencies) == [""]
+    return Chain(
+        title=record_title(record),
+        stages=tuple(line.stage for line in first),
+        explained=tuple(line.explained for line in first),
+        groups=tuple(
+            Group("" if bare else currency_label(report, currency), tuple(_figures(lines)))
+            for currency, lines in currencies.items()
+        ),
+        ties=not any(line.residual_rows or any(line.residual.values()) for line in every),
+    )
+
+
+def _figures(lines: Sequence[ChainLine]) -> Iterable[Line]:
+    def told(
+        name: str,
+        values: Sequence[int | Decimal],
+        changes: Sequence[int | Decimal],
+        residuals: Sequence[int | Decimal],
+    ) -> Line:
+        cells = [
+            Entry(
+                digits(value),
+                line.stage,
+                "n bad" if residual else "n",
+                _change(change, residual) if place and (change or residual) else "",
+            )
+            for place, (line, value, change, residual) in enumerate(
+                zip(lines, values, changes, residuals, strict=True)
+            )
+        ]
+        return Line((Entry(name), *cells), bad=any(residuals))
+
+    yield told(
+        "Records",
+        [line.rows for line in lines],
+        [line.rows_change for line in lines],
+        [line.residual_rows for line in lines],
+    )
+    for name in lines[0].amounts:
+        zero = Decimal(0)
+        yield told(
+            name,
+            [line.amounts.get(name, zero) for line in lines],
+            [line.amounts_change.get(name, zero) for line in lines],
+            [line.residual.get(name, zero) for line in lines],
+        )
+    keys = [line.keys for line in lines]
+    steps = [0, *(after - before for before, after in pairwise(keys))]
+    yield told("Hash total of keys", keys, steps, [0] * len(keys))
+
+
+def _change(change: int | Decimal, residual: int | Decimal) -> str:
+    text = digits(change, signed=True)
+    return f"{text}, not explained {digits(residual, signed=True)}" if residual else text
+
+
+class Tie(NamedTuple):
+    """Both sides of an amount field in one currency, for the first page."""
+
+    record: str
+    field: str
+    currency: str
+    expected: str
+    found: str
+    difference: str
+    unexplained: Entry
+    place: int
+    """Of its proof in the report."""
+
+
+def ties(report: ReconciliationReport) -> list[Tie]:
+    """What finance looks for first: both totals, their difference, and what is not explained."""
+    return [
+        Tie(
+            record=record_title(one.record),
+            field=one.field,
+            currency=currency_label(report, one.currency),
+            expected=digits(one.lines[0].amount),
+            found=digits(one.lines[-1].amount),
+            difference=digits(
+                exact_sum((one.lines[-1].amount, one.lines[0].amount.copy_negate())), signed=True
+            ),
+            unexplained=entry(one.unexplained, Column("Unexplained", Kind.MONEY, check=True)),
+            place=place,
+        )
+        for place, one in enumerate(report.proofs)
+        if one.lines and not is_idle(one)
+    ]

@@ -1,0 +1,238 @@
+"""The reconciliation as one page: opens offline, prints on A4, every delivered text escaped.
+
+The page lets nothing in: its policy names the one style and the one script by their hashes.
+"""
+
+import hashlib
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from flows.report.reconciled import chart, tables
+from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
+from flows.report.reconciled.table import Kind
+from flows.report.reconciled.text import shown
+from flows.report.reconciled.words import (
+    STATES,
+    STATUSES,
+    code_title,
+    currency_label,
+    record_title,
+    sources,
+    verdict_of,
+)
+from flows.report.reconciliation import BUCKETS, VERDICTS, BreakLine, ReconciliationReport
+from flows.report.text import digits, neutral, shortened, visible
+from flows.steps.reconcile.roll_forward import exact_sum
+from schemas.breaks import BREAKS
+from schemas.life import OPEN, BreakState
+
+MOST = 1_000
+"""Breaks the page lists; all of them are in the data files."""
+VALUE = 200
+"""Characters of one delivered value."""
+POLICY = (
+    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+class Listed(NamedTuple):
+    """One break of the list."""
+
+    line: BreakLine
+    currency: str
+    ranks: str
+    """Its place in every order the list can be sorted in."""
+
+
+def render_html(report: ReconciliationReport) -> str:
+    """The page as text; equal reports give equal bytes."""
+    style, script = _style(report), _text("script.js")
+    shown_breaks = report.breaks[:MOST]
+    return _template().render(
+        report=report,
+        cover=report.cover,
+        verdict=verdict_of(report),
+        policy=POLICY.format(style=_hash(style), script=_hash(script)),
+        style=Markup(style),  # noqa: S704 -- Our own file.
+        script=Markup(script),  # noqa: S704
+        facts=list(tables.facts(report)),
+        grids={table.name: grid(table) for table in tables.tables(report)},
+        ties=ties(report),
+        chains=chains(report),
+        statements=statements(report),
+        idle=idle(report),
+        status_bars=_status_bars(report),
+        statuses=_status_legend(report),
+        classes=chart.by_class(report.breaks),
+        ages=list(zip(BUCKETS, chart.AGES, strict=True)),
+        ageing=_ageing(report),
+        breaks=_listed(report, shown_breaks),
+        filters=_filters(report, shown_breaks),
+        codes=_codes(report),
+        states={one: STATES[one] for one in STATES if any(b.state == one for b in report.breaks)},
+        counts=Counter(one.state for one in report.breaks),
+        opened=sum(one.state in OPEN for one in report.breaks),
+        accepted=sum(one.state == BreakState.ACCEPTED for one in report.breaks),
+        records=sum(one.rows for one in report.statuses),
+        chart=chart,
+        currency=lambda key: currency_label(report, key),
+        most=MOST,
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=PackageLoader("flows.report.reconciled", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "digits": digits,
+        "signed": lambda value: digits(value, signed=True),
+        "neutral": neutral,
+        "visible": visible,
+        "value": lambda text: shortened(text, VALUE),
+        "title_of": record_title,
+        "says": code_title,
+        "source": sources,
+        "told": lambda value: shown(value, Kind.TEXT),
+    }
+    return environment.get_template("page.html.jinja")
+
+
+@cache
+def _text(name: str) -> str:
+    return files("flows.report.reconciled").joinpath(name).read_text(encoding="utf-8")
+
+
+def _style(report: ReconciliationReport) -> str:
+    """The style with what the foot of a printed page says: no delivered text may enter it."""
+    told = report.cover.verdict if report.cover.verdict in VERDICTS else "NO VERDICT"
+    foot = f"Reconciliation as of {report.cover.as_of.isoformat()}: {told.replace('_', ' ')}"
+    return _text("style.css").replace("FOOT", foot)
+
+
+def _hash(text: str) -> str:
+    return b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _status_bars(report: ReconciliationReport) -> list[tuple[str, Markup, str]]:
+    """A bar per record kind, and how many of its records match."""
+    bars = []
+    for record in dict.fromkeys(one.record for one in report.statuses):
+        counts = {one.status: one.rows for one in report.statuses if one.record == record}
+        ordered = {status: counts[status] for status in STATUSES if status in counts}
+        ordered |= counts
+        bars.append((record_title(record), chart.status_bar(ordered), digits(sum(counts.values()))))
+    return bars
+
+
+def _status_legend(report: ReconciliationReport) -> list[tuple[str, str]]:
+    """Names and colours of the statuses that occur; exceptions share one."""
+    there = {one.status for one in report.statuses}
+    told = [(one, chart.STATUS_COLOURS[one]) for one in STATUSES if one in chart.STATUS_COLOURS]
+    legend = [(name, colour) for name, colour in told if name in there]
+    exceptions = sorted(there - {name for name, _ in told})
+    return [*legend, (f"exceptions: {', '.join(map(visible, exceptions))}", chart.EXCEPTION)][
+        : None if exceptions else -1
+    ]
+
+
+class Age(NamedTuple):
+    """One code of the ageing matrix in one currency."""
+
+    code: str
+    cells: tuple[tuple[int, Decimal], ...]
+    rows: int
+    amount: Decimal
+
+
+def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
+    """The matrix by currency."""
+    matrix: dict[str, list[Age]] = {}
+    for one in report.ageing:
+        cells = tuple(zip(one.counts, one.amounts, strict=True))
+        line = Age(one.code, cells, sum(one.counts), exact_sum(one.amounts))
+        matrix.setdefault(currency_label(report, one.currency), []).append(line)
+    return matrix
+
+
+_ORDERS: tuple[tuple[str, Callable[[BreakLine], Any]], ...] = (
+    ("largest amount", lambda one: -abs(one.delta or one.amount or Decimal(0))),
+    ("oldest", lambda one: (-one.age_days, one.first_seen)),
+    ("code", lambda one: one.code),
+    ("record and key", lambda one: (one.record, one.key, one.field)),
+    ("file and line", lambda one: (one.file is None, one.file or "", one.line or 0)),
+)
+"""Orders of the list beside its own, most severe and largest first."""
+
+
+def _listed(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> list[Listed]:
+    places = range(len(breaks))
+    ranks = [list(places)]
+    for _, key in _ORDERS:
+        order = sorted(places, key=lambda place, key=key: key(breaks[place]))  # type: ignore[misc]
+        rank = [0] * len(breaks)
+        for position, place in enumerate(order):
+            rank[place] = position
+        ranks.append(rank)
+    return [
+        Listed(one, currency_label(report, one.currency), " ".join(str(r[place]) for r in ranks))
+        for place, one in enumerate(breaks)
+    ]
+
+
+class Filter(NamedTuple):
+    """One choice above the list of breaks."""
+
+    name: str
+    label: str
+    choices: tuple[tuple[str, str], ...]
+
+
+def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[str, Any]:
+    """What the list can be narrowed by, from what is in it, and its orders."""
+
+    def choices(values: Sequence[str], label: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+        counts = Counter(values)
+        return tuple((one, f"{label(one)} ({digits(counts[one])})") for one in sorted(counts))
+
+    chosen = (
+        Filter("class", "Class", choices([one.group for one in breaks], visible)),
+        Filter("code", "Code", choices([one.code for one in breaks], visible)),
+        Filter("severity", "Severity", choices([one.severity for one in breaks], visible)),
+        Filter("state", "State", choices([one.state for one in breaks], visible)),
+        Filter("record", "Record", choices([one.record for one in breaks], record_title)),
+        Filter(
+            "currency",
+            "Currency",
+            choices([one.currency for one in breaks], lambda key: currency_label(report, key)),
+        ),
+    )
+    orders = ["most severe", *(name for name, _ in _ORDERS)]
+    return {"choices": [one for one in chosen if len(one.choices) > 1], "orders": orders}
+
+
+def _codes(report: ReconciliationReport) -> list[tuple[str, str, str, int]]:
+    """The codes that occur: title, what to do, how many."""
+    counts = Counter(one.code for one in report.breaks)
+    return [
+        (code, one.title, one.action, counts[code])
+        for code, one in BREAKS.items()
+        if code in counts
+    ]
+
+
+__all__ = ["MOST", "POLICY", "Grid", "render_html"]

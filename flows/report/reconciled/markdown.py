@@ -1,0 +1,130 @@
+"""The reconciliation for the Prefect UI: a short Markdown page, and the breaks as table cells."""
+
+from collections.abc import Iterator, Mapping
+
+from flows.report.markdown import cell, escape, markdown_table, value_cell
+from flows.report.reconciled.chart import picture
+from flows.report.reconciled.words import currency_label, record_title, verdict_of
+from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.report.text import digits, neutral
+from schemas.life import OPEN
+
+BYTES = 40_000
+"""What an artifact may hold; the page leaves out whole blocks at its end rather than more."""
+ROWS = 200
+SHOWN = 60
+
+
+def reconciliation_markdown(report: ReconciliationReport) -> str:
+    """Verdict, totals, statuses, causes and the breaks on top, at most `BYTES` long."""
+    blocks: list[str] = []
+    left = BYTES - 200
+    for block in _blocks(report):
+        left -= len(block.encode()) + 2
+        if left < 0:
+            blocks.append("The rest is in the report.")
+            break
+        blocks.append(block)
+    return "\n\n".join(blocks) + "\n"
+
+
+def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
+    """The first breaks as cells that are safe where the UI reads them as Markdown."""
+    return [
+        {
+            "Code": cell(one.code),
+            "Severity": cell(one.severity),
+            "State": cell(one.state),
+            "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
+            "Difference": _difference(one),
+            "Amount": _amount(report, one),
+            "Where": cell(f"{one.file}:{one.line}", SHOWN) if one.file else "",
+            "Break": cell(one.id),
+        }
+        for one in report.breaks[:ROWS]
+    ]
+
+
+def _blocks(report: ReconciliationReport) -> Iterator[str]:
+    verdict, cover = verdict_of(report), report.cover
+    todo = sum(one.state in OPEN for one in report.breaks)
+    yield f"# {escape(cover.verdict)}: {escape(neutral(cover.title))}"
+    yield escape(verdict.meaning)
+    if cover.because:
+        yield "\n".join(f"- {escape(because)}" for because in cover.because)
+    yield (
+        f"As of {cover.as_of.isoformat()}; {digits(todo)} open breaks, "
+        f"{digits(len(report.breaks) - todo)} accepted; rules {escape(cover.rules_name)}"
+    )
+    if report.proofs:
+        yield "## Totals"
+        yield markdown_table(
+            ("Record", "Amount", "Currency", " Extract", " Target", " Unexplained"),
+            [
+                (
+                    escape(record_title(one.record)),
+                    escape(one.field),
+                    escape(currency_label(report, one.currency)),
+                    digits(one.lines[0].amount),
+                    digits(one.lines[-1].amount),
+                    digits(one.unexplained),
+                )
+                for one in report.proofs[:ROWS]
+                if one.lines
+            ],
+        )
+    if report.statuses:
+        yield "## Statuses"
+        yield f"![{escape(_told(report))}]({picture(_bars(report), title='Records by status')})"
+        yield markdown_table(
+            ("Record", "Status", " Records"),
+            [
+                (escape(record_title(one.record)), escape(one.status), digits(one.rows))
+                for one in report.statuses
+            ],
+        )
+    if report.causes:
+        yield "## Causes"
+        yield markdown_table(
+            ("Cause", " Breaks"),
+            [(cell(one.title, 160), digits(one.breaks)) for one in report.causes[:20]],
+        )
+    if report.breaks:
+        yield "## Breaks on top"
+        lines = breaks_table(report)[:50]
+        heads = tuple(f" {name}" if name == "Amount" else name for name in lines[0])
+        yield markdown_table(heads, [tuple(line.values()) for line in lines])
+
+
+def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:
+    records = dict.fromkeys(one.record for one in report.statuses)
+    return [
+        (
+            record_title(record),
+            {one.status: one.rows for one in report.statuses if one.record == record},
+        )
+        for record in records
+    ]
+
+
+def _told(report: ReconciliationReport) -> str:
+    """The picture in words."""
+    return "; ".join(
+        f"{title}: {', '.join(f'{status} {digits(rows)}' for status, rows in counts.items())}"
+        for title, counts in _bars(report)
+    )
+
+
+def _difference(one: BreakLine) -> str:
+    field = f"{cell(one.field)}: " if one.field else ""
+    if one.expected is None and one.found is None:
+        return field.removesuffix(": ")
+    return f"{field}{value_cell(one.expected or '')} / {value_cell(one.found or '')}"
+
+
+def _amount(report: ReconciliationReport, one: BreakLine) -> str:
+    money = one.delta if one.delta is not None else one.amount
+    if money is None:
+        return ""
+    told = digits(money, signed=one.delta is not None)
+    return f"{told} {escape(currency_label(report, one.currency))}" if one.currency else told

@@ -1,0 +1,69 @@
+"""What a table of the report is made of: columns of a kind, and lines of values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from enum import StrEnum
+
+Cell = str | int | Decimal | date | None
+
+
+class Kind(StrEnum):
+    """What a column holds."""
+
+    WORD = "word"
+    """Our own words."""
+    TEXT = "text"
+    """Delivered text."""
+    NUMBER = "number"
+    """A number that names something: a tenant, a line."""
+    COUNT = "count"
+    MONEY = "money"
+    DATE = "date"
+
+
+NUMERIC = (Kind.COUNT, Kind.MONEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    kind: Kind = Kind.WORD
+    width: int = 14
+    """Characters a workbook gives it."""
+    check: bool = False
+    """A figure that has to be zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table."""
+
+    cells: tuple[Cell, ...]
+    total: bool = False
+    bad: bool = False
+    """A line that keeps the report from reconciling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: its first `groups` columns are told once for all lines they are the same for."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: Sequence[Row]
+    groups: int = 0
+    none: str = "None."
+    """What stands in place of a table without lines."""
+
+
+WORD, TEXT, NUMBER = Kind.WORD, Kind.TEXT, Kind.NUMBER
+COUNT, MONEY, DATE = Kind.COUNT, Kind.MONEY, Kind.DATE
+
+RECORD = Column("Record", WORD, 26)
+TENANT = Column("Tenant", NUMBER, 10)
+CURRENCY = Column("Currency", WORD, 16)

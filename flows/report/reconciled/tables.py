@@ -1,0 +1,337 @@
+"""The report as plain tables, section by section: what the page, the workbook and the texts show.
+
+A cell is a value, never a rendering: an amount is a Decimal, a day a date. Delivered text is passed
+on as it is; every rendering neutralises it in its own way.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from flows.report.reconciled.annexes import (
+    batches,
+    causes,
+    debts,
+    excluded,
+    plans,
+    rates,
+    tolerances,
+)
+from flows.report.reconciled.table import (
+    COUNT,
+    CURRENCY,
+    DATE,
+    MONEY,
+    NUMBER,
+    RECORD,
+    TENANT,
+    TEXT,
+    WORD,
+    Cell,
+    Column,
+    Row,
+    Table,
+)
+from flows.report.reconciled.words import STATUSES, currency_label, record_title, sources
+from flows.report.reconciliation import BUCKETS, BreakLine, Proof, ProofLine, ReconciliationReport
+from flows.steps.reconcile.roll_forward import exact_sum
+from schemas.tables import EXTRACTS
+
+
+def tables(report: ReconciliationReport) -> tuple[Table, ...]:
+    """Every table but that of the breaks, in the order of the sections."""
+    return (
+        truths(report),
+        inputs(report),
+        statuses(report),
+        chain(report),
+        controls(report),
+        proof(report),
+        ageing(report),
+        roll_forward(report),
+        rates(report),
+        plans(report),
+        debts(report),
+        batches(report),
+        tolerances(report),
+        causes(report),
+        excluded(report),
+    )
+
+
+def truths(report: ReconciliationReport) -> Table:
+    """Which sources each record kind was compared on."""
+    columns = (
+        RECORD,
+        Column("Expected", WORD, 12),
+        Column("Compared with", WORD, 30),
+        Column("Not there", WORD, 30),
+        Column("Note", WORD, 44),
+    )
+    rows = [
+        Row(
+            (
+                record_title(one.record),
+                sources(one.expected) or "nothing",
+                sources(one.found) or "nothing",
+                sources(one.missing),
+                one.note,
+            )
+        )
+        for one in report.cover.truths
+    ]
+    return Table("truths", "Sources of truth", columns, rows)
+
+
+def inputs(report: ReconciliationReport) -> Table:
+    """The files and listings that were compared."""
+    columns = (
+        Column("File", TEXT, 40),
+        RECORD,
+        Column("Batch", NUMBER, 9),
+        Column("Rows", COUNT, 12),
+        Column("Bytes", COUNT, 14),
+        Column("SHA-256", WORD, 66),
+    )
+    rows = [
+        Row((one.name, record_title(one.record), one.batch_id, one.rows, one.bytes, one.sha256))
+        for one in report.cover.inputs
+    ]
+    return Table("inputs", "Input files", columns, rows)
+
+
+def statuses(report: ReconciliationReport) -> Table:
+    """Every record in exactly one status, with the sum per record kind."""
+    columns = (
+        RECORD,
+        Column("Status", WORD, 22),
+        Column("Meaning", WORD, 52),
+        Column("Records", COUNT, 12),
+    )
+    rows: list[Row] = []
+    for record in dict.fromkeys(one.record for one in report.statuses):
+        mine = [one for one in report.statuses if one.record == record]
+        title = record_title(record)
+        rows += [Row((title, one.status, STATUSES.get(one.status, ""), one.rows)) for one in mine]
+        if len(mine) > 1:
+            rows.append(Row((title, "All", "", sum(one.rows for one in mine)), total=True))
+    return Table("statuses", "Statuses", columns, rows, groups=1)
+
+
+def chain(report: ReconciliationReport) -> Table:
+    """The completeness chain, one line per figure and stage."""
+    columns = (
+        RECORD,
+        CURRENCY,
+        Column("Figure", WORD, 20),
+        Column("Stage", WORD, 26),
+        Column("Value", MONEY, 24),
+        Column("Change", MONEY, 20),
+        Column("Explained by", WORD, 40),
+        Column("Residual", MONEY, 20, check=True),
+    )
+    rows: list[Row] = []
+    for one in report.chain:
+        head = (record_title(one.record), _money_of(report, one.record, one.currency))
+        figures: list[tuple[str, Cell, Cell, Cell]] = [
+            ("Records", one.rows, one.rows_change, one.residual_rows),
+            ("Hash total of keys", one.keys, None, None),
+        ]
+        figures += [
+            (name, value, _of(one.amounts_change, name), _of(one.residual, name))
+            for name, value in one.amounts.items()
+        ]
+        rows += [
+            Row((*head, name, one.stage, value, change, one.explained, residual))
+            for name, value, change, residual in figures
+        ]
+    rows = _gathered(rows, 3)
+    return Table("chain", "Completeness chain", columns, rows, groups=2)
+
+
+def controls(report: ReconciliationReport) -> Table:
+    """Control totals, one line per figure of a record kind, tenant and currency."""
+    columns = (
+        RECORD,
+        TENANT,
+        CURRENCY,
+        Column("Figure", WORD, 20),
+        Column("Extract", MONEY, 24),
+        Column("Target", MONEY, 24),
+        Column("Difference", MONEY, 20),
+        Column("Explained", MONEY, 20),
+        Column("Residual", MONEY, 20, check=True),
+    )
+    rows: list[Row] = []
+    for one in report.controls:
+        money = _money_of(report, one.record, one.currency)
+        head = (record_title(one.record), one.tenant, money)
+        difference = one.found_rows - one.expected_rows
+        counted = (
+            one.expected_rows,
+            one.found_rows,
+            difference,
+            difference - one.residual_rows,
+            one.residual_rows,
+        )
+        rows.append(Row((*head, "Records", *counted), bad=bool(one.residual_rows)))
+        for name, expected in one.expected.items():
+            found = _of(one.found, name)
+            rows.append(
+                Row(
+                    (
+                        *head,
+                        name,
+                        expected,
+                        found,
+                        exact_sum((found, expected.copy_negate())),
+                        _of(one.explained, name),
+                        _of(one.residual, name),
+                    ),
+                    bad=bool(_of(one.residual, name)),
+                )
+            )
+        keys = (one.expected_keys, one.found_keys, one.found_keys - one.expected_keys)
+        rows.append(Row((*head, "Hash total of keys", *keys, None, None)))
+    return Table("controls", "Control totals", columns, rows, groups=3)
+
+
+def proof(report: ReconciliationReport) -> Table:
+    """The difference proof in the form of a bank reconciliation."""
+    columns = (
+        RECORD,
+        Column("Amount field", WORD, 18),
+        CURRENCY,
+        Column("Line", WORD, 44),
+        Column("Records", COUNT, 12),
+        Column("Amount", MONEY, 24),
+    )
+    rows: list[Row] = []
+    for one in report.proofs:
+        head = (record_title(one.record), one.field, currency_label(report, one.currency))
+        rows += [Row((*head, *statement_line(line)), total=line.total) for line in one.lines]
+        rows.append(Row((*head, "unexplained", None, one.unexplained), total=True))
+    return Table("proof", "Difference proof", columns, rows, groups=3)
+
+
+def idle(one: Proof) -> bool:
+    """Whether a proof has nothing to prove: zero on both sides, and nothing between."""
+    return not one.unexplained and not any(line.amount for line in one.lines)
+
+
+def roll_forward(report: ReconciliationReport) -> Table:
+    """From the open breaks of the previous run to those of this one."""
+    columns = (
+        CURRENCY,
+        Column("Line", WORD, 44),
+        Column("Breaks", COUNT, 12),
+        Column("Amount", MONEY, 24),
+    )
+    rows: list[Row] = []
+    for one in report.roll_forward:
+        head = currency_label(report, one.currency)
+        rows += [Row((head, *statement_line(line)), total=line.total) for line in one.lines]
+        rows.append(Row((head, "residual", one.residual_rows, one.residual), total=True))
+    return Table("roll_forward", "Roll-forward of open breaks", columns, rows, groups=1)
+
+
+def statement_line(line: ProofLine) -> tuple[Cell, ...]:
+    """One line of a statement: its words, how many, how much."""
+    return line.text, line.rows, line.amount
+
+
+BREAK_COLUMNS: tuple[tuple[str, Column], ...] = (
+    ("id", Column("Break", WORD, 18)),
+    ("group", Column("Class", WORD, 14)),
+    ("code", Column("Code", WORD, 22)),
+    ("severity", Column("Severity", WORD, 9)),
+    ("state", Column("State", WORD, 11)),
+    ("record", Column("Record", WORD, 18)),
+    ("tenant", TENANT),
+    ("key", Column("Key", TEXT, 20)),
+    ("field", Column("Field", WORD, 18)),
+    ("side", Column("Side", WORD, 6)),
+    ("expected", Column("Expected", TEXT, 26)),
+    ("found", Column("Found", TEXT, 26)),
+    ("delta", Column("Delta", MONEY, 16)),
+    ("amount", Column("Amount", MONEY, 18)),
+    ("currency", CURRENCY),
+    ("file", Column("File", TEXT, 28)),
+    ("line", Column("Line", NUMBER, 9)),
+    ("batch_id", Column("Batch", NUMBER, 7)),
+    ("first_seen", Column("First seen", DATE, 11)),
+    ("age_days", Column("Days", COUNT, 7)),
+    ("age_business_days", Column("Business days", COUNT, 9)),
+    ("cause", Column("Cause", WORD, 18)),
+    ("owner", Column("Owner", TEXT, 14)),
+    ("action", Column("Next", WORD, 48)),
+    ("note", Column("Note", TEXT, 48)),
+)
+"""Attribute of a BreakLine and its column."""
+
+
+def breaks(report: ReconciliationReport, most: int | None = None) -> Table:
+    """The breaks, the first `most` of them."""
+    labels = {one: currency_label(report, one) for one in {b.currency for b in report.breaks}}
+    rows = [Row(_break(one, labels)) for one in report.breaks[:most]]
+    return Table("breaks", "Breaks", tuple(column for _, column in BREAK_COLUMNS), rows)
+
+
+def _break(one: BreakLine, currencies: Mapping[str, str]) -> tuple[Cell, ...]:
+    cells = {name: getattr(one, name) for name, _ in BREAK_COLUMNS}
+    return tuple((cells | {"currency": currencies[one.currency]}).values())
+
+
+def ageing(report: ReconciliationReport) -> Table:
+    """Open breaks by code, currency and age: how many, and the amounts below."""
+    buckets = [Column(f"{bucket} days", COUNT, 14) for bucket in BUCKETS]
+    columns = (
+        Column("Code", WORD, 24),
+        CURRENCY,
+        Column("Figure", WORD, 10),
+        *buckets,
+        Column("All", COUNT, 18),
+    )
+    rows: list[Row] = []
+    for one in report.ageing:
+        head = (one.code, currency_label(report, one.currency))
+        rows.append(Row((*head, "breaks", *one.counts, sum(one.counts))))
+        rows.append(Row((*head, "amount", *one.amounts, exact_sum(one.amounts))))
+    return Table("ageing", "Ageing of open breaks", columns, rows, groups=2)
+
+
+def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
+    """The cover's facts: what they are called, and what they are."""
+    cover = report.cover
+    first, last = cover.period
+    yield "As of", cover.as_of
+    if first and last:
+        yield "Period", f"{first.isoformat()} to {last.isoformat()}"
+    yield "Tenants", ", ".join(map(str, cover.tenants)) or "none named"
+    yield "Rules", cover.rules_name
+    yield "Rules hash", cover.rules_hash
+    yield "Version", f"recon {cover.version}"
+    if cover.previous:
+        before = cover.previous
+        yield "Previous run", f"{before.as_of.isoformat()}, {before.verdict}"
+        yield "Previous report hash", before.report_hash
+    else:
+        yield "Previous run", "none: this is the first run of its scope"
+
+
+def _gathered(rows: Sequence[Row], by: int) -> list[Row]:
+    """Rows with the same first cells next to each other, in the order those come first."""
+    groups: dict[tuple[Cell, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.cells[:by], []).append(row)
+    return [row for group in groups.values() for row in group]
+
+
+def _money_of(report: ReconciliationReport, record: str, currency: str) -> str | None:
+    """The currency of a record kind; one without amounts has none to tell."""
+    known = EXTRACTS.get(record)
+    plain = known is not None and not known.amounts and not currency
+    return None if plain else currency_label(report, currency)
+
+
+def _of(amounts: Mapping[str, Decimal], name: str) -> Decimal:
+    return amounts.get(name, Decimal(0))

@@ -1,0 +1,139 @@
+"""The reconciliation for a terminal: verdict, statuses, totals, the causes and breaks on top."""
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from datetime import date
+
+from flows.report.reconciled.table import Cell, Kind
+from flows.report.reconciled.tables import facts, idle
+from flows.report.reconciled.words import code_title, currency_label, record_title, verdict_of
+from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.report.text import MINUS, NARROW, WIDTH, digits, neutral, shortened, visible
+from schemas.life import OPEN
+
+CAUSES = 10
+BREAKS = 20
+_TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
+
+
+def render_text(report: ReconciliationReport) -> str:
+    """The short report in plain characters; delivered text cannot break a line or move a cursor."""
+    lines = [
+        *_cover(report),
+        *_section("Statuses", _statuses(report)),
+        *_section("Totals, never across currencies", _totals(report)),
+        *_section("Causes", _causes(report)),
+        *_section("Breaks", _breaks(report)),
+    ]
+    return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
+
+
+def shown(cell: Cell, kind: Kind) -> str:
+    """A value as text: numbers exact and grouped, days as ISO dates, delivered text neutral."""
+    match cell:
+        case None:
+            return ""
+        case str():
+            return neutral(cell) if kind is Kind.TEXT else visible(cell)
+        case date():
+            return cell.isoformat()
+        case _:
+            return str(cell) if kind is Kind.NUMBER else digits(cell)
+
+
+def _cover(report: ReconciliationReport) -> Iterator[str]:
+    verdict = verdict_of(report)
+    yield from (visible(report.cover.title), "=" * WIDTH)
+    yield from _wrapped(f"{visible(report.cover.verdict)}: {verdict.meaning}", "")
+    for because in report.cover.because:
+        yield from _wrapped(visible(because), "  because ")
+    yield ""
+    for name, value in facts(report):
+        yield from _wrapped(shown(value, Kind.TEXT), f"{name:22}")
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", title.upper(), "-" * WIDTH)
+    yield from list(lines) or ["  None."]
+
+
+def _statuses(report: ReconciliationReport) -> Iterator[str]:
+    for record in dict.fromkeys(one.record for one in report.statuses):
+        mine = [(one.status, one.rows) for one in report.statuses if one.record == record]
+        yield f"  {record_title(record)}: {digits(sum(rows for _, rows in mine))}"
+        for status, rows in mine:
+            yield f"    {visible(status):20}{digits(rows):>12}"
+
+
+def _totals(report: ReconciliationReport) -> Iterator[str]:
+    for one in report.proofs:
+        if idle(one):
+            continue
+        head = f"{record_title(one.record)} {one.field}, {currency_label(report, one.currency)}"
+        tied = "ties" if not one.unexplained else "DOES NOT TIE"
+        yield f"  {head}: {tied}"
+        lines = [
+            *((line.text, line.amount) for line in one.lines),
+            ("unexplained", one.unexplained),
+        ]
+        width = max(len(digits(amount)) for _, amount in lines)
+        for text, amount in lines:
+            yield f"    {visible(text):44}  {digits(amount):>{width}}"
+
+
+def _causes(report: ReconciliationReport) -> Iterator[str]:
+    for one in report.causes[:CAUSES]:
+        yield from _wrapped(neutral(one.title, 200), f"  {digits(one.breaks):>9}  ")
+        for currency, amount in one.amounts.items():
+            yield f"{'':13}{digits(amount)} {currency_label(report, currency)}"
+    yield from _left(len(report.causes), CAUSES)
+
+
+def _breaks(report: ReconciliationReport) -> Iterator[str]:
+    todo = [one for one in report.breaks if one.state in OPEN]
+    accepted = len(report.breaks) - len(todo)
+    yield f"  {digits(len(todo))} open, {digits(accepted)} accepted"
+    for one in todo[:BREAKS]:
+        yield from _break(report, one)
+    yield from _left(len(todo), BREAKS)
+
+
+def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
+    where = f" {one.field}" if one.field else ""
+    yield from _wrapped(
+        f"{visible(one.code)}: {code_title(one.code)}; {record_title(one.record)} "
+        f"{neutral(one.key, 60)}{visible(where)}",
+        f"  {visible(one.id)} {visible(one.severity):7} ",
+    )
+    money = one.delta if one.delta is not None else one.amount
+    told = []
+    if money is not None:
+        told.append(
+            f"{digits(money, signed=one.delta is not None)} {currency_label(report, one.currency)}"
+        )
+    if one.expected is not None or one.found is not None:
+        told.append(f"expected {_value(one.expected)}, found {_value(one.found)}")
+    if one.file:
+        told.append(f"{neutral(one.file, 60)}:{one.line}")
+    if told:
+        yield from _wrapped("; ".join(told), " " * 27)
+
+
+def _value(text: str | None) -> str:
+    return "nothing" if text is None else f'"{shortened(text, 40)}"'
+
+
+def _left(all_of: int, most: int) -> Iterator[str]:
+    if all_of > most:
+        yield f"  {digits(all_of - most)} more are in the report."
+
+
+def _wrapped(text: str, first: str) -> list[str]:
+    lines = textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_on_hyphens=False,
+    )
+    return lines or [first]

@@ -1,0 +1,100 @@
+"""The words a reconciliation report is told in: verdicts, statuses, states, sources, currencies."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from flows.report.reconciliation import ReconciliationReport
+from flows.report.text import neutral, visible
+from schemas.breaks import BREAKS, Status
+from schemas.life import BreakState
+from schemas.tables import EXTRACTS
+
+
+class Verdict(NamedTuple):
+    """A verdict as people read it."""
+
+    word: str
+    meaning: str
+    tone: str
+    """good, warn or bad."""
+
+
+VERDICTS: Mapping[str, Verdict] = {
+    "RECONCILED": Verdict(
+        "Reconciled", "Both sides agree, and every difference is explained.", "good"
+    ),
+    "RECONCILED_WITH_ACCEPTED": Verdict(
+        "Reconciled with accepted breaks",
+        "Every difference is explained; those that remain were accepted by name, until a day.",
+        "warn",
+    ),
+    "NOT_RECONCILED": Verdict(
+        "Not reconciled", "There are differences that nobody has resolved or accepted.", "bad"
+    ),
+    "INCOMPLETE": Verdict(
+        "Incomplete", "Something that was to be compared is missing: there is no verdict.", "bad"
+    ),
+}
+
+STATUSES: Mapping[str, str] = {
+    Status.MATCHED_EXACT: "the same on both sides",
+    Status.MATCHED_TOLERANCE: "the same within the tolerance of a rule",
+    Status.MATCHED_MANUAL: "its differences were accepted, each by name and until a day",
+    Status.PENDING: "inside its timing window: not an exception yet",
+    Status.MISSING_IN_TARGET: "delivered, but not in the target",
+    Status.MISSING_IN_EXTRACT: "in the target, but in no extract",
+    Status.MISMATCH: "on both sides, with other values",
+    Status.DUPLICATE: "one key, more than one record",
+    Status.REJECTED: "rejected by the check, or refused by the service",
+    Status.NOT_SENT: "not sent to the service yet",
+    Status.SENT_UNCONFIRMED: "accepted by the service, neither echoed nor read back",
+    Status.IN_DOUBT: "sent, and the answer was lost",
+    Status.EXCLUDED: "left out by a rule that names itself",
+    Status.UNKNOWN: "without a key, or an amount that cannot be held exactly",
+}
+
+STATES: Mapping[str, str] = {
+    BreakState.NEW: "found by this run for the first time",
+    BreakState.OPEN: "there before, and still there",
+    BreakState.REOPENED: "back after it was resolved or accepted",
+    BreakState.EXPIRED: "its acceptance has run out: it is open again",
+    BreakState.ACCEPTED: "accepted by name, with a reason, until a day",
+}
+
+SOURCES: Mapping[str, str] = {
+    "E": "extract",
+    "R": "request sent",
+    "A": "answer of the service",
+    "D": "database",
+    "G": "listing of the service",
+    "P": "last approved run",
+}
+
+
+def verdict_of(report: ReconciliationReport) -> Verdict:
+    """The verdict in words; one nobody knows is told as it is, and is never good."""
+    told = report.cover.verdict
+    return VERDICTS.get(told) or Verdict(visible(told), "This verdict is not known.", "bad")
+
+
+def record_title(record: str) -> str:
+    """The name people know a record kind by."""
+    return EXTRACTS[record].title if record in EXTRACTS else visible(record)
+
+
+def currency_label(report: ReconciliationReport, currency: str) -> str:
+    """`978 EUR` where the settings name it, `currency 12` where they do not."""
+    if not currency:
+        return "no currency"
+    code = report.currencies.get(currency)
+    return f"{visible(currency)} {neutral(code, 20)}" if code else f"currency {visible(currency)}"
+
+
+def code_title(code: str) -> str:
+    """What a break code says, in a few words."""
+    return BREAKS[code].title if code in BREAKS else ""
+
+
+def sources(letters: str | tuple[str, ...]) -> str:
+    """Letters of truth sources spelled out."""
+    return ", ".join(SOURCES.get(letter, visible(letter)) for letter in letters)

@@ -1,0 +1,330 @@
+"""The report as a workbook: a sheet per section, real numbers and days, totals that are checked.
+
+XlsxWriter writes the book; the rows of the sheet of breaks, which may be a hundred thousand, are
+put into it afterwards. Nothing in it is a link, and no delivered text is ever a formula.
+"""
+
+import io
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+
+import polars as pl
+import xlsxwriter  # type: ignore[import-untyped]
+from xlsxwriter.format import Format  # type: ignore[import-untyped]
+from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text, letter
+from flows.report.reconciled.break_sheet import MOST, columns_of, with_breaks
+from flows.report.reconciled.checks import Check, checks, survives
+from flows.report.reconciled.data import breaks_frame
+from flows.report.reconciled.table import NUMERIC, Cell, Kind, Table
+from flows.report.reconciled.tables import breaks, facts, tables
+from flows.report.reconciled.words import verdict_of
+from flows.report.reconciled.workbook_chart import add_charts
+from flows.report.reconciliation import ReconciliationReport
+from flows.steps.totals import plain
+
+ANNEX = 20_000
+"""Lines of any other table."""
+CREATED = datetime(2000, 1, 1)  # noqa: DTZ001 -- Workbooks know no time zone.
+"""Workbooks carry a day; every one carries this, so that equal reports are equal files."""
+
+SHEETS: Mapping[str, str] = {
+    "truths": "Sources",
+    "inputs": "Input files",
+    "statuses": "Statuses",
+    "chain": "Chain",
+    "controls": "Control totals",
+    "proof": "Difference proof",
+    "ageing": "Ageing",
+    "roll_forward": "Roll-forward",
+    "rates": "Rates",
+    "plans": "Plans",
+    "debts": "Debts",
+    "batches": "Insert-batch data",
+    "tolerances": "Tolerances",
+    "causes": "Causes",
+    "excluded": "Excluded",
+}
+BREAKS = "Breaks"
+Formats = Mapping[str, Format]
+
+
+def render_workbook(report: ReconciliationReport, frame: pl.DataFrame | None = None) -> bytes:
+    """The workbook's bytes; equal reports give equal bytes. `frame` is `breaks_frame(report)`."""
+    content = io.BytesIO()
+    book = xlsxwriter.Workbook(
+        content,
+        {
+            "constant_memory": True,
+            "strings_to_formulas": False,
+            "strings_to_numbers": False,
+            "strings_to_urls": False,
+        },
+    )
+    book.set_properties({"title": cell_text(report.cover.title), "created": CREATED})
+    book.set_calc_mode("auto")
+    formats = _formats(book)
+    every = tables(report)
+    checked = {table.name: checks(table) for table in every}
+    _cover(book.add_worksheet("Cover"), report, every, checked, formats)
+    for table in every:
+        sheet = book.add_worksheet(SHEETS[table.name])
+        _table(sheet, table, checked[table.name], formats)
+        if table.name == "roll_forward":
+            add_charts(book, report)
+        if table.name == "proof":
+            sheet = book.add_worksheet(BREAKS)
+            _head(sheet, breaks(report, 0), formats, len(report.breaks))
+            sheet.fit_to_pages(2, 0)
+    _sign_off(book.add_worksheet("Sign-off"), report, formats)
+    book.close()
+    place = next(i for i, one in enumerate(book.worksheets(), 1) if one.get_name() == BREAKS)
+    rows = breaks_frame(report) if frame is None else frame
+    told = columns_of(report, rows)
+    left = rows.height - told.height
+    return with_breaks(content.getvalue(), f"xl/worksheets/sheet{place}.xml", told, left)
+
+
+def _formats(book: xlsxwriter.Workbook) -> Formats:
+    money = "#,##0.00##################"
+    looks: Mapping[str, Mapping[str, object]] = {
+        "head": {
+            "align": "left",
+            "bold": True,
+            "bottom": 1,
+            "text_wrap": True,
+            "valign": "top",
+            "bg_color": "#EEF1F4",
+            "indent": 1,
+        },
+        "head n": {
+            "bold": True,
+            "bottom": 1,
+            "text_wrap": True,
+            "valign": "top",
+            "align": "right",
+            "bg_color": "#EEF1F4",
+        },
+        "title": {"bold": True, "font_size": 15, "font_color": "#1D3B57"},
+        "label": {"font_color": "#56616E", "valign": "top"},
+        "wrap": {"text_wrap": True, "valign": "top", "quote_prefix": True},
+        "good": {"bold": True, "font_size": 14, "font_color": "#1C6644"},
+        "warn": {"bold": True, "font_size": 14, "font_color": "#7D5200"},
+        "bad": {"bold": True, "font_size": 14, "font_color": "#9C2B1D"},
+        Kind.WORD: {"indent": 1},
+        # The sign that what follows is text also when somebody edits the cell.
+        Kind.TEXT: {"quote_prefix": True, "indent": 1},
+        Kind.NUMBER: {"num_format": "0", "align": "left", "indent": 1},
+        Kind.COUNT: {"num_format": "#,##0"},
+        Kind.MONEY: {"num_format": money},
+        Kind.DATE: {"num_format": "yyyy-mm-dd", "align": "left", "indent": 1},
+        "ok": {"font_color": "#1C6644", "bold": True, "indent": 1},
+        "check": {"font_color": "#9C2B1D", "bold": True, "indent": 1},
+        "note": {"italic": True, "font_color": "#56616E"},
+    }
+    totals = {"bold": True, "top": 1}
+    return {
+        **{name: book.add_format(dict(look)) for name, look in looks.items()},
+        **{f"total {kind}": book.add_format({**looks[kind], **totals}) for kind in Kind},
+    }
+
+
+def _cover(
+    sheet: Worksheet,
+    report: ReconciliationReport,
+    every: Iterable[Table],
+    checked: Mapping[str, list[Check | None]],
+    formats: Formats,
+) -> None:
+    sheet.set_column(0, 0, 24)
+    sheet.set_column(1, 1, 96)
+    _page(sheet, heads=False)
+    verdict = verdict_of(report)
+    sheet.write_string(0, 0, cell_text(report.cover.title), formats["title"])
+    sheet.write_string(2, 0, "Verdict", formats["label"])
+    sheet.write_string(2, 1, cell_text(report.cover.verdict), formats[verdict.tone])
+    sheet.write_string(3, 1, verdict.meaning)
+    line = 4
+    for because in report.cover.because:
+        sheet.write_string(line, 0, "Because", formats["label"])
+        sheet.write_string(line, 1, cell_text(because), formats["wrap"])
+        line += 1
+    line += 1
+    for name, value in facts(report):
+        sheet.write_string(line, 0, name, formats["label"])
+        if isinstance(value, date):
+            _day(sheet, line, 1, value, formats[Kind.DATE])
+        else:
+            sheet.write_string(line, 1, cell_text(str(value)), formats["wrap"])
+        line += 1
+    self_test = report.self_test
+    sheet.write_string(line, 0, "Self-test", formats["label"])
+    sheet.write_string(line, 1, f"{self_test.found} of {self_test.planted} planted faults found")
+    _overall(sheet, line + 1, every, checked, formats)
+    sheet.write_string(line + 4, 0, "Rules as used", formats["label"])
+    for offset, text in enumerate(report.cover.rules_text.splitlines()):
+        sheet.write_string(line + 4 + offset, 1, cell_text(text), formats["wrap"])
+
+
+def _overall(
+    sheet: Worksheet,
+    line: int,
+    every: Iterable[Table],
+    checked: Mapping[str, list[Check | None]],
+    formats: Formats,
+) -> None:
+    """How many figures were computed again, and how many of them are OK."""
+    done = [(table, [one for one in checked[table.name] if one and one.fits]) for table in every]
+    ranges = [
+        f"COUNTIF('{SHEETS[table.name]}'!{letter(len(table.columns) + 1)}:"
+        f'{letter(len(table.columns) + 1)},"OK")'
+        for table, found in done
+        if found
+    ]
+    count = sum(len(found) for _, found in done)
+    holding = sum(one.holds for _, found in done for one in found)
+    sheet.write_string(line, 0, "Figures recomputed", formats["label"])
+    sheet.write_number(line, 1, count, formats[Kind.NUMBER])
+    sheet.write_string(line + 1, 0, "of these OK", formats["label"])
+    if ranges:
+        formula = f"={'+'.join(ranges)}"
+        sheet.write_formula(line + 1, 1, formula, formats[Kind.NUMBER], holding)
+    else:
+        sheet.write_number(line + 1, 1, 0, formats[Kind.NUMBER])
+
+
+def _table(sheet: Worksheet, table: Table, checked: list[Check | None], formats: Formats) -> None:
+    with_checks = any(checked)
+    rows = table.rows[:ANNEX]
+    _head(sheet, table, formats, len(rows), with_checks=with_checks)
+    for line, (row, check) in enumerate(zip(rows, checked, strict=False), 1):
+        for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            _write(sheet, line, place, cell, column.kind, formats, total=row.total)
+        if check:
+            _recomputed(sheet, line, len(table.columns), check, formats)
+    if not rows:
+        sheet.write_string(1, 0, table.none, formats["note"])
+    elif len(table.rows) > len(rows):
+        left = f"{len(table.rows) - len(rows)} more lines are in totals.json."
+        sheet.write_string(len(rows) + 1, 0, left, formats["note"])
+
+
+def _head(
+    sheet: Worksheet, table: Table, formats: Formats, rows: int, *, with_checks: bool = False
+) -> None:
+    names = [column.name for column in table.columns]
+    for place, column in enumerate(table.columns):
+        sheet.set_column(place, place, column.width, formats[column.kind])
+    if with_checks:
+        sheet.set_column(len(names), len(names), 20, formats[Kind.MONEY])
+        sheet.set_column(len(names) + 1, len(names) + 1, 10)
+        names += ["Recomputed", "Check"]
+    sheet.freeze_panes(1, 0)
+    if rows:
+        sheet.autofilter(0, 0, min(rows, MOST), len(names) - 1)
+    numbers = [column.kind in NUMERIC for column in table.columns]
+    for place, (name, number) in enumerate(zip(names, [*numbers, True, False], strict=False)):
+        sheet.write_string(0, place, name, formats["head n" if number else "head"])
+    _page(sheet)
+
+
+def _page(sheet: Worksheet, *, heads: bool = True) -> None:
+    """A4 across, as many pages down as it takes, the header on each."""
+    sheet.set_paper(9)
+    sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
+    if heads:
+        sheet.repeat_rows(0)
+    sheet.set_footer("&L&A&R&P / &N")
+
+
+def _write(
+    sheet: Worksheet,
+    line: int,
+    place: int,
+    cell: Cell,
+    kind: Kind,
+    formats: Formats,
+    *,
+    total: bool = False,
+) -> None:
+    look = f"total {kind}" if total else str(kind)
+    match cell:
+        case None:
+            if total:
+                sheet.write_blank(line, place, None, formats[look])
+        case str():
+            shown = cell_text(cell) if kind is not Kind.TEXT else _whole(cell)
+            sheet.write_string(line, place, shown[:LONGEST], formats[look])
+        case date():
+            _day(sheet, line, place, cell, formats[look])
+        case int() | Decimal():
+            # A count in a column of money stays a count.
+            money = kind is Kind.MONEY and isinstance(cell, Decimal)
+            kind = kind if money or kind is Kind.NUMBER else Kind.COUNT
+            look = f"total {kind}" if total else str(kind)
+            if isinstance(cell, Decimal):
+                look = look.replace(Kind.COUNT, Kind.MONEY)
+            if survives(cell):
+                sheet.write_number(line, place, float(cell), formats[look])
+            else:
+                sheet.write_string(line, place, plain(Decimal(cell)), formats[Kind.WORD])
+
+
+def _day(sheet: Worksheet, line: int, place: int, day: date, look: Format) -> None:
+    if day < FIRST_DAY:
+        sheet.write_string(line, place, day.isoformat(), look)
+    else:
+        at = datetime(day.year, day.month, day.day)  # noqa: DTZ001 -- Workbooks know no time zone.
+        sheet.write_datetime(line, place, at, look)
+
+
+def _whole(text: str) -> str:
+    """Delivered text as it is, but for what a spreadsheet cannot hold."""
+    return text if text.isprintable() else cell_text(text)
+
+
+def _recomputed(sheet: Worksheet, line: int, place: int, check: Check, formats: Formats) -> None:
+    if not check.fits:
+        sheet.write_string(line, place, "more digits than a cell holds", formats["note"])
+        return
+    terms = "".join(
+        f"{'+' if term.sign > 0 else '-'}{letter(term.column)}{term.row + 2}"
+        for term in check.terms
+    )
+    look = formats[Kind.COUNT if check.counts else Kind.MONEY]
+    sheet.write_formula(line, place, f"={terms.removeprefix('+')}", look, float(check.value))
+    both = f"{letter(place)}{line + 1}-{letter(check.column)}{line + 1}"
+    told = "OK" if check.holds else "CHECK"
+    sheet.write_formula(
+        line,
+        place + 1,
+        f'=IF(ABS({both})<0.005,"OK","CHECK")',
+        formats["ok" if check.holds else "check"],
+        told,
+    )
+
+
+def _sign_off(sheet: Worksheet, report: ReconciliationReport, formats: Formats) -> None:
+    sheet.set_column(0, 0, 28)
+    sheet.set_column(1, 1, 80)
+    _page(sheet)
+    sheet.write_string(0, 0, "Sign-off", formats["head"])
+    sheet.write_string(0, 1, "The last report of this scope", formats["head"])
+    sign = report.sign_off
+    lines: list[tuple[str, str]] = [("", "No report of this scope has been signed before.")]
+    if sign:
+        lines = [
+            ("Prepared by", sign.prepared_by or "nobody"),
+            ("Approved by", sign.approved_by or "nobody"),
+            ("Comment", sign.comment),
+            ("Report hash", sign.report_hash),
+            ("Chain hash", sign.chain_hash),
+            ("Records changed since", str(sign.changed_since)),
+        ]
+    lines.append(("This report", "Its hashes are in manifest.json beside it."))
+    for line, (name, text) in enumerate(lines, 1):
+        sheet.write_string(line, 0, name, formats["label"])
+        sheet.write_string(line, 1, cell_text(text), formats["wrap"])

@@ -1,0 +1,153 @@
+"""The sheet of charts: the workbook's own, over figures that stand beside them."""
+
+from decimal import Decimal
+
+import xlsxwriter  # type: ignore[import-untyped]
+from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
+
+from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, bucket_of
+from flows.report.reconciled.words import currency_label, record_title
+from flows.report.reconciliation import BUCKETS, Proof, ReconciliationReport, RollForward
+from schemas.life import OPEN
+
+NAME = "Charts"
+WIDTH, HEIGHT = 720, 300
+LINES = 16
+"""Rows a chart takes."""
+GRID = {"visible": True, "line": {"color": "#D9DEE4", "width": 0.5}}
+NO_GRID = {"visible": False}
+MOST = 12
+"""Charts of one sort."""
+
+
+def add_charts(book: xlsxwriter.Workbook, report: ReconciliationReport) -> None:
+    """Breaks by class and age, both sides per currency, and a waterfall per currency."""
+    sheet = book.add_worksheet(NAME)
+    sheet.set_column(0, 0, 34)
+    sheet.set_column(1, 8, 12)
+    sheet.set_paper(9)
+    sheet.fit_to_pages(1, 0)
+    line = _by_class(book, sheet, report)
+    for proof in [one for one in report.proofs if one.lines and one.lines[0].amount][:MOST]:
+        line = _sides(book, sheet, report, proof, line)
+    for forward in [one for one in report.roll_forward if _falls(one)][:MOST]:
+        line = _waterfall(book, sheet, report, forward, line)
+
+
+def _by_class(book: xlsxwriter.Workbook, sheet: Worksheet, report: ReconciliationReport) -> int:
+    counts: dict[str, list[int]] = {}
+    for one in report.breaks:
+        if one.state in OPEN:
+            counts.setdefault(one.group, [0] * len(BUCKETS))[bucket_of(one.age_days)] += 1
+    sheet.write_row(0, 0, ["Open breaks by class and age", *(f"{one} days" for one in BUCKETS)])
+    order = sorted(counts, key=lambda name: (-sum(counts[name]), name))
+    for line, name in enumerate(order, 1):
+        sheet.write_row(line, 0, [name, *counts[name]])
+    if not order:
+        return 3
+    chart = book.add_chart({"type": "bar", "subtype": "stacked"})
+    for place, colour in enumerate(AGES, 1):
+        chart.add_series(
+            {
+                "name": [NAME, 0, place],
+                "categories": [NAME, 1, 0, len(order), 0],
+                "values": [NAME, 1, place, len(order), place],
+                "fill": {"color": colour},
+                "gap": 60,
+            }
+        )
+    chart.set_x_axis({"major_gridlines": GRID})
+    chart.set_y_axis({"reverse": True, "major_gridlines": NO_GRID})
+    _placed(sheet, chart, "Open breaks by class and age", len(order) + 2)
+    return len(order) + 3 + LINES
+
+
+def _sides(
+    book: xlsxwriter.Workbook,
+    sheet: Worksheet,
+    report: ReconciliationReport,
+    proof: Proof,
+    line: int,
+) -> int:
+    currency = currency_label(report, proof.currency)
+    title = f"{record_title(proof.record)} {proof.field}, {currency}"
+    sheet.write_row(line, 0, [title, "extract", "target"])
+    totals = [float(proof.lines[0].amount), float(proof.lines[-1].amount)]
+    sheet.write_row(line + 1, 0, ["total", *totals])
+    chart = book.add_chart({"type": "bar"})
+    for place, colour in ((1, EXPECTED), (2, FOUND)):
+        chart.add_series(
+            {
+                "name": [NAME, line, place],
+                "categories": [NAME, line + 1, 0, line + 1, 0],
+                "values": [NAME, line + 1, place, line + 1, place],
+                "fill": {"color": colour},
+            }
+        )
+    chart.set_x_axis({"min": 0, "num_format": "#,##0", "major_gridlines": GRID})
+    chart.set_y_axis({"major_gridlines": NO_GRID})
+    _placed(sheet, chart, title, line + 3, height=180)
+    return line + 4 + 10
+
+
+def _falls(forward: RollForward) -> bool:
+    """Whether a waterfall of columns can show it: there is something, and never below zero."""
+    reached = Decimal(0)
+    for one in forward.lines:
+        reached = one.amount if one.total else reached + one.amount
+        if reached < 0:
+            return False
+    return any(one.amount for one in forward.lines)
+
+
+def _waterfall(
+    book: xlsxwriter.Workbook,
+    sheet: Worksheet,
+    report: ReconciliationReport,
+    forward: RollForward,
+    line: int,
+) -> int:
+    title = f"Roll-forward of open breaks, {currency_label(report, forward.currency)}"
+    sheet.write_row(line, 0, [title, "below", "stands", "added", "gone"])
+    reached = Decimal(0)
+    shown = [one for one in forward.lines if one.total or one.amount]
+    for offset, one in enumerate(shown, 1):
+        after = one.amount if one.total else reached + one.amount
+        below = Decimal(0) if one.total else min(reached, after)
+        step = after - reached
+        parts = (
+            below,
+            one.amount if one.total else Decimal(0),
+            step if step > 0 and not one.total else Decimal(0),
+            -step if step < 0 and not one.total else Decimal(0),
+        )
+        sheet.write_row(line + offset, 0, [one.text.split(":")[0], *map(float, parts)])
+        reached = after
+    last = line + len(shown)
+    chart = book.add_chart({"type": "column", "subtype": "stacked"})
+    for place, colour in ((1, None), (2, TOTAL), (3, UP), (4, DOWN)):
+        chart.add_series(
+            {
+                "name": [NAME, line, place],
+                "categories": [NAME, line + 1, 0, last, 0],
+                "values": [NAME, line + 1, place, last, place],
+                "fill": {"color": colour} if colour else {"none": True},
+                "gap": 40,
+            }
+        )
+    chart.set_legend({"position": "bottom", "delete_series": [0]})
+    chart.set_y_axis({"num_format": "#,##0", "major_gridlines": GRID})
+    _placed(sheet, chart, title, last + 2)
+    return last + 3 + LINES
+
+
+def _placed(
+    sheet: Worksheet,
+    chart: xlsxwriter.chart.Chart,
+    title: str,
+    line: int,
+    height: int = HEIGHT,
+) -> None:
+    chart.set_title({"name": title, "name_font": {"size": 11}, "overlay": False})
+    chart.set_size({"width": WIDTH, "height": height})
+    sheet.insert_chart(line, 0, chart, {"description": title})

@@ -1,0 +1,366 @@
+"""The reconciliation report as one frozen value; every rendering shows this and nothing else.
+
+It holds nothing of the run (no id, no clock): the same truths and rules give the same value, byte
+for byte. Run, time and signatures of files are in the manifest beside it. Money is Decimal, never
+summed across currencies; `currency` is the CurrenciesId as text, empty where a record names none.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+Amounts = Mapping[str, Decimal]
+"""Amount field -> exact sum."""
+
+BUCKETS = ("0-1", "2-3", "4-7", "8-30", "31-60", "61-90", "> 90")
+"""Ages of breaks in calendar days."""
+
+RECONCILED = ("RECONCILED", "RECONCILED_WITH_ACCEPTED")
+"""Verdicts that finance may sign."""
+VERDICTS = (*RECONCILED, "NOT_RECONCILED", "INCOMPLETE")
+
+
+@dataclass(frozen=True, slots=True)
+class TruthLine:
+    """Which sources a record kind was compared on."""
+
+    record: str
+    expected: str
+    """E, with the number of extracts."""
+    found: tuple[str, ...]
+    """Letters of the sources that were there: D, A, G."""
+    missing: tuple[str, ...]
+    """Letters of the sources that were asked for and not there."""
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class InputLine:
+    """One file or listing that was compared."""
+
+    name: str
+    record: str
+    bytes: int
+    sha256: str
+    rows: int
+    batch_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousLine:
+    """The run before this one."""
+
+    as_of: date
+    report_hash: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cover:
+    """What was reconciled, on which terms, and the verdict."""
+
+    title: str
+    as_of: date
+    period: tuple[date | None, date | None]
+    """First and last business date of the records."""
+    tenants: tuple[int, ...]
+    truths: tuple[TruthLine, ...]
+    inputs: tuple[InputLine, ...]
+    rules_name: str
+    rules_hash: str
+    rules_text: str
+    """Canonical TOML of the rules as they were used."""
+    version: str
+    previous: PreviousLine | None
+    verdict: str
+    because: tuple[str, ...]
+    """Why the verdict is not RECONCILED, in the reader's words."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLine:
+    """How many records of a kind ended in a status."""
+
+    record: str
+    status: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLine:
+    """One stage of the completeness chain of a record kind, in one currency."""
+
+    record: str
+    stage: str
+    currency: str
+    rows: int
+    amounts: Amounts
+    keys: int
+    """Hash total."""
+    rows_change: int
+    amounts_change: Amounts
+    explained: str
+    residual_rows: int
+    residual: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class ControlLine:
+    """Both sides of one record kind, tenant and currency."""
+
+    record: str
+    tenant: int | None
+    currency: str
+    expected_rows: int
+    found_rows: int
+    expected: Amounts
+    found: Amounts
+    expected_keys: int
+    found_keys: int
+    explained: Amounts
+    """Of the difference found - expected, what breaks account for."""
+    residual: Amounts
+    residual_rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProofLine:
+    """One line of the difference proof, in the form of a bank reconciliation."""
+
+    text: str
+    """total per extract, + missing in extract, - missing in target ..."""
+    rows: int
+    amount: Decimal
+    total: bool = False
+    """A line that adds up what is above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """From the total per extract to the total per target, one amount field in one currency."""
+
+    record: str
+    field: str
+    currency: str
+    lines: tuple[ProofLine, ...]
+    unexplained: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class BreakLine:
+    """One break as finance reads it."""
+
+    id: str
+    group: str
+    """Class of the break."""
+    code: str
+    severity: str
+    record: str
+    tenant: int | None
+    key: str
+    field: str
+    side: str
+    expected: str | None
+    found: str | None
+    delta: Decimal | None
+    amount: Decimal | None
+    currency: str
+    file: str | None
+    line: int | None
+    batch_id: int | None
+    state: str
+    """NEW, OPEN, REOPENED, ACCEPTED, EXPIRED; closed ones are in the roll-forward."""
+    first_seen: date
+    age_days: int
+    age_business_days: int
+    cause: str
+    """Id of the cause group, or empty."""
+    action: str
+    owner: str
+    note: str
+    """Acceptance (reason, by, until) and what the judgement says."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgeingLine:
+    """Open breaks of one code and currency by age."""
+
+    code: str
+    currency: str
+    counts: tuple[int, ...]
+    """One per bucket of BUCKETS."""
+    amounts: tuple[Decimal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RollForward:
+    """From the open breaks of the previous run to those of this one, in one currency."""
+
+    currency: str
+    lines: tuple[ProofLine, ...]
+    """opening, new, reopened, resolved at source or service, accepted, expired, closing."""
+    residual_rows: int
+    residual: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class RateLine:
+    """One exchange rate that payments used."""
+
+    rate: str
+    tenant: int | None
+    source: str
+    """From currency."""
+    target: str
+    value: Decimal
+    effective: date
+    payments: int
+    amounts: Mapping[str, Decimal]
+    """Currency -> paid under this rate."""
+    age_min: int
+    age_max: int
+    flags: tuple[str, ...]
+    nearest: str | None
+    """The rate that was nearest to its payments, where it is another one."""
+    rerated: Decimal | None
+    """What the payments would come to differently at the nearest rate; None: direction unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One payment plan."""
+
+    plan: str
+    tenant: int | None
+    currency: str
+    details: int
+    planned: Decimal
+    paid: Decimal
+    outstanding: Decimal
+    overdue: Decimal
+    status_codes: tuple[int, ...]
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DebtLine:
+    """One debt: its payments, its plan total, its invoice files."""
+
+    debt: str
+    tenant: int | None
+    currency: str
+    payments: int
+    paid: Decimal
+    discount: Decimal
+    planned: Decimal | None
+    invoices: int
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """Insert-batch data of one BatchId."""
+
+    batch: int
+    sent: int
+    listed: int
+    merged: int
+    errors: int
+    contradictions: int
+    rerun: str
+    """The command that runs it again, or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToleranceLine:
+    """What one tolerance waved through."""
+
+    rule: str
+    currency: str
+    count: int
+    amount: Decimal
+    count_limit: int | None
+    amount_limit: Decimal | None
+
+    @property
+    def within(self) -> bool:
+        """Whether neither limit is passed."""
+        return (self.count_limit is None or self.count <= self.count_limit) and (
+            self.amount_limit is None or self.amount <= self.amount_limit
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CauseLine:
+    """Breaks that read as one cause."""
+
+    id: str
+    title: str
+    breaks: int
+    amounts: Mapping[str, Decimal]
+    first: str
+    """Id of its first break."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignOff:
+    """Who stood for the previous report of this scope, and whether it still holds."""
+
+    prepared_by: str | None
+    approved_by: str | None
+    comment: str
+    report_hash: str
+    chain_hash: str
+    changed_since: int
+    """Records that differ from what was signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedLine:
+    """Records a rule left out."""
+
+    rule: str
+    record: str
+    rows: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """Planted faults the judgements were tried on in this run."""
+
+    planted: int
+    found: int
+    missed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReconciliationReport:
+    """Everything the report shows, section by section."""
+
+    cover: Cover
+    statuses: tuple[StatusLine, ...]
+    chain: tuple[ChainLine, ...]
+    controls: tuple[ControlLine, ...]
+    proofs: tuple[Proof, ...]
+    breaks: tuple[BreakLine, ...]
+    """Open, accepted and expired ones; most severe and largest first."""
+    ageing: tuple[AgeingLine, ...]
+    roll_forward: tuple[RollForward, ...]
+    rates: tuple[RateLine, ...]
+    plans: tuple[PlanLine, ...]
+    debts: tuple[DebtLine, ...]
+    batches: tuple[BatchLine, ...]
+    tolerances: tuple[ToleranceLine, ...]
+    causes: tuple[CauseLine, ...]
+    sign_off: SignOff | None
+    excluded: tuple[ExcludedLine, ...]
+    self_test: SelfTest
+    currencies: Mapping[str, str]
+    """ISO codes by CurrenciesId as text; a currency not in it is shown by its number."""
+
+    @property
+    def reconciles(self) -> bool:
+        """Whether finance may sign: nothing open but what was accepted."""
+        return self.cover.verdict in RECONCILED

@@ -1,0 +1,87 @@
+"""Run a batch again: go on where it stopped, read it from the start, or take its repaired rows."""
+
+from typing import Annotated, Any, Literal
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State as RunState
+from pydantic import Field
+
+from connectors.errors import BatchStateError
+from flows import rerun_tasks, tasks
+from flows.approval import OverBudget
+from flows.hooks import HOOKS
+from flows.import_batch import Address
+from flows.report.changes import changes_table
+from flows.sequence import carry, receive_again_if_taken_back
+from flows.states import end_state
+from flows.tasks import Manifest
+
+FromStage = Literal["where it stopped", "stage", "report"]
+Only = Literal["all rows", "failed rows"]
+
+
+@flow(
+    name="rerun-batch",
+    flow_run_name="rerun batch {batch_id}",
+    persist_result=False,
+    result_serializer="json",
+    **HOOKS,
+)
+def rerun_batch(
+    batch_id: Annotated[int, Field(ge=1)],
+    from_stage: FromStage = "where it stopped",
+    only: Only = "all rows",
+    corrected_file: Address | None = None,
+    over_budget: OverBudget = "ask",
+) -> RunState[Any]:
+    """Bring a batch to its end, or its failed rows into the database; nothing is applied twice.
+
+    The artifact rerun-diff shows the rows of the batches by state, before and after.
+
+    Args:
+        batch_id: Number of the batch, as the table of batches lists it.
+        from_stage: stage reads and judges the archived files anew, while nothing of them is
+            applied; report only recounts.
+        only: failed rows takes the rows with errors in as a batch of their own, from the corrected
+            file, or as they were delivered where what they refer to has arrived since.
+        corrected_file: What recon rejects wrote, corrected; a file or folder as the worker sees it.
+        over_budget: What to do with a batch over its error budget: ask on this run's page, reject
+            it, or load its clean rows all the same.
+    """
+    _refuse_contradiction(from_stage, only, corrected_file)
+    before = {batch_id: rerun_tasks.count_rows(batch_id)}
+    if only == "failed rows":
+
+        def receive(*, anew: bool = False) -> Manifest:
+            task = rerun_tasks.receive_correction.with_options(refresh_cache=anew)
+            return task(batch_id, corrected_file)
+
+        opened = receive_again_if_taken_back(receive(), lambda: receive(anew=True))
+    else:
+        opened = rerun_tasks.open_batch(batch_id, from_the_start=from_stage == "stage")
+    ended = tasks.report_batch(opened) if from_stage == "report" else carry(opened, over_budget)
+    touched = sorted({batch_id, opened.batch_id})
+    create_table_artifact(
+        changes_table(before, {number: rerun_tasks.rows_now(number) for number in touched}),
+        key="rerun-diff",
+        description=f"Rows of {_named(touched)} by state, before this rerun and after it",
+    )
+    return end_state(ended)
+
+
+def _refuse_contradiction(from_stage: FromStage, only: Only, corrected_file: str | None) -> None:
+    if corrected_file is not None and only != "failed rows":
+        raise BatchStateError(
+            "A corrected file holds the failed rows of a batch, and all rows were asked for. "
+            "Choose failed rows, or import the file as a delivery of its own."
+        )
+    if only == "failed rows" and from_stage != "where it stopped":
+        raise BatchStateError(
+            "Failed rows are taken in as a batch of their own, which has no earlier stage. "
+            "Choose where it stopped, or all rows."
+        )
+
+
+def _named(batches: list[int]) -> str:
+    return ("batch " if len(batches) == 1 else "batches ") + " and ".join(map(str, batches))

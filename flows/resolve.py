@@ -1,0 +1,96 @@
+"""Settle rows that are in doubt, refused or differ, from the Prefect UI."""
+
+from typing import Annotated, Any, Literal
+
+from prefect import flow, task
+from prefect.artifacts import create_table_artifact
+from prefect.client.schemas.objects import State as RunState
+from prefect.context import FlowRunContext
+from prefect.states import Completed
+from pydantic import Field
+
+from connectors.sends import Decision
+from flows.holding import connected, open_workspace
+from flows.hooks import HOOKS, note_run
+from flows.report.markdown import cell
+from flows.report.text import digits
+from flows.stages.resolve import Chosen
+from flows.stages.resolve import resolve as settle
+from flows.states import COMPLETED
+from flows.tasks import FROM_LEDGER
+
+OperationName = Literal[
+    "SaveCampaignActionClientForm",
+    "ClientRegister",
+    "AddPaymentGateway",
+    "EditPayment",
+    "EditCurrencyRate",
+    "EditInvoiceFile",
+    "AddMessageTone",
+    "AddActionDocument",
+]
+"""Operations that take records; a test holds it to the operation table."""
+
+
+@flow(
+    name="resolve",
+    flow_run_name="resolve batch {batch_id}: {decision}",
+    persist_result=False,
+    result_serializer="json",
+    **HOOKS,
+)
+def resolve(
+    batch_id: Annotated[int, Field(ge=1)],
+    decision: Literal["confirm", "resend", "abandon"],
+    reason: Annotated[str, Field(min_length=1)],
+    by: Annotated[str, Field(min_length=1)],
+    rows: list[str] | None = None,
+    operation: OperationName | None = None,
+    state: Literal["in_doubt", "refused", "differs", "abandoned", "unsent"] = "in_doubt",
+) -> RunState[Any]:
+    """Decide about rows that nothing else can settle; who decided and why is kept.
+
+    The artifact resolution shows how many rows changed. Nothing is sent here.
+
+    Args:
+        batch_id: Number of the batch.
+        decision: confirm: the service has it; resend: the next push sends it; abandon: never.
+        reason: Why; kept in the audit trail.
+        by: Who decides.
+        rows: FILE:RECORD of each row; none: all rows of the batch in this state.
+        operation: Only rows of this operation.
+        state: Only rows in this state.
+    """
+    detail = settle_rows(batch_id, decision, reason, by, rows or [], operation, state)
+    create_table_artifact(
+        [
+            {"Operation": name, "Was": was.replace("_", " "), "Rows": digits(count)}
+            for name, states in detail["counts"].items()
+            for was, count in states.items()
+        ],
+        key="resolution",
+        description=f"Batch {batch_id}: {decision}, by {cell(by)}, because {cell(reason)}",
+    )
+    message = f"{detail['rows']} rows of batch {batch_id}: {decision}"
+    return Completed(name=COMPLETED, message=message, data=detail)
+
+
+@task(name="settle rows", task_run_name="settle rows of batch {batch_id}", **FROM_LEDGER)
+def settle_rows(
+    batch_id: int,
+    decision: str,
+    reason: str,
+    by: str,
+    rows: list[str],
+    operation: str | None,
+    state: str,
+) -> dict[str, Any]:
+    """What the audit trail keeps of the decision; raises BatchStateError where no row is chosen."""
+    workspace = open_workspace()
+    with connected(workspace, batch_id) as connection:
+        context = FlowRunContext.get()
+        if context is not None and context.flow_run is not None:
+            note_run(connection, batch_id, context.flow_run)
+        chosen = Chosen(tuple(rows), operation, (state,))
+        resolved = settle(workspace, batch_id, chosen, Decision(decision), by=by, reason=reason)
+    return resolved.detail

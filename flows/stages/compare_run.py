@@ -1,0 +1,134 @@
+"""A whole comparison: what the sides are, what is asked, and where the results go."""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+from connectors.csv_side import csv_side
+from connectors.differences import Differences
+from connectors.errors import SidesRefused
+from connectors.files import write_file
+from connectors.sides import PARQUET, Side, parquet_side
+from connectors.table_pair import TablePair, table_pair
+from connectors.table_side import table_side
+from flows.report.comparison import as_json, render_html
+from flows.stages.compare import Question, compare_sides
+from flows.steps.compare.cells import Leeway, texts
+from flows.steps.compare.statuses import Comparison
+
+SHOWN = 10
+_TABLE = re.compile(r"postgres(?:ql)?://")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_LEEWAY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([%smhd]?)")
+
+
+def run_comparison(
+    left: str,
+    right: str,
+    *,
+    key: str,
+    tolerances: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    delimiter: str | None = None,
+    folder: Path | None = None,
+) -> Comparison:
+    """Compare two sides and write the results; raises SidesRefused for what cannot be compared."""
+    question = asked(key, tolerances, ignore)
+    if folder is not None and folder.exists() and not folder.is_dir():
+        raise SidesRefused(f"{folder} is not a folder. Name one for --out.")
+    with _scratch(folder) as scratch:
+        pair = _sides((left, right), question, scratch, delimiter)
+        parts = None
+        if folder is not None:
+            parts = scratch / "differences"
+            parts.mkdir()
+        found = Differences(pair.left, pair.right, question.key, parts, SHOWN, texts)
+        comparison = compare_sides(
+            pair.left, pair.right, question, found, equal=pair.equal, method=pair.method
+        )
+        if folder is not None:
+            found.write(folder)
+            summary = json.dumps(as_json(comparison), ensure_ascii=False, indent=2) + "\n"
+            write_file(folder / "summary.json", summary.encode())
+            write_file(folder / "report.html", render_html(comparison).encode())
+    return comparison
+
+
+@contextmanager
+def _scratch(folder: Path | None) -> Iterator[Path]:
+    """A folder for what does not fit memory; beside the results, where there is room for them."""
+    try:
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".recon-compare-", dir=folder) as name:
+            yield Path(name)
+    except OSError as error:
+        where = folder or tempfile.gettempdir()
+        raise SidesRefused(
+            f"{where}: {error.strerror}. Free space or name another folder with --out."
+        ) from error
+
+
+def _sides(
+    addresses: tuple[str, str], question: Question, scratch: Path, delimiter: str | None
+) -> TablePair:
+    if all(_TABLE.match(address) for address in addresses):
+        return table_pair(addresses, question.key, question.ignore, scratch)
+    # Taking CSV apart keeps one core busy; there are two sides.
+    with ThreadPoolExecutor(2) as threads:
+        opening = [
+            threads.submit(open_side, address, scratch / name, delimiter)
+            for address, name in zip(addresses, ("left", "right"), strict=True)
+        ]
+        left, right = (side.result() for side in opening)
+    return TablePair(left, right, 0, "")
+
+
+def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Question:
+    """The question in the words of the command line."""
+    names = tuple(name.strip() for name in key.split(",") if name.strip())
+    if not names:
+        raise SidesRefused("--key names no column. Name what tells rows apart: --key Id,TenantsId.")
+    told = dict(_split(tolerance) for tolerance in tolerances)
+    leeways = {name: leeway(name, text) for name, text in told.items()}
+    return Question(names, tuple(ignore), leeways, told)
+
+
+def leeway(column: str, text: str) -> Leeway:
+    """A tolerance as written: 0.01, 0.1% or 2s."""
+    match = _LEEWAY.fullmatch(text)
+    if match is None:
+        raise SidesRefused(
+            f"--tolerance {column}={text} is no tolerance. Write a number (0.01), a percentage "
+            "(0.1%) or a time (2s, 5m, 1h, 1d); it cannot be negative."
+        )
+    number, unit = Decimal(match[1]), match[2]
+    if unit == "%":
+        return Leeway(relative=number / 100)
+    if unit:
+        return Leeway(seconds=number * _SECONDS[unit])
+    return Leeway(absolute=number)
+
+
+def open_side(address: str, scratch: Path, delimiter: str | None) -> Side:
+    """The side an address names."""
+    if _TABLE.match(address):
+        return table_side(address, scratch)
+    path = Path(address)
+    if not path.exists():
+        raise SidesRefused(f"{address} does not exist.")
+    if path.is_dir() or path.suffix.lower() in PARQUET:
+        return parquet_side(path)
+    return csv_side(path, scratch, delimiter)
+
+
+def _split(tolerance: str) -> tuple[str, str]:
+    column, equals, text = tolerance.rpartition("=")
+    if not equals or not column:
+        raise SidesRefused(f"--tolerance {tolerance!r} is not COLUMN=VALUE, such as amount=0.01.")
+    return column.strip(), text.strip()

@@ -1,0 +1,135 @@
+"""Corrections: the delivered rows behind open breaks as CSV files, to be edited and delivered.
+
+A row keeps its own header and text. In front of it are ReconRow, the row it stands for, and
+BreakId, the breaks it is to close. A file holds rows of one batch, the one that `--corrects` names.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+import psycopg
+
+from connectors import ledger
+from connectors.extracts.content import open_content
+from connectors.extracts.header import BREAK_COLUMN, PARENT_COLUMN, Header
+from connectors.findings import rows_at
+from connectors.ledger import Extract
+from flows.stages.receive import header_of, restored_profile
+from flows.stages.rejects import heading, rewritten
+from flows.stages.stage import archived
+from flows.stages.truths import Gathered
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.life import is_open
+from schemas.breaks import BREAKS, BreakClass
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+log = logging.getLogger("recon.reconcile")
+FOLDER = "corrections"
+
+_CURED_IN_ROWS = (
+    BreakClass.ACCURACY,
+    BreakClass.PRECISION,
+    BreakClass.DUPLICATE,
+    BreakClass.TENANT,
+    BreakClass.REFERENCE,
+    BreakClass.RATE,
+)
+CORRECTABLE = (
+    "REJECTED",
+    "REFUSED",
+    "KEY_MISSING",
+    *(code for code, one in BREAKS.items() if one.group in _CURED_IN_ROWS),
+)
+"""Breaks that another text in the delivered row may close."""
+
+
+def corrections(
+    workspace: Workspace, connection: psycopg.Connection, carried: pl.DataFrame, gathered: Gathered
+) -> dict[str, bytes]:
+    """Files by their name below the report's folder; none where no row can close a break."""
+    extracts = {extract.id: extract for extract in gathered.extracts}
+    pieces: dict[str, list[bytes]] = {}
+    for (record, batch), rows in _wanted(carried, gathered):
+        headings = _headings(
+            workspace, connection, [extracts[e] for e in rows["extract_id"].unique()]
+        )
+        ids = dict(zip(zip(rows["extract_id"], rows["row"], strict=True), rows["ids"], strict=True))
+        found = rows_at(
+            connection,
+            EXTRACTS[record],
+            batch,
+            rows["extract_id"].to_list(),
+            rows["row"].to_list(),
+        )
+        by_heading: dict[bytes, list[bytes]] = {}
+        for row in found:
+            header = headings.get(row.extract_id)
+            if header is None or _may_hold_secrets(record, header):
+                continue
+            place = (row.extract_id, row.record_number)
+            own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
+            lines = by_heading.setdefault(heading(header, tuple(own)), [])
+            lines.append(rewritten(row, header, own, with_secrets=False))
+        for number, (first, lines) in enumerate(by_heading.items(), 1):
+            more = "" if number == 1 else f"-{number}"
+            pieces[f"{record}/{batch}{more}"] = [first, *lines]
+    return {f"{FOLDER}/{name}": b"".join(pieces[key]) for key, name in _names(list(pieces)).items()}
+
+
+def _wanted(
+    carried: pl.DataFrame, gathered: Gathered
+) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
+    """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
+    asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
+        "id", "record", "file", "line", "batch_id"
+    )
+    place = ["file", "line", "batch_id"]
+    for record, frame in sorted(gathered.sources.extract.items()):
+        mine = asked.filter(pl.col("record") == record).drop("record")
+        rows = (
+            frame.select(*place, "extract_id", "row")
+            .join(mine, on=place, how="inner")
+            .group_by("batch_id", "extract_id", "row")
+            .agg(pl.col("id").unique().sort().str.join(" ").alias("ids"))
+            .sort("batch_id", "extract_id", "row")
+        )
+        for (batch,), part in rows.group_by("batch_id", maintain_order=True):
+            yield (record, int(str(batch))), part
+
+
+def _headings(
+    workspace: Workspace, connection: psycopg.Connection, extracts: list[Extract]
+) -> Mapping[int, Header]:
+    """The headers of extracts; one whose content was cleared away has none any more."""
+    found = {}
+    for extract in sorted(extracts, key=lambda one: one.id):
+        if not archived(workspace, extract).exists():
+            log.warning(
+                "%s: its content was cleared away, so none of it is in %s", extract.name, FOLDER
+            )
+            continue
+        profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
+        content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
+        header = header_of(content, profile, profile.record, workspace.settings)
+        found[extract.id] = header
+    return found
+
+
+def _may_hold_secrets(record: str, header: Header) -> bool:
+    """A row of insert-batch data quotes whatever record is inside it."""
+    if header.table.name != INSERT_BATCH_DATA.name:
+        return False
+    return record == INSERT_BATCH_DATA.name or any(field.secret for field in EXTRACTS[record])
+
+
+def _names(keys: list[str]) -> dict[str, str]:
+    """`payment.csv`; where rows of one kind come from several batches, each names its own."""
+    by_record: dict[str, list[str]] = {}
+    for key in keys:
+        by_record.setdefault(key.partition("/")[0], []).append(key)
+    return {
+        key: f"{record}.csv" if len(mine) == 1 else f"{record}-batch-{key.partition('/')[2]}.csv"
+        for record, mine in by_record.items()
+        for key in mine
+    }

@@ -1,0 +1,124 @@
+"""The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import polars as pl
+import psycopg
+
+from connectors.currencies import read_currencies
+from connectors.ledger import Extract
+from connectors.reconciliations import Reconciliation
+from flows.report.reconciliation import InputLine, PreviousLine, SignOff, TruthLine
+from flows.stages.sign import last_sign_off
+from flows.stages.truths import Gathered, Scope
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.conclusion import Facts
+from flows.steps.reconcile.judgement import Judgement
+from flows.steps.reconcile.rules import Rules
+from schemas.operations import OPERATIONS, PUSHES
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+LISTED = {operation.response for operation in OPERATIONS if operation.returns_list}
+"""Record kinds the service lists."""
+
+
+def gather_facts(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: Scope,
+    rules: Rules,
+    gathered: Gathered,
+    judgement: Judgement,
+    previous: Reconciliation | None,
+) -> Facts:
+    """What the cover tells of a run beside its verdict."""
+    signed = last_sign_off(connection, scope.text)
+    return Facts(
+        title=f"Reconciliation of {scope.text}",
+        version=version("recon"),
+        inputs=tuple(_input(one, gathered) for one in (*gathered.extracts, *gathered.listings)),
+        truths=_truths(gathered),
+        incomplete=_incomplete(gathered, rules),
+        previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
+        if previous
+        else None,
+        sign_off=_since(signed, judgement.changed_since),
+        currencies=read_currencies(workspace.settings.currencies),
+    )
+
+
+def _since(signed: SignOff | None, changed: int) -> SignOff | None:
+    if signed is None or signed.approved_by is None:
+        return signed
+    return SignOff(
+        signed.prepared_by,
+        signed.approved_by,
+        signed.comment,
+        signed.report_hash,
+        signed.chain_hash,
+        changed,
+    )
+
+
+def _input(extract: Extract, gathered: Gathered) -> InputLine:
+    frames: Mapping[str, pl.DataFrame] = gathered.sources.extract
+    listed: Mapping[str, pl.DataFrame] = gathered.sources.listings
+    rows = sum(
+        int((frame["extract_id"] == extract.id).sum())
+        for frame in (*frames.values(), *listed.values())
+    )
+    return InputLine(
+        name=extract.name,
+        record=extract.record or "",
+        bytes=extract.bytes or 0,
+        sha256=extract.sha256 or "",
+        rows=rows,
+        batch_id=extract.batch_id,
+    )
+
+
+def _truths(gathered: Gathered) -> tuple[TruthLine, ...]:
+    """Per record kind: the sources that were compared, and those that could have been."""
+    sources = gathered.sources
+    lines = []
+    for record in EXTRACTS:
+        if record not in sources.extract and record not in sources.listings:
+            continue
+        found = [
+            letter
+            for letter, there in (
+                ("D", record in sources.database),
+                ("A", record in sources.answers),
+                ("G", record in sources.listings),
+                ("P", bool(sources.signed)),
+            )
+            if there
+        ]
+        missing = []
+        if record in PUSHES and record not in sources.answers:
+            missing.append("A")
+        if record in LISTED and record not in sources.listings:
+            missing.append("G")
+        brought = "E" if record in sources.extract else ""
+        note = "" if record in LISTED else "the service has no listing of these records"
+        lines.append(TruthLine(record, brought, tuple(found), tuple(missing), note))
+    return tuple(lines)
+
+
+def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
+    """What keeps the run from a verdict, in the reader's words."""
+    told = [
+        f"batch {batch.id} is {batch.state.replace('_', ' ')}: what it brings is not all there"
+        for batch in gathered.waiting
+    ]
+    if not gathered.sources.extract:
+        told.append("there is no extract in this scope: nothing to hold the target against")
+    for record in sorted(LISTED & set(gathered.sources.extract)):
+        asked = record == INSERT_BATCH_DATA.name and "batches" in rules.references
+        if gathered.service and asked and record not in gathered.sources.listings:
+            told.append(
+                f"the service's listing of {EXTRACTS[record].title.lower()} was not pulled: "
+                f"recon pull {record}"
+            )
+    return tuple(told)

@@ -1,0 +1,141 @@
+"""Look into an inbox: take what is complete, archive it by its content, have it imported once.
+
+A delivery is moved out of the inbox, opened, archived and noted as waiting; then its import is
+started, and the note is taken away. A run that is killed in between finds the delivery back in
+the inbox, or the note, and starts the import again under the same key: who starts it, and the
+ledger behind that, take the same key and the same content for the same thing.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from connectors import ledger
+from connectors.errors import DeliveryError, ReconError
+from connectors.extracts.profile import Profile
+from connectors.inbox import Arrival, Inbox, Wait, Waiting, paths_of
+from connectors.overview import count_taken_back
+from flows.stages.receive import Opened, content_id_of, open_delivery
+from flows.stages.recovery import reach
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+
+log = logging.getLogger("recon.inbox")
+
+SETTLE_SECONDS = 10.0
+"""How long a file has to stay as it is before it counts as complete."""
+
+Became = Literal["started", "known", "quarantined", "unfinished", "left alone", "failed"]
+Start = Callable[[Waiting], str]
+"""Starts the import of an archived delivery, once for each key; says what was started."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What became of one delivery, or why a file is still in the inbox."""
+
+    name: str
+    became: Became
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """One look at one inbox."""
+
+    workspace: Workspace
+    inbox: Inbox
+    profile: Profile
+    start: Start
+
+    def look(self, settle_seconds: float = SETTLE_SECONDS, wait: Wait = time.sleep) -> list[Line]:
+        """Take in what is complete; raises InboxHeldElsewhere and, without an inbox, DeliveryError.
+
+        What could not be started stays noted, and the next look starts it.
+        """
+        with self.inbox.alone():
+            lines = [self._start(waiting) for waiting in self.inbox.recover()]
+            found = self.inbox.look(settle_seconds, wait)
+            lines += [self._take(arrival) for arrival in found.complete]
+            lines += [Line(name, "unfinished", why) for name, why in found.unfinished.items()]
+            lines += [Line(name, "left alone") for name in found.left_alone]
+        for line in lines:
+            log.info("%s: %s %s", line.name, line.became, line.detail)
+        return lines
+
+    def _take(self, arrival: Arrival) -> Line:
+        name = arrival.names[0]
+        folder = self.inbox.take(arrival)
+        if folder is None:
+            return Line(name, "unfinished", "changed while it was being taken")
+        reach("inbox-taken")
+        try:
+            opened = open_delivery(
+                self.workspace, paths_of(folder, arrival.names), self.profile, None
+            )
+            content_id = content_id_of(self.profile.feed, opened)
+        except DeliveryError as error:
+            # The text names where the file was for a moment, which helps nobody.
+            why = str(error).replace(f"{folder}/", "").replace(str(folder), name)
+            return self._put_aside(folder, arrival, why)
+        except ReconError as error:
+            self.inbox.put_back(folder)
+            return Line(name, "failed", str(error))
+        if content_id is None:
+            return self._put_aside(folder, arrival, _refusals(opened))
+        reach("inbox-opened")
+        with self.workspace.database.connect() as connection:
+            known = ledger.find_content(connection, content_id)
+            taken_back = count_taken_back(connection, content_id)
+        # What was undone or discarded may come again, and is then another thing to start.
+        key = f"{content_id}-{taken_back}" if taken_back else content_id
+        if known is not None:
+            self.inbox.keep(folder, key)
+            detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
+            return Line(name, "known", detail)
+        waiting = Waiting(key, self.inbox.home_of(key), arrival.names)
+        self.inbox.mark(waiting)
+        reach("inbox-marked")
+        self.inbox.keep(folder, key)
+        reach("inbox-archived")
+        return self._start(waiting)
+
+    def _put_aside(self, folder: Path, arrival: Arrival, why: str) -> Line:
+        aside = self.inbox.put_aside(folder, arrival.names, why)
+        reach("inbox-quarantined")
+        return Line(arrival.names[0], "quarantined", f"{aside}: {why}")
+
+    def _start(self, waiting: Waiting) -> Line:
+        try:
+            detail = self.start(waiting)
+        except ReconError as error:
+            return Line(waiting.names[0], "failed", str(error))
+        reach("inbox-started")
+        self.inbox.unmark(waiting.key)
+        return Line(waiting.names[0], "started", detail)
+
+
+def import_here(workspace: Workspace, profile: Profile) -> Start:
+    """Imports of this process: the stages one after the other, to the end of the batch."""
+
+    def start(waiting: Waiting) -> str:
+        try:
+            ended = import_delivery(workspace, waiting.paths, profile)
+        except ReconError as error:
+            content_id = waiting.key.partition("-")[0]
+            with workspace.database.connect() as connection:
+                opened = ledger.find_content(connection, content_id)
+            if opened is None:
+                raise  # Nothing knows of the delivery but the note.
+            return f"batch {opened.id} stopped as {opened.state}: {error}"
+        return f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
+
+    return start
+
+
+def _refusals(opened: list[Opened]) -> str:
+    told = [f"{one.refusal.code}: {one.refusal}" for one in opened if one.refusal is not None]
+    return "\n".join(told) + "\nCorrect the file and put it into the inbox again."

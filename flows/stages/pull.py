@@ -1,0 +1,146 @@
+"""Pull: what the service lists, taken in as a delivery of its own and compared with what is ours.
+
+A listing becomes an extract in upload shape, kept by its content like any other, so the same
+listing is taken once. Its rows are staged and judged but change no target: they are what the
+service says, and comparing it with our data would prove nothing if it became our data.
+"""
+
+import csv
+import io
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from connectors import ledger
+from connectors.errors import SettingsError
+from connectors.extracts.profile import Profile
+from connectors.files import write_file
+from connectors.service import Listing, Service, open_service, read_credentials
+from flows.stages.recovery import reach
+from flows.stages.sequence import Ended, import_delivery
+from flows.stages.workspace import Workspace, named_service
+from flows.steps.listed import Compared, compare_rows
+from schemas.operations import OPERATIONS, Operation
+from schemas.payloads import datetime_text, number_text
+from schemas.reading import Moment, Number
+from schemas.tables import INSERT_BATCH_DATA
+from schemas.views import LISTING_FEED, quoted
+
+LISTINGS: dict[str, Operation] = {
+    operation.path.strip("/"): operation for operation in OPERATIONS if operation.returns_list
+}
+"""The list operations by the last part of their path."""
+PROFILE = Profile(feed=LISTING_FEED, compare_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PulledListing:
+    """One listing as it was read."""
+
+    name: str
+    rows: int
+    sha256: str
+    """Of the bytes as they came."""
+    proof: str
+    """How the end of the listing is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """The batch the listings are in, and what they were."""
+
+    ended: Ended
+    listings: tuple[PulledListing, ...]
+
+
+def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
+    """Read listings and stage them; none is taken that did not come whole.
+
+    Raises ServiceUnusable, and SettingsError for a listing that does not exist.
+    """
+    unknown = sorted(set(names) - LISTINGS.keys())
+    if unknown:
+        raise SettingsError(f"There is no listing {unknown[0]!r}. Known: {', '.join(LISTINGS)}.")
+    pulled = []
+    with tempfile.TemporaryDirectory(prefix="recon-pull-") as folder:
+        with _service(workspace) as service:
+            for number, name in enumerate(names or LISTINGS):
+                workspace.progress("pull", number, len(names or LISTINGS))
+                listing = service.listing(LISTINGS[name])
+                text = listing_csv(LISTINGS[name], listing.rows)
+                write_file(Path(folder) / f"{name}.csv", text.encode())
+                pulled.append(_pulled(name, listing))
+                reach("pulled")
+        ended = import_delivery(workspace, [folder], PROFILE)
+    with workspace.database.connect() as connection:
+        ledger.add_event(
+            connection,
+            "pull",
+            batch_id=ended.batch.id,
+            detail={
+                "service": named_service(workspace.settings.service),
+                "listings": {
+                    one.name: {"rows": one.rows, "sha256": one.sha256, "proof": one.proof}
+                    for one in pulled
+                },
+            },
+        )
+    return Pulled(ended, tuple(pulled))
+
+
+def compare(workspace: Workspace) -> list[Compared]:
+    """The service's insert-batch data against our rows in its shape, for every BatchId it has.
+
+    Neither side is changed, and nothing of the listing is kept.
+    """
+    with _service(workspace) as service:
+        theirs = service.listing(LISTINGS["insert_batch_data"]).rows
+    batches = sorted({row["BatchId"] for row in theirs if "BatchId" in row})
+    with workspace.database.connect() as connection:
+        return compare_rows(our_rows(connection, batches), theirs)
+
+
+def our_rows(connection: psycopg.Connection, batches: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+    """Our staged rows of some batches as the service shows insert-batch data."""
+    names = ", ".join(quoted(name) for name in INSERT_BATCH_DATA.columns)
+    with connection.cursor(row_factory=dict_row) as cursor:
+        yield from cursor.stream(
+            f'SELECT {names} FROM insert_batch_data WHERE "BatchId" = ANY(%s)', [list(batches)]
+        )
+
+
+def listing_csv(operation: Operation, rows: Sequence[Mapping[str, Any]]) -> str:
+    """A listing in the upload shape of its record; no value is an empty cell."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(operation.table.columns)
+    for row in rows:
+        writer.writerow([_cell(row.get(name)) for name in operation.table.columns])
+    return text.getvalue()
+
+
+def _cell(value: Any) -> str:
+    match value:
+        case None:
+            return ""
+        case Number():
+            return number_text(value.exact)
+        case Moment():
+            return datetime_text(value.wall, value.offset)
+    return str(value)
+
+
+def _pulled(name: str, listing: Listing) -> PulledListing:
+    return PulledListing(name, len(listing.rows), listing.sha256, listing.proof)
+
+
+def _service(workspace: Workspace) -> AbstractContextManager[Service]:
+    named_service(workspace.settings.service)
+    credentials = workspace.credentials or read_credentials()
+    return open_service(workspace.settings.service, credentials)

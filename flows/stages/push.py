@@ -1,0 +1,233 @@
+"""Push: what a batch applied goes to the service, operation by operation, in windows.
+
+A window of rows is written down as being sent before its first byte leaves, in one commit with the
+answers that came meanwhile. A run that dies leaves the last few windows without an answer: their
+PUTs are sent again, their POSTs are in doubt.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+
+import psycopg
+
+from connectors import ledger
+from connectors.database import analyse
+from connectors.errors import BatchStateError, ReconError, ServiceUnusable
+from connectors.ledger import Batch, Lease, State
+from connectors.push_plan import plan_sends, settle_twins
+from connectors.push_window import Lane, claim, hold_lane, next_rows, record_answers, supersede
+from connectors.sends import count_states, is_unsettled
+from connectors.service import (
+    Answer,
+    Request,
+    Service,
+    Verdict,
+    open_service,
+    read_credentials,
+)
+from flows.stages.check import staged_tables
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace, named_service
+from schemas.operations import PUSHES, Operation
+
+log = logging.getLogger("recon.push")
+PUSHABLE = (State.MERGED, State.FAILED, State.COMPLETE, State.COMPLETE_WITH_ERRORS)
+"""States of a batch whose clean rows are in the database."""
+UNDER_WAY = (State.MERGED, State.FAILED)
+"""Those of a batch that has not ended; one that has is opened anew by `ask_for_service`."""
+BLOCK = 4_000
+"""Rows read from the database at once."""
+PUT_WINDOW = 500
+"""PUTs that are written down as being sent at once; a crash has them sent again."""
+PASSES = 3
+"""How often one run comes back to rows that were proved unsent."""
+
+
+def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None:
+    """Send what is unsent of a batch that asks for a service; raises ServiceUnusable.
+
+    One row that is refused costs one row. A service that refuses us or does not answer at all
+    stops the run once; what is unsent stays so and a later run goes on with it. `most` limits the
+    rows of this run.
+    """
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    if batch.service is None or batch.state not in UNDER_WAY:
+        return
+    tables = [table for table in staged_tables(lease) if table.name in PUSHES]
+    with lease.transaction():
+        planned = sum(plan_sends(lease, table) for table in tables)
+    if planned:
+        analyse(lease.connection, "send")
+    reach("push-plan")
+    with ExitStack() as opened:
+        run = _Run(workspace, lease, lambda: _open(workspace, batch, opened))
+        run.total = _unsent(lease)
+        run.room = most
+        for table in tables:
+            with hold_lane(lease, PUSHES[table.name], table) as lane:
+                run.push_operation(lane)
+    workspace.progress("push", run.total, run.total)
+    for name, states in count_states(lease.connection, lease.batch_id).items():
+        told = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
+        log.info("%s: %s", name, told)
+
+
+def ask_for_service(workspace: Workspace, lease: Lease) -> None:
+    """Name the service a batch goes to, and go on with it where something of it is unsent.
+
+    Raises SettingsError where no service is set, BatchStateError for a batch that is not applied.
+    """
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    if batch.state not in PUSHABLE:
+        raise BatchStateError(
+            f"Batch {batch.id} is {batch.state}, so nothing of it is in the database yet. "
+            f"`recon rerun {batch.id}` goes on with it."
+        )
+    if batch.service is None:
+        service = named_service(workspace.settings.service)
+        with lease.transaction() as connection:
+            connection.execute(
+                "UPDATE batch SET service = %s WHERE id = %s", [service, lease.batch_id]
+            )
+            ledger.add_event(
+                connection, "push asked for", batch_id=batch.id, detail={"service": service}
+            )
+            lease.set_state(State.MERGED)
+    elif batch.state in ledger.ENDED and is_unsettled(lease.connection, batch.id):
+        lease.set_state(State.MERGED)
+
+
+def _open(workspace: Workspace, batch: Batch, opened: ExitStack) -> Service:
+    service = named_service(workspace.settings.service)
+    if service != batch.service:
+        raise BatchStateError(
+            f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "
+            "Its records belong to one service; set that one, or undo the batch."
+        )
+    credentials = workspace.credentials or read_credentials()
+    return opened.enter_context(open_service(workspace.settings.service, credentials))
+
+
+def _unsent(lease: Lease, operation: Operation | None = None) -> int:
+    counts = count_states(lease.connection, lease.batch_id)
+    names = [operation.name] if operation else list(counts)
+    return sum(counts.get(name, {}).get("unsent", 0) for name in names)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The push of one batch."""
+
+    workspace: Workspace
+    lease: Lease
+    connect: Callable[[], Service]
+    service: Service | None = None
+    done: int = 0
+    total: int = 0
+    room: int | None = None
+    """Rows that this run may still send; None: all of them."""
+
+    def push_operation(self, lane: Lane) -> None:
+        """Send the unsent rows of one operation, coming back to those that could not be sent."""
+        with lane.transaction() as connection:
+            settle_twins(connection, lane.operation, self.lease.batch_id)
+        left = _unsent(self.lease, lane.operation)
+        for _ in range(PASSES):
+            if not left or self.room == 0:
+                return
+            # Opened first: what cannot be opened must not leave rows that seem to be on their way.
+            self.service = self.service or self.connect()
+            _Pass(self, lane, self.service).run()
+            before, left = left, _unsent(self.lease, lane.operation)
+            if left == before:
+                return
+
+    def tell(self, rows: int) -> None:
+        """So many rows more are done with."""
+        self.done += rows
+        self.workspace.progress("push", min(self.done, self.total), self.total)
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One way through the unsent rows of an operation."""
+
+    push: _Run
+    lane: Lane
+    service: Service
+    unanswered: set[int] = field(default_factory=set)
+    """Numbers of the rows that are written down as being sent."""
+    answers: list[Answer] = field(default_factory=list)
+    """Not written down yet."""
+
+    def run(self) -> None:
+        """Send, and write down every answer, whatever ends it; raises ServiceUnusable."""
+        try:
+            for answer in self.service.send(self._requests()):
+                self.unanswered.discard(answer.number)
+                self.answers.append(answer)
+                reach("push-sent")
+        except BaseException:
+            # A row without an answer stays `sending`; whoever comes next settles it.
+            with suppress(ReconError, psycopg.Error):
+                self._write()
+            raise
+        self.answers += [Answer(number, Verdict.IN_DOUBT, 1) for number in self.unanswered]
+        self._write()
+        reach("push-recorded")
+        if self.service.stopped:
+            batch, left = self.push.lease.batch_id, _unsent(self.push.lease)
+            raise ServiceUnusable(
+                f"{self.service.stopped} {left} rows of batch {batch} are unsent and nothing is "
+                f"lost. `recon push {batch}` goes on when it is mended."
+            )
+
+    def _requests(self) -> Iterator[Request]:
+        """The unsent rows in push order, each window claimed when its first row is asked for."""
+        for rows in self._windows():
+            window = rows[: self.push.room]
+            if self.service.stopped or not window:
+                return
+            if self.push.room is not None:
+                self.push.room -= len(window)
+            written = len(self.answers)
+            self._write(window)
+            if written:
+                reach("push-recorded")
+            reach("push-sending")
+            yield from window
+
+    def _write(self, window: Sequence[Request] = ()) -> None:
+        """One commit: the answers so far, and the claim of the next window."""
+        if not (self.answers or window):
+            return
+        with self.lane.transaction():
+            record_answers(self.lane, self.answers)
+            if window:
+                claim(self.lane, window)
+        self.push.tell(len(self.answers))
+        self.answers.clear()
+        self.unanswered.update(request.number for request in window)
+
+    def _windows(self) -> Iterator[Sequence[Request]]:
+        """What is current in windows; a row whose record has a newer body is left out."""
+        lane, after = self.lane, 0
+        size = PUT_WINDOW if lane.operation.keyed else self._post_window
+        while rows := next_rows(lane, after, BLOCK):
+            after = rows[-1].request.number
+            old = [row.request.number for row in rows if not row.current]
+            if old:
+                with lane.transaction():
+                    supersede(lane, old)
+                self.push.tell(len(old))
+            requests = [row.request for row in rows if row.current]
+            for start in range(0, len(requests), size):
+                yield requests[start : start + size]
+
+    @property
+    def _post_window(self) -> int:
+        """About what is in flight at once: it is in doubt when this process is killed."""
+        settings = self.push.workspace.settings.service
+        return settings.concurrency * settings.batch

@@ -1,0 +1,253 @@
+"""Reconcile: gather the truths of a scope, judge them, carry breaks forward, write the report.
+
+The run holds its scope from reading the run before it until it is saved. Its files are written
+before it is saved, so what the ledger names is there; a run that dies leaves a folder without a
+run, and the next one starts anew.
+"""
+
+import json
+import logging
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+
+from connectors.breaks import breaks_before, decisions_since
+from connectors.reconciliations import (
+    Reconciliation,
+    find_run,
+    hold_scope,
+    latest_run,
+    next_number,
+    save_run,
+    scope_hash,
+)
+from flows.report.reconciliation import (
+    RECONCILED,
+    ReconciliationReport,
+)
+from flows.stages.cover import gather_facts
+from flows.stages.recovery import reach
+from flows.stages.sign import check_files, signed_sources
+from flows.stages.truths import Gathered, Scope, gather_truths
+from flows.stages.workspace import Workspace
+from flows.stages.write_reconciliation import TEXT, Written, render_text, write_reconciliation
+from flows.steps.reconcile.ageing import with_ages
+from flows.steps.reconcile.causes import find_causes
+from flows.steps.reconcile.conclusion import conclude
+from flows.steps.reconcile.judgement import Judgement, judge
+from flows.steps.reconcile.life import (
+    carry,
+    from_saved,
+    nothing_before,
+    resolved_sides,
+    to_saved,
+)
+from flows.steps.reconcile.match_breaks import key_text
+from flows.steps.reconcile.rule_text import rules_hash
+from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.self_test import self_test
+from flows.steps.reconcile.severity import severities
+from schemas.life import OPEN, RESOLVED
+from schemas.tables import CURRENCY_RATE, EXTRACTS
+
+log = logging.getLogger("recon.reconcile")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be reconciled, on which day and by which rules."""
+
+    scope: Scope
+    as_of: date
+    rules: Rules
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """A reconciliation that was saved."""
+
+    run: Reconciliation
+    report: ReconciliationReport
+    written: Written
+
+    @property
+    def exit_code(self) -> int:
+        """0: reconciled, accepted breaks included; 1: anything else."""
+        return 0 if self.report.reconciles else 1
+
+    @property
+    def open_breaks(self) -> int:
+        """Breaks that ask for action."""
+        return sum(one.state in OPEN for one in self.report.breaks)
+
+    def text(self) -> str:
+        """The report for a terminal, and where all of it is."""
+        return f"{render_text(self.report)}\n{_where(self.run, self.written.folder)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The run for scripts."""
+        return _as_json(self.run, self.written.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A reconciliation looked at again."""
+
+    run: Reconciliation
+    folder: Path
+    text: str
+
+    @property
+    def exit_code(self) -> int:
+        """As `Reconciled.exit_code`."""
+        return 0 if self.run.verdict in RECONCILED else 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The run for scripts."""
+        return _as_json(self.run, self.folder)
+
+
+def shown(workspace: Workspace, number: int | None) -> Shown:
+    """A reconciliation from its files, proven to be those it was saved with."""
+    with workspace.database.connect() as connection:
+        run = find_run(connection, number)
+    folder = check_files(workspace, run)
+    told = (folder / TEXT).read_text(encoding="utf-8")
+    return Shown(run, folder, f"{told}\n{_where(run, folder)}")
+
+
+def _where(run: Reconciliation, folder: Path) -> str:
+    return (
+        f"reconciliation {run.id} of {run.scope}: {run.verdict}\n"
+        f"report: {folder / 'report.html'}\n"
+        f"report hash {run.report_hash}"
+    )
+
+
+def _as_json(run: Reconciliation, folder: Path) -> dict[str, Any]:
+    totals = json.loads((folder / "totals.json").read_text(encoding="utf-8"))
+    return {
+        "reconciliation": run.id,
+        "scope": run.scope,
+        "as_of": run.as_of.isoformat(),
+        "verdict": run.verdict,
+        "report_hash": run.report_hash,
+        "chain_hash": run.chain_hash,
+        "folder": str(folder),
+        "totals": totals,
+    }
+
+
+def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
+    """Reconcile a scope; what was signed before is held against what is there now."""
+    scope = asked.scope.text
+    with workspace.database.connect() as connection, hold_scope(connection, scope):
+        workspace.progress("gather", 0, 3)
+        gathered = gather_truths(
+            workspace, connection, asked.scope, signed_sources(workspace, scope)
+        )
+        reach("gathered")
+        workspace.progress("judge", 1, 3)
+        judgement = judge(gathered.sources, asked.rules, asked.as_of, service=gathered.service)
+        previous = latest_run(connection, scope)
+        carried, decided_through = _carried(connection, scope, previous, gathered, judgement, asked)
+        there = carried.filter(~pl.col("state").is_in(RESOLVED))
+        causes = find_causes(
+            there, gathered.sources.database.get(CURRENCY_RATE.name), moments(there, gathered)
+        )
+        carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
+        report = conclude(
+            sources=gathered.sources,
+            judgement=judgement,
+            carried=carried,
+            causes=causes.lines,
+            self_test=self_test(asked.rules),
+            rules=asked.rules,
+            as_of=asked.as_of,
+            service=gathered.service,
+            facts=gather_facts(
+                workspace, connection, asked.scope, asked.rules, gathered, judgement, previous
+            ),
+        )
+        workspace.progress("write", 2, 3)
+        number = next_number(connection)
+        folder = f"reconciliation-{number}"
+        written = write_reconciliation(
+            workspace, folder, number, report, carried, gathered, previous
+        )
+        reach("reconciliation-written")
+        run = save_run(
+            connection,
+            number=number,
+            scope=scope,
+            as_of=asked.as_of,
+            rules_hash=rules_hash(asked.rules),
+            verdict=report.cover.verdict,
+            report_hash=written.report_hash,
+            chain_hash=written.chain_hash,
+            previous=previous,
+            decided_through=decided_through,
+            folder=folder,
+            breaks=to_saved(carried.drop("age_days", "age_business_days", "cause", "severity")),
+            by=asked.by,
+        )
+        reach("reconciled")
+        workspace.progress("write", 3, 3)
+    log.info("Reconciliation %s of %s: %s", run.id, scope, run.verdict)
+    return Reconciled(run, report, written)
+
+
+def _carried(
+    connection: psycopg.Connection,
+    scope: str,
+    previous: Reconciliation | None,
+    gathered: Gathered,
+    judgement: Judgement,
+    asked: Asked,
+) -> tuple[pl.DataFrame, int]:
+    """The breaks with their lives, severities and ages, and the last decision that was heard."""
+    number, through = (previous.id, previous.decided_through) if previous else (None, 0)
+    saved = breaks_before(connection, scope_hash(scope), number, judgement.breaks["id"])
+    before = from_saved(saved) if saved.height else nothing_before()
+    decisions = decisions_since(connection, scope_hash(scope), through)
+    gone = before.join(judgement.breaks.select("id"), on="id", how="anti")
+    changed = resolved_sides(gone, _newest(gathered), gathered.sources)
+    carried = carry(judgement.breaks, before, decisions, changed, asked.as_of)
+    carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))
+    heard = max((through, *decisions["id"]))
+    return with_ages(carried, asked.as_of, asked.rules.calendar), heard
+
+
+def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:
+    """When the records of some breaks happened: record, key and at."""
+    schema = {"record": pl.String(), "key": pl.String(), "at": pl.Datetime("us")}
+    parts = [pl.DataFrame(schema=schema)]
+    for record, frame in gathered.sources.extract.items():
+        table = EXTRACTS[record]
+        if table.version is None:
+            continue
+        places = breaks.filter(pl.col("record") == record).select("file", "line").unique()
+        rows = frame.join(places, on=["file", "line"], how="semi")
+        at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
+        parts.append(rows.select(pl.lit(record).alias("record"), key_text(table, rows), at))
+    return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
+
+
+def _newest(gathered: Gathered) -> pl.DataFrame:
+    """The youngest batch that brought each record, by the key breaks name it by."""
+    parts = [
+        frame.select(
+            pl.lit(record).alias("record"),
+            key_text(EXTRACTS[record], frame).alias("key"),
+            "batch_id",
+        )
+        for record, frame in gathered.sources.extract.items()
+        if frame.height
+    ]
+    schema = {"record": pl.String(), "key": pl.String(), "batch_id": pl.Int32()}
+    return pl.concat([pl.DataFrame(schema=schema), *parts])

@@ -1,0 +1,105 @@
+"""Resolve: what operators decide about sends that nobody else can settle, with who and why."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from connectors import ledger
+from connectors.errors import BatchStateError, BatchUnknown
+from connectors.ledger import Extract, State, hold_batch
+from connectors.sends import Decision, Selection, SendState, Sent, decide, list_sends
+from flows.report.batch import BatchReport
+from flows.stages.finish import finish
+from flows.stages.recovery import reach
+from flows.stages.sequence import Ended, refuse_if_taken_back
+from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which rows are meant, as people say it: all that is given has to hold."""
+
+    rows: tuple[str, ...] = ()
+    """`FILE:RECORD` each, a delivered file and the number of a record in it."""
+    operation: str | None = None
+    states: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a decision changed."""
+
+    ended: Ended
+    rows: int
+    detail: dict[str, Any]
+    """As the audit trail keeps it."""
+
+
+def resolve(
+    workspace: Workspace,
+    batch_id: int,
+    chosen: Chosen,
+    decision: Decision,
+    *,
+    by: str | None,
+    reason: str,
+) -> Resolved:
+    """Settle rows and report the batch anew; nothing is sent here.
+
+    `confirm`: the service has it as sent. `resend`: it has not, so the next push sends it, under
+    the push key it had. `abandon`: it is not to be sent. Raises BatchStateError where no row is
+    chosen, so that a mistyped choice is never taken for done.
+    """
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        refuse_if_taken_back(lease)
+        selection = _selection(connection, batch_id, chosen)
+        with lease.transaction():
+            detail = decide(connection, selection, decision)
+            if not detail["rows"]:
+                raise BatchStateError(
+                    f"No row of batch {batch_id} that is chosen can be settled by "
+                    f"{decision.value}; nothing was changed. `recon sends {batch_id}` lists them."
+                )
+            ledger.add_event(
+                connection, "resolve", batch_id=batch_id, by=by, reason=reason, detail=detail
+            )
+            lease.set_state(State.MERGED)
+        reach("resolved")
+        report: BatchReport = finish(workspace, lease)
+        ended = Ended(ledger.find_batch(connection, batch_id), report, new=False)
+        return Resolved(ended, detail["rows"], detail)
+
+
+def sends_of(workspace: Workspace, batch_id: int, chosen: Chosen) -> Iterator[Sent]:
+    """The chosen sends of a batch with file, line and what was sent; secrets are masked."""
+    with workspace.database.connect() as connection:
+        ledger.find_batch(connection, batch_id)
+        yield from list_sends(connection, _selection(connection, batch_id, chosen))
+
+
+def _selection(connection: psycopg.Connection, batch_id: int, chosen: Chosen) -> Selection:
+    known = sorted(operation.name for operation in PUSHES.values())
+    if chosen.operation is not None and chosen.operation not in known:
+        raise BatchUnknown(
+            f"There is no operation {chosen.operation!r} to push to. Known: {', '.join(known)}."
+        )
+    unknown = sorted(set(chosen.states) - set(SendState))
+    if unknown:
+        raise BatchUnknown(f"{unknown[0]!r} is no state of a send: {', '.join(SendState)}.")
+    files = ledger.list_extracts(connection, batch_id)
+    rows = tuple(place for row in chosen.rows for place in _places(files, batch_id, row))
+    return Selection(batch_id, chosen.operation, chosen.states, rows if chosen.rows else None)
+
+
+def _places(files: Sequence[Extract], batch_id: int, row: str) -> Iterator[tuple[int, int]]:
+    name, _, number = row.rpartition(":")
+    extracts = [one.id for one in files if one.name == name]
+    if not extracts or not (number.isascii() and number.isdigit()):
+        names = ", ".join(one.name for one in files[:10])
+        raise BatchUnknown(
+            f"{row!r} is no FILE:RECORD of batch {batch_id}. Its files: {names or 'none'}."
+        )
+    yield from ((extract_id, int(number)) for extract_id in extracts)

@@ -1,0 +1,111 @@
+"""Housekeeping: remove archived content, reports and kept results that nothing needs any more."""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from connectors import ledger
+from connectors.retention import (
+    Unneeded,
+    closed_batches,
+    closed_deliveries,
+    needed_contents,
+    old_files,
+    remove,
+    unneeded_contents,
+    unneeded_deliveries,
+    unneeded_reports,
+)
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+
+log = logging.getLogger("recon.housekeeping")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How many days things are kept after they were needed last."""
+
+    archive_days: int = 90
+    report_days: int = 730
+    result_days: int = 30
+
+
+DEFAULT = Retention()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What was, or would be, removed of one sort."""
+
+    what: str
+    number: int
+    bytes: int
+    oldest: datetime | None
+
+
+def sweep(
+    workspace: Workspace,
+    retention: Retention,
+    *,
+    now: datetime,
+    inbox: Path | None = None,
+    results: Path | None = None,
+    dry_run: bool = True,
+) -> list[Swept]:
+    """Remove what nothing needs; a dry run only counts it.
+
+    A batch that has not ended, is held or has rows in error keeps its content and its report,
+    however old it is. `inbox` is a watched folder, `results` the folder of results that runs keep.
+    """
+    swept = [
+        _swept(what, found, dry_run=dry_run)
+        for what, found in _unneeded(workspace, retention, now, inbox, results)
+    ]
+    if not dry_run:
+        with workspace.database.connect() as connection:
+            detail = {one.what: {"number": one.number, "bytes": one.bytes} for one in swept}
+            ledger.add_event(connection, "housekeeping", detail=detail)
+    return swept
+
+
+def _unneeded(
+    workspace: Workspace,
+    retention: Retention,
+    now: datetime,
+    inbox: Path | None,
+    results: Path | None,
+) -> Iterator[tuple[str, Iterator[Unneeded]]]:
+    settings = workspace.settings
+    archived, reported, kept = (
+        now - timedelta(days=days)
+        for days in (retention.archive_days, retention.report_days, retention.result_days)
+    )
+    with workspace.database.connect() as connection:
+        closed = closed_batches(connection, archived)
+        needed = needed_contents(connection, closed)
+        deliveries = closed_deliveries(connection, closed)
+        told = closed_batches(connection, reported)
+    old = archived.timestamp()
+    yield "archived contents", unneeded_contents(settings.archive, needed, old)
+    if inbox is not None:
+        yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
+    yield "batch reports", unneeded_reports(settings.reports, told, reported.timestamp())
+    if results is not None:
+        yield "results of runs", old_files(results, kept.timestamp())
+
+
+def _swept(what: str, found: Iterable[Unneeded], *, dry_run: bool) -> Swept:
+    number = size = 0
+    oldest: float | None = None
+    for one in found:
+        if not dry_run:
+            remove(one)
+            reach("housekeeping")
+        number, size = number + 1, size + one.bytes
+        oldest = one.modified if oldest is None else min(oldest, one.modified)
+    log.info("%s: %s %s, %s bytes", "kept" if dry_run else "removed", number, what, f"{size:,}")
+    when = None if oldest is None else datetime.fromtimestamp(oldest, UTC)
+    return Swept(what, number, size, when)

@@ -1,0 +1,46 @@
+"""Rewind: forget what was read of a batch, so that its archived files are read and judged anew."""
+
+from connectors import ledger
+from connectors.errors import BatchStateError
+from connectors.ledger import Lease, State, hold_batch
+from connectors.staging import withdraw_staged
+from flows.stages.check import staged_tables
+from flows.stages.recovery import reach
+from flows.stages.sequence import refuse_if_taken_back
+from flows.stages.workspace import Workspace
+
+NOTHING_APPLIED = (State.RECEIVED, State.STAGED, State.CHECKED, State.HELD)
+
+
+def rewind(lease: Lease) -> None:
+    """Take a batch back to its received files, in one transaction.
+
+    Raises BatchStateError once any of its rows may be in the database.
+    """
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    applied = lease.connection.execute(
+        "SELECT 1 FROM receipt WHERE batch_id = %s AND stage LIKE 'apply %%' LIMIT 1", [batch.id]
+    ).fetchone()
+    if batch.state not in NOTHING_APPLIED or applied:
+        raise BatchStateError(
+            f"Batch {batch.id} is {batch.state.replace('_', ' ')} and rows of it are in the "
+            "database, so it cannot be read from the start. Go on where it stopped; or undo it "
+            "and import its files again."
+        )
+    with lease.transaction() as connection:
+        for table in staged_tables(lease):
+            for extract in ledger.list_extracts(connection, batch.id):
+                withdraw_staged(connection, table, extract.id)
+        for told in ("outcome", "note", "receipt"):
+            connection.execute(f"DELETE FROM {told} WHERE batch_id = %s", [batch.id])
+        ledger.add_event(connection, "rewound", batch_id=batch.id)
+        lease.set_state(State.RECEIVED)
+        reach("rewind")
+
+
+def rewind_batch(workspace: Workspace, batch_id: int) -> None:
+    """Take a batch back to its received files; raises BatchStateError and BatchHeldElsewhere."""
+    with workspace.database.connect() as connection:
+        refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
+        with hold_batch(connection, batch_id) as lease:
+            rewind(lease)

@@ -1,0 +1,189 @@
+"""Sign-off: two people stand for a report, each bound to the very files that were written.
+
+The report's hash is made from the hashes of its files. It is recomputed from the files themselves
+whenever somebody signs, and whenever a later run builds on what was signed.
+"""
+
+import getpass
+import hashlib
+import json
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+
+from connectors.errors import DecisionsMissing, SignatureRefused
+from connectors.ledger import whoami
+from connectors.reconciliations import Reconciliation, find_run, keep_scope, latest_run, scope_hash
+from connectors.signatures import Signature, add_signature, last_approved, signatures_of
+from flows.report.reconciliation import RECONCILED, SignOff
+from flows.stages.breaks import breaks_now
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.life import is_open
+from flows.steps.reconcile.signed import unpack_records
+from schemas.audit import report_hash
+from schemas.life import Role
+
+MANIFEST = "manifest.json"
+RECORDS = "records.parquet"
+"""The records of the database as a run found them; what a signature is later held against."""
+BLOCK = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A run after somebody has signed its report."""
+
+    run: Reconciliation
+    signatures: dict[Role, Signature]
+
+
+def prepare(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:
+    """Stand for a report as the one who prepared it; raises SignatureRefused."""
+    return _sign(workspace, number, Role.PREPARED, by, comment)
+
+
+def approve(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:
+    """Approve a prepared report, as somebody else and with no open break left unaccepted."""
+    return _sign(workspace, number, Role.APPROVED, by, comment)
+
+
+def signed_sources(workspace: Workspace, scope: str) -> dict[str, pl.DataFrame]:
+    """P: the records of the last approved run of a scope by kind; nothing where none was approved.
+
+    Raises SignatureRefused where the files of that run are not those that were signed.
+    """
+    with workspace.database.connect() as connection:
+        run = last_approved(connection, scope_hash(scope))
+    if run is None:
+        return {}
+    folder = check_files(workspace, run)
+    if RECORDS not in _listed(folder, run):
+        raise SignatureRefused(
+            f"Reconciliation {run.id} was signed without {RECORDS}, so nothing can be held "
+            f"against it. {folder} has the files it was signed with."
+        )
+    return unpack_records(pl.read_parquet(folder / RECORDS))
+
+
+def last_sign_off(connection: psycopg.Connection, scope: str) -> SignOff | None:
+    """Who stood for the last approved report of a scope, or else for the last one.
+
+    `changed_since` is 0 here: the run that compares fills it in.
+    """
+    run = last_approved(connection, scope_hash(scope)) or latest_run(connection, scope)
+    if run is None:
+        return None
+    signatures = signatures_of(connection, run.id)
+    prepared, approved = (signatures.get(role) for role in Role)
+    return SignOff(
+        prepared_by=prepared.by if prepared else None,
+        approved_by=approved.by if approved else None,
+        comment="; ".join(one.comment for one in (prepared, approved) if one and one.comment),
+        report_hash=run.report_hash,
+        chain_hash=run.chain_hash,
+        changed_since=0,
+    )
+
+
+def check_files(workspace: Workspace, run: Reconciliation) -> Path:
+    """The folder of a run, its files proven to be those it was saved with."""
+    folder = workspace.settings.reports / run.folder
+    hashes = {name: _sha256(folder / name) for name in sorted(_listed(folder, run))}
+    if report_hash(hashes) == run.report_hash:
+        return folder
+    changed = [name for name, told in _listed(folder, run).items() if hashes[name] != told]
+    what = (
+        f"changed since: {', '.join(sorted(changed))}" if changed else f"not those {MANIFEST} had"
+    )
+    raise SignatureRefused(
+        f"The report of reconciliation {run.id} is not what was written: its files in {folder} are "
+        f"{what}. Find out who changed them; reconcile again for a report that can be signed."
+    )
+
+
+def _sign(
+    workspace: Workspace, number: int | None, role: Role, by: str | None, comment: str
+) -> Signed:
+    person = " ".join((by if by is not None else getpass.getuser()).split())
+    if not person:
+        raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
+    with workspace.database.connect() as connection, connection.transaction():
+        run = find_run(connection, number)
+        keep_scope(connection, run)
+        check_files(workspace, run)
+        signatures = signatures_of(connection, run.id)
+        if role in signatures:
+            raise SignatureRefused(
+                f"The report of reconciliation {run.id} was {role.value} by "
+                f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
+            )
+        if role is Role.APPROVED:
+            _refuse_same_person(run, signatures.get(Role.PREPARED), person)
+            _refuse_open_breaks(connection, run)
+        add_signature(connection, run, role, by=person, comment=comment.strip(), process=whoami())
+        return Signed(run, signatures_of(connection, run.id))
+
+
+def _refuse_same_person(run: Reconciliation, prepared: Signature | None, person: str) -> None:
+    if prepared is None:
+        raise SignatureRefused(
+            f"Nobody has prepared the report of reconciliation {run.id} yet: "
+            f"recon sign prepare {run.id}."
+        )
+    if _same(prepared.by, person):
+        raise SignatureRefused(
+            f"{prepared.by} prepared the report of reconciliation {run.id}; "
+            "somebody else has to approve it."
+        )
+
+
+def _refuse_open_breaks(connection: psycopg.Connection, run: Reconciliation) -> None:
+    breaks = breaks_now(connection, run)
+    left = breaks.filter(is_open()).height
+    if left:
+        raise DecisionsMissing(
+            f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}). Accept them with "
+            "a reason and a last day (recon breaks accept), or resolve them and reconcile again."
+        )
+    if run.verdict not in RECONCILED:
+        raise DecisionsMissing(
+            f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
+            "Where its breaks are accepted since, reconcile again for a report that says so; "
+            "otherwise its cover says what is missing."
+        )
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names are one person's, however they are typed."""
+
+    def plain(name: str) -> str:
+        return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+    return plain(one) == plain(other)
+
+
+def _listed(folder: Path, run: Reconciliation) -> dict[str, str]:
+    """File -> sha256, as the manifest of a run has them."""
+    try:
+        manifest: Any = json.loads((folder / MANIFEST).read_bytes())
+        return {str(name): str(value) for name, value in manifest["sha256"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise SignatureRefused(
+            f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. "
+            "Bring the folder back as it was written, or reconcile again."
+        ) from None
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+    except OSError:
+        return "missing"
+    return digest.hexdigest()

@@ -1,0 +1,224 @@
+"""Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+import psycopg
+
+from connectors import ledger, truths
+from connectors.ledger import Batch, Extract, State
+from flows.stages.batch_rows import delivered_batch_rows
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.sources import Sources
+from schemas.field import Table
+from schemas.operations import OPERATIONS, PUSHES
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.views import APPLIED, LISTING_FEED
+
+NOT_COUNTED = (State.UNDONE, State.DISCARDED)
+"""Batches whose rows are no longer claimed to be anywhere."""
+LISTED = tuple(operation.response for operation in OPERATIONS if operation.returns_list)
+"""Record kinds the service lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a reconciliation is about; runs of one scope follow each other."""
+
+    batches: tuple[int, ...] = ()
+    """Empty: every batch that was not taken back."""
+    feeds: tuple[str, ...] = ()
+    """Empty: every feed."""
+    tenants: tuple[int, ...] = ()
+    """Empty: every tenant."""
+
+    @property
+    def text(self) -> str:
+        """The scope as reports and the ledger name it."""
+        parts = [
+            f"{name} {', '.join(map(str, values))}"
+            for name, values in (
+                ("batches", self.batches),
+                ("feeds", self.feeds),
+                ("tenants", self.tenants),
+            )
+            if values
+        ]
+        return "; ".join(parts) or "everything"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The sources, and what is to be told of them."""
+
+    sources: Sources
+    extracts: tuple[Extract, ...]
+    """Readable files of the batches that count, by id."""
+    listings: tuple[Extract, ...]
+    """The listings of the service that count: the latest of each record kind."""
+    service: bool
+    """Whether any batch is to reach the service."""
+    waiting: tuple[Batch, ...]
+    """Batches that have not come to an end: what they bring is not all there."""
+    unfit: dict[str, int] = field(default_factory=dict)
+    """Record kind -> rows with an amount that no exact decimal column holds."""
+
+
+def gather_truths(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: Scope,
+    signed: Mapping[str, pl.DataFrame],
+) -> Gathered:
+    """Read E, D, A and G of every record kind that the scope's batches brought.
+
+    `signed` is P: the records of the last run of the scope that was approved.
+    """
+    batches = _batches(connection, scope)
+    pulled = [one for one in batches if one.feed == LISTING_FEED]
+    delivered = [one for one in batches if one.feed != LISTING_FEED]
+    extracts = _extracts(connection, delivered)
+    listings = _latest(_extracts(connection, pulled))
+    service = any(batch.service for batch in delivered)
+    frames = _Frames(connection, scope)
+    places = _places((*extracts, *listings))
+    records = _records(connection, [batch.id for batch in delivered], extracts)
+    for record in records:
+        if record == INSERT_BATCH_DATA.name:
+            frames.extract[record] = delivered_batch_rows(workspace, connection, extracts)
+        else:
+            frames.add(record, [batch.id for batch in delivered], places, service=service)
+    for listing in listings:
+        assert listing.record is not None
+        frames.add_listing(listing, places)
+    return Gathered(
+        sources=Sources(
+            frames.extract, frames.database, frames.answers, frames.listed, dict(signed)
+        ),
+        extracts=extracts,
+        listings=listings,
+        service=service,
+        waiting=tuple(one for one in delivered if one.state not in ledger.ENDED),
+        unfit=frames.unfit,
+    )
+
+
+class _Frames:
+    """Frames by record kind as they are read."""
+
+    def __init__(self, connection: psycopg.Connection, scope: Scope) -> None:
+        self.connection = connection
+        self.scope = scope
+        self.extract: dict[str, pl.DataFrame] = {}
+        self.database: dict[str, pl.DataFrame] = {}
+        self.answers: dict[str, pl.DataFrame] = {}
+        self.listed: dict[str, pl.DataFrame] = {}
+        self.unfit: dict[str, int] = {}
+
+    def add(
+        self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
+    ) -> None:
+        table = EXTRACTS[record]
+        truth = truths.extract_rows(self.connection, table, batches, places)
+        expected, unfit = self._of_tenants(truth.rows), truth.unfit
+        held = truths.database_rows(self.connection, table)
+        found = self._of_tenants(held.rows)
+        if self.scope.batches or self.scope.feeds:
+            expected, found = _of_batches(table, expected, found, batches)
+        self.database[record] = found
+        unfit += held.unfit
+        self.extract[record] = expected
+        if unfit:
+            self.unfit[record] = unfit
+        if service and record in PUSHES:
+            self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
+
+    def add_listing(self, listing: Extract, places: pl.DataFrame) -> None:
+        assert listing.record is not None
+        table = EXTRACTS[listing.record]
+        rows = truths.extract_rows(self.connection, table, [listing.batch_id], places).rows
+        mine = rows.filter(pl.col("extract_id") == listing.id)
+        self.listed[listing.record] = self._of_tenants(mine)
+
+    def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
+        if not self.scope.tenants or "TenantsId" not in rows.columns:
+            return rows
+        # A row whose tenant cannot be read is kept: nobody else would tell of it.
+        return rows.filter(
+            pl.col("TenantsId").is_in(self.scope.tenants) | pl.col("TenantsId").is_null()
+        )
+
+
+def _of_batches(
+    table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Sequence[int]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both sides of a scope that is not everything: of the database, what the scope speaks of.
+
+    A row that a later batch outside of the scope has overwritten is not this scope's any more.
+    """
+    key = list(table.identity)
+    mine = pl.col("batch_id").is_in(list(batches))
+    known = found.join(expected.select(key).unique(), on=key, how="semi", nulls_equal=True)
+    written = found.join(known.select(key), on=key, how="anti", nulls_equal=True).filter(mine)
+    later = known.filter(~mine).select(*key, pl.col("batch_id").alias("later"))
+    told = expected.join(later, on=key, how="left", nulls_equal=True, maintain_order="left")
+    overwritten = (pl.col("later") > pl.col("batch_id")) & pl.col("state").is_in(APPLIED)
+    expected = told.with_columns(
+        pl.when(overwritten).then(pl.lit("superseded")).otherwise("state").alias("state")
+    ).drop("later")
+    gone = later.join(
+        expected.filter(pl.col("state").is_in(APPLIED)).select(key),
+        on=key,
+        how="anti",
+        nulls_equal=True,
+    )
+    found = pl.concat([known, written])
+    return expected, found.join(gone.select(key), on=key, how="anti", nulls_equal=True)
+
+
+def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
+    if scope.batches:
+        return [ledger.find_batch(connection, number) for number in sorted(scope.batches)]
+    every = ledger.list_batches(connection, limit=1_000_000)
+    return sorted(
+        (
+            batch
+            for batch in every
+            if batch.state not in NOT_COUNTED and (not scope.feeds or batch.feed in scope.feeds)
+        ),
+        key=lambda batch: batch.id,
+    )
+
+
+def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple[Extract, ...]:
+    return tuple(
+        extract
+        for batch in batches
+        for extract in ledger.list_extracts(connection, batch.id)
+        if extract.refused is None
+    )
+
+
+def _latest(listings: Iterable[Extract]) -> tuple[Extract, ...]:
+    newest = {listing.record: listing for listing in sorted(listings, key=lambda one: one.id)}
+    return tuple(newest[record] for record in LISTED if record in newest)
+
+
+def _places(extracts: Iterable[Extract]) -> pl.DataFrame:
+    known = [(extract.id, extract.name) for extract in extracts]
+    return pl.DataFrame(known, schema={"extract_id": pl.Int32(), "file": pl.String()}, orient="row")
+
+
+def _records(
+    connection: psycopg.Connection, batches: Sequence[int], extracts: Iterable[Extract]
+) -> list[str]:
+    """Record kinds that were delivered, those inside insert-batch data included."""
+    found = {extract.record for extract in extracts}
+    inside = connection.execute(
+        "SELECT DISTINCT k FROM receipt, jsonb_object_keys(totals::jsonb) AS k "
+        "WHERE stage = 'stage' AND batch_id = ANY(%s)",
+        [list(batches)],
+    ).fetchall()
+    found.update(record for (record,) in inside)
+    return [record for record in EXTRACTS if record in found]

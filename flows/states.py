@@ -1,0 +1,66 @@
+"""How a run ends: operators filter by these names, the message says what to do next.
+
+A batch that is held, or was rejected, is a run that did not do what it was asked: its type is
+Failed, so that a list of failures, an automation or a calling script never takes it for done, and
+Retry is offered, which asks again.
+"""
+
+from typing import Any
+
+from prefect.client.schemas.objects import State as RunState
+from prefect.states import Completed, Failed
+
+from connectors.errors import BatchStateError
+from connectors.ledger import State
+from flows.tasks import Manifest
+
+COMPLETED = "Completed"
+WITH_ERRORS = "CompletedWithErrors"
+HELD = "Held"
+REJECTED = "Rejected"
+
+
+def end_state(batch: Manifest) -> RunState[Any]:
+    """The state a run ends in; raises BatchStateError for a batch that is at no such end."""
+    data = batch.model_dump(mode="json")
+    clean = batch.verdict == State.COMPLETE
+    match batch.state:
+        case State.COMPLETE | State.COMPLETE_WITH_ERRORS if clean:
+            return Completed(name=COMPLETED, message=counted(batch), data=data)
+        case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
+            todo = f"Next: read the report in {batch.folder}."
+            if batch.rows.get("rejected") or batch.rows.get("conflict"):
+                todo = f"Next: recon rejects {batch.batch_id} --out FOLDER, correct, import again."
+            elif batch.errors:
+                todo = f"Next: recon sends {batch.batch_id}, then recon resolve."
+            return Completed(name=WITH_ERRORS, message=f"{counted(batch)}. {todo}", data=data)
+        case State.HELD:
+            todo = (
+                f"Nothing is applied: {batch.held_because}. Next: Retry asks again, "
+                f"recon release {batch.batch_id} --reason '...' applies the clean rows, "
+                "recon discard ends the batch."
+            )
+            # Returned and not raised: no retry of a flow would change what a person has to decide.
+            return Failed(name=HELD, message=f"{counted(batch)}. {todo}")
+        case State.DISCARDED:
+            todo = "Nothing of it is applied; deliver it corrected, or Retry to be asked again."
+            return Failed(name=REJECTED, message=f"{counted(batch)}. {todo}")
+        case State.UNDONE:
+            raise BatchStateError(
+                f"Batch {batch.batch_id} is undone. Import its files again; they are taken as new."
+            )
+        case _:
+            raise BatchStateError(
+                f"{counted(batch)}; it stopped as {batch.state}. Read the report in "
+                f"{batch.folder}, then go on with recon rerun {batch.batch_id}."
+            )
+
+
+def counted(batch: Manifest) -> str:
+    """The batch in one sentence: rows, errors, files refused."""
+    rows = sum(batch.rows.values())
+    errors = f"{batch.errors} of {rows} rows carry HasError"
+    told = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows} rows, no errors")
+    refused = f", {batch.refused} files refused" if batch.refused else ""
+    known = f"{batch.known} " if batch.known else ""
+    return known + told + refused

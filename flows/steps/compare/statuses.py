@@ -1,0 +1,67 @@
+"""What a comparison comes to: one status per row, one line per differing column."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from schemas.breaks import Status
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnResult:
+    """One column of both sides."""
+
+    name: str
+    left_type: str
+    right_type: str
+    compared: int
+    different: int
+    """Cells that differ by more than the tolerance."""
+    tolerated: int
+    remark: str = ""
+    largest: str | None = None
+    """The largest exact difference, right minus left, of those not tolerated."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideResult:
+    """One side as it was read."""
+
+    name: str
+    kind: str
+    rows: int
+    broken: int
+    only_columns: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Everything a comparison found; every rendering shows this."""
+
+    left: SideResult
+    right: SideResult
+    key: tuple[str, ...]
+    ignored: tuple[str, ...]
+    tolerances: Mapping[str, str]
+    statuses: Mapping[Status, int]
+    """Rows of the left side and rows that only the right has, each once."""
+    columns: tuple[ColumnResult, ...]
+    pairs: int
+    repeated: tuple[int, int] = (0, 0)
+    """Rows of the left and of the right side whose key is not one row's alone."""
+    keyless: tuple[int, int] = (0, 0)
+    method: str = ""
+    """How it was compared, where there is a choice."""
+    shown: tuple[Mapping[str, object], ...] = field(default=())
+    """The first differences, as lines of differences.csv."""
+    differences: int = 0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both sides are the same within the tolerances, columns included."""
+        quiet = {Status.MATCHED_EXACT, Status.MATCHED_TOLERANCE}
+        return (
+            all(not count or status in quiet for status, count in self.statuses.items())
+            and not (self.left.broken or self.right.broken)
+            and not (self.left.only_columns or self.right.only_columns)
+        )

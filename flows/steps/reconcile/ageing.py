@@ -1,0 +1,57 @@
+"""Ageing: how long breaks have been there, in calendar and business days, and the matrix of it."""
+
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+
+from flows.report.reconciliation import BUCKETS, AgeingLine
+from flows.steps.reconcile.calendar import business_ages, calendar_ages
+from flows.steps.reconcile.life import is_open
+from flows.steps.reconcile.roll_forward import exact_sum
+
+UPPER = (1, 3, 7, 30, 60, 90)
+"""Last day of every bucket of `BUCKETS` but the open one."""
+
+
+def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.DataFrame:
+    """Add `age_days` and `age_business_days`, from the business date or else the first sighting.
+
+    A break about a day to come has no age yet: 0.
+    """
+    begin = carried.select(pl.coalesce("date", "first_seen")).to_series()
+    return carried.with_columns(
+        calendar_ages(begin, as_of).clip(0).alias("age_days"),
+        business_ages(begin, as_of, calendar).clip(0).alias("age_business_days"),
+    )
+
+
+def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
+    """Open breaks of every code and currency by age in calendar days."""
+    bucket = pl.lit(pl.Series(UPPER)).search_sorted(pl.col("age_days"), side="left")
+    groups = (
+        aged.filter(is_open())
+        .select(
+            "code",
+            pl.col("currency").cast(pl.String).fill_null(""),
+            bucket.alias("bucket"),
+            "amount",
+        )
+        .group_by("code", "currency", "bucket")
+        .agg(pl.len(), pl.col("amount"))
+    )
+    found: dict[tuple[str, str], dict[int, tuple[int, Decimal]]] = {}
+    for code, currency, place, rows, amounts in groups.iter_rows():
+        found.setdefault((code, currency), {})[place] = (rows, exact_sum(amounts))
+    nothing = (0, Decimal(0))
+    return tuple(
+        AgeingLine(
+            code=code,
+            currency=currency,
+            counts=tuple(cells.get(place, nothing)[0] for place in range(len(BUCKETS))),
+            amounts=tuple(cells.get(place, nothing)[1] for place in range(len(BUCKETS))),
+        )
+        for (code, currency), cells in sorted(
+            found.items(), key=lambda one: (one[0][0], len(one[0][1]), one[0][1])
+        )
+    )

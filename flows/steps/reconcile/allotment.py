@@ -1,0 +1,188 @@
+"""J7: which part of a payment falls to which plan detail, and what each plan comes to.
+
+A payment that several details name is allotted to them in the order of their days, up to what each
+plans; what is left is the last one's. So a payment is counted once, over all plans, to the cent.
+"""
+
+from dataclasses import dataclass, field
+from datetime import date
+
+import polars as pl
+
+from flows.report.reconciliation import PlanLine
+from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.reconcile.links import PAYMENT_OF
+from flows.steps.reconcile.raised import LINES, Annex, as_day, money, zero
+from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
+
+_STATUS = "StatusCodesId"
+PLANNED_SCHEMA: dict[str, pl.DataType] = {
+    "tenant": pl.Int32(),
+    "debt": pl.Int64(),
+    "currency": pl.Int32(),
+    "planned": AMOUNT,
+}
+
+
+@dataclass(frozen=True)
+class PlanAnnex(Annex[PlanLine]):
+    """The plan annex, with what debts need of it."""
+
+    planned: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PLANNED_SCHEMA))
+    """What plans ask of each debt, by `PLANNED_SCHEMA`."""
+
+
+def planned(beside: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """What plans ask of each debt: details of its payments, in the currency they were paid in.
+
+    Where a plan leads to one debt only, its details that are due and have no payment count too.
+    """
+    debt = ["tenant", "debt"]
+    named = links.filter(pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
+    only = (
+        links.filter(pl.col("PaymentPlansId").is_not_null())
+        .select("PaymentPlansId", *debt)
+        .unique()
+        .filter(~pl.col("PaymentPlansId").is_duplicated())
+    )
+    due = (
+        beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
+        .drop(debt)
+        .join(only, on="PaymentPlansId", how="inner")
+    )
+    columns = [*debt, pl.col("PlannedCurrenciesId").alias("currency"), "PlannedAmount"]
+    return (
+        pl.concat([named.select(columns), due.select(columns)])
+        .filter(pl.col("PlannedAmount").is_not_null())
+        .group_by(*debt, "currency")
+        .agg(pl.col("PlannedAmount").sum().alias("planned"))
+        .cast(PLANNED_SCHEMA)  # type: ignore[arg-type]
+    )
+
+
+def allotted(links: pl.DataFrame, paid: pl.DataFrame) -> pl.DataFrame:
+    """Linked details with what was `allotted` of their payment, in the payment's currency."""
+    counted = links.join(
+        paid.select(*PAYMENT_OF, "details"), on=PAYMENT_OF, how="left", maintain_order="left"
+    )
+    alone = counted.filter(pl.col("details") == 1).with_columns(pl.col("settled").alias("allotted"))
+    same = (pl.col("PlannedCurrenciesId") == pl.col("paid_in")).fill_null(False)
+    wanted = pl.when(same).then(pl.col("PlannedAmount").fill_null(zero())).otherwise(zero())
+    # Details in another currency come first with nothing, so the last one can take what is left.
+    shared = (
+        counted.filter(pl.col("details") > 1)
+        .with_columns(same.alias("same"), wanted.alias("wanted"))
+        .sort(*PAYMENT_OF, "same", "day", "detail", nulls_last=True)
+    )
+    before = pl.col("wanted").cum_sum().over(PAYMENT_OF) - pl.col("wanted")
+    share = pl.min_horizontal("wanted", pl.col("settled") - before)
+    filled = shared.with_columns(pl.max_horizontal(share, zero()).alias("share"))
+    earlier = pl.col("share").cum_sum().over(PAYMENT_OF) - pl.col("share")
+    last = pl.col("detail") == pl.col("detail").last().over(PAYMENT_OF)
+    spread = filled.with_columns(
+        pl.when(last).then(pl.col("settled") - earlier).otherwise("share").alias("allotted")
+    )
+    return pl.concat([alone, spread.select(alone.columns)])
+
+
+def plan_rows(
+    beside: pl.DataFrame, parts: pl.DataFrame, breaks: pl.DataFrame, as_of: date
+) -> pl.DataFrame:
+    """One line per plan and currency: planned, paid, outstanding, overdue, codes, flags."""
+    plan = ["PaymentPlansId", "currency"]
+    own = parts.select(
+        "detail",
+        pl.when(pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
+        .then("allotted")
+        .otherwise(zero())
+        .alias("own"),
+    )
+    amount = pl.col("PlannedAmount").fill_null(zero())
+    open_part = pl.max_horizontal(amount - pl.col("own").fill_null(zero()), zero())
+    asked = (
+        beside.join(own, on="detail", how="left")
+        .with_columns(
+            pl.col("PlannedCurrenciesId").alias("currency"),
+            pl.when(pl.col("day") <= as_day(as_of)).then(open_part).otherwise(zero()).alias("due"),
+        )
+        .group_by(plan)
+        .agg(
+            pl.len().alias("details"),
+            amount.sum().alias("planned"),
+            pl.col("due").sum().alias("overdue"),
+        )
+    )
+    paid = (
+        parts.with_columns(pl.col("paid_in").alias("currency"))
+        .group_by(plan)
+        .agg(pl.col("allotted").sum().alias("paid"))
+    )
+    # Distinct first and listed then: much faster than a set per plan.
+    codes = (
+        beside.select("PaymentPlansId", pl.col("PlannedCurrenciesId").alias("currency"), _STATUS)
+        .drop_nulls(_STATUS)
+        .unique()
+        .sort(_STATUS)
+        .group_by(plan, maintain_order=True)
+        .agg(pl.col(_STATUS).alias("status_codes"))
+    )
+    whose = beside.group_by("PaymentPlansId").agg(pl.col("whose").first().alias("tenant"))
+    return (
+        asked.join(paid, on=plan, how="full", nulls_equal=True, coalesce=True)
+        .join(codes, on=plan, how="left", nulls_equal=True)
+        .with_columns(
+            pl.col("details").fill_null(0),
+            pl.col("planned", "paid", "overdue").fill_null(zero()),
+            pl.col("status_codes").fill_null(pl.lit([], pl.List(pl.Int32))),
+        )
+        .with_columns((pl.col("planned") - pl.col("paid")).alias("outstanding"))
+        .join(whose, on="PaymentPlansId", how="left", nulls_equal=True)
+        .join(_flags(breaks, parts), on="PaymentPlansId", how="left")
+        .with_columns(pl.col("flags").fill_null(pl.lit([], pl.List(pl.String))))
+        .sort("PaymentPlansId", "currency", nulls_last=True)
+    )
+
+
+def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
+    """Codes of a plan's own breaks, and of the payments that it names."""
+    key = pl.col("key").str.split("/").list
+    # The key of a detail, as that of a plan itself, begins with the plan.
+    own = breaks.filter(pl.col("record") == PAYMENT_PLAN_DETAIL.name).select(
+        key.first().cast(pl.Int32, strict=False).alias("PaymentPlansId"), "code"
+    )
+    through = (
+        breaks.filter(pl.col("record") == PAYMENT.name)
+        .select(key.first().cast(pl.Int64, strict=False).alias("pay_id"), "tenant", "code")
+        .join(parts, on=PAYMENT_OF, how="inner")
+        .select("PaymentPlansId", "code")
+    )
+    return (
+        pl.concat([own, through])
+        .drop_nulls()
+        .group_by("PaymentPlansId")
+        .agg(pl.col("code").unique().sort().alias("flags"))
+    )
+
+
+def plan_lines(rows: pl.DataFrame) -> tuple[PlanLine, ...]:
+    """The lines a reader sees; plans with flags come into it before others."""
+    shown = rows.with_row_index("at")
+    if shown.height > LINES:
+        flagged = pl.col("flags").list.len() > 0
+        shown = shown.sort(flagged, "outstanding", "at", descending=[True, True, False])
+        shown = shown.head(LINES).sort("at")
+    return tuple(
+        PlanLine(
+            plan="" if row["PaymentPlansId"] is None else str(row["PaymentPlansId"]),
+            tenant=row["tenant"],
+            currency="" if row["currency"] is None else str(row["currency"]),
+            details=row["details"],
+            planned=money(row["planned"]),
+            paid=money(row["paid"]),
+            outstanding=money(row["outstanding"]),
+            overdue=money(row["overdue"]),
+            status_codes=tuple(row["status_codes"]),
+            flags=tuple(row["flags"]),
+        )
+        for row in shown.iter_rows(named=True)
+    )

@@ -1,0 +1,154 @@
+"""Answers: what the service says of a record, as a status, and where its echo differs."""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import polars as pl
+
+from flows.steps.reconcile.comparison import SECRET
+from flows.steps.reconcile.pairing import pair
+from schemas.breaks import Status
+from schemas.field import Table
+from schemas.kinds import OFFSET
+from schemas.operations import PUSHES
+from schemas.payloads import canonical_json, number_text
+
+ECHO_SCHEMA: dict[str, pl.DataType] = {
+    "row": pl.UInt32(),
+    "field": pl.String(),
+    "expected": pl.String(),
+    "found": pl.String(),
+}
+_ECHO_SHOWN = 200
+
+
+def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
+    """Per extract row the state and HTTP status of its send, and its number among the answers.
+
+    All null where there was none. A row that changed nothing was not sent, and one that was
+    overtaken no longer is: the record was sent by the row that last wrote it (`last_writers`, the
+    lineage of its partner).
+    """
+    told = _places(answers)
+    answer = _partner(extract, told)
+    overtaken = (answers["state"] == "superseded").fill_null(value=False)
+    unsent = (answer.is_null() | overtaken.gather(answer).fill_null(value=False)).arg_true()
+    if unsent.len():
+        answer = answer.scatter(unsent, _partner(last_writers[unsent], told))
+    return answers.select("state", "status")[answer].with_columns(answer.alias("answer"))
+
+
+def _partner(rows: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
+    return pair(_places(rows), told, nulls_equal=False).partner
+
+
+def _places(rows: pl.DataFrame) -> pl.DataFrame:
+    place = pl.col("extract_id").cast(pl.Int128) * 2**64 + pl.col("row").cast(pl.Int128)
+    return rows.select(place.alias("place"))
+
+
+def service_status(table: Table) -> pl.Expr:
+    """The status a send gives its record, from columns `state` and `status`; null: confirmed."""
+    # A request that may be repeated was not sent as long as nothing says it was.
+    sending = Status.NOT_SENT if PUSHES[table.name].keyed else Status.IN_DOUBT
+    state = pl.col("state")
+    answered = pl.col("status").is_between(200, 299).fill_null(value=False)
+    return (
+        pl.when(state == "acknowledged")
+        .then(pl.when(~answered).then(pl.lit(Status.SENT_UNCONFIRMED.value)))
+        .when(state == "differs")
+        .then(pl.lit(Status.MISMATCH.value))
+        .when(state == "refused")
+        .then(pl.lit(Status.REJECTED.value))
+        .when(state == "in_doubt")
+        .then(pl.lit(Status.IN_DOUBT.value))
+        .when(state == "sending")
+        .then(pl.lit(sending.value))
+        .otherwise(pl.lit(Status.NOT_SENT.value))
+    )
+
+
+def echo_differences(table: Table, sent: pl.DataFrame, echoes: pl.DataFrame) -> pl.DataFrame:
+    """The fields in which an echo differs from what was sent, one line each.
+
+    `echoes` has `row` and `echo`, `sent` the extract rows in the same order. An echo that cannot be
+    read, or that says what was sent in other words, is one line without a field.
+    """
+    lines = [
+        {"row": row, "field": field, "expected": expected, "found": found}
+        for (row, echo), record in zip(
+            echoes.select("row", "echo").iter_rows(), sent.iter_rows(named=True), strict=True
+        )
+        for field, expected, found in _differing(table, record, echo)
+    ]
+    return pl.DataFrame(lines, schema=ECHO_SCHEMA)
+
+
+def _differing(
+    table: Table, record: Mapping[str, Any], echo: str | None
+) -> Iterator[tuple[str, str | None, str | None]]:
+    expected = _read(_canonical(table, record))
+    found = _read(echo) if echo else None
+    if expected is None or found is None:
+        yield "", None, None if echo is None else _shown(table, echo)
+        return
+    names = [
+        field.name for field in table.delivered if field.name in expected or field.name in found
+    ]
+    differing = [name for name in names if not _same(expected.get(name), found.get(name))]
+    for name in differing:
+        if table.by_name[name].secret:
+            yield name, SECRET, SECRET
+        else:
+            yield name, _text(expected.get(name)), _text(found.get(name))
+    if not differing:
+        yield "", None, _shown(table, echo or "")
+
+
+def _canonical(table: Table, record: Mapping[str, Any]) -> str:
+    values = {}
+    for field in table.delivered:
+        value = record[field.name]
+        if isinstance(value, datetime):
+            offset = record.get(field.name + OFFSET)
+            value = (value, 0 if offset is None and value.tzinfo else offset)
+        values[field.name] = value
+    return canonical_json(table, values)
+
+
+def _read(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text, parse_float=Decimal, parse_int=Decimal)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _same(expected: object, found: object) -> bool:
+    # The service's CSV writes null and empty text alike.
+    if expected in (None, "") and found in (None, ""):
+        return True
+    if expected == found:
+        return True
+    try:
+        if isinstance(expected, Decimal) or isinstance(found, Decimal):
+            return Decimal(str(expected)) == Decimal(str(found))
+        first, second = datetime.fromisoformat(str(expected)), datetime.fromisoformat(str(found))
+    except (ValueError, InvalidOperation):
+        return False
+    return (first.tzinfo is None) == (second.tzinfo is None) and first == second
+
+
+def _text(value: object) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, Decimal):
+        return number_text(value) if value.is_finite() else str(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _shown(table: Table, echo: str) -> str:
+    return SECRET if any(field.secret for field in table) else echo[:_ECHO_SHOWN]

@@ -1,0 +1,277 @@
+"""J10: insert-batch data, what was sent against what the service lists, and what its flags say.
+
+Rows have no key, so the two sides are multisets per BatchId: a row is the same row where its Data
+is, or else where the record inside is. What a row holds is never shown, since it may be a secret;
+a break names the kind and key of the record inside.
+"""
+
+import polars as pl
+
+from flows.report.reconciliation import BatchLine
+from flows.steps.reconcile.inner import digest, read_inner
+from flows.steps.reconcile.raised import LINES, Annex, joined, raised, text, together, told_apart
+from schemas.tables import INSERT_BATCH_DATA
+
+RECORD = INSERT_BATCH_DATA.name
+BATCH = "BatchId"
+_TEXTS = ["Data", "Jsondata"]
+_REJECTED = ("rejected", "conflict")
+_PLACE = ("file", "line", "batch_id")
+CONTRADICTIONS = (
+    "BATCH_ERROR_UNTOLD",
+    "BATCH_MERGED_ERROR",
+    "BATCH_NOT_MERGED",
+    "BATCH_ERROR_UNSET",
+    "BATCH_JSON_UNREADABLE",
+    "BATCH_JSON_DIFFERS",
+)
+
+
+def judge_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[BatchLine]:
+    """The breaks of J10 and one line per BatchId.
+
+    `sent` are the extract rows (`sources.PLACE` tells their states), `listed` the listing of the
+    service; None: there is none, so only what the rows themselves say is judged.
+    """
+    sides = [sent] if listed is None else [sent, listed]
+    inside = _Inside(pl.concat(side.select(_TEXTS) for side in sides))
+    mine = inside.beside(sent)
+    taken = mine.filter(~_rejected(mine))
+    if listed is None:
+        breaks = told_apart(_contradictions(inside, taken, listed=False))
+        return _annex(breaks, mine, taken, taken.clear())
+    theirs = inside.beside(listed)
+    missing, extra = inside.unpaired(taken, theirs)
+    _, extra = inside.unpaired(mine.filter(_rejected(mine)), extra)
+    breaks = told_apart(
+        [
+            _unpaired_breaks("BATCH_MISSING", inside.told(missing)),
+            _unpaired_breaks("BATCH_EXTRA", inside.told(extra)),
+            *_contradictions(inside, theirs, listed=True),
+            _counts(mine, theirs),
+        ]
+    )
+    return _annex(breaks, mine, taken, theirs)
+
+
+class _Inside:
+    """What is inside rows, read once per distinct text; names and contents only where asked for."""
+
+    def __init__(self, rows: pl.DataFrame) -> None:
+        texts = rows.select(_TEXTS).unique(maintain_order=True)
+        self.found = [read_inner(data, jsondata) for data, jsondata in texts.iter_rows()]
+        self.texts = texts.with_row_index("inside").with_columns(
+            pl.Series("unreadable", [inner.unreadable for inner in self.found], pl.Boolean),
+            pl.Series("differs", [bool(inner.differs) for inner in self.found], pl.Boolean),
+        )
+
+    def beside(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with the number of their inside; flags without nulls; `told`: ErrorData speaks."""
+        silent = pl.col("ErrorData").fill_null("").str.strip_chars().is_in(["", "[]", "{}"])
+        return rows.join(
+            self.texts, on=_TEXTS, how="left", nulls_equal=True, maintain_order="left"
+        ).with_columns(pl.col("HasError", "Merged").fill_null(False), (~silent).alias("told"))
+
+    def told(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with `name` and `content` of what is inside."""
+        if rows.is_empty():
+            nothing = pl.lit(None, pl.String)
+            return rows.with_columns(nothing.alias("name"), nothing.alias("content"))
+        asked = self.texts.join(rows.select("inside").unique(), on="inside", how="semi")
+        about = [
+            (place, self.found[place].name, digest(self.found[place].content(data, jsondata)))
+            for place, data, jsondata in asked.select("inside", *_TEXTS).iter_rows()
+        ]
+        schema = {"inside": pl.UInt32, "name": pl.String, "content": pl.String}
+        names = pl.DataFrame(about, schema=schema, orient="row")
+        return rows.join(names, on="inside", how="left", maintain_order="left")
+
+    def differences(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows whose Data says other than Jsondata, once per `field`, with `data` and `json`."""
+        lines = [
+            (place, *difference)
+            for place in rows.filter("differs")["inside"].unique().sort()
+            for difference in self.found[place].differs
+        ]
+        schema = {"inside": pl.UInt32, **dict.fromkeys(("field", "data", "json"), pl.String)}
+        fields = pl.DataFrame(lines, schema=schema, orient="row")
+        return rows.join(fields, on="inside", how="inner", maintain_order="left")
+
+    def unpaired(
+        self, left: pl.DataFrame, right: pl.DataFrame
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Rows of each side without a partner of their batch: by Data first, then by record."""
+        # Rows that are equal in both texts pair before rows that share one of them.
+        left, right = _unpaired(left, right, _TEXTS)
+        left, right = _unpaired(left, right, ["Data"])
+        if left.is_empty() or right.is_empty():
+            return left, right
+        left, right = _unpaired(self.told(left), self.told(right), ["content"])
+        return left.drop("name", "content"), right.drop("name", "content")
+
+
+def _unpaired(
+    left: pl.DataFrame, right: pl.DataFrame, key: list[str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    if left.is_empty() or right.is_empty():
+        return left, right
+    on = [BATCH, *key, "nth"]
+    # A text that is not there is no likeness; of equal rows the first pairs with the first.
+    like = pl.any_horizontal(pl.col(key).is_not_null())
+    nth = pl.int_range(pl.len()).over([BATCH, *key]).alias("nth")
+    first, second = (side.lazy().with_columns(nth) for side in (left, right))
+    pairs = first.filter(like).select(on).join(second.select(on), on=on, nulls_equal=True)
+    matches = pairs.collect().lazy()
+    left, right = pl.collect_all(
+        side.join(matches, on=on, how="anti", nulls_equal=True, maintain_order="left").drop("nth")
+        for side in (first, second)
+    )
+    return left, right
+
+
+def _rejected(rows: pl.DataFrame) -> pl.Expr:
+    if "state" not in rows.columns:
+        return pl.lit(False)
+    return pl.col("state").is_in(_REJECTED).fill_null(False)
+
+
+def _row_break(
+    code: str, rows: pl.DataFrame, name: str = "", *, note: str = "name", **facts: pl.Expr
+) -> pl.DataFrame:
+    return raised(
+        code,
+        RECORD,
+        rows,
+        key=joined(pl.col(BATCH), pl.col("content")),
+        name=name,
+        note=pl.col(note),
+        **facts,
+    )
+
+
+def _unpaired_breaks(code: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """One break per content, with how many of its rows have no partner."""
+    places = [pl.col(name).first() for name in _PLACE if name in rows.columns]
+    several = (
+        rows.group_by(BATCH, "content", maintain_order=True)
+        .agg(pl.len().alias("rows"), pl.col("name").first(), *places)
+        .sort(BATCH, "content", nulls_last=True)
+    )
+    count = text(pl.col("rows"))
+    none = pl.lit("0")
+    expected, found = (count, none) if code == "BATCH_MISSING" else (none, count)
+    return _row_break(code, several, expected=expected, found=found)
+
+
+def _contradictions(inside: _Inside, rows: pl.DataFrame, *, listed: bool) -> list[pl.DataFrame]:
+    """What HasError, Merged, ErrorData and Jsondata of a row say against each other.
+
+    A row that is only sent so far need not be merged yet.
+    """
+    error, merged, told = (pl.col(name) for name in ("HasError", "Merged", "told"))
+    cases: dict[str, tuple[str, pl.Expr]] = {
+        "BATCH_ERROR_UNTOLD": ("ErrorData", error & ~told),
+        "BATCH_MERGED_ERROR": ("Merged", error & merged),
+        "BATCH_ERROR_UNSET": ("HasError", ~error & told),
+        "BATCH_JSON_UNREADABLE": ("Jsondata", pl.col("unreadable")),
+        "BATCH_JSON_DIFFERS": ("", pl.col("differs")),
+    }
+    if listed:
+        cases["BATCH_NOT_MERGED"] = ("Merged", ~error & ~merged & ~told)
+    flagged = rows.with_columns(case.alias(code) for code, (_, case) in cases.items())
+    wrong = inside.told(flagged.filter(pl.any_horizontal(*cases)))
+    breaks = []
+    for code, (name, _) in cases.items():
+        # Equal rows of a batch contradict themselves in one way.
+        one = wrong.filter(code).unique([BATCH, "content"], keep="first", maintain_order=True)
+        breaks.append(
+            _differing(inside, one) if code == "BATCH_JSON_DIFFERS" else _row_break(code, one, name)
+        )
+    return breaks
+
+
+def _differing(inside: _Inside, rows: pl.DataFrame) -> pl.DataFrame:
+    fields = inside.differences(rows)
+    told = _row_break("BATCH_JSON_DIFFERS", fields, expected=pl.col("data"), found=pl.col("json"))
+    return told.with_columns(fields["field"])
+
+
+def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
+    """Rows in error at the service against rows that our check rejected, per batch."""
+    if "state" not in mine.columns:
+        return together([])
+    ours = mine.group_by(BATCH).agg(_rejected(mine).sum().alias("ours"), _place(mine))
+    listed = theirs.group_by(BATCH).agg(pl.col("HasError").sum().alias("errors"))
+    both = (
+        ours.join(listed, on=BATCH, how="inner", nulls_equal=True)
+        .filter(pl.col("ours") != pl.col("errors"))
+        .sort(BATCH, nulls_last=True)
+    )
+    return raised(
+        "BATCH_COUNT",
+        RECORD,
+        both,
+        key=joined(pl.col(BATCH)),
+        name="HasError",
+        expected=text(pl.col("ours")),
+        found=text(pl.col("errors")),
+        note=pl.lit("rows that our check rejected, and rows in error at the service"),
+    )
+
+
+def _place(rows: pl.DataFrame) -> pl.Expr:
+    known = pl.col("batch_id") if "batch_id" in rows.columns else pl.lit(None, pl.Int32)
+    return known.max().alias("batch_id")
+
+
+def _annex(
+    breaks: pl.DataFrame, mine: pl.DataFrame, taken: pl.DataFrame, theirs: pl.DataFrame
+) -> Annex[BatchLine]:
+    service = pl.col("key").str.split("/").list.first().cast(pl.Int32, strict=False).alias(BATCH)
+    told = breaks.with_columns(service).group_by(BATCH)
+    wrong = told.agg(
+        pl.col("code").is_in(CONTRADICTIONS).sum().alias("contradictions"),
+        pl.len().alias("breaks"),
+    )
+    rows = (
+        pl.concat([mine.select(BATCH), theirs.select(BATCH)])
+        .unique()
+        .join(taken.group_by(BATCH).agg(pl.len().alias("sent")), on=BATCH, how="left")
+        .join(mine.group_by(BATCH).agg(_place(mine)), on=BATCH, how="left")
+        .join(
+            theirs.group_by(BATCH).agg(
+                pl.len().alias("listed"),
+                pl.col("Merged").sum().alias("merged"),
+                pl.col("HasError").sum().alias("errors"),
+            ),
+            on=BATCH,
+            how="left",
+        )
+        .join(wrong, on=BATCH, how="left")
+        .with_columns(pl.exclude(BATCH, "batch_id").fill_null(0))
+        .drop_nulls(BATCH)
+        .sort(BATCH)
+    )
+    return Annex(breaks, _lines(rows), rows)
+
+
+def _lines(rows: pl.DataFrame) -> tuple[BatchLine, ...]:
+    shown = rows
+    if rows.height > LINES:
+        shown = rows.sort("breaks", BATCH, descending=[True, False]).head(LINES).sort(BATCH)
+    return tuple(
+        BatchLine(
+            batch=row[BATCH],
+            sent=row["sent"],
+            listed=row["listed"],
+            merged=row["merged"],
+            errors=row["errors"],
+            contradictions=row["contradictions"],
+            rerun=_rerun(row["batch_id"]) if row["breaks"] or row["errors"] else "",
+        )
+        for row in shown.iter_rows(named=True)
+    )
+
+
+def _rerun(batch_id: int | None) -> str:
+    return "" if batch_id is None else f"recon rerun {batch_id}"

@@ -1,0 +1,68 @@
+"""Breaks as a frame: one line per difference, with a stable id."""
+
+import hashlib
+from collections.abc import Iterable
+
+import polars as pl
+
+AMOUNT = pl.Decimal(38, 18)
+"""Money in reconciliation frames: exact, 20 digits before the point and 18 behind it."""
+
+BREAK_SCHEMA: dict[str, pl.DataType] = {
+    "code": pl.String(),
+    "record": pl.String(),
+    "tenant": pl.Int32(),
+    "key": pl.String(),
+    "field": pl.String(),
+    "side": pl.String(),
+    "currency": pl.Int32(),
+    "expected": pl.String(),
+    "found": pl.String(),
+    "delta": AMOUNT,
+    "amount": AMOUNT,
+    "date": pl.Date(),
+    "file": pl.String(),
+    "line": pl.Int64(),
+    "batch_id": pl.Int32(),
+    "note": pl.String(),
+}
+"""Columns of a frame of breaks.
+
+`key` is the record's business key as text, its values joined by "/"; `field` and `side` are empty
+where the whole record is meant; `side` is the first truth source (E R A D G P) that differs;
+`delta` is found minus expected; `amount` the money the break is about, in `currency`; `date` the
+business date it ages from.
+"""
+
+IDENTITY = ("code", "record", "tenant", "key", "field", "side")
+"""What makes two runs speak of the same break."""
+
+
+def no_breaks() -> pl.DataFrame:
+    """An empty frame of breaks."""
+    return pl.DataFrame(schema=BREAK_SCHEMA)
+
+
+def gather(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """All breaks with their ids, in the one order reports show them; repeated ones told once."""
+    columns = [pl.col(name).cast(dtype) for name, dtype in BREAK_SCHEMA.items()]
+    parts = [frame.lazy().select(columns) for frame in frames]
+    everything = pl.concat([no_breaks().lazy(), *parts]).collect()
+    return (
+        everything.with_columns(break_ids(everything).alias("id"))
+        .sort("code", "record", "tenant", "key", "field", "side", "file", "line", nulls_last=True)
+        .unique("id", keep="first", maintain_order=True)
+        .select("id", *BREAK_SCHEMA)
+    )
+
+
+def break_ids(breaks: pl.DataFrame) -> pl.Series:
+    """16 hex digits for every break, the same in every run."""
+    texts = breaks.select(
+        pl.concat_str(
+            (pl.col(name).cast(pl.String).fill_null("") for name in IDENTITY), separator="\x1f"
+        )
+    ).to_series()
+    return pl.Series(
+        "id", [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts], dtype=pl.String
+    )

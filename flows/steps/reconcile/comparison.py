@@ -1,0 +1,208 @@
+"""Comparison: the fields in which paired records differ, with both values and the exact delta.
+
+Columns are compared one after the other; only rows that differ are ever put into words.
+"""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from math import isfinite
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import AMOUNT
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET, Dtype
+
+DIFFERENCE_SCHEMA: dict[str, Dtype] = {
+    "row": pl.UInt32(),
+    "code": pl.String(),
+    "field": pl.String(),
+    "expected": pl.String(),
+    "found": pl.String(),
+    "delta": AMOUNT,
+    "base": AMOUNT,
+    "seconds": AMOUNT,
+}
+"""One line per differing field: `row` of the expected frame; `base` the expected number; `seconds`
+how much later the found time is."""
+
+SECRET = "(secret)"  # noqa: S105 -- what is shown where a secret stands.
+_MINUTE = 60_000_000
+_SAFE_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,18})?$"
+
+
+def differences(
+    table: Table, expected: pl.DataFrame, found: pl.DataFrame, partner: pl.Series
+) -> pl.DataFrame:
+    """Every field in which an expected row differs from its found partner (row number or null)."""
+    paired = partner.is_not_null()
+
+    def sides(name: str) -> pl.DataFrame:
+        return pl.DataFrame({"e": expected[name], "f": found[name].gather(partner)})
+
+    parts = [pl.DataFrame(schema=DIFFERENCE_SCHEMA)]
+    for field in table.delivered:
+        if field.name in table.key:
+            continue
+        both = sides(field.name)
+        if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+            offsets = sides(field.name + OFFSET)
+            both = both.with_columns(offsets["e"].alias("eo"), offsets["f"].alias("fo"))
+            differ = pl.col("e").ne_missing(pl.col("f")) | pl.col("eo").ne_missing(pl.col("fo"))
+        else:
+            differ = pl.col("e").ne_missing(pl.col("f"))
+        places = both.select((differ & paired).arg_true()).to_series()
+        if places.len():
+            told = both[places].with_columns(row=places.cast(pl.UInt32))
+            parts.append(_told(field, told))
+    return pl.concat(parts)
+
+
+def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:
+    match field.kind:
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            lines = both.lazy().with_columns(_times(field.kind)).collect()
+            lines = lines.filter(pl.col("code").is_not_null())
+        case Kind.DOUBLE:
+            code = "AMOUNT" if field.amount else "VALUE"
+            e, f = exact(both["e"]), exact(both["f"])
+            # A target cannot lack a required amount: it has one that no exact column holds.
+            beyond = pl.lit(field.amount and field.required) & pl.col("f").is_null()
+            lines = both.with_columns(
+                code=pl.when(beyond).then(pl.lit("PRECISION")).otherwise(pl.lit(code)),
+                base=e,
+                delta=_apart(e, f),
+                expected=text(both["e"]),
+                found=text(both["f"]),
+            )
+        case _:
+            lines = both.with_columns(
+                code=pl.lit("VALUE"), expected=text(both["e"]), found=text(both["f"])
+            )
+    if field.secret:
+        shown = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
+                 for side in ("expected", "found")]  # fmt: skip
+        lines = lines.with_columns(shown)
+    lines = lines.with_columns(field=pl.lit(field.name))
+    return lines.select(
+        (pl.col(name) if name in lines.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in DIFFERENCE_SCHEMA.items()
+    )
+
+
+def _times(kind: Kind) -> list[pl.Expr]:
+    """Of two times the instants are compared where both say theirs, the wall clocks otherwise."""
+    e, f, eo, fo = (pl.col(name) for name in ("e", "f", "eo", "fo"))
+    if kind is Kind.DATETIME_OFFSET:
+        apart = f.cast(pl.Int64) - e.cast(pl.Int64)
+        known = pl.lit(True)
+    else:
+        both = eo.is_not_null() & fo.is_not_null()
+        shift = pl.when(both).then((fo - eo).cast(pl.Int64) * _MINUTE).otherwise(0)
+        apart = f.cast(pl.Int64) - e.cast(pl.Int64) - shift
+        # One wall clock with its zone and one without may or may not be the same instant.
+        known = eo.is_null() == fo.is_null()
+    instant = kind is Kind.DATETIME_OFFSET
+    shown = [time_text(side, offset, instant=instant) for side, offset in ((e, eo), (f, fo))]
+    absent = e.is_null() | f.is_null()
+    code = (
+        pl.when(absent & e.is_null().ne(f.is_null()))
+        .then(pl.lit("VALUE"))
+        .when((apart != 0) | ~known)
+        .then(pl.lit("INSTANT"))
+        .when(eo.ne_missing(fo))
+        .then(pl.lit("OFFSET"))
+    )
+    return [
+        code.alias("code"),
+        (apart.cast(AMOUNT) / 1_000_000).cast(AMOUNT).alias("seconds"),
+        shown[0].alias("expected"),
+        shown[1].alias("found"),
+    ]
+
+
+def time_text(moment: pl.Expr, offset: pl.Expr, *, instant: bool) -> pl.Expr:
+    """ISO 8601 at its offset, as canonical JSON has it; an instant without one is shown in UTC."""
+    minutes = offset.cast(pl.Int64).fill_null(0)
+    wall = moment.cast(pl.Int64) + (minutes * _MINUTE if instant else 0)
+    clock = wall.cast(pl.Datetime("us")).dt.to_string("%Y-%m-%dT%H:%M:%S%.6f")
+    size = minutes.abs()
+    zone = pl.concat_str(
+        pl.when(minutes < 0).then(pl.lit("-")).otherwise(pl.lit("+")),
+        (size // 60).cast(pl.String).str.zfill(2),
+        pl.lit(":"),
+        (size % 60).cast(pl.String).str.zfill(2),
+    )
+    absent = pl.lit("+00:00") if instant else pl.lit("")
+    shown = clock.str.strip_suffix(".000000").str.replace(r"(\.[0-9]*?)0+$", "$1")
+    return pl.concat_str(shown, pl.when(offset.is_null()).then(absent).otherwise(zone))
+
+
+def exact(values: pl.Series) -> pl.Series:
+    """The decimals that numbers stand for; null where they do not fit 20 digits and 18 behind."""
+    if values.dtype.is_decimal() or values.dtype.is_integer():
+        return values.cast(AMOUNT)
+    texts = values.cast(pl.String)
+    plain = texts.str.contains(_SAFE_NUMBER)
+    read = (
+        pl.DataFrame({"t": texts, "p": plain})
+        .select(pl.when("p").then("t").cast(AMOUNT, strict=False))
+        .to_series()
+    )
+    left = (values.is_finite() & ~plain).fill_null(value=False).arg_true()
+    if not left.len():
+        return read
+    numbers = [Decimal(repr(value)) for value in values.gather(left)]
+    fitting = [number if _fits(number) else None for number in numbers]
+    return read.scatter(left, pl.Series(fitting, dtype=AMOUNT))
+
+
+def _apart(expected: pl.Series, found: pl.Series) -> pl.Series:
+    """Found minus expected; null where the difference itself does not fit."""
+    try:
+        return found - expected
+    except pl.exceptions.ComputeError:
+        pairs = zip(expected, found, strict=True)
+        deltas = [None if e is None or f is None else f - e for e, f in pairs]
+        fitting = [None if delta is None or not _fits(delta) else delta for delta in deltas]
+        return pl.Series(fitting, dtype=AMOUNT)
+
+
+def _fits(number: Decimal) -> bool:
+    exponent = number.normalize().as_tuple().exponent
+    return abs(number) < Decimal(10) ** 20 and isinstance(exponent, int) and exponent >= -18
+
+
+def text(values: pl.Series) -> pl.Series:
+    """Canonical texts of values: numbers plain and without zeros that say nothing."""
+    dtype = values.dtype
+    if dtype.is_decimal():
+        return plain_text(values.cast(pl.String))
+    if dtype == pl.Boolean:
+        return pl.select(
+            pl.when(values).then(pl.lit("true")).when(~values).then(pl.lit("false"))
+        ).to_series()
+    if dtype.is_float():
+        return plain_text(pl.Series(_number_texts(values), dtype=pl.String))
+    return values.cast(pl.String)
+
+
+def plain_text(texts: pl.Series) -> pl.Series:
+    """Decimal texts without zeros at their end; one with an exponent stays as it is."""
+    return (
+        pl.DataFrame({"t": texts})
+        .select(
+            pl.when(pl.col("t").str.contains(r"^[^e]*\.[^e]*$"))
+            .then(pl.col("t").str.strip_chars_end("0").str.strip_chars_end("."))
+            .otherwise("t")
+        )
+        .to_series()
+    )
+
+
+def _number_texts(values: pl.Series) -> Iterator[str | None]:
+    for value in values:
+        finite = value is not None and isfinite(value)
+        yield (
+            format(Decimal(repr(value)), "f") if finite else None if value is None else repr(value)
+        )

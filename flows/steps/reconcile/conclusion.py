@@ -1,0 +1,266 @@
+"""The report value from what was judged: totals, breaks as finance reads them, the verdict."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import polars as pl
+
+from flows.report.reconciliation import (
+    BreakLine,
+    CauseLine,
+    ChainLine,
+    ControlLine,
+    Cover,
+    ExcludedLine,
+    InputLine,
+    PreviousLine,
+    ReconciliationReport,
+    SelfTest,
+    SignOff,
+    StatusLine,
+    TruthLine,
+)
+from flows.steps.reconcile.ageing import ageing
+from flows.steps.reconcile.judgement import Judgement
+from flows.steps.reconcile.life import acceptance, is_open
+from flows.steps.reconcile.match_breaks import key_text
+from flows.steps.reconcile.raised import money
+from flows.steps.reconcile.roll_forward import roll_forward
+from flows.steps.reconcile.rule_text import rules_hash, rules_text
+from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.sources import Sources
+from flows.steps.reconcile.sums import Sides, add_up
+from flows.steps.reconcile.totals import (
+    chain_lines,
+    control_lines,
+    excluded_lines,
+    proofs,
+    status_lines,
+)
+from schemas.breaks import BREAKS, Severity, Status
+from schemas.life import RESOLVED, BreakState
+from schemas.operations import PUSHES
+from schemas.tables import EXTRACTS
+
+ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRACT)
+"""Statuses that become MATCHED_MANUAL when every break of the record is accepted."""
+RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is told on the cover and not judged."""
+
+    title: str
+    version: str
+    inputs: tuple[InputLine, ...]
+    truths: tuple[TruthLine, ...]
+    incomplete: tuple[str, ...]
+    """What is missing for a verdict, in the reader's words."""
+    previous: PreviousLine | None
+    sign_off: SignOff | None
+    currencies: Mapping[str, str]
+
+
+def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Statuses by record kind; a record whose breaks are all accepted is MATCHED_MANUAL."""
+    there = carried.filter(~pl.col("state").is_in(RESOLVED))
+    accepted = there.filter(pl.col("state") == BreakState.ACCEPTED)
+    settled = accepted.join(
+        there.filter(is_open()), on=["record", "tenant", "key"], how="anti", nulls_equal=True
+    )
+    statuses = {}
+    for record, matched in judgement.matched.items():
+        keys = settled.filter(pl.col("record") == record)["key"].unique()
+        lines = matched.statuses
+        if keys.len():
+            manual = lines["status"].is_in(ACCEPTABLE) & key_text(EXTRACTS[record], lines).is_in(
+                keys.implode()
+            )
+            lines = lines.with_columns(
+                pl.when(manual)
+                .then(pl.lit(Status.MATCHED_MANUAL.value))
+                .otherwise("status")
+                .alias("status")
+            )
+        statuses[record] = lines
+    return statuses
+
+
+def conclude(
+    *,
+    sources: Sources,
+    judgement: Judgement,
+    carried: pl.DataFrame,
+    causes: Sequence[CauseLine],
+    self_test: SelfTest,
+    rules: Rules,
+    as_of: date,
+    service: bool,
+    facts: Facts,
+) -> ReconciliationReport:
+    """Everything the report shows.
+
+    `carried` are the breaks as `life.carry` left them, with `severity`, `cause` and their ages.
+    """
+    statuses = with_accepted(judgement, carried)
+    sides = [_sides(record, sources, lines) for record, lines in statuses.items()]
+    money_sides = [one for one in sides if one.table.amounts]
+    controls = tuple(line for one in sides for line in control_lines(one))
+    chain = tuple(
+        line
+        for one in sides
+        for line in chain_lines(one, service=service and one.table.name in PUSHES)
+    )
+    proven = tuple(proof for one in money_sides for proof in proofs(one))
+    there = carried.filter(~pl.col("state").is_in(RESOLVED))
+    breaks = _break_lines(there)
+    forward = roll_forward(carried)
+    self_tested = self_test.found == self_test.planted and not self_test.missed
+    unexplained = [
+        *(f"{p.record} {p.field}: {p.unexplained} unexplained" for p in proven if p.unexplained),
+        *(f"{c.record}: a residual in the control totals" for c in controls if _leaves(c)),
+        *(f"{c.record}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
+        *("the roll-forward does not tie" for one in forward if one.residual_rows or one.residual),
+        *(() if self_tested else (f"the self-test missed {', '.join(self_test.missed)}",)),
+    ]
+    open_ones = int(there.select(is_open().sum()).item())
+    accepted = there.height - open_ones
+    because = (
+        *facts.incomplete,
+        *dict.fromkeys(unexplained),
+        *((f"{open_ones} open breaks",) if open_ones else ()),
+        *((f"{accepted} breaks are accepted",) if accepted else ()),
+    )
+    sound = not (open_ones or unexplained)
+    verdict = (
+        "INCOMPLETE"
+        if facts.incomplete
+        else "NOT_RECONCILED"
+        if not sound
+        else "RECONCILED_WITH_ACCEPTED"
+        if accepted
+        else "RECONCILED"
+    )
+    return ReconciliationReport(
+        cover=_cover(statuses, rules, as_of, facts, verdict, because),
+        statuses=_in_order(status_lines(EXTRACTS[r], lines) for r, lines in statuses.items()),
+        chain=chain,
+        controls=controls,
+        proofs=proven,
+        breaks=breaks,
+        ageing=ageing(there),
+        roll_forward=forward,
+        rates=judgement.rates.lines,
+        plans=judgement.plans.lines,
+        debts=judgement.debts.lines,
+        batches=judgement.batches.lines,
+        tolerances=judgement.tolerances.lines,
+        causes=tuple(causes),
+        sign_off=facts.sign_off,
+        excluded=_excluded(statuses, rules),
+        self_test=self_test,
+        currencies=facts.currencies,
+    )
+
+
+def _sides(record: str, sources: Sources, statuses: pl.DataFrame) -> Sides:
+    table = EXTRACTS[record]
+    nothing = pl.DataFrame(schema=dict.fromkeys(table.columns, pl.String()))
+    extract = sources.extract.get(record, nothing)
+    target = sources.database.get(record, sources.listings.get(record, extract.clear()))
+    return add_up(table, extract, target, statuses)
+
+
+def _leaves(line: ControlLine | ChainLine) -> bool:
+    return bool(line.residual_rows) or any(line.residual.values())
+
+
+def _in_order(groups: Iterable[tuple[StatusLine, ...]]) -> tuple[StatusLine, ...]:
+    return tuple(line for group in groups for line in group)
+
+
+def _excluded(statuses: Mapping[str, pl.DataFrame], rules: Rules) -> tuple[ExcludedLine, ...]:
+    return tuple(
+        line
+        for record, lines in statuses.items()
+        for line in excluded_lines(EXTRACTS[record], lines, rules)
+    )
+
+
+def _cover(
+    statuses: Mapping[str, pl.DataFrame],
+    rules: Rules,
+    as_of: date,
+    facts: Facts,
+    verdict: str,
+    because: tuple[str, ...],
+) -> Cover:
+    days = pl.concat(lines["date"] for lines in statuses.values()) if statuses else pl.Series()
+    tenants = (
+        pl.concat(lines["tenant"] for lines in statuses.values()).drop_nulls().unique().sort()
+        if statuses
+        else pl.Series()
+    )
+    return Cover(
+        title=facts.title,
+        as_of=as_of,
+        period=(days.min(), days.max()),  # type: ignore[arg-type]
+        tenants=tuple(tenants),
+        truths=facts.truths,
+        inputs=facts.inputs,
+        rules_name=rules.name,
+        rules_hash=rules_hash(rules),
+        rules_text=rules_text(rules),
+        version=facts.version,
+        previous=facts.previous,
+        verdict=verdict,
+        because=because,
+    )
+
+
+def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
+    """Open, accepted and expired breaks: most severe first, then the largest."""
+    told = there.with_columns(acceptance(there).alias("acceptance"))
+    ordered = told.sort(
+        pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()}),
+        pl.coalesce("delta", "amount").abs(),
+        "code",
+        "record",
+        "key",
+        "field",
+        "id",
+        descending=[False, True, *[False] * 5],
+        nulls_last=True,
+    )
+    return tuple(
+        BreakLine(
+            id=row["id"],
+            group=BREAKS[row["code"]].group.value,
+            code=row["code"],
+            severity=row["severity"],
+            record=row["record"],
+            tenant=row["tenant"],
+            key=row["key"],
+            field=row["field"] or "",
+            side=row["side"] or "",
+            expected=row["expected"],
+            found=row["found"],
+            delta=None if row["delta"] is None else money(row["delta"]),
+            amount=None if row["amount"] is None else money(row["amount"]),
+            currency="" if row["currency"] is None else str(row["currency"]),
+            file=row["file"],
+            line=row["line"],
+            batch_id=row["batch_id"],
+            state=row["state"],
+            first_seen=row["first_seen"],
+            age_days=row["age_days"],
+            age_business_days=row["age_business_days"],
+            cause=row["cause"] or "",
+            action=BREAKS[row["code"]].action,
+            owner=row["owner"] or "",
+            note="; ".join(filter(None, (row["acceptance"], row["note"]))),
+        )
+        for row in ordered.iter_rows(named=True)
+    )

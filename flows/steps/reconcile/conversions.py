@@ -1,0 +1,120 @@
+"""Amounts that were converted: found is what was delivered times a rate, or a ratio of two rates.
+
+A converted amount is rounded, so this is no proof: it is told only of several breaks that one
+factor explains to half a cent each.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from flows.steps.reconcile.series import PAIR, series
+
+Floats = npt.NDArray[np.float64]
+
+NEAREST = 10
+"""How many rates of a series apart two rates may be for their ratio to be tried."""
+PROBES = 50
+"""How many of the largest breaks may propose a factor."""
+FEWEST = 3
+HALF_A_CENT = 0.00501
+LARGE = 50.0
+"""A smaller amount says little: many factors explain it to half a cent."""
+
+
+def conversions(amounts: pl.DataFrame, rates: pl.DataFrame | None) -> pl.DataFrame:
+    """Candidate causes (`causes.CAUSE_SCHEMA`) of amounts `e` that became `f` by a rate."""
+    nothing = pl.DataFrame(
+        schema={"id": pl.String, "rule": pl.String, "about": pl.String, "title": pl.String}
+    )
+    if rates is None or rates.is_empty() or amounts.height < FEWEST:
+        return nothing
+    names, values = _factors(rates)
+    frames = [
+        _of_field(rows, names, values)
+        for _, rows in amounts.filter(pl.col("e") != 0).group_by("record", "field")
+    ]
+    return pl.concat([nothing, *frames])
+
+
+def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
+    """Every rate, its inverse, and the ratios of rates that are near each other in a series."""
+    sound = series(rates).with_columns(pl.format("{}/{}", "Id", "TenantsId").alias("name"))
+    rate = pl.col("ExchangeRate")
+    parts = [
+        sound.select(pl.format("rate {}", "name").alias("name"), rate.alias("factor")),
+        sound.select(pl.format("1 / rate {}", "name").alias("name"), (1 / rate).alias("factor")),
+    ]
+    for apart in range(1, NEAREST + 1):
+        same = pl.all_horizontal(pl.col(column) == pl.col(column).shift(apart) for column in PAIR)
+        # Without rechunk() an empty chunk is left of the shift, which joining texts dies of.
+        near = (
+            sound.with_columns(
+                pl.col("name").shift(apart).alias("earlier"), rate.shift(apart).alias("before")
+            )
+            .filter(same)
+            .rechunk()
+        )
+        for one, other, ratio in (
+            ("name", "earlier", rate / pl.col("before")),
+            ("earlier", "name", pl.col("before") / rate),
+        ):
+            label = pl.format("rate {} in place of rate {}", one, other)
+            parts.append(near.select(label.alias("name"), ratio.alias("factor")))
+    every = (
+        pl.concat(parts)
+        .filter(pl.col("factor") != 1)
+        .unique("factor", keep="first", maintain_order=True)
+        .sort("factor", maintain_order=True)
+    )
+    return every["name"].to_list(), every["factor"].to_numpy()
+
+
+def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> pl.DataFrame:
+    ordered = rows.sort(pl.col("e").abs(), "id", descending=[True, False])
+    expected, found = (ordered[side].cast(pl.Float64).to_numpy() for side in ("e", "f"))
+    telling = np.abs(expected) >= LARGE
+    explained: dict[int, npt.NDArray[np.bool_]] = {}
+    for place in _proposed(expected[:PROBES], found[:PROBES], values):
+        fits = np.abs(found - expected * values[place]) <= HALF_A_CENT
+        # One difference for all is another cause, and small amounts prove nothing.
+        differences = np.round(found - expected, 2)[fits & telling]
+        if len(np.unique(differences)) >= FEWEST:
+            explained[place] = fits
+    frames = []
+    free = np.ones(len(expected), dtype=bool)
+    for place, fits in sorted(explained.items(), key=lambda one: (-int(one[1].sum()), one[0])):
+        mine = fits & free
+        if int((mine & telling).sum()) >= FEWEST:
+            free &= ~mine
+            frames.append(_told(ordered.filter(pl.Series(mine)), names[place]))
+    return (
+        pl.concat(frames)
+        if frames
+        else rows.clear().select(
+            "id", *(pl.lit(None, pl.String).alias(name) for name in ("rule", "about", "title"))
+        )
+    )
+
+
+def _proposed(expected: Floats, found: Floats, values: Floats) -> list[int]:
+    """Places of the factors that explain at least one of the probes."""
+    places: set[int] = set()
+    for one, other in zip(expected, found, strict=True):
+        if abs(one) < LARGE:
+            continue
+        factor, slack = other / one, HALF_A_CENT / abs(one)
+        first = int(np.searchsorted(values, factor - slack, side="left"))
+        last = int(np.searchsorted(values, factor + slack, side="right"))
+        # Where very many factors fit, none of them is told apart from the others.
+        places.update(range(first, min(last, first + PROBES)))
+    return sorted(places)
+
+
+def _told(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    return rows.select(
+        "id",
+        pl.lit("converted").alias("rule"),
+        pl.concat_str("record", "field", pl.lit(name), separator="/").alias("about"),
+        pl.concat_str("field", pl.lit(f" was converted: {name}")).alias("title"),
+    )

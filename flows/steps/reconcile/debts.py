@@ -1,0 +1,206 @@
+"""J9: every debt by its payments, what plans ask of it, and how many invoice files it has.
+
+A debt is a DebtsId of a tenant. Money is added per currency only.
+"""
+
+import polars as pl
+
+from flows.report.reconciliation import DebtLine
+from flows.steps.reconcile.raised import (
+    LINES,
+    joined,
+    money,
+    money_text,
+    own_day,
+    raised,
+    text,
+    together,
+    told_apart,
+    zero,
+)
+from flows.steps.reconcile.rules import Discount, Rules
+from schemas.tables import PAYMENT
+
+DEBT = ("tenant", "debt")
+
+
+def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
+    """Payments by tenant, debt and currency: how many, paid, discount, and the last day."""
+    return (
+        payments.lazy()
+        .group_by(
+            pl.col("TenantsId").alias("tenant"),
+            pl.col("DebtsId").alias("debt"),
+            pl.col("CurrenciesId").alias("currency"),
+        )
+        .agg(
+            pl.len().alias("payments"),
+            pl.col("PaidAmount").sum().alias("paid"),
+            pl.col("DiscountAmount").sum().alias("discount"),
+            own_day("PaymentDate").max().alias("day"),
+        )
+        .collect(engine="streaming")
+    )
+
+
+def judge_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """The breaks of J9; `planned` as `allotment.PLANNED_SCHEMA`, empty where no plan is known."""
+    return told_apart(
+        [
+            _unequal(rolled, planned, rules),
+            _mixed(rolled),
+            _discounts(rolled),
+        ]
+    )
+
+
+def _debt_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
+    given: dict[str, pl.Expr] = {
+        "key": joined(pl.col("debt"), pl.col("currency")),
+        "currency": pl.col("currency"),
+        "tenant": pl.col("tenant"),
+        "date": pl.col("day"),
+        "note": pl.format("debt {}", "debt"),
+    }
+    given |= facts
+    key = given.pop("key")
+    return raised(code, PAYMENT.name, rows.sort(*DEBT), key=key, name=name, **given)
+
+
+def _unequal(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    counts = rules.plans.discount is Discount.COUNTS
+    settled = pl.col("paid") + pl.col("discount") if counts else pl.col("paid")
+    delta = settled - pl.col("planned")
+    both = planned.join(rolled, on=[*DEBT, "currency"], how="inner")
+    equal_with = pl.col("paid") + pl.col("discount") == pl.col("planned")
+    unsettled = equal_with & (rules.plans.discount is Discount.UNKNOWN)
+    note = pl.format(
+        "debt {}{}",
+        "debt",
+        pl.when(unsettled)
+        .then(pl.lit(": equal with the discount, which the rules do not say to count"))
+        .otherwise(pl.lit("")),
+    )
+    sides = [
+        ("DEBT_UNDER", delta < pl.lit(-rules.plans.under)),
+        ("DEBT_OVER", delta > pl.lit(rules.plans.over)),
+    ]
+    return together(
+        [
+            _debt_break(
+                code,
+                both.filter(off),
+                "PaidAmount",
+                expected=money_text(pl.col("planned")),
+                found=money_text(settled),
+                delta=delta,
+                amount=delta.abs(),
+                note=note,
+            )
+            for code, off in sides
+        ]
+    )
+
+
+def _mixed(rolled: pl.DataFrame) -> pl.DataFrame:
+    # Debts that are there twice have two currencies: one line is one debt in one currency.
+    several = rolled.filter(pl.struct(DEBT).is_duplicated())
+    debts = several.group_by(DEBT).agg(
+        pl.col("currency").sort().alias("currencies"), pl.col("day").min()
+    )
+    return _debt_break(
+        "DEBT_MIXED_CCY",
+        debts,
+        "CurrenciesId",
+        key=text(pl.col("debt")),
+        currency=pl.lit(None),
+        found=pl.col("currencies").cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True),
+    )
+
+
+def _discounts(rolled: pl.DataFrame) -> pl.DataFrame:
+    more = rolled.filter(pl.col("discount") > 0, pl.col("discount") > pl.col("paid"))
+    return _debt_break(
+        "DISCOUNT_GT_PAID",
+        more,
+        "DiscountAmount",
+        expected=pl.format("at most {}", money_text(pl.col("paid"))),
+        found=money_text(pl.col("discount")),
+        amount=pl.col("discount"),
+    )
+
+
+def debt_lines(
+    rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, breaks: pl.DataFrame
+) -> tuple[DebtLine, ...]:
+    """One line per debt and currency; those with breaks and the largest where there are many.
+
+    `invoices` counts the files of a debt (`documents.judge_documents` has it as its rows); a debt
+    that has files or a plan but no payment is a line too.
+    """
+    flags = _flags(breaks)
+    rows = debt_rows(*_within_reach(rolled, planned, invoices, flags), flags)
+    order = ["tenant", "debt", "currency"]
+    if rows.height > LINES:
+        flagged = pl.col("flags").list.len() > 0
+        rows = rows.sort(flagged, "paid", *order, descending=[True, True, False, False, False])
+        rows = rows.head(LINES)
+    return tuple(
+        DebtLine(
+            debt=str(row["debt"]),
+            tenant=row["tenant"],
+            currency="" if row["currency"] is None else str(row["currency"]),
+            payments=row["payments"],
+            paid=money(row["paid"]),
+            discount=money(row["discount"]),
+            planned=None if row["planned"] is None else money(row["planned"]),
+            invoices=row["invoices"],
+            flags=tuple(row["flags"]),
+        )
+        for row in rows.sort(order, nulls_last=True).iter_rows(named=True)
+    )
+
+
+def _within_reach(
+    rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, flags: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """Of very many debts those that can be among the lines shown, all of them of fewer."""
+    if rolled.height <= LINES:
+        return rolled, planned, invoices
+    largest = rolled.sort("paid", *DEBT, descending=[True, False, False]).head(LINES)
+    flagged = flags.sort(DEBT).join(rolled, on=DEBT, how="semi", maintain_order="left")
+    near = pl.concat([largest.select(DEBT), flagged.select(DEBT), flags.select(DEBT).head(LINES)])
+    return tuple(side.join(near, on=DEBT, how="semi") for side in (rolled, planned, invoices))  # type: ignore[return-value]
+
+
+def debt_rows(
+    rolled: pl.DataFrame, planned: pl.DataFrame, invoices: pl.DataFrame, flags: pl.DataFrame
+) -> pl.DataFrame:
+    """Debts by currency with what is planned, the number of their files, and their flags."""
+    line = [*DEBT, "currency"]
+    rows = rolled.join(planned, on=line, how="full", nulls_equal=True, coalesce=True)
+    unpaid = invoices.join(rows, on=DEBT, how="anti").select(DEBT)
+    return (
+        pl.concat([rows, unpaid], how="diagonal")
+        .join(invoices, on=DEBT, how="left")
+        .join(flags, on=DEBT, how="left")
+        .with_columns(
+            pl.col("payments", "invoices").fill_null(0),
+            pl.col("paid", "discount").fill_null(zero()),
+            pl.col("flags").fill_null(pl.lit([], pl.List(pl.String))),
+        )
+    )
+
+
+def _flags(breaks: pl.DataFrame) -> pl.DataFrame:
+    """Codes of each debt's breaks: their notes name the debt."""
+    return (
+        breaks.select(
+            "tenant",
+            pl.col("note").str.extract(r"^debt (-?[0-9]+)").cast(pl.Int64).alias("debt"),
+            "code",
+        )
+        .drop_nulls()
+        .group_by(DEBT)
+        .agg(pl.col("code").unique().sort().alias("flags"))
+    )

@@ -1,0 +1,126 @@
+"""J8: which debts that were paid have an invoice file, and which files have a payment.
+
+An invoice file has no amount, so this is about coverage only.
+"""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from flows.report.reconciliation import DebtLine
+from flows.steps.reconcile.debts import DEBT
+from flows.steps.reconcile.raised import NOWHERE, PLACE, Annex, key_text, raised, text, told_apart
+from flows.steps.reconcile.tenants import crossings
+from schemas.tables import INVOICE_FILE, PAYMENT
+
+
+def judge_documents(
+    rolled: pl.DataFrame, invoices: pl.DataFrame, places: Mapping[str, pl.DataFrame] = NOWHERE
+) -> Annex[DebtLine]:
+    """The breaks of J8; `rolled` as `debts.roll_up` gives it.
+
+    The rows of the annex count the files of each debt (tenant, debt, invoices); its lines are those
+    of `debts.debt_lines`. A file whose debt was paid under other tenants only is INV_TENANT, and
+    that debt then has its file: it is not INV_NONE too.
+    """
+    files = invoices.with_columns(
+        pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
+    )
+    counts = files.group_by(DEBT).agg(pl.len().alias("invoices"))
+    loose = counts.join(rolled, on=DEBT, how="anti").select(DEBT)
+    strays = files.join(loose, on=DEBT, how="semi", maintain_order="left")
+    abroad = (
+        rolled.join(loose, on="debt", how="semi")
+        .group_by("debt")
+        .agg(pl.col("tenant").min().alias("other"))
+    )
+    strange = strays.join(abroad, on="debt", how="inner", maintain_order="left")
+    unpaid = strays.join(abroad, on="debt", how="anti", maintain_order="left")
+    without = rolled.join(counts, on=DEBT, how="anti").join(strange, on="debt", how="anti")
+    breaks = told_apart(
+        [
+            _none(without),
+            _file_break("INV_UNPAID", unpaid),
+            _file_break(
+                "INV_TENANT",
+                strange,
+                expected=text(pl.col("other")),
+                found=text(pl.col("tenant")),
+            ),
+            _several(files, counts),
+            crossings(INVOICE_FILE.name, "DebtsId", _across(strange)),
+        ],
+        places,
+    )
+    return Annex(breaks, (), counts)
+
+
+def _none(without: pl.DataFrame) -> pl.DataFrame:
+    one = pl.len() == 1
+    debts = (
+        without.group_by(DEBT)
+        .agg(
+            pl.when(one).then(pl.col("currency").first()).alias("currency"),
+            pl.when(one).then(pl.col("paid").first()).alias("paid"),
+            pl.col("day").min(),
+        )
+        .sort(DEBT)
+    )
+    return raised(
+        "INV_NONE",
+        PAYMENT.name,
+        debts,
+        key=text(pl.col("debt")),
+        name="DebtsId",
+        tenant=pl.col("tenant"),
+        currency=pl.col("currency"),
+        amount=pl.col("paid"),
+        date=pl.col("day"),
+        note=pl.format("debt {}", "debt"),
+    )
+
+
+def _file_break(code: str, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame:
+    return raised(
+        code,
+        INVOICE_FILE.name,
+        rows,
+        key=key_text(INVOICE_FILE),
+        name="DebtsId",
+        tenant=pl.col("tenant"),
+        note=pl.format("debt {}", "debt"),
+        **facts,
+    )
+
+
+def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """Debts with more than one address; one address under two numbers is INV_DUPLICATE."""
+    debts = (
+        files.lazy()
+        .join(counts.lazy().filter(pl.col("invoices") > 1), on=DEBT, how="semi")
+        .group_by(DEBT)
+        .agg(
+            pl.col("InvoiceUrl").n_unique().alias("addresses"),
+            *(pl.col(name).first() for name in PLACE if name in files.columns),
+        )
+        .filter(pl.col("addresses") > 1)
+        .sort(DEBT)
+        .collect()
+    )
+    return raised(
+        "INV_MULTI",
+        INVOICE_FILE.name,
+        debts,
+        key=text(pl.col("debt")),
+        name="DebtsId",
+        tenant=pl.col("tenant"),
+        expected=pl.lit("1"),
+        found=text(pl.col("addresses")),
+        note=pl.format("debt {}", "debt"),
+    )
+
+
+def _across(strange: pl.DataFrame) -> pl.DataFrame:
+    return strange.select(
+        "tenant", "other", key_text(INVOICE_FILE).alias("key"), pl.lit(None, pl.Date).alias("day")
+    )

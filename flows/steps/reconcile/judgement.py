@@ -1,0 +1,163 @@
+"""All joins over all truth sources: every record's status, every break, every annex."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+
+import polars as pl
+
+from flows.report.reconciliation import BatchLine, DebtLine, RateLine, ToleranceLine
+from flows.steps.reconcile.allotment import PlanAnnex
+from flows.steps.reconcile.batches import judge_batches
+from flows.steps.reconcile.breaks import gather
+from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
+from flows.steps.reconcile.documents import judge_documents
+from flows.steps.reconcile.matching import TOLERATED_SCHEMA, Matched, match
+from flows.steps.reconcile.plans import judge_plans
+from flows.steps.reconcile.raised import Annex, together
+from flows.steps.reconcile.rates import judge_rates
+from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.signed import changed_after_signoff
+from flows.steps.reconcile.sources import LINEAGE, Sources, record_schema
+from flows.steps.reconcile.tolerated import judge_tolerated
+from schemas.field import Table
+from schemas.tables import (
+    CURRENCY_RATE,
+    EXTRACTS,
+    INSERT_BATCH_DATA,
+    INVOICE_FILE,
+    PAYMENT,
+    PAYMENT_PLAN_DETAIL,
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the truth sources say together."""
+
+    matched: Mapping[str, Matched]
+    """By record kind."""
+    breaks: pl.DataFrame
+    """Every break with its id, as `breaks.gather` gives them."""
+    rates: Annex[RateLine]
+    plans: PlanAnnex
+    debts: Annex[DebtLine]
+    batches: Annex[BatchLine]
+    tolerances: Annex[ToleranceLine]
+    changed_since: int
+    """Records that differ from what was signed."""
+
+
+def judge(sources: Sources, rules: Rules, as_of: date, *, service: bool) -> Judgement:
+    """Join everything with everything it belongs to; `service`: whether sending was asked for."""
+    records = [record for record in EXTRACTS if record in {*sources.extract, *sources.database}]
+    compared = _by_data(sources)
+    matched = {
+        record: match(EXTRACTS[record], compared, rules, as_of, service) for record in records
+    }
+    payments = _target(PAYMENT, sources)
+    # Where several records make one break it is told at the first of them.
+    rates, invoices, details = (
+        _in_order(table, _target(table, sources))
+        for table in (CURRENCY_RATE, INVOICE_FILE, _DETAIL)
+    )
+    places = sources.extract
+    asked = rules.references
+    rated = judge_rates(payments, rates, rules, as_of, places) if "rates" in asked else Annex()
+    planned = PlanAnnex()
+    if "plans" in asked and details.height:
+        planned = judge_plans(details, payments, rules, as_of, places)
+    debts = _judge_debts(payments, invoices, planned, rules, places)
+    batches: Annex[BatchLine] = Annex()
+    sent = sources.extract.get(INSERT_BATCH_DATA.name)
+    if "batches" in asked and sent is not None:
+        batches = judge_batches(sent, sources.listings.get(INSERT_BATCH_DATA.name))
+    tolerances = judge_tolerated(
+        pl.concat(
+            [
+                pl.DataFrame(schema=TOLERATED_SCHEMA),
+                *(each.tolerated for each in matched.values()),
+            ]
+        ),
+        rules,
+    )
+    changed = _changed(sources)
+    breaks = gather(
+        [
+            *(each.breaks for each in matched.values()),
+            *(annex.breaks for annex in (rated, planned, debts, batches, tolerances)),
+            changed,
+        ]
+    )
+    since = changed.select("record", "tenant", "key").n_unique()
+    return Judgement(matched, breaks, rated, planned, debts, batches, tolerances, since)
+
+
+_DETAIL = PAYMENT_PLAN_DETAIL
+
+
+def _by_data(sources: Sources) -> Sources:
+    """The sources with insert-batch data by its BatchId and Data alone.
+
+    The service sets the other fields as it goes on; `batches` judges what they say.
+    """
+    name = INSERT_BATCH_DATA.name
+    if name not in sources.extract or name not in sources.listings:
+        return sources
+    told = [field for field in INSERT_BATCH_DATA.columns if field not in ("BatchId", "Data")]
+    empty = [pl.lit(None).cast(record_schema(INSERT_BATCH_DATA)[one]).alias(one) for one in told]
+    return replace(
+        sources,
+        extract={**sources.extract, name: sources.extract[name].with_columns(empty)},
+        listings={**sources.listings, name: sources.listings[name].with_columns(empty)},
+    )
+
+
+def _target(table: Table, sources: Sources) -> pl.DataFrame:
+    """The records as they stand in the target, each with the number of the row that wrote it."""
+    found = sources.database.get(table.name)
+    if found is None:
+        found = sources.listings.get(table.name)
+    return pl.DataFrame(schema=record_schema(table) | LINEAGE) if found is None else found
+
+
+def _in_order(table: Table, records: pl.DataFrame) -> pl.DataFrame:
+    """The records in the order of the rows that wrote them; others last, by what they are."""
+    row = pl.col("row")
+    if records.select(row.is_between(0, _ROWS - 1).all() & row.is_not_null().all()).item():
+        # One number sorts eight times as fast as two columns and the identity behind them.
+        writer = records.select(pl.col("extract_id").cast(pl.Int64) * _ROWS + row).to_series()
+        if not writer.null_count() and writer.n_unique() == writer.len():
+            return records if writer.is_sorted() else records[writer.arg_sort()]
+    return records.sort("extract_id", "row", *table.identity, nulls_last=True)
+
+
+_ROWS = 2**32
+"""More rows than an extract can have; their numbers and the extract's fit 64 bits together."""
+
+
+def _judge_debts(
+    payments: pl.DataFrame,
+    invoices: pl.DataFrame,
+    planned: PlanAnnex,
+    rules: Rules,
+    places: Mapping[str, pl.DataFrame],
+) -> Annex[DebtLine]:
+    """J8 and J9: every debt by its payments, its plan and its invoice files."""
+    rolled = roll_up(payments)
+    asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
+    owed = judge_debts(rolled, asks, rules) if "plans" in rules.references else together([])
+    filed: Annex[DebtLine] = judge_documents(rolled, invoices, places)
+    breaks = together([owed, filed.breaks] if "documents" in rules.references else [owed])
+    return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks), rolled)
+
+
+def _changed(sources: Sources) -> pl.DataFrame:
+    """What differs from the records that were signed."""
+    return together(
+        [
+            changed_after_signoff(EXTRACTS[record], signed, sources.database[record])
+            for record, signed in sources.signed.items()
+            if signed.height and record in sources.database
+        ]
+    )

@@ -1,0 +1,280 @@
+"""The life of breaks from run to run: state, acceptance, owner, and what became of those gone."""
+
+from datetime import date
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import BREAK_SCHEMA
+from flows.steps.reconcile.sources import Sources
+from schemas.kinds import Dtype, frame_schema
+from schemas.ledger import BREAK_STATE, DECISION
+from schemas.life import OPEN, RESOLVED, SIDES, STILL_THERE, BreakState, Choice, Standing
+
+CARRIED: dict[str, Dtype] = {
+    "id": pl.String(),
+    "state": pl.String(),
+    "first_seen": pl.Date(),
+    "accepted_until": pl.Date(),
+    "accepted_by": pl.String(),
+    "accepted_reason": pl.String(),
+    "owner": pl.String(),
+    **BREAK_SCHEMA,
+}
+"""What a run leaves of every break, and the next run of the scope starts from."""
+
+DECISIONS: dict[str, Dtype] = frame_schema(DECISION)
+"""What was decided since that run, as the ledger has it; a higher id was decided later."""
+
+BEFORE = "_before"
+"""Suffix: as the run before left it."""
+REMEMBERED: dict[str, Dtype] = {
+    f"{name}{BEFORE}": CARRIED[name] for name in ("state", "currency", "amount")
+}
+
+_SAVED = tuple(field.name for field in BREAK_STATE)
+_FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
+
+
+def carry(
+    breaks: pl.DataFrame,
+    before: pl.DataFrame,
+    decisions: pl.DataFrame,
+    changed: pl.DataFrame,
+    as_of: date,
+) -> pl.DataFrame:
+    """Every break of this run and every one gone since, with its state: CARRIED and REMEMBERED.
+
+    `breaks` as `breaks.gather` gives them, `before` as `CARRIED`, `decisions` as `DECISIONS`;
+    `changed` names the side that changed for breaks that are gone (`id`, and `side` as a letter of
+    a truth source; null where this run could not look, so that the break stays as it was). Columns
+    of `breaks` beyond its schema are kept. One line per id, in the order of `breaks`, then those
+    gone.
+    """
+    assert breaks["id"].is_unique().all(), "breaks come from `gather`, each told once"
+    breaks = pl.concat([breaks, _unseen(breaks, before, changed)], how="diagonal")
+    standings = _standings(before, decisions, as_of)
+    known = before.join(standings, on="id", how="left", maintain_order="left")
+    found = breaks.join(
+        known.select(*_remembered(), *_terms()), on="id", how="left", maintain_order="left"
+    )
+    gone = known.filter(~pl.col("state").is_in(RESOLVED)).join(
+        breaks.select("id"), on="id", how="anti", maintain_order="left"
+    )
+    sides = changed.unique("id", keep="first").select("id", pl.col("side").alias("changed_side"))
+    gone = (
+        gone.join(sides, on="id", how="left", maintain_order="left")
+        .with_columns(_remembered()[1:])
+        .with_columns(_gone_state())
+    )
+    together = pl.concat([found.with_columns(_found_state()), gone], how="diagonal")
+    return together.select(_life(as_of) + _extra(breaks))
+
+
+def resolved_sides(
+    gone: pl.DataFrame, newest: pl.DataFrame, sources: Sources | None = None
+) -> pl.DataFrame:
+    """Which side changed (`id`, `side`): E where a newer extract brought the record, D elsewhere.
+
+    `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
+    every extract row that counts. Null where the source a break is about is not among `sources`.
+    """
+    # Rows that share a key are told apart by a number behind it.
+    own = pl.col("key").str.replace("#[0-9]+$", "")
+    both = gone.select("id", "record", own, "side", "batch_id").join(
+        newest.group_by("record", "key").agg(pl.col("batch_id").max().alias("newest")),
+        on=["record", "key"],
+        how="left",
+        maintain_order="left",
+    )
+    newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
+    side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
+    blind = pl.lit(value=False) if sources is None else _blind(sources)
+    return both.select("id", pl.when(~blind).then(side).alias("side"))
+
+
+def _blind(sources: Sources) -> pl.Expr:
+    """Whether a break is about a source that this run did not have."""
+    there = {"D": sources.database, "A": sources.answers, "G": sources.listings}
+    return pl.any_horizontal(
+        (pl.col("side") == letter) & ~pl.col("record").is_in(list(frames))
+        for letter, frames in there.items()
+    ).fill_null(value=False)
+
+
+def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks as rows of the ledger, without the run's number."""
+    others = [name for name in carried.columns if name not in (*_SAVED, "id", *REMEMBERED)]
+    facts = pl.struct(others).struct.json_encode().alias("facts")
+    days = pl.col("first_seen", "accepted_until").cast(pl.String)
+    return (
+        carried.with_columns(facts)
+        .with_columns(days)
+        .rename({"id": "break_id"})
+        .select(name for name in _SAVED if name != "reconciliation_id")
+    )
+
+
+def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
+    """CARRIED, from rows of the ledger."""
+    days = ("first_seen", "accepted_until", "date")
+    told = {name: pl.String() if name in (*days, "delta") else CARRIED[name] for name in _FACTS}
+    return (
+        saved.rename({"break_id": "id"})
+        .with_columns(pl.col("facts").str.json_decode(pl.Struct(told)))
+        .unnest("facts")
+        .with_columns(pl.col(days).str.to_date())
+        .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
+    )
+
+
+def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """Breaks as a run left them, with what was decided since taken in: CARRIED and `claimed`.
+
+    `claimed` is the side on which a break is said to be resolved; the next run looks whether it is.
+    """
+    after = {
+        Standing.ACCEPTED: BreakState.ACCEPTED,
+        Standing.LAPSED: BreakState.EXPIRED,
+        Standing.REOPENED: BreakState.REOPENED,
+    }
+    state = pl.col("standing").replace_strict(after, default=None, return_dtype=pl.String)
+    return (
+        before.join(
+            _standings(before, decisions, as_of), on="id", how="left", maintain_order="left"
+        )
+        .with_columns(pl.coalesce(state, "state").alias("state"))
+        .with_columns(_terms_kept())
+        .select(*CARRIED, pl.col("standing").str.strip_prefix("resolved_").alias("claimed"))
+        .with_columns(
+            pl.when(pl.col("claimed").is_in(list(SIDES))).then("claimed").alias("claimed")
+        )
+    )
+
+
+def acceptance(carried: pl.DataFrame) -> pl.Series:
+    """Who accepted a break until when and why, as reports tell it; null where nobody did."""
+    lapsed = pl.col("state") == BreakState.EXPIRED
+    told = pl.format(
+        "{} by {} until {}: {}",
+        pl.when(lapsed).then(pl.lit("was accepted")).otherwise(pl.lit("accepted")),
+        "accepted_by",
+        pl.col("accepted_until").cast(pl.String),
+        "accepted_reason",
+    )
+    return carried.select(told.alias("acceptance")).to_series()
+
+
+def nothing_before() -> pl.DataFrame:
+    """What the first run of a scope starts from."""
+    return pl.DataFrame(schema=CARRIED)
+
+
+def _unseen(breaks: pl.DataFrame, before: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
+    """What the run before said of breaks that this one could not look at."""
+    return (
+        before.filter(~pl.col("state").is_in(RESOLVED))
+        .join(changed.filter(pl.col("side").is_null()), on="id", how="semi")
+        .join(breaks, on="id", how="anti", maintain_order="left")
+        .select("id", *BREAK_SCHEMA)
+    )
+
+
+def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """By id: `standing`, the terms of an acceptance and the owner, decisions taken in."""
+    latest = decisions.sort("id").with_columns(pl.col("until").str.to_date())
+    last = _last(latest.filter(pl.col("what") != Choice.ASSIGN), "what", "by", "reason", "until")
+    sides = _last(latest.filter(pl.col("what") != Choice.ASSIGN), "side")
+    owners = _last(latest.filter(pl.col("what") == Choice.ASSIGN), "owner")
+    told = (
+        before.select("id", "state", "accepted_until", "accepted_by", "accepted_reason", "owner")
+        .join(last, on="id", how="left")
+        .join(sides, on="id", how="left")
+        .join(owners, on="id", how="left", suffix="_decided")
+    )
+    # The comparison alone can bring back what is resolved, so nothing decided about it counts.
+    heard = pl.col("what").is_not_null() & ~pl.col("state").is_in(RESOLVED)
+    accepts = heard & (pl.col("what") == Choice.ACCEPT)
+    until = pl.when(accepts).then("until").otherwise("accepted_until")
+    accepted = accepts | (~heard & (pl.col("state") == BreakState.ACCEPTED))
+    claimed = pl.concat_str(pl.lit("resolved_"), pl.col("side").fill_null("source"))
+    return told.select(
+        "id",
+        pl.when(accepted & (until >= as_of))
+        .then(pl.lit(Standing.ACCEPTED.value))
+        .when(accepted)
+        .then(pl.lit(Standing.LAPSED.value))
+        .when(heard & (pl.col("what") == Choice.REOPEN))
+        .then(pl.lit(Standing.REOPENED.value))
+        .when(heard)
+        .then(claimed)
+        .alias("standing"),
+        until.alias("until"),
+        pl.when(accepts).then("by").otherwise("accepted_by").alias("by"),
+        pl.when(accepts).then("reason").otherwise("accepted_reason").alias("reason"),
+        pl.coalesce("owner_decided", "owner").alias("owned"),
+    )
+
+
+def _last(decisions: pl.DataFrame, *names: str) -> pl.DataFrame:
+    return decisions.group_by(pl.col("break_id").alias("id")).agg(pl.col(names).last())
+
+
+def _remembered() -> list[pl.Expr]:
+    return [pl.col("id")] + [pl.col(name.removesuffix(BEFORE)).alias(name) for name in REMEMBERED]
+
+
+def _terms() -> list[str]:
+    return ["first_seen", "standing", "until", "by", "reason", "owned"]
+
+
+def _found_state() -> pl.Expr:
+    # Null is a value here: a break without a past, or one nobody has decided about.
+    key = pl.concat_str(pl.col(f"state{BEFORE}", "standing").fill_null("-"), separator=" ")
+    known = {
+        f"{state.value if state else '-'} {standing.value if standing else '-'}": after.value
+        for (state, standing), after in STILL_THERE.items()
+    }
+    return key.replace_strict(known, return_dtype=pl.String).alias("state")
+
+
+def _gone_state() -> pl.Expr:
+    claimed = pl.col("standing").str.strip_prefix("resolved_")
+    side = (
+        pl.when(claimed.is_in(list(SIDES)))
+        .then(claimed)
+        .when(pl.col("changed_side") == "E")
+        .then(pl.lit("source"))
+        .otherwise(pl.lit("service"))
+    )
+    return side.replace_strict(SIDES, return_dtype=pl.String).alias("state")
+
+
+def _life(as_of: date) -> list[pl.Expr]:
+    return [
+        pl.col("id", "state"),
+        pl.col("first_seen").fill_null(as_of),
+        *_terms_kept(),
+        pl.col(list(BREAK_SCHEMA)),
+        pl.col(list(REMEMBERED)),
+    ]
+
+
+def _terms_kept() -> list[pl.Expr]:
+    """The terms of an acceptance stay with a break while it holds, and when it has just run out."""
+    kept = pl.col("state").is_in([BreakState.ACCEPTED, BreakState.EXPIRED])
+    return [
+        pl.when(kept).then("until").alias("accepted_until"),
+        pl.when(kept).then("by").alias("accepted_by"),
+        pl.when(kept).then("reason").alias("accepted_reason"),
+        pl.col("owned").alias("owner"),
+    ]
+
+
+def _extra(breaks: pl.DataFrame) -> list[pl.Expr]:
+    known = {*CARRIED, *REMEMBERED}
+    return [pl.col(name) for name in breaks.columns if name not in known]
+
+
+def is_open() -> pl.Expr:
+    """Whether a carried break asks for action."""
+    return pl.col("state").is_in(OPEN)

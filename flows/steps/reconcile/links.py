@@ -1,0 +1,100 @@
+"""Payment plan details beside the payments they name (J6)."""
+
+import polars as pl
+
+from flows.steps.reconcile.raised import PLACE, own_day, zero
+from flows.steps.reconcile.rules import Discount
+from flows.steps.reconcile.rules import Plans as PlanRules
+from schemas.kinds import OFFSET
+
+PAYMENT_OF = ("pay_id", "tenant")
+"""What names a payment in linked details."""
+
+
+def settled(rules: PlanRules) -> pl.Expr:
+    """What a payment settles; a discount counts only where the rules say that it does."""
+    if rules.discount is Discount.COUNTS:
+        return pl.col("PaidAmount") + pl.col("DiscountAmount").fill_null(zero())
+    return pl.col("PaidAmount")
+
+
+def prepared(details: pl.DataFrame) -> pl.DataFrame:
+    """Details with their number, their day, and the payment they name as wide as a payment's Id."""
+    return details.with_columns(
+        pl.col("PaymentsId").cast(pl.Int64).alias("pay_id"),
+        pl.col("PlannedDate").dt.date().alias("day"),
+    ).with_row_index("detail")
+
+
+def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
+    """Details beside their payment; `tenants` says how many tenants have a payment so numbered.
+
+    Of several, that of the tenant the rest of the plan belongs to is meant; where that does not
+    decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one.
+    """
+    named = _named(details, payments, rules)
+    beside = details.join(named, on="pay_id", how="left", maintain_order="left")
+    whose = (
+        beside.filter(pl.col("tenants") == 1)
+        .group_by("PaymentPlansId")
+        .agg(pl.col("tenant").min().alias("whose"), pl.col("tenant").max().alias("highest"))
+        .filter(pl.col("whose") == pl.col("highest"))
+        .drop("highest")
+    )
+    known = beside.join(
+        whose, on="PaymentPlansId", how="left", nulls_equal=True, maintain_order="left"
+    )
+    several = pl.col("tenants").fill_null(0) > 1
+    if not known.select(several.any()).item():
+        return known
+    meant = pl.col("tenant").eq_missing(pl.col("whose"))
+    about = [name for name in named.columns if name not in ("pay_id", "tenants")]
+    undecided = (
+        known.filter(several & ~meant.any().over("detail"))
+        .unique("detail", keep="first", maintain_order=True)
+        .with_columns(pl.lit(None, dtype=named.schema[name]).alias(name) for name in about)
+    )
+    return pl.concat([known.filter(~several | meant), undecided]).sort("detail")
+
+
+def _named(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
+    """The payments that details name; `paid_in` and `paid_on` are their currency and day."""
+    place = [name for name in PLACE if name in payments.columns]
+    record = ["Id", "TenantsId", "DebtsId", "CurrenciesId", "PaidAmount", "DiscountAmount"]
+    named = (
+        payments.lazy()
+        .select(*record, "PaymentDate", "PaymentDate" + OFFSET, *place)
+        .join(details.lazy().select(pl.col("pay_id").alias("Id")), on="Id", how="semi")
+        .select(
+            pl.col("Id").alias("pay_id"),
+            pl.col("TenantsId").alias("tenant"),
+            pl.col("DebtsId").alias("debt"),
+            pl.col("CurrenciesId").alias("paid_in"),
+            own_day("PaymentDate").alias("paid_on"),
+            pl.col("PaidAmount").alias("paid"),
+            pl.col("DiscountAmount").fill_null(zero()).alias("discount"),
+            settled(rules).alias("settled"),
+            *(pl.col(name).alias(f"paid_{name}") for name in place),
+        )
+        .collect()
+    )
+    if named["pay_id"].n_unique() == named.height:
+        return named.with_columns(pl.lit(1, pl.UInt32).alias("tenants"))
+    one = named.unique(PAYMENT_OF, keep="last", maintain_order=True)
+    return one.with_columns(pl.len().over("pay_id").alias("tenants"))
+
+
+def per_payment(links: pl.DataFrame) -> pl.DataFrame:
+    """One line per payment that a plan names: what is planned for it, in its own currency."""
+    same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
+    return links.group_by(PAYMENT_OF).agg(
+        pl.len().alias("details"),
+        pl.col("PlannedAmount").filter(same).sum().alias("planned"),
+        (same & pl.col("PlannedAmount").is_not_null()).fill_null(False).all().alias("judged"),
+        pl.col("paid_in", "paid_on", "paid", "discount", "settled").first(),
+        *(
+            pl.col(f"paid_{name}").first().alias(name)
+            for name in PLACE
+            if f"paid_{name}" in links.columns
+        ),
+    )

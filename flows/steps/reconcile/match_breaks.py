@@ -1,0 +1,155 @@
+"""The breaks of matching: every finding about a record, in the record's own words.
+
+A frame of lines (`matching.status_schema`) says what each record is; a finding names lines by their
+number and adds what is special about it.
+"""
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import BREAK_SCHEMA, IDENTITY, no_breaks
+from flows.steps.reconcile.comparison import text
+from flows.steps.reconcile.pairing import key_parts
+from schemas.field import Table
+
+SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "currency_rate": (
+        "RATE_DUPLICATE",
+        ("TenantsId", "FromCurrenciesId", "ToCurrenciesId", "EffectiveDate"),
+    ),
+    "invoice_file": ("INV_DUPLICATE", ("TenantsId", "DebtsId", "InvoiceUrl")),
+}
+"""Records that must also be told apart by something else than their key."""
+
+# About the whole money of the record; a differing amount is about the difference alone.
+_NO_AMOUNT = ("INSTANT", "OFFSET")
+
+
+def line_breaks(
+    table: Table,
+    lines: pl.DataFrame,
+    rows: pl.Series | pl.DataFrame,
+    **columns: str | pl.Expr,
+) -> pl.DataFrame:
+    """Breaks about lines: `rows` are their numbers, or a frame of findings with a column `row`.
+
+    `columns` and the columns of the findings fill the break; the rest comes from the line.
+    """
+    findings = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame({"row": rows})
+    if findings.is_empty():
+        return no_breaks()
+    about = lines[findings["row"]]
+    first = table.amounts[0] if table.amounts else None
+    amount = pl.coalesce(f"{first}_expected", f"{first}_found").abs() if first else pl.lit(None)
+    named = about.select(
+        pl.lit(table.name).alias("record"),
+        "tenant",
+        key_text(table, about).alias("key"),
+        pl.lit("").alias("field"),
+        pl.coalesce("currency", "currency_found").alias("currency"),
+        amount.alias("amount"),
+        "date",
+        "file",
+        "line",
+        "batch_id",
+        pl.lit("").alias("note"),
+    )
+    filled = named.with_columns(
+        findings[name] for name in findings.columns if name in BREAK_SCHEMA
+    ).with_columns(**{name: pl.lit(v) if isinstance(v, str) else v for name, v in columns.items()})
+    code = pl.col("code")
+    filled = filled.with_columns(
+        (pl.col(name) if name in filled.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in BREAK_SCHEMA.items()
+    )
+    return filled.select(
+        *(name for name in BREAK_SCHEMA if name != "amount"),
+        pl.when(code == "AMOUNT")
+        .then(pl.coalesce(pl.col("delta").abs(), "amount"))
+        .when(~code.is_in(_NO_AMOUNT))
+        .then("amount")
+        .alias("amount"),
+    ).select(list(BREAK_SCHEMA))
+
+
+def key_text(table: Table, lines: pl.DataFrame) -> pl.Series:
+    """The identity of each line as one text; where it has none, the place it was delivered at."""
+    if lines.is_empty():
+        return pl.Series("key", [], dtype=pl.String)
+    texts = [_values(table, name, lines) for name in table.identity]
+    joined = pl.DataFrame(texts).select(
+        pl.concat_str((pl.col(f"{n}").fill_null("") for n in range(len(texts))), separator="/"),
+    )
+    nameless = lines.select(
+        pl.all_horizontal(pl.col(name).is_null() for name in table.identity)
+    ).to_series()
+    place = lines.select(
+        pl.concat_str(pl.col("file").fill_null(""), pl.col("row").cast(pl.String).fill_null(""),
+                      separator=":")
+    ).to_series()  # fmt: skip
+    return (
+        pl.select(pl.when(nameless).then(place).otherwise(joined.to_series())).to_series()
+    ).alias("key")
+
+
+def _values(table: Table, name: str, lines: pl.DataFrame) -> pl.Series:
+    number = table.identity.index(name)
+    column = lines[name]
+    if isinstance(column.dtype, pl.Datetime):
+        shown = column.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f").str.strip_suffix(".000000")
+        return shown.str.strip_suffix("T00:00:00").alias(f"{number}")
+    return text(column).alias(f"{number}")
+
+
+def second_key_breaks(
+    table: Table, lines: pl.DataFrame, records: pl.DataFrame, side: str
+) -> pl.DataFrame:
+    """Records that share their second key with one of a smaller key; `lines` say what each is.
+
+    Every record after the first has a break that names the first.
+    """
+    code, names = SECOND_KEYS[table.name]
+    parts = [part for name in names for part in key_parts(table.by_name[name])]
+    keys = records.select(parts).with_columns(
+        records["Id"].alias("__id"), pl.int_range(records.height, dtype=pl.UInt32).alias("row")
+    )
+    on = [name for name in keys.columns if name not in ("__id", "row")]
+    again = keys.filter(pl.struct(on).is_duplicated()).drop_nulls(list(names))
+    if again.is_empty():
+        return no_breaks()
+    later = (
+        again.sort("__id", "row")
+        .with_columns(pl.col("__id").first().over(on).alias("first"))
+        .filter(pl.col("__id") != pl.col("first"))
+        .sort("row")
+    )
+    found = later.select(
+        "row",
+        pl.col("__id").cast(pl.String).alias("found"),
+        pl.col("first").cast(pl.String).alias("expected"),
+        pl.concat_str(pl.lit("the same as Id "), pl.col("first")).alias("note"),
+    )
+    return line_breaks(table, lines, found, code=code, side=side)
+
+
+def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """All breaks, those that read alike told apart by a number behind their key.
+
+    Two identical records without a key are two breaks, and each keeps its id from run to run.
+    """
+    breaks = pl.concat(frames)
+    if breaks.is_empty():
+        return breaks
+    # The order rows come in must not decide which of them is the second.
+    alike = [pl.col(name).fill_null("") if name != "tenant" else name for name in IDENTITY]
+    place = ["batch_id", "file", "line", "amount", "expected", "found"]
+    ranked = breaks.with_row_index("nth").sort(place, nulls_last=True, maintain_order=True)
+    nth = ranked.select("nth", pl.int_range(pl.len(), dtype=pl.Int64).over(alike).alias("again"))
+    again = nth.sort("nth")["again"]
+    return breaks.with_columns(
+        pl.when(again > 0)
+        .then(pl.concat_str("key", pl.lit("#"), pl.lit((again + 1).cast(pl.String))))
+        .otherwise("key")
+        .alias("key")
+    )

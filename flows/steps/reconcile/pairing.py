@@ -1,0 +1,120 @@
+"""Pairing: which record of the other side is the same record, by business key.
+
+A record without a business key is paired by its whole content, as a member of a multiset. What is
+the same instant is the same, whatever offset it is told with.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from flows.steps.reconcile.near_keys import near_partners
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+
+PACKED = "__key"
+_MINUTE = 60_000_000
+_BITS = {Kind.INTEGER: 32, Kind.INTEGER64: 64}
+_PACKED_BITS = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The left rows' partners among the right rows."""
+
+    partner: pl.Series
+    """Per left row the number of its right row; null where there is none."""
+    lone: pl.Series
+    """Numbers of the right rows that no left row has as partner."""
+    repeats: pl.Series
+    """Of the lone ones, whether a right row with the same key stands before it."""
+
+
+def key_frame(table: Table, frame: pl.DataFrame, *, wire: bool = False) -> pl.DataFrame:
+    """The columns by which rows of a record are told apart.
+
+    Keys of required integers are packed into one number. `wire` makes empty text and null one, for
+    a side that came over the service's CSV, which cannot tell them apart.
+    """
+    fields = [table.by_name[name] for name in table.identity]
+    if _packable(table, fields):
+        packed = pl.lit(0, pl.Int128)
+        for field in fields:
+            packed = packed * 2 ** _BITS[field.kind] + pl.col(field.name).cast(pl.Int128)
+        return frame.select(packed.alias(PACKED))
+    return frame.select(part for field in fields for part in key_parts(field, wire=wire))
+
+
+def key_parts(field: Field, *, wire: bool = False) -> list[pl.Expr]:
+    """What of a field tells two records apart: of a time the instant, not how it is told."""
+    column = pl.col(field.name)
+    if field.kind is Kind.DATETIME:
+        offset = pl.col(field.name + OFFSET)
+        moment = column.cast(pl.Int64) - offset.fill_null(0).cast(pl.Int64) * _MINUTE
+        return [moment.alias(field.name), offset.is_null().alias(field.name + OFFSET)]
+    if wire and column is not None and field.kind is Kind.STRING:
+        return [pl.when(column != "").then(column).alias(field.name)]
+    return [column]
+
+
+def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:
+    """Which rows lack a part of their key that the record requires, so that none can be theirs."""
+    required = [name for name in table.key if table.by_name[name].required]
+    if not required or not any(frame[name].null_count() for name in required):
+        return pl.Series("keyless", [False]).new_from_index(0, frame.height)
+    return frame.select(
+        pl.any_horizontal(pl.col(name).is_null() for name in required).alias("keyless")
+    ).to_series()
+
+
+def repeated(keys: pl.DataFrame) -> pl.Series | None:
+    """Which rows share their key with another row; None where every key is there once."""
+    if keys.width == 1:
+        column = keys.to_series()
+        return None if column.n_unique() == keys.height else column.is_duplicated()
+    flags = keys.is_duplicated()
+    return flags if flags.any() else None
+
+
+def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -> Pairs:
+    """Pair rows by equal keys; of equal right keys the first pairs."""
+    partner, again = near_partners(left, right), None
+    if partner is None:
+        partner, again = _joined(left, right, nulls_equal=nulls_equal)
+    if right.is_empty():
+        none = pl.Series("lone", [], dtype=pl.UInt32)
+        return Pairs(partner, none, none.cast(pl.Boolean))
+    taken = pl.Series("taken", [False]).new_from_index(0, right.height)
+    taken = taken.scatter(partner.drop_nulls(), True)
+    lone = (~taken).arg_true()
+    repeats = (
+        pl.Series([False]).new_from_index(0, lone.len())
+        if again is None
+        else lone.is_in(again.implode())
+    )
+    return Pairs(partner, lone, repeats.alias("repeats"))
+
+
+def _joined(
+    left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool
+) -> tuple[pl.Series, pl.Series | None]:
+    """The left rows' partners, and the right rows whose key stands before them."""
+    on = left.columns
+    numbered = right.with_row_index("partner")
+    again = None
+    if repeated(right) is not None:
+        first = numbered.select(pl.struct(on).is_first_distinct()).to_series()
+        again = numbered.filter(~first)["partner"]
+        numbered = numbered.filter(first)
+    partner = left.join(
+        numbered, on=on, how="left", nulls_equal=nulls_equal, maintain_order="left", coalesce=True
+    )["partner"]
+    return partner, again
+
+
+def _packable(table: Table, fields: list[Field]) -> bool:
+    return (
+        bool(table.key)
+        and all(field.required and field.kind in _BITS for field in fields)
+        and sum(_BITS[field.kind] for field in fields) <= _PACKED_BITS
+    )

@@ -1,0 +1,300 @@
+"""J6 and J7: payment plan details against the payments they name, and per plan.
+
+A detail belongs to the tenant of its payment. A payment that several details name is allotted to
+them in the order of their days, up to what each plans; what is left is the last one's. Money of
+two currencies is never added: a detail planned in another currency than was paid is only told.
+"""
+
+from collections.abc import Mapping
+from datetime import date
+
+import polars as pl
+
+from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
+from flows.steps.reconcile.breaks import no_breaks
+from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared
+from flows.steps.reconcile.raised import (
+    NOWHERE,
+    PLACE,
+    as_day,
+    joined,
+    key_text,
+    money_text,
+    own_day,
+    raised,
+    text,
+    together,
+    told_apart,
+)
+from flows.steps.reconcile.rules import Discount, Rules
+from flows.steps.reconcile.rules import Plans as PlanRules
+from schemas.kinds import OFFSET
+from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
+
+WIDEST = 2**31 - 1
+"""The largest payment number a plan detail can hold."""
+_DETAIL = PAYMENT_PLAN_DETAIL.name
+
+
+def judge_plans(
+    details: pl.DataFrame,
+    payments: pl.DataFrame,
+    rules: Rules,
+    as_of: date,
+    places: Mapping[str, pl.DataFrame] = NOWHERE,
+) -> PlanAnnex:
+    """The breaks of J6 and J7, one line per plan and currency, and what is planned per debt.
+
+    Frames as `sources.record_schema` has them, with `raised.PLACE` where it is known, or `places`
+    to look it up in (as `raised.told_apart`).
+    """
+    own = prepared(details)
+    beside = linked(own, payments, rules.plans)
+    links = beside.filter(pl.col("tenant").is_not_null())
+    paid = per_payment(links)
+    asked = planned(beside, links, as_of)
+    breaks = told_apart(
+        [
+            _unnamed(beside, payments),
+            _too_wide(payments, asked),
+            _crossing(beside),
+            _against_payment(links, rules.plans),
+            _unequal(paid, rules.plans),
+            _unpaid(beside, as_of),
+            _repeated(beside),
+            _mixed(beside),
+        ],
+        places,
+    )
+    rows = plan_rows(beside, allotted(links, paid), breaks, as_of)
+    return PlanAnnex(breaks, plan_lines(rows), rows, asked)
+
+
+def _detail_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
+    given: dict[str, pl.Expr] = {
+        "tenant": pl.coalesce("tenant", "whose"),
+        "currency": pl.col("PlannedCurrenciesId"),
+        "amount": pl.col("PlannedAmount"),
+        "date": pl.col("day"),
+    }
+    given |= facts
+    return raised(code, _DETAIL, rows, key=key_text(PAYMENT_PLAN_DETAIL), name=name, **given)
+
+
+def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
+    """References to payments that are not there, apart by whether a number was cut to 32 bits."""
+    lost = beside.filter(pl.col("pay_id").is_not_null(), pl.col("tenants").is_null())
+    if lost.is_empty():
+        return no_breaks()
+    wide = payments.lazy().filter(_wide()).select("Id").unique()
+    cut = (
+        pl.concat(
+            [
+                wide.with_columns(
+                    pl.col("Id").cast(pl.Int32, wrap_numerical=True).cast(pl.Int64).alias("pay_id")
+                ),
+                wide.with_columns(pl.col("Id").clip(-WIDEST - 1, WIDEST).alias("pay_id")),
+            ]
+        )
+        .group_by("pay_id")
+        .agg(pl.col("Id").min().alias("meant"))
+        .collect()
+    )
+    found = lost.join(cut, on="pay_id", how="left", maintain_order="left")
+    reference = text(pl.col("PaymentsId"))
+    return together(
+        [
+            _detail_break(
+                "PLAN_ORPHAN",
+                found.filter(pl.col("meant").is_null()),
+                "PaymentsId",
+                expected=reference,
+                note=pl.format("payment {} is not there", "PaymentsId"),
+            ),
+            _detail_break(
+                "PLAN_REF_WIDTH",
+                found.filter(pl.col("meant").is_not_null()),
+                "PaymentsId",
+                expected=text(pl.col("meant")),
+                found=reference,
+                note=pl.lit("a payment's number cut to 32 bits"),
+            ),
+        ]
+    )
+
+
+def _wide() -> pl.Expr:
+    return (pl.col("Id") > WIDEST) | (pl.col("Id") < -WIDEST - 1)
+
+
+def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
+    """Payments of planned debts that no detail can name, so that plans cannot count them."""
+    debts = planned.select(
+        pl.col("tenant").alias("TenantsId"), pl.col("debt").alias("DebtsId")
+    ).unique()
+    wide = payments.filter(_wide()).join(
+        debts, on=["TenantsId", "DebtsId"], how="semi", maintain_order="left"
+    )
+    return raised(
+        "PLAN_REF_WIDTH",
+        PAYMENT.name,
+        wide,
+        key=key_text(PAYMENT),
+        name="Id",
+        tenant=pl.col("TenantsId"),
+        currency=pl.col("CurrenciesId"),
+        found=text(pl.col("Id")),
+        amount=pl.col("PaidAmount"),
+        date=own_day("PaymentDate"),
+        note=pl.format("debt {} is paid by plan", "DebtsId"),
+    )
+
+
+def _crossing(beside: pl.DataFrame) -> pl.DataFrame:
+    """Plans whose details name payments of several tenants, or of one that cannot be told."""
+    undecided = pl.col("tenant").is_null()
+    plans = (
+        beside.lazy()
+        .filter(pl.col("tenants") > 0, pl.col("whose").is_null() | undecided)
+        .group_by("PaymentPlansId")
+        .agg(
+            pl.col("tenant").drop_nulls().unique().sort().alias("whose"),
+            undecided.sum().alias("undecided"),
+            pl.col("day").min(),
+            *(pl.col(name).first() for name in PLACE if name in beside.columns),
+        )
+        .filter((pl.col("whose").list.len() > 1) | (pl.col("undecided") > 0))
+        .sort("PaymentPlansId")
+        .collect()
+    )
+    return raised(
+        "TENANT_CROSS",
+        _DETAIL,
+        plans,
+        key=joined(pl.col("PaymentPlansId")),
+        name="PaymentsId",
+        found=pl.col("whose").cast(pl.List(pl.String)).list.join(", "),
+        date=pl.col("day"),
+        note=pl.when(pl.col("undecided") > 0)
+        .then(pl.format("details whose payment may be of several tenants: {}", "undecided"))
+        .otherwise(pl.lit("its details name payments of several tenants")),
+    )
+
+
+def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
+    """Currency and day of each detail against those of its payment."""
+    other = pl.col("PlannedCurrenciesId") != pl.col("paid_in")
+    days = (pl.col("paid_on") - pl.col("day")).dt.total_days()
+    planned_on, paid_on = text(pl.col("day")), text(pl.col("paid_on"))
+    frames = [
+        _detail_break(
+            "PLAN_CURRENCY",
+            links.filter(other),
+            "PlannedCurrenciesId",
+            expected=text(pl.col("PlannedCurrenciesId")),
+            found=text(pl.col("paid_in")),
+        )
+    ]
+    bounds: list[tuple[str, int | None, pl.Expr]] = [
+        ("PLAN_LATE", rules.late_days, days),
+        ("PLAN_EARLY", rules.early_days, -days),
+    ]
+    for code, most, by in bounds:
+        if most is not None:
+            rows = links.filter(by > most)
+            note = pl.format("{} days", by)
+            frames.append(
+                _detail_break(
+                    code, rows, "PlannedDate", expected=planned_on, found=paid_on, note=note
+                )
+            )
+    return together(frames)
+
+
+def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
+    """Payments that settle less or more than was planned for them."""
+    delta = pl.col("settled") - pl.col("planned")
+    judged = paid.filter(pl.col("judged"), delta != 0).sort(PAYMENT_OF)
+    unsettled = rules.discount is Discount.UNKNOWN
+    by_discount = (pl.col("paid") + pl.col("discount") == pl.col("planned")) & unsettled
+    note = pl.when(by_discount).then(
+        pl.lit("equal with the discount, which the rules do not say to count")
+    )
+    sides = [("PLAN_UNDER", delta < -pl.lit(rules.under)), ("PLAN_OVER", delta > rules.over)]
+    return together(
+        [
+            raised(
+                code,
+                PAYMENT.name,
+                judged.filter(off),
+                key=joined(*(pl.col(name) for name in PAYMENT_OF)),
+                name="PaidAmount",
+                tenant=pl.col("tenant"),
+                currency=pl.col("paid_in"),
+                expected=money_text(pl.col("planned")),
+                found=money_text(pl.col("settled")),
+                delta=delta,
+                amount=delta.abs(),
+                date=pl.col("paid_on"),
+                note=note,
+            )
+            for code, off in sides
+        ]
+    )
+
+
+def _unpaid(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    due = beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
+    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=text(pl.col("day")))
+
+
+def _repeated(beside: pl.DataFrame) -> pl.DataFrame:
+    # What a status means is not shown: under another one it may be the same detail once more.
+    names = [name for name in PAYMENT_PLAN_DETAIL.columns if name != "StatusCodesId"]
+    content = [*names, "PlannedDate" + OFFSET]
+    several = (
+        beside.lazy()
+        .filter(pl.struct(content).is_duplicated())
+        .sort("StatusCodesId", nulls_last=True)
+        .with_columns(pl.len().over(content).alias("times"))
+        .unique(content, keep="first", maintain_order=True)
+        .collect()
+    )
+    return _detail_break(
+        "PLAN_DUPLICATE", several, "", expected=pl.lit("1"), found=text(pl.col("times"))
+    )
+
+
+def _mixed(beside: pl.DataFrame) -> pl.DataFrame:
+    currency = pl.col("PlannedCurrenciesId")
+    several = (
+        beside.lazy()
+        .filter(pl.col("PaymentPlansId").is_not_null())
+        .group_by("PaymentPlansId")
+        .agg(currency.min().alias("low"), currency.max().alias("high"))
+        .filter(pl.col("low") < pl.col("high"))
+        .select("PaymentPlansId")
+    )
+    plans = (
+        beside.lazy()
+        .join(several, on="PaymentPlansId", how="semi")
+        .group_by("PaymentPlansId")
+        .agg(
+            currency.drop_nulls().unique().sort().alias("currencies"),
+            pl.col("whose").first(),
+            pl.col("day").min(),
+            *(pl.col(name).first() for name in PLACE if name in beside.columns),
+        )
+        .sort("PaymentPlansId")
+        .collect()
+    )
+    return raised(
+        "PLAN_MIXED_CCY",
+        _DETAIL,
+        plans,
+        key=text(pl.col("PaymentPlansId")),
+        name="PlannedCurrenciesId",
+        tenant=pl.col("whose"),
+        found=pl.col("currencies").cast(pl.List(pl.String)).list.join(", "),
+        date=pl.col("day"),
+    )

@@ -1,0 +1,321 @@
+"""J4: the exchange rate each payment names, against its tenant, its currency and its day.
+
+Days are calendar days: a payment's at its own offset, a rate's as it was written. The latest rate
+of a pair on or before the day is the right one; where there is none, the first one after it. Where
+the rules name a base currency, the pair has to be of it and the payment's.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import date
+from decimal import Context, Decimal
+
+import polars as pl
+
+from flows.report.reconciliation import RateLine
+from flows.steps.reconcile.raised import (
+    LINES,
+    NOWHERE,
+    Annex,
+    exact,
+    joined,
+    key_text,
+    money,
+    own_day,
+    raised,
+    text,
+    together,
+    told_apart,
+)
+from flows.steps.reconcile.rules import Direction, Rules
+from flows.steps.reconcile.rules import Rates as RateRules
+from flows.steps.reconcile.series import PAIR, judge_series, series
+from flows.steps.reconcile.tenants import crossings
+from schemas.tables import CURRENCY_RATE, PAYMENT
+
+_WIDE = Context(prec=100)
+"""Exact for sums and products of what frames hold."""
+_MILLIONTH = Decimal("0.000001")
+"""To what a quotient is rounded."""
+USE = ("CurrencyRatesId", "TenantsId", "CurrenciesId", "day")
+"""Payments alike in these use one rate alike."""
+FLAGS = (
+    "RATE_MISSING",
+    "RATE_TENANT",
+    "RATE_PAIR",
+    "RATE_FUTURE",
+    "RATE_STALE",
+    "RATE_NOT_LATEST",
+)
+
+
+def judge_rates(
+    payments: pl.DataFrame,
+    rates: pl.DataFrame,
+    rules: Rules,
+    as_of: date,
+    places: Mapping[str, pl.DataFrame] = NOWHERE,
+) -> Annex[RateLine]:
+    """The breaks of J4 and J5, and the rates that payments used.
+
+    Frames as `sources.record_schema` has them, with `raised.PLACE` where it is known, or `places`
+    to look it up in (as `raised.told_apart`). Rates that take effect after `as_of` are judged like
+    all others.
+    """
+    del as_of
+    # A rate with a hole cannot be used: what names it is as if it were not there.
+    rates = rates.drop_nulls(CURRENCY_RATE.columns)
+    slim = payments.with_columns(own_day("PaymentDate").alias("day"))
+    used = _judged(_uses(slim), rates, rules.rates)
+    own = judge_series(rates, rules)
+    annex = _annex(used, own)
+    breaks = told_apart([_payment_breaks(slim, used), own], places)
+    return Annex(breaks, _lines(annex, used, rules.rates), annex)
+
+
+def _uses(payments: pl.DataFrame) -> pl.DataFrame:
+    sums = [pl.len().alias("payments"), pl.col("PaidAmount").sum()]
+    return payments.lazy().group_by(USE).agg(sums).collect(engine="streaming")
+
+
+def _judged(uses: pl.DataFrame, rates: pl.DataFrame, asked: RateRules) -> pl.DataFrame:
+    """Uses beside the rate they name, the nearest rate, and one Boolean column per flag."""
+    named = _nearest(_named(uses, rates), series(rates))
+    age = (pl.col("day") - pl.col("effective")).dt.total_days()
+    there = pl.col("rate_tenant").is_not_null()
+    currency = pl.col("CurrenciesId")
+    either = (currency == pl.col("FromCurrenciesId")) | (currency == pl.col("ToCurrenciesId"))
+    if (base := asked.base_currency) is not None:
+        based = (pl.col("FromCurrenciesId") == base) | (pl.col("ToCurrenciesId") == base)
+        either &= based
+    own = there & (pl.col("rate_tenant") == pl.col("TenantsId"))
+    stale = pl.lit(False) if asked.stale_days is None else age > asked.stale_days
+    better = (
+        own & (pl.col("best_day") <= pl.col("day")) & (pl.col("best_day") > pl.col("effective"))
+    )
+    flags = [~there, there & ~own, there & ~either, age < 0, stale, better]
+    return named.with_columns(
+        age.alias("age"),
+        *(flag.fill_null(False).alias(code) for flag, code in zip(flags, FLAGS, strict=True)),
+    )
+
+
+def _named(uses: pl.DataFrame, rates: pl.DataFrame) -> pl.DataFrame:
+    """The rate of the payment's tenant; failing that, one of that number of another tenant."""
+    known = rates.select(
+        pl.col("Id").alias("CurrencyRatesId"),
+        pl.col("TenantsId").alias("rate_tenant"),
+        "FromCurrenciesId",
+        "ToCurrenciesId",
+        "ExchangeRate",
+        pl.col("EffectiveDate").dt.date().alias("effective"),
+    ).unique(["CurrencyRatesId", "rate_tenant"], keep="last", maintain_order=True)
+    own = known.with_columns(pl.col("rate_tenant").alias("TenantsId"))
+    first = uses.join(own, on=["CurrencyRatesId", "TenantsId"], how="left")
+    lost = first.filter(pl.col("rate_tenant").is_null()).select(uses.columns)
+    any_tenant = known.sort("rate_tenant").unique(
+        "CurrencyRatesId", keep="first", maintain_order=True
+    )
+    second = lost.join(any_tenant, on="CurrencyRatesId", how="left")
+    kept = first.filter(pl.col("rate_tenant").is_not_null())
+    return pl.concat([kept, second.select(kept.columns)])
+
+
+def _nearest(uses: pl.DataFrame, sound: pl.DataFrame) -> pl.DataFrame:
+    best = sound.select(
+        *PAIR,
+        pl.col("day").alias("best_day"),
+        pl.col("Id").alias("best"),
+        pl.col("ExchangeRate").alias("best_rate"),
+    ).sort("best_day")
+    ordered = uses.sort("day")
+    earlier, later = (
+        ordered.join_asof(
+            best,
+            left_on="day",
+            right_on="best_day",
+            by=list(PAIR),
+            strategy=strategy,
+            coalesce=False,
+            check_sortedness=False,
+        )
+        for strategy in ("backward", "forward")
+    )
+    none = earlier["best"].is_null()
+    return earlier.with_columns(
+        pl.when(none).then(later[name]).otherwise(pl.col(name)).alias(name)
+        for name in ("best_day", "best", "best_rate")
+    )
+
+
+def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
+    wrong = used.filter(pl.any_horizontal(FLAGS)).drop("payments", "PaidAmount")
+    if wrong.is_empty():
+        return together([])
+    rows = payments.join(wrong, on=USE, nulls_equal=True, maintain_order="left")
+    rate = joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant"))
+    pair = joined(pl.col("FromCurrenciesId"), pl.col("ToCurrenciesId"))
+    day, effective = text(pl.col("day")), text(pl.col("effective"))
+    best = pl.format("{} of {}", "best", "best_day")
+    facts: dict[str, tuple[pl.Expr, pl.Expr]] = {
+        "RATE_MISSING": (text(pl.col("CurrencyRatesId")), pl.lit(None)),
+        "RATE_TENANT": (text(pl.col("TenantsId")), text(pl.col("rate_tenant"))),
+        "RATE_PAIR": (text(pl.col("CurrenciesId")), pair),
+        "RATE_FUTURE": (day, effective),
+        "RATE_STALE": (day, effective),
+        "RATE_NOT_LATEST": (best, pl.format("{} of {}", "CurrencyRatesId", "effective")),
+    }
+    breaks = [
+        raised(
+            code,
+            PAYMENT.name,
+            rows.filter(code),
+            key=key_text(PAYMENT),
+            name="CurrencyRatesId",
+            tenant=pl.col("TenantsId"),
+            currency=pl.col("CurrenciesId"),
+            expected=expected,
+            found=found,
+            amount=pl.col("PaidAmount"),
+            date=pl.col("day"),
+            note=pl.when("RATE_MISSING")
+            .then(pl.format("rate {} is not there", "CurrencyRatesId"))
+            .otherwise(pl.format("rate {} of {}", rate, "effective")),
+        )
+        for code, (expected, found) in facts.items()
+    ]
+    across = rows.filter("RATE_TENANT").select(
+        pl.col("TenantsId").alias("tenant"),
+        pl.col("rate_tenant").alias("other"),
+        key_text(PAYMENT).alias("key"),
+        "day",
+    )
+    return together([*breaks, crossings(PAYMENT.name, "CurrencyRatesId", across)])
+
+
+def _annex(used: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    """Every rate that was used: payments, ages, flags of its uses and of itself."""
+    mine = (
+        own.filter(pl.col("record") == CURRENCY_RATE.name)
+        .group_by("key")
+        .agg(pl.col("code").unique().sort().alias("own_flags"))
+    )
+    # More payments first: the nearest rate that is shown is that of most of them.
+    ranked = used.filter(pl.col("rate_tenant").is_not_null()).sort(
+        "payments", "day", "CurrenciesId", "TenantsId", descending=[True, False, False, False]
+    )
+    other = pl.col("best").filter(
+        (pl.col("best") != pl.col("CurrencyRatesId"))
+        | (pl.col("TenantsId") != pl.col("rate_tenant"))
+    )
+    return (
+        ranked.group_by("CurrencyRatesId", "rate_tenant")
+        .agg(
+            pl.col("FromCurrenciesId", "ToCurrenciesId", "ExchangeRate", "effective").first(),
+            pl.col("payments").sum(),
+            pl.col("age").min().alias("age_min"),
+            pl.col("age").max().alias("age_max"),
+            other.first().alias("nearest"),
+            other.n_unique().alias("nearest_count"),
+            *(pl.col(code).any() for code in FLAGS),
+        )
+        .with_columns(joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant")).alias("key"))
+        .join(mine, on="key", how="left")
+        .with_columns(
+            pl.concat_list(
+                pl.concat_list(
+                    pl.when(code).then(pl.lit(code)) for code in FLAGS
+                ).list.drop_nulls(),
+                pl.col("own_flags").fill_null(pl.lit([], pl.List(pl.String))),
+            ).alias("flags")
+        )
+        .drop(*FLAGS, "own_flags")
+        .sort("rate_tenant", "FromCurrenciesId", "ToCurrenciesId", "effective", "CurrencyRatesId")
+    )
+
+
+def _lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tuple[RateLine, ...]:
+    shown = annex.with_row_index("at")
+    if shown.height > LINES:
+        flagged = pl.col("flags").list.len() > 0
+        shown = shown.sort(flagged, "payments", "at", descending=[True, True, False]).head(LINES)
+        shown = shown.sort("at")
+    uses = used.join(
+        shown.select("CurrencyRatesId", "rate_tenant"),
+        on=["CurrencyRatesId", "rate_tenant"],
+        how="semi",
+    )
+    paid: dict[tuple[int, int], dict[str, Decimal]] = defaultdict(dict)
+    sums = uses.group_by("CurrencyRatesId", "rate_tenant", "CurrenciesId").agg(
+        pl.col("PaidAmount").sum()
+    )
+    for rate, tenant, currency, amount in sums.sort("CurrenciesId").iter_rows():
+        paid[rate, tenant]["" if currency is None else str(currency)] = money(amount)
+    effects = _effects(uses, asked.direction)
+    return tuple(
+        RateLine(
+            rate=str(row["CurrencyRatesId"]),
+            tenant=row["rate_tenant"],
+            source=str(row["FromCurrenciesId"]),
+            target=str(row["ToCurrenciesId"]),
+            value=exact(row["ExchangeRate"]),
+            effective=row["effective"],
+            payments=row["payments"],
+            amounts=paid[row["CurrencyRatesId"], row["rate_tenant"]],
+            age_min=row["age_min"],
+            age_max=row["age_max"],
+            flags=tuple(row["flags"]),
+            nearest=_nearest_text(row["nearest"], row["nearest_count"]),
+            rerated=_money(effects.get((row["CurrencyRatesId"], row["rate_tenant"]))),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+
+
+def _nearest_text(nearest: int | None, count: int) -> str | None:
+    if nearest is None:
+        return None
+    return str(nearest) if count == 1 else f"{nearest} and {count - 1} more"
+
+
+def _money(value: Decimal | None) -> Decimal | None:
+    return None if value is None else money(value)
+
+
+def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], Decimal | None]:
+    """By rate: what its payments come to at the nearest rates, less what they came to at its own.
+
+    The effect is in the other currency of the pair; None where payments are in both of them, or in
+    neither, since two currencies are never added. Empty where the direction is unknown.
+    """
+    if direction is Direction.UNKNOWN:
+        return {}
+    effects: dict[tuple[int, int], Decimal | None] = {}
+    into: dict[tuple[int, int], int] = {}
+    columns = (
+        *("CurrencyRatesId", "rate_tenant", "CurrenciesId", "FromCurrenciesId", "ToCurrenciesId"),
+        *("PaidAmount", "ExchangeRate", "best_rate"),
+    )
+    for rate, tenant, currency, source, target, paid, used, best in uses.select(
+        columns
+    ).iter_rows():
+        key = (rate, tenant)
+        into_this = target if currency == source else source
+        convertible = currency in (source, target) and used > 0
+        if not convertible or into.setdefault(key, into_this) != into_this:
+            effects[key] = None
+        elif (before := effects.get(key, Decimal(0))) is not None:
+            multiplies = (currency == source) == (direction is Direction.FROM_TO)
+            now = used if best is None else best
+            effect = _effect(paid, exact(used), exact(now), multiplies)
+            effects[key] = _WIDE.add(before, effect)
+    return effects
+
+
+def _effect(paid: Decimal, used: Decimal, best: Decimal, multiplies: bool) -> Decimal:
+    if used == best:
+        return Decimal(0)
+    if multiplies:
+        return _WIDE.multiply(paid, _WIDE.subtract(best, used))
+    effect = _WIDE.subtract(_WIDE.divide(paid, best), _WIDE.divide(paid, used))
+    return effect.quantize(_MILLIONTH, context=_WIDE)

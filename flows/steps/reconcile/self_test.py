@@ -1,0 +1,276 @@
+"""The self-test: planted faults, one per break code of the joins, that every run has to find.
+
+They go through the same functions as the records, under the rules of the run with everything that
+rules may switch off switched on. A fault that is not found, or one that was not planted, is told.
+"""
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import polars as pl
+
+from flows.report.reconciliation import SelfTest
+from flows.steps.reconcile.batches import judge_batches
+from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.reconcile.debts import judge_debts, roll_up
+from flows.steps.reconcile.documents import judge_documents
+from flows.steps.reconcile.plans import judge_plans
+from flows.steps.reconcile.raised import together
+from flows.steps.reconcile.rates import judge_rates
+from flows.steps.reconcile.rules import Budget, Discount, Plans, Rates, Rules
+from flows.steps.reconcile.sources import record_schema
+from flows.steps.reconcile.tolerated import judge_tolerated
+from schemas.field import Kind, Table
+from schemas.kinds import OFFSET
+from schemas.tables import (
+    CURRENCY_RATE,
+    INSERT_BATCH_DATA,
+    INVOICE_FILE,
+    PAYMENT,
+    PAYMENT_PLAN_DETAIL,
+)
+
+_DAY = date(2026, 3, 4)
+_WIDE = 2**32 + 5
+_RECORD = '{"Id":1,"TenantsId":1,"DebtsId":2,"InvoiceUrl":"u"}'
+
+PLANTED = frozenset(
+    {
+        ("RATE_MISSING", "1/1"),
+        ("RATE_TENANT", "2/1"),
+        ("RATE_PAIR", "3/1"),
+        ("RATE_FUTURE", "4/1"),
+        ("RATE_STALE", "6/1"),
+        ("RATE_NOT_LATEST", "7/1"),
+        ("RATE_GAP", "105/1"),
+        ("RATE_JUMP", "106/1"),
+        ("RATE_NONPOSITIVE", "110/1"),
+        ("RATE_SELF", "111/1"),
+        ("RATE_INVERSE", "120/1"),
+        ("RATE_TRIANGLE", "132/1"),
+        ("TENANT_CROSS", "1/2"),
+        ("PLAN_ORPHAN", "1/2026-03-04/10/1/9999/"),
+        ("PLAN_REF_WIDTH", "2/2026-03-04/10/1/5/"),
+        ("PLAN_CURRENCY", "3/2026-03-04/10/2/21/"),
+        ("PLAN_UNDER", "22/1"),
+        ("DEBT_UNDER", "122/1"),
+        ("PLAN_OVER", "23/1"),
+        ("DEBT_OVER", "123/1"),
+        ("PLAN_LATE", "6/2026-03-01/10/1/24/"),
+        ("PLAN_EARLY", "7/2026-03-20/10/1/25/"),
+        ("PLAN_UNPAID", "8/2026-03-01/10/1//"),
+        ("PLAN_DUPLICATE", "9/2026-05-01/10/1//"),
+        ("PLAN_MIXED_CCY", "10"),
+        ("TENANT_CROSS", "11"),
+        ("DEBT_MIXED_CCY", "128"),
+        ("DISCOUNT_GT_PAID", "130/1"),
+        ("INV_NONE", "131"),
+        ("INV_UNPAID", "900/1"),
+        ("INV_MULTI", "101"),
+        ("INV_TENANT", "901/2"),
+        ("TENANT_CROSS", "2/1"),
+        ("TOLERANCE_BUDGET", "count/"),
+    }
+)
+"""Break codes of the joins and the keys they are planted at; batches have a digest for a key."""
+PLANTED_BATCHES = (
+    "BATCH_MISSING",
+    "BATCH_EXTRA",
+    "BATCH_ERROR_UNTOLD",
+    "BATCH_MERGED_ERROR",
+    "BATCH_NOT_MERGED",
+    "BATCH_ERROR_UNSET",
+    "BATCH_JSON_UNREADABLE",
+    "BATCH_JSON_DIFFERS",
+    "BATCH_COUNT",
+)
+
+
+def self_test(rules: Rules) -> SelfTest:
+    """Try the joins on the planted faults; fast enough for every run."""
+    asked = replace(
+        rules,
+        calendar=None,
+        budget=Budget(count=0),
+        rates=Rates(daily=True),
+        plans=Plans(early_days=5, late_days=0, discount=Discount.DOES_NOT),
+    )
+    return verdict(judged(asked))
+
+
+def verdict(found: pl.DataFrame) -> SelfTest:
+    """What of the planted faults is among breaks, and what else is."""
+    batches = found["code"].str.starts_with("BATCH_")
+    got = set(found.filter(~batches).select("code", "key").iter_rows())
+    codes = sorted(found.filter(batches)["code"])
+    missed = [f"{code} at {key}" for code, key in sorted(PLANTED - got)]
+    missed += [code for code in PLANTED_BATCHES if code not in codes]
+    false = [f"not planted: {code} at {key}" for code, key in sorted(got - PLANTED)]
+    extra = list(codes)
+    for code in PLANTED_BATCHES:
+        if code in extra:
+            extra.remove(code)
+    false += [f"not planted: {code}" for code in extra]
+    planted = len(PLANTED) + len(PLANTED_BATCHES)
+    return SelfTest(planted, planted - len(missed), (*missed, *false))
+
+
+def judged(rules: Rules) -> pl.DataFrame:
+    """The breaks of the planted records."""
+    payments = _payments()
+    rolled = roll_up(payments)
+    plans = judge_plans(_details(), payments, rules, _DAY)
+    return together(
+        [
+            judge_rates(payments, _rates(), rules, _DAY).breaks,
+            plans.breaks,
+            judge_debts(rolled, plans.planned, rules),
+            judge_documents(rolled, _invoices()).breaks,
+            judge_batches(*_batches()).breaks,
+            judge_tolerated(_tolerated(), rules).breaks,
+        ]
+    )
+
+
+def frame(table: Table, rows: list[tuple[object, ...]]) -> pl.DataFrame:
+    """A frame of a record's delivered fields in their order; a date is its midnight in UTC."""
+    columns: dict[str, list[object]] = {}
+    for place, field in enumerate(table.delivered):
+        values = [row[place] for row in rows]
+        if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+            zone = UTC if field.kind is Kind.DATETIME_OFFSET else None
+            columns[field.name] = [
+                datetime.combine(value, time(), zone) if isinstance(value, date) else value
+                for value in values
+            ]
+            columns[field.name + OFFSET] = [None if zone is None else 0] * len(rows)
+        else:
+            columns[field.name] = values
+    return pl.DataFrame(columns, schema=record_schema(table))
+
+
+def _payment(
+    number: int, rate: int = 102, *, tenant: int = 1, currency: int = 1, day: date = _DAY,
+    paid: int = 10, discount: int = 0, debt: int | None = None,
+) -> tuple[object, ...]:  # fmt: skip
+    debt = 100 + number if debt is None else debt
+    return (number, tenant, 1, debt, day, Decimal(paid), Decimal(discount), currency, rate)
+
+
+def _payments() -> pl.DataFrame:
+    return frame(
+        PAYMENT,
+        [
+            _payment(1, 999),
+            _payment(2, 150),
+            _payment(3, currency=3),
+            _payment(4, day=date(2026, 3, 3)),
+            _payment(6, 140, currency=9),
+            _payment(7, 101),
+            _payment(_WIDE, debt=120),
+            _payment(21),
+            _payment(22, paid=9),
+            _payment(23, paid=11),
+            _payment(24),
+            _payment(25),
+            _payment(26),
+            _payment(27, 150, tenant=2),
+            _payment(28),
+            _payment(29, currency=2, debt=128),
+            _payment(30, discount=20),
+            _payment(31),
+        ],
+    )
+
+
+def _rates() -> pl.DataFrame:
+    days = [2, 3, 4, 5, 6, 11, 12]
+    values = [1.10, 1.11, 1.10, 1.12, 1.11, 1.10, 1.40]
+    series: list[tuple[object, ...]] = [
+        (100 + place, 1, 1, 2, value, date(2026, 3, day))
+        for place, (day, value) in enumerate(zip(days, values, strict=True))
+    ]
+    others: list[tuple[object, ...]] = [
+        (110, 1, 1, 3, 0.0, _DAY),
+        (111, 1, 3, 3, 1.5, _DAY),
+        (120, 1, 4, 5, 2.0, _DAY),
+        (121, 1, 5, 4, 0.6, _DAY),
+        (130, 1, 6, 7, 2.0, _DAY),
+        (131, 1, 7, 8, 3.0, _DAY),
+        (132, 1, 6, 8, 7.0, _DAY),
+        (140, 1, 1, 9, 1.5, date(2026, 2, 2)),
+        (150, 2, 1, 2, 1.1, _DAY),
+    ]
+    return frame(CURRENCY_RATE, series + others)
+
+
+def _details() -> pl.DataFrame:
+    def detail(plan: int, day: date, currency: int, payment: int | None) -> tuple[object, ...]:
+        return (plan, day, Decimal(10), currency, payment, None)
+
+    later = date(2026, 5, 1)
+    return frame(
+        PAYMENT_PLAN_DETAIL,
+        [
+            detail(1, _DAY, 1, 9999),
+            detail(2, _DAY, 1, 5),
+            detail(3, _DAY, 2, 21),
+            detail(4, _DAY, 1, 22),
+            detail(5, _DAY, 1, 23),
+            detail(6, date(2026, 3, 1), 1, 24),
+            detail(7, date(2026, 3, 20), 1, 25),
+            detail(8, date(2026, 3, 1), 1, None),
+            detail(9, later, 1, None),
+            detail(9, later, 1, None),
+            detail(10, later, 1, None),
+            detail(10, later, 2, None),
+            detail(11, _DAY, 1, 26),
+            detail(11, _DAY, 1, 27),
+        ],
+    )
+
+
+def _invoices() -> pl.DataFrame:
+    paid = [101, 102, 103, 104, 106, 107, 120, 121, 122, 123, 124, 125, 126, 128, 130]
+    rows: list[tuple[object, ...]] = [
+        (800 + place, 1, debt, f"https://files.example/{debt}") for place, debt in enumerate(paid)
+    ]
+    rows += [
+        (880, 2, 127, "https://files.example/127"),
+        (881, 1, 101, "https://files.example/101-again"),
+        (900, 1, 500, "https://files.example/500"),
+    ]
+    # Debt 102 has its file twice: once of its tenant, and not of another one.
+    rows = [row for row in rows if row[2] != 102]
+    rows.append((901, 2, 102, "https://files.example/102"))
+    return frame(INVOICE_FILE, rows)
+
+
+def _batches() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rows of three batches: pairs, what the flags say, and counts."""
+    unlike = _RECORD.replace('"DebtsId":2', '"DebtsId":3')
+    listed: list[tuple[object, ...]] = [
+        ("untold", True, False, 1, None, None),
+        ("merged error", True, True, 1, None, "why"),
+        ("not merged", False, False, 1, None, None),
+        ("unset", False, True, 1, None, "why"),
+        ("unreadable", False, True, 1, "{", None),
+        (_RECORD, False, True, 1, unlike, None),
+        ("extra", False, True, 1, None, None),
+    ]
+    sent = [row for row in listed if row[0] != "extra"]
+    sent += [("missing", False, False, 1, None, None), ("bad", False, False, 1, None, None)]
+    listed.append(("bad", True, False, 1, None, "why"))
+    states = [*["inserted"] * (len(sent) - 1), "rejected"]
+    return (
+        frame(INSERT_BATCH_DATA, sent).with_columns(pl.Series("state", states)),
+        frame(INSERT_BATCH_DATA, listed),
+    )
+
+
+def _tolerated() -> pl.DataFrame:
+    columns = {"tolerance": ["any"], "currency": [1], "delta": [Decimal("0.01")]}
+    return pl.DataFrame(
+        columns, schema={"tolerance": pl.String(), "currency": pl.Int32(), "delta": AMOUNT}
+    )

@@ -1,0 +1,275 @@
+"""J5: exchange rates among themselves: each by itself, its inverse, triangles, gaps and jumps.
+
+A series is the rates of one tenant and pair by calendar day; of several on one day the last counts
+(that there are several is RATE_DUPLICATE). Bounds are judged on exact fractions: doubles only find
+the candidates.
+"""
+
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+import polars as pl
+
+from flows.steps.reconcile.calendar import business_days
+from flows.steps.reconcile.raised import exact, joined, key_text, raised, rate_text, text, together
+from flows.steps.reconcile.rules import Rules
+from schemas.tables import CURRENCY_RATE
+
+PAIR = ("TenantsId", "FromCurrenciesId", "ToCurrenciesId")
+RECORD = CURRENCY_RATE.name
+_SLACK = 1e-9
+"""By how much doubles may miss a bound: candidates are taken this much wider."""
+
+
+def judge_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """The breaks of rates among themselves."""
+    sound = series(rates)
+    bound = rules.rates.inverse_tolerance
+    frames = [_each(rates)]
+    if bound is not None:
+        frames += [_inverses(sound, bound), _triangles(sound, bound)]
+    if rules.rates.jump_percent is not None:
+        frames.append(_jumps(sound, rules.rates.jump_percent))
+    if rules.rates.daily:
+        frames.append(_gaps(sound, rules.calendar))
+    return together(frames)
+
+
+def series(rates: pl.DataFrame) -> pl.DataFrame:
+    """One usable rate per tenant, pair and day, sorted so; `day` is its calendar day."""
+    return (
+        rates.lazy()
+        .filter(pl.col("ExchangeRate") > 0, pl.col("FromCurrenciesId") != pl.col("ToCurrenciesId"))
+        .with_columns(pl.col("EffectiveDate").dt.date().alias("day"))
+        .sort(*PAIR, "EffectiveDate", "Id")
+        .unique([*PAIR, "day"], keep="last", maintain_order=True)
+        .collect()
+    )
+
+
+def _rate_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
+    return raised(
+        code,
+        RECORD,
+        rows,
+        key=key_text(CURRENCY_RATE),
+        name=name,
+        tenant=pl.col("TenantsId"),
+        date=pl.col("EffectiveDate").dt.date(),
+        **facts,
+    )
+
+
+def _each(rates: pl.DataFrame) -> pl.DataFrame:
+    """A rate has to be positive; that of a currency against itself is 1."""
+    rate = pl.col("ExchangeRate")
+    itself = pl.col("FromCurrenciesId") == pl.col("ToCurrenciesId")
+    low = rates.filter(rate <= 0)
+    off = rates.filter(itself, rate > 0, rate != 1)
+    return together(
+        [
+            _rate_break("RATE_NONPOSITIVE", low, "ExchangeRate", found=rate_text(rate)),
+            _rate_break(
+                "RATE_SELF", off, "ExchangeRate", expected=pl.lit("1"), found=rate_text(rate)
+            ),
+        ]
+    )
+
+
+def _inverses(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
+    there = sound.filter(pl.col("FromCurrenciesId") < pl.col("ToCurrenciesId"))
+    back = sound.select(
+        "TenantsId",
+        "day",
+        pl.col("FromCurrenciesId").alias("ToCurrenciesId"),
+        pl.col("ToCurrenciesId").alias("FromCurrenciesId"),
+        pl.col("Id").alias("back_id"),
+        pl.col("ExchangeRate").alias("back"),
+    )
+    both = there.join(back, on=[*PAIR, "day"], how="inner", maintain_order="left")
+    product = pl.col("ExchangeRate") * pl.col("back")
+    near = both.filter((product - 1).abs() > float(bound) - _SLACK)
+    products = [
+        exact(rate) * exact(back) for rate, back in near.select("ExchangeRate", "back").iter_rows()
+    ]
+    off = near.with_columns(
+        pl.Series("product", [format(product, "f") for product in products], pl.String),
+    ).filter(pl.Series([abs(product - 1) > bound for product in products], dtype=pl.Boolean))
+    return _rate_break(
+        "RATE_INVERSE",
+        off,
+        "ExchangeRate",
+        expected=pl.lit("1"),
+        found=pl.col("product"),
+        note=pl.format("times its inverse, rate {}", "back_id"),
+    )
+
+
+def _triangles(sound: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
+    """Three rates a-b, b-c, a-c of one day; what is off is told of the rate in most of them."""
+    off = _open_triangles(_sides(sound), bound)
+    if off.is_empty():
+        return _rate_break("RATE_TRIANGLE", sound.clear(), "ExchangeRate")
+    corners = ["ab", "bc", "ac"]
+    counts = (
+        off.select(pl.concat_list(corners).alias("side"))
+        .explode("side", empty_as_null=True, keep_nulls=True)
+        .group_by("side")
+        .len("broken")
+    )
+    for corner in corners:
+        off = off.join(
+            counts.rename({"side": corner, "broken": f"in_{corner}"}),
+            on=corner,
+            maintain_order="left",
+        )
+    most = pl.max_horizontal("in_ab", "in_bc", "in_ac")
+    told = off.with_columns(
+        pl.when(pl.col("in_ac") == most)
+        .then("ac")
+        .when(pl.col("in_bc") == most)
+        .then("bc")
+        .otherwise("ab")
+        .alias("side")
+    )
+    blamed = told.group_by("side", maintain_order=True).agg(
+        pl.len().alias("triangles"), pl.col("product").first(), pl.col("others").first()
+    )
+    rows = sound.with_row_index("side").join(blamed, on="side", maintain_order="left")
+    return _rate_break(
+        "RATE_TRIANGLE",
+        rows,
+        "ExchangeRate",
+        expected=pl.lit("1"),
+        found=pl.col("product"),
+        note=pl.format("open triangles: {}; the first is of {}", "triangles", "others"),
+    )
+
+
+def _sides(sound: pl.DataFrame) -> pl.DataFrame:
+    """Each pair once, from the lower number to the higher; `up` says whether the rate runs so."""
+    up = pl.col("FromCurrenciesId") < pl.col("ToCurrenciesId")
+    return (
+        sound.with_row_index("side")
+        .select(
+            "side",
+            "TenantsId",
+            "day",
+            pl.min_horizontal("FromCurrenciesId", "ToCurrenciesId").alias("low"),
+            pl.max_horizontal("FromCurrenciesId", "ToCurrenciesId").alias("high"),
+            up.alias("up"),
+            pl.col("ExchangeRate").alias("rate"),
+            pl.col("Id").alias("id"),
+        )
+        .sort("TenantsId", "day", "low", "high", "up")
+        .unique(["TenantsId", "day", "low", "high"], keep="last", maintain_order=True)
+    )
+
+
+def _open_triangles(sides: pl.DataFrame, bound: Decimal) -> pl.DataFrame:
+    moment = ["TenantsId", "day"]
+
+    def called(name: str, low: str, high: str) -> pl.DataFrame:
+        return sides.select(
+            *moment,
+            pl.col("low").alias(low),
+            pl.col("high").alias(high),
+            pl.col("side").alias(name),
+            pl.col("up").alias(f"up_{name}"),
+            pl.col("rate").alias(f"rate_{name}"),
+            pl.col("id").alias(f"id_{name}"),
+        )
+
+    closed = (
+        called("ab", "a", "b")
+        .join(called("bc", "b", "c"), on=[*moment, "b"])
+        .join(called("ac", "a", "c"), on=[*moment, "a", "c"])
+        .sort(*moment, "a", "b", "c")
+    )
+
+    def along(name: str) -> pl.Expr:
+        rate = pl.col(f"rate_{name}")
+        return pl.when(f"up_{name}").then(rate).otherwise(1 / rate)
+
+    near = closed.filter(
+        (along("ab") * along("bc") / along("ac") - 1).abs() > float(bound) - _SLACK
+    )
+    products = [
+        _fraction(*ab) * _fraction(*bc) / _fraction(*ac)
+        for ab, bc, ac in zip(
+            *(near.select(f"rate_{name}", f"up_{name}").iter_rows() for name in ("ab", "bc", "ac")),
+            strict=True,
+        )
+    ]
+    shown = [f"{float(product):.9g}" for product in products]
+    return near.with_columns(
+        pl.Series("product", shown, pl.String),
+        joined(pl.col("id_ab"), pl.col("id_bc"), pl.col("id_ac"), by=", ").alias("others"),
+    ).filter(pl.Series([abs(product - 1) > bound for product in products], dtype=pl.Boolean))
+
+
+def _fraction(rate: float, up: bool) -> Fraction:
+    value = Fraction(exact(rate))
+    return value if up else 1 / value
+
+
+def _jumps(sound: pl.DataFrame, percent: Decimal) -> pl.DataFrame:
+    """A step beyond the limit; the step back to where it came from is not told again."""
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in PAIR)
+    stepped = sound.with_columns(
+        pl.when(same).then(pl.col("ExchangeRate").shift()).alias("before"),
+        pl.when(same & same.shift()).then(pl.col("ExchangeRate").shift(2)).alias("earlier"),
+        pl.when(same).then(pl.col("day").shift()).alias("day_before"),
+    )
+    rate, before, earlier = (pl.col(name) for name in ("ExchangeRate", "before", "earlier"))
+    limit = float(percent) / 100
+    wide = stepped.filter((rate / before - 1).abs() > limit - _SLACK)
+    share = Fraction(percent) / 100
+    told = [
+        _beyond(now, last, share)
+        and not (
+            first is not None and _beyond(last, first, share) and not _beyond(now, first, share)
+        )
+        for now, last, first in wide.select(rate, before, earlier).iter_rows()
+    ]
+    rows = wide.filter(pl.Series(told, dtype=pl.Boolean))
+    return _rate_break(
+        "RATE_JUMP",
+        rows,
+        "ExchangeRate",
+        expected=rate_text(before),
+        found=rate_text(rate),
+        note=pl.format("{} % since {}", ((rate / before - 1) * 100).round(2), "day_before"),
+    )
+
+
+def _beyond(now: float, before: float, share: Fraction) -> bool:
+    return abs(Fraction(exact(now)) / Fraction(exact(before)) - 1) > share
+
+
+def _gaps(sound: pl.DataFrame, calendar: str | None) -> pl.DataFrame:
+    """Business days between two rates of a series; told of the rate after the gap."""
+    same = pl.all_horizontal(pl.col(name) == pl.col(name).shift() for name in PAIR)
+    apart = sound.with_columns(
+        pl.when(same).then(pl.col("day").shift()).alias("day_before")
+    ).filter((pl.col("day") - pl.col("day_before")).dt.total_days() > 1)
+    spans = apart.select("day_before", "day").unique(maintain_order=True)
+    missing = [_missing(before, after, calendar) for before, after in spans.iter_rows()]
+    rows = apart.join(
+        spans.with_columns(pl.Series("missing", missing, pl.Int64)),
+        on=["day_before", "day"],
+        maintain_order="left",
+    ).filter(pl.col("missing") > 0)
+    return _rate_break(
+        "RATE_GAP",
+        rows,
+        "EffectiveDate",
+        expected=pl.lit("0"),
+        found=text(pl.col("missing")),
+        note=pl.format("business days without a rate since {}", "day_before"),
+    )
+
+
+def _missing(before: date, after: date, calendar: str | None) -> int:
+    return business_days(before, after - timedelta(days=1), calendar)

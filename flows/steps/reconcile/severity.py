@@ -1,0 +1,41 @@
+"""Severity: how much a break matters, from its money and its age."""
+
+from datetime import date
+
+import polars as pl
+
+from flows.steps.reconcile.rules import Rules
+from schemas.breaks import BREAKS, BreakClass, Severity
+
+ALWAYS: dict[BreakClass, Severity] = {
+    BreakClass.TENANT: Severity.HIGH,
+    BreakClass.GOVERNANCE: Severity.HIGH,
+}
+"""Classes that matter whatever their money and age."""
+NEVER = ("OFFSET",)
+"""Codes behind which there is no money."""
+
+
+def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
+    """The Severity of each break of a frame of BREAK_SCHEMA.
+
+    Its money is the difference, or else the amount it is about; its age the calendar days from its
+    business date to `as_of`. The severer of the two decides.
+    """
+    asked = rules.severities
+    size = pl.coalesce(pl.col("delta"), pl.col("amount")).abs()
+    age = (pl.lit(as_of) - pl.col("date")).dt.total_days()
+    high = (size >= asked.high_amount) | (age >= asked.high_age_days)
+    medium = (size >= asked.medium_amount) | (age >= asked.medium_age_days)
+    always = {code: ALWAYS[of.group].value for code, of in BREAKS.items() if of.group in ALWAYS}
+    fixed = pl.col("code").replace_strict(
+        always | dict.fromkeys(NEVER, Severity.LOW.value), default=None, return_dtype=pl.String
+    )
+    judged = (
+        pl.when(high.fill_null(False))
+        .then(pl.lit(Severity.HIGH.value))
+        .when(medium.fill_null(False))
+        .then(pl.lit(Severity.MEDIUM.value))
+        .otherwise(pl.lit(Severity.LOW.value))
+    )
+    return breaks.select(pl.coalesce(fixed, judged).alias("severity")).to_series()

@@ -1,0 +1,116 @@
+"""Signed records: how they are kept, and what has changed in them since they were signed."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.reconcile.comparison import SECRET, differences
+from flows.steps.reconcile.match_breaks import key_text
+from flows.steps.reconcile.pairing import key_frame, pair
+from flows.steps.reconcile.raised import raised, together
+from flows.steps.reconcile.sources import LINEAGE, record_schema
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+NOW = "D"
+RECORD = "record"
+CODE = "CHANGED_AFTER_SIGNOFF"
+
+
+def pack_records(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """D frames of all record kinds as one: a column per kind, filled where `record` names it.
+
+    Of a secret only whether there is one is kept: the file lies beside the report.
+    """
+    parts = [
+        frame.sort(frame.columns, nulls_last=True).select(
+            pl.lit(name).alias(RECORD), pl.struct(pl.all()).alias(name)
+        )
+        for name, whole in sorted(frames.items())
+        for frame in (_veiled(EXTRACTS[name], whole),)
+        if frame.height
+    ]
+    return pl.concat([pl.DataFrame(schema={RECORD: pl.String()}), *parts], how="diagonal")
+
+
+def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """The D frames that were packed; a kind that had no records is there without any."""
+    found = {
+        name: packed.filter(pl.col(RECORD) == name).select(pl.col(name).struct.unnest())
+        for name in packed.columns
+        if name != RECORD
+    }
+    empty = {
+        name: pl.DataFrame(schema={**record_schema(table), **LINEAGE})
+        for name, table in EXTRACTS.items()
+    }
+    return empty | found
+
+
+def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+    """One break per field of a signed record that is another now, with old and new value.
+
+    A signed record that is gone is one break of its own. Records that came later were never signed
+    and are no breaks.
+    """
+    now = _veiled(table, now)
+    both = pair(key_frame(table, signed), key_frame(table, now))
+    lines = differences(table, signed, now, both.partner)
+    told = lines.rename({"field": "what", "row": "number"})
+    changed = pl.concat([told, _records(table, signed[lines["row"]])], how="horizontal")
+    gone = _records(table, signed.filter(both.partner.is_null()))
+    money = pl.when(pl.col("code") == "AMOUNT").then(pl.col("delta").abs())
+    return together(
+        [
+            raised(
+                CODE,
+                table.name,
+                changed,
+                key=pl.col("key"),
+                side=pl.lit(NOW),
+                field=pl.col("what"),
+                expected=pl.col("expected"),
+                found=pl.col("found"),
+                delta=pl.col("delta"),
+                note=pl.lit("signed as expected, now as found"),
+                tenant=_column(table.tenant),
+                currency=_column(table.currency),
+                amount=pl.coalesce(money, _money(table)),
+            ),
+            raised(
+                CODE,
+                table.name,
+                gone,
+                key=pl.col("key"),
+                side=pl.lit(NOW),
+                note=pl.lit("the signed record is gone"),
+                tenant=_column(table.tenant),
+                currency=_column(table.currency),
+                amount=_money(table),
+            ),
+        ]
+    )
+
+
+def _veiled(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with a sign in place of every secret that is there."""
+    secret = [field.name for field in table.delivered if field.secret]
+    veil = pl.lit(SECRET, pl.String)
+    return frame.with_columns(
+        pl.when(pl.col(name).is_not_null()).then(veil).alias(name) for name in secret
+    )
+
+
+def _records(table: Table, signed: pl.DataFrame) -> pl.DataFrame:
+    """Signed records with their key as text; who wrote one then says nothing of who changed it."""
+    keys = key_text(table, signed.with_columns(pl.lit(None, pl.String).alias("file")))
+    return signed.drop(*LINEAGE, strict=False).with_columns(keys.alias("key"))
+
+
+def _money(table: Table) -> pl.Expr:
+    return _column(table.amounts[0] if table.amounts else None).cast(AMOUNT).abs()
+
+
+def _column(name: str | None) -> pl.Expr:
+    return pl.lit(None) if name is None else pl.col(name)

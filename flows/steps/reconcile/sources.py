@@ -1,0 +1,59 @@
+"""The truth sources of one run as frames: E extract, A answer, D database, G listing, P signed.
+
+Amount fields (`Field.amount`) are exact decimals (`breaks.AMOUNT`), other doubles Float64, which
+is exact for them: they were proven to be the shortest text of their double. Times are as in
+`schemas.kinds.frame_schema`, with their `_offset` companion.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import AMOUNT
+from schemas.field import Table
+from schemas.kinds import EXACT, Dtype, frame_schema
+
+PLACE: dict[str, Dtype] = {
+    "state": pl.String(),
+    "file": pl.String(),
+    "line": pl.Int64(),
+    "row": pl.Int64(),
+    "extract_id": pl.Int32(),
+    "batch_id": pl.Int32(),
+}
+"""Columns of an E frame beside the record's own; `state` is the row's end state in its batch."""
+
+LINEAGE: dict[str, Dtype] = {"row": pl.Int64(), "extract_id": pl.Int32(), "batch_id": pl.Int32()}
+"""Columns of a D frame beside the record's own: the staged row that last wrote it."""
+
+ANSWER: dict[str, Dtype] = {
+    "row": pl.Int64(),
+    "extract_id": pl.Int32(),
+    "state": pl.String(),
+    "status": pl.Int32(),
+    "echo": pl.String(),
+}
+"""Columns of an A frame: one line per row that was to be sent, with the state of its send."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What is there to compare, by record kind; a source that is absent is not in its mapping."""
+
+    extract: Mapping[str, pl.DataFrame]
+    database: Mapping[str, pl.DataFrame]
+    answers: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    listings: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    signed: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """The records of the last signed run, as its D frames were."""
+
+
+def record_schema(table: Table) -> dict[str, Dtype]:
+    """Columns and types of a record in reconciliation frames."""
+    amounts = set(table.amounts)
+    return {
+        name: AMOUNT if name in amounts else dtype
+        for name, dtype in frame_schema(table).items()
+        if not name.endswith(EXACT)
+    }

@@ -1,0 +1,193 @@
+"""Both sides of one record kind added up, exactly, by what became of the records.
+
+Both sides are added up from their own frames, the explanation from the statuses: a residual of zero
+between them is a proof and not a repetition.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.reconcile.raised import money
+from flows.steps.reconcile.statuses import EXPECTED, FOUND
+from flows.steps.totals import NO_CURRENCY, Totals, add
+from schemas.field import Kind, Table
+
+_SAFE = Decimal(10) ** 19
+"""Sums below this fit an exact decimal column."""
+_WIDE = Context(prec=200, traps=[Inexact])
+_INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
+
+
+class Cell(NamedTuple):
+    """Where an amount belongs."""
+
+    tenant: int | None
+    currency: str
+
+
+class Group(NamedTuple):
+    """Records alike in what became of them."""
+
+    status: str
+    rule: str
+    state: str
+    answer: str
+
+
+Sums = Mapping[Cell, Totals]
+
+
+@dataclass(frozen=True)
+class Sides:
+    """One record kind added up: both sides by themselves, and by what became of the records."""
+
+    table: Table
+    delivered: Sums
+    counted: Sums
+    """The target, from its own frame."""
+    expected: Mapping[Group, Sums]
+    found: Mapping[Group, Sums]
+
+    def explained(self, cell: Cell, of: Callable[[Group], bool]) -> Totals:
+        """By how much the target exceeds the extracts in a cell, through records of some groups."""
+        gone = add(
+            sums[cell] for group, sums in self.expected.items() if of(group) and cell in sums
+        )
+        come = add(sums[cell] for group, sums in self.found.items() if of(group) and cell in sums)
+        return come - gone
+
+    def of_currency(self, currency: str) -> "Sides":
+        """The same in one currency, over all tenants."""
+
+        def only(sums: Sums) -> Sums:
+            kept = (totals for cell, totals in sums.items() if cell.currency == currency)
+            return {Cell(None, currency): add(kept)}
+
+        return Sides(
+            self.table,
+            only(self.delivered),
+            only(self.counted),
+            {group: only(sums) for group, sums in self.expected.items()},
+            {group: only(sums) for group, sums in self.found.items()},
+        )
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every tenant and currency that either side speaks of, in order."""
+        groups = (*self.expected.values(), *self.found.values())
+        every = {cell for sums in (self.delivered, self.counted, *groups) for cell in sums}
+        return sorted(
+            every, key=lambda cell: (cell.tenant is not None, cell.tenant or 0, _rank(cell))
+        )
+
+    @property
+    def currencies(self) -> list[str]:
+        """Every currency, those without one first."""
+        return sorted({cell.currency for cell in self.cells}, key=_number)
+
+
+def _rank(cell: Cell) -> tuple[int, int]:
+    return _number(cell.currency)
+
+
+def _number(currency: str) -> tuple[int, int]:
+    return (len(currency) > 0, int(currency or 0))
+
+
+def add_up(
+    table: Table, extract: pl.DataFrame, target: pl.DataFrame, statuses: pl.DataFrame
+) -> Sides:
+    """Add up both sides and the statuses of `matching.match`, whose first lines are the extract's.
+
+    `target` is the frame the extract was matched with: the database, or the listing.
+    """
+    cell = [_named(table.tenant, "tenant", pl.Int32), _named(table.currency, "currency", pl.Int32)]
+    own = {name: name for name in table.amounts}
+    sides = [
+        {Cell(*key): totals for key, totals in _totals(table, frame.lazy(), cell, own).items()}
+        for frame in (extract, target)
+    ]
+    found = pl.col("currency_found").alias("currency")
+    return Sides(
+        table,
+        sides[0],
+        sides[1],
+        _by_group(table, statuses.lazy().head(extract.height), pl.col("currency"), EXPECTED),
+        _by_group(table, statuses.lazy().filter("in_target"), found, FOUND),
+    )
+
+
+def _by_group(
+    table: Table, lines: pl.LazyFrame, currency: pl.Expr, side: str
+) -> dict[Group, dict[Cell, Totals]]:
+    by = [pl.col(name) for name in (*Group._fields, "tenant")]
+    amounts = {name: name + side for name in table.amounts}
+    groups: dict[Group, dict[Cell, Totals]] = {}
+    for key, totals in _totals(table, lines, [*by, currency], amounts).items():
+        group = Group(*(told or "" for told in key[:4]))
+        groups.setdefault(group, {})[Cell(*key[4:])] = totals
+    return groups
+
+
+def _named(name: str | None, alias: str, dtype: type[pl.DataType]) -> pl.Expr:
+    return (pl.col(name) if name else pl.lit(None)).cast(dtype).alias(alias)
+
+
+def _totals(
+    table: Table, rows: pl.LazyFrame, by: list[pl.Expr], amounts: Mapping[str, str]
+) -> dict[tuple[Any, ...], Totals]:
+    """Totals of the groups of some rows; the last column of `by` is the currency."""
+    whole = _too_large(rows, list(amounts.values()))
+    sums = [pl.col(name).sum() for name in amounts.values() if name not in whole]
+    for name in whole:
+        # Too large for one column: integers and fractions are added apart.
+        integers = pl.col(name).cast(pl.Int128)
+        sums += [
+            integers.sum().alias(name),
+            (pl.col(name) - integers.cast(AMOUNT)).sum().alias(f"{name}_rest"),
+        ]
+    found = (
+        rows.group_by(by).agg(pl.len().alias("__rows"), _hash_total(table).alias("__keys"), *sums)
+    ).collect()
+    result: dict[tuple[Any, ...], Totals] = {}
+    for row in found.iter_rows(named=True):
+        values = list(row.values())[: len(by)]
+        currency = NO_CURRENCY if values[-1] is None else str(values[-1])
+        money_of = {
+            name: money(_sum(row[column], row.get(f"{column}_rest")))
+            for name, column in amounts.items()
+        }
+        totals = Totals(row["__rows"], row["__keys"] or 0, {currency: money_of} if money_of else {})
+        result[*values[:-1], currency] = totals
+    return result
+
+
+def _too_large(rows: pl.LazyFrame, names: list[str]) -> list[str]:
+    """The amounts of which so many might not fit an exact decimal column, added up."""
+    if not names:
+        return []
+    bounds = rows.select(
+        pl.len().alias("__rows"),
+        *(pl.max_horizontal(pl.col(n).max(), -pl.col(n).min()).alias(n) for n in names),
+    ).collect()
+    largest = bounds.row(0, named=True)
+    return [name for name in names if (largest[name] or 0) * largest["__rows"] >= _SAFE]
+
+
+def _sum(whole: Decimal | int | None, rest: Decimal | None) -> Decimal:
+    return Decimal(whole or 0) if rest is None else _WIDE.add(Decimal(whole or 0), rest)
+
+
+def _hash_total(table: Table) -> pl.Expr:
+    """The sum of the keys: of the first one, else of all integers of the identity."""
+    first = table.identity[0]
+    names = [name for name in table.identity if table.by_name[name].kind in _INTEGERS]
+    if table.key and table.by_name[first].kind in _INTEGERS:
+        names = [first]
+    sums = [pl.col(name).cast(pl.Int128).sum() for name in names]
+    return pl.sum_horizontal(sums) if sums else pl.lit(0, pl.Int128).sum()

@@ -1,0 +1,36 @@
+"""J11: two records that belong together have to name one tenant.
+
+A record that crosses is told by the code of its own join; here every pair of tenants that meet on a
+join is told once, so that a mix-up of tenants reads as one, and no money is counted twice.
+"""
+
+import polars as pl
+
+from flows.steps.reconcile.raised import joined, raised, text
+
+CODE = "TENANT_CROSS"
+
+
+def crossings(record: str, name: str, rows: pl.DataFrame) -> pl.DataFrame:
+    """One break per pair of tenants among rows that cross.
+
+    `rows` has `tenant` (whose record it is), `other` (whose record it names), `key` (the record's
+    key as text) and `day`; `name` is the field that leads from one to the other.
+    """
+    pairs = (
+        rows.group_by("tenant", "other")
+        .agg(pl.len().alias("records"), pl.col("key").min(), pl.col("day").min())
+        .sort("tenant", "other")
+    )
+    return raised(
+        CODE,
+        record,
+        pairs,
+        key=joined(pl.col("tenant"), pl.col("other")),
+        name=name,
+        tenant=pl.col("tenant"),
+        expected=text(pl.col("tenant")),
+        found=text(pl.col("other")),
+        date=pl.col("day"),
+        note=pl.format("records that cross: {}; the first is {}", "records", "key"),
+    )

@@ -1,0 +1,219 @@
+"""Totals of a reconciliation: controls per tenant and currency, the difference proof, the chain.
+
+Money is exact and never added across currencies; what is not explained is said, to the cent.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+
+import polars as pl
+
+from flows.report.reconciliation import (
+    ChainLine,
+    ControlLine,
+    ExcludedLine,
+    Proof,
+    ProofLine,
+    StatusLine,
+)
+from flows.steps.reconcile.raised import money
+from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.sums import Cell, Group, Sides, Sums
+from flows.steps.totals import Totals, add
+from schemas.breaks import Status
+from schemas.field import Table
+
+MATCHED = (Status.MATCHED_EXACT,)
+"""What a match without any difference may not explain: its sides have to be equal."""
+_REFUSED_HERE = ("rejected", "conflict")
+
+
+def status_lines(table: Table, statuses: pl.DataFrame) -> tuple[StatusLine, ...]:
+    """How many records ended in each status, in the order statuses are explained."""
+    counts = dict(statuses.group_by("status").len().iter_rows())
+    return tuple(
+        StatusLine(table.name, status.value, counts[status.value])
+        for status in Status
+        if status.value in counts
+    )
+
+
+def excluded_lines(table: Table, statuses: pl.DataFrame, rules: Rules) -> tuple[ExcludedLine, ...]:
+    """How many records each rule left out; rules that are no rule file's are the states of rows."""
+    reasons = {exclusion.id: exclusion.reason for exclusion in rules.exclusions}
+    counts = statuses.filter(pl.col("status") == Status.EXCLUDED).group_by("rule").len()
+    return tuple(
+        ExcludedLine(rule, table.name, rows, reasons.get(rule, ""))
+        for rule, rows in counts.sort("rule").iter_rows()
+    )
+
+
+def control_lines(sides: Sides) -> tuple[ControlLine, ...]:
+    """Both sides per tenant and currency, with what is explained of their difference."""
+    return tuple(_control(sides, cell) for cell in sides.cells)
+
+
+def _control(sides: Sides, cell: Cell) -> ControlLine:
+    expected = sides.delivered.get(cell, Totals())
+    found = sides.counted.get(cell, Totals())
+    explained = sides.explained(cell, _explains)
+    residual = found - expected - explained
+    return ControlLine(
+        record=sides.table.name,
+        tenant=cell.tenant,
+        currency=cell.currency,
+        expected_rows=expected.rows,
+        found_rows=found.rows,
+        expected=_amounts(sides.table, expected, cell.currency),
+        found=_amounts(sides.table, found, cell.currency),
+        expected_keys=expected.keys,
+        found_keys=found.keys,
+        explained=_amounts(sides.table, explained, cell.currency),
+        residual=_amounts(sides.table, residual, cell.currency),
+        residual_rows=residual.rows,
+    )
+
+
+def _explains(group: Group) -> bool:
+    return group.status not in MATCHED
+
+
+def _amounts(table: Table, totals: Totals, currency: str) -> dict[str, Decimal]:
+    sums = totals.amounts.get(currency, {})
+    return {name: money(sums.get(name, Decimal(0))) for name in table.amounts}
+
+
+PROOF_TEXTS: dict[Status, str] = {
+    Status.MISSING_IN_EXTRACT: "+ missing in extract",
+    Status.MISSING_IN_TARGET: "- missing in target",
+    Status.MISMATCH: "+/- amounts and currencies that differ",
+    Status.MATCHED_TOLERANCE: "+/- differences inside tolerance",
+    Status.MATCHED_MANUAL: "+/- differences that were accepted",
+    Status.DUPLICATE: "+/- duplicates",
+    Status.REJECTED: "- rejected",
+    Status.EXCLUDED: "- excluded",
+    Status.PENDING: "- timing: inside the window",
+    Status.NOT_SENT: "- not sent yet",
+    Status.SENT_UNCONFIRMED: "- sent, not confirmed",
+    Status.IN_DOUBT: "- in doubt",
+    Status.UNKNOWN: "+/- without a key or an exact amount",
+}
+"""Lines of the difference proof, in their order."""
+
+
+def proofs(sides: Sides) -> tuple[Proof, ...]:
+    """From the total per extract to the total per target, per amount field and currency."""
+    return tuple(
+        _proof(sides.of_currency(currency), field, currency)
+        for field in sides.table.amounts
+        for currency in sides.currencies
+    )
+
+
+def _proof(sides: Sides, field: str, currency: str) -> Proof:
+    cell = Cell(None, currency)
+
+    def line(text: str, totals: Totals, *, total: bool = False) -> ProofLine:
+        amount = _amounts(sides.table, totals, currency)[field]
+        return ProofLine(text, totals.rows, amount, total)
+
+    delivered, counted = sides.delivered[cell], sides.counted[cell]
+    lines = [line("total per extract", delivered)]
+    reached = delivered
+    for text, of in _steps(sides):
+        part = sides.explained(cell, of)
+        reached += part
+        told = line(text, part)
+        if told.rows or told.amount:
+            lines.append(told)
+    lines.append(line("= total per target", reached, total=True))
+    lines.append(line("counted in the target", counted))
+    unexplained = _amounts(sides.table, counted - reached, currency)[field]
+    return Proof(sides.table.name, field, currency, tuple(lines), unexplained)
+
+
+def _steps(sides: Sides) -> Iterable[tuple[str, Callable[[Group], bool]]]:
+    """The lines of a proof; what is excluded is told rule by rule."""
+    rules = sorted({g.rule for g in (*sides.expected, *sides.found) if g.status == Status.EXCLUDED})
+    for status, text in PROOF_TEXTS.items():
+        if status is not Status.EXCLUDED:
+            yield text, lambda group, status=status: group.status == status  # type: ignore[misc]
+            continue
+        for rule in rules:
+            yield (
+                f"{text}: {rule}",
+                lambda group, rule=rule: group.status == Status.EXCLUDED and group.rule == rule,  # type: ignore[misc]
+            )
+
+
+def chain_lines(sides: Sides, *, service: bool) -> tuple[ChainLine, ...]:
+    """The completeness chain per currency: delivered, accepted, counting, in the target, pushed."""
+    return tuple(
+        line
+        for currency in sides.currencies
+        for line in _chain(sides.of_currency(currency), currency, service)
+    )
+
+
+def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
+    cell = Cell(None, currency)
+
+    def part(groups: Mapping[Group, Sums], of: Callable[[Group], bool]) -> Totals:
+        return add(sums[cell] for group, sums in groups.items() if of(group))
+
+    def refused(group: Group) -> bool:
+        return group.state in _REFUSED_HERE
+
+    def left_out(group: Group) -> bool:
+        return not refused(group) and group.status == Status.EXCLUDED
+
+    def counting(group: Group) -> bool:
+        return not refused(group) and group.status != Status.EXCLUDED
+
+    def unpushed(group: Group) -> bool:
+        return group.answer != "acknowledged" and _explains(group)
+
+    delivered, nothing = sides.delivered[cell], Totals()
+    accepted = part(sides.expected, lambda group: not refused(group))
+    expected = part(sides.expected, counting)
+    matched = sides.explained(cell, lambda group: counting(group) and _explains(group))
+    beside = part(sides.found, lambda group: not counting(group))
+    stages: list[tuple[str, Totals, str, Totals]] = [
+        ("delivered", delivered, "", nothing),
+        ("accepted", accepted, "rejected and conflict", nothing - part(sides.expected, refused)),
+        (
+            "to be found",
+            expected,
+            "superseded, stale and left out by rules",
+            nothing - part(sides.expected, left_out),
+        ),
+        ("in the target", sides.counted[cell], "breaks and timing", matched + beside),
+    ]
+    if service:
+        pushed = part(sides.found, lambda group: group.answer == "acknowledged")
+        without = nothing - part(sides.found, unpushed)
+        stages.append(("acknowledged by the service", pushed, "not confirmed there", without))
+    return list(_links(sides.table, currency, stages))
+
+
+def _links(
+    table: Table, currency: str, stages: list[tuple[str, Totals, str, Totals]]
+) -> Iterable[ChainLine]:
+    before = stages[0][1]
+    for stage, totals, explained, accounted in stages:
+        change = totals - before
+        residual = change - accounted
+        yield ChainLine(
+            record=table.name,
+            stage=stage,
+            currency=currency,
+            rows=totals.rows,
+            amounts=_amounts(table, totals, currency),
+            keys=totals.keys,
+            rows_change=change.rows,
+            amounts_change=_amounts(table, change, currency),
+            explained=explained,
+            residual_rows=residual.rows,
+            residual=_amounts(table, residual, currency),
+        )
+        before = totals

@@ -1,0 +1,48 @@
+"""Windows: which missing records are still inside the time a rule gives them."""
+
+from datetime import date
+
+import polars as pl
+
+from flows.steps.reconcile.calendar import business_ages, calendar_ages
+from flows.steps.reconcile.rules import Rules
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+
+_MINUTE = 60_000_000
+
+
+def business_date(table: Table, rows: pl.DataFrame) -> pl.Series:
+    """The day a record counts for, as its own clock tells it; null where it has none."""
+    field = _dating_field(table)
+    if field is None:
+        return pl.Series("date", [None] * rows.height, dtype=pl.Date)
+    moment = pl.col(field.name)
+    if field.kind is Kind.DATETIME_OFFSET:
+        shift = pl.col(field.name + OFFSET).fill_null(0).cast(pl.Int64) * _MINUTE
+        moment = (moment.cast(pl.Int64) + shift).cast(pl.Datetime("us"))
+    return rows.select(moment.cast(pl.Date).alias("date")).to_series()
+
+
+def waiting(record: str, dates: pl.Series, rules: Rules, as_of: date) -> pl.Series:
+    """Which records may still be missing without being an exception."""
+    windows = [window for window in rules.windows if window.record == record]
+    if not windows:
+        return pl.Series("waiting", [False]).new_from_index(0, dates.len())
+    inside = pl.lit(False)
+    for window in windows:
+        ages = (
+            business_ages(dates, as_of, rules.calendar)
+            if window.business
+            else calendar_ages(dates, as_of)
+        )
+        inside |= pl.lit((ages <= window.days).fill_null(value=False))
+    return pl.select(inside.alias("waiting")).to_series()
+
+
+def _dating_field(table: Table) -> Field | None:
+    """The field that orders versions, else the first time of the record."""
+    if table.version:
+        return table.by_name[table.version]
+    times = (Kind.DATETIME, Kind.DATETIME_OFFSET)
+    return next((field for field in table.delivered if field.kind in times), None)

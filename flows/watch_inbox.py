@@ -1,0 +1,117 @@
+"""Look into an inbox: one run of import-batch for every delivery that is complete."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+from prefect import flow, task
+from prefect.artifacts import create_table_artifact
+from prefect.cache_policies import NO_CACHE
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import State as RunState
+from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound, PrefectException
+from prefect.states import Completed, Failed
+from pydantic import Field
+
+from connectors.errors import InboxHeldElsewhere, ReconError
+from connectors.extracts.profile import DEFAULT, load_profile
+from connectors.inbox import Inbox, Waiting
+from connectors.settings import read_settings
+from flows.approval import OverBudget
+from flows.holding import open_workspace
+from flows.import_batch import Address, Delivery
+from flows.report.inbox import inbox_table
+from flows.stages.inbox import SETTLE_SECONDS, Line, Start, Watch, import_here
+from flows.states import WITH_ERRORS
+
+IMPORT = "import-batch/adhoc"
+
+
+@flow(name="watch-inbox", persist_result=False)
+def watch_inbox(
+    inbox: Address | None = None,
+    settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,
+    profile: str | None = None,
+    over_budget: OverBudget = "ask",
+    deployment: str = IMPORT,
+) -> RunState[Any]:
+    """Start an import for every delivery that is complete in an inbox, once for each content.
+
+    Args:
+        inbox: The folder, as the worker sees it; none is inbox in RECON_HOME.
+        settle_seconds: A file that does not change for so long is complete; a manifest that states
+            its bytes proves it at once.
+        profile: Path of the feed's TOML file; none is the form of the service document.
+        over_budget: What an import does over its error budget: ask, reject or load.
+        deployment: Which deployment imports; where there is none, this run does it itself.
+    """
+    try:
+        lines = look_into_inbox(inbox, settle_seconds, profile, over_budget, deployment)
+    except InboxHeldElsewhere as busy:
+        return Completed(message=str(busy))
+    told = ", ".join(
+        f"{sum(line.became == became for line in lines)} {became}"
+        for became in dict.fromkeys(line.became for line in lines)
+    )
+    create_table_artifact(inbox_table(lines), key="inbox", description=told or "nothing was there")
+    failed = [line for line in lines if line.became == "failed"]
+    if failed:
+        return Failed(message=f"{told}. The next look tries again. First: {failed[0].detail}")
+    if any(line.became == "quarantined" for line in lines):
+        return Completed(name=WITH_ERRORS, message=f"{told}. Next: read the .why.txt files.")
+    return Completed(message=told or "nothing was there")
+
+
+@task(name="look into inbox", persist_result=False, cache_policy=NO_CACHE)
+def look_into_inbox(
+    inbox: str | None,
+    settle_seconds: float,
+    profile: str | None,
+    over_budget: OverBudget,
+    deployment: str,
+) -> list[Line]:
+    """One look; the lines tell what became of every file."""
+    workspace = open_workspace()
+    feed = load_profile(Path(profile)) if profile else DEFAULT
+    start = (
+        _deployed(deployment, profile, over_budget)
+        if _is_deployed(deployment)
+        else import_here(workspace, feed)
+    )
+    folder = Path(inbox) if inbox else read_settings().home / "inbox"
+    return Watch(workspace, Inbox(folder.resolve()), feed, start).look(settle_seconds)
+
+
+def _is_deployed(name: str) -> bool:
+    with get_client(sync_client=True) as client:
+        try:
+            client.read_deployment_by_name(name)
+        except ObjectNotFound:
+            return False
+    return True
+
+
+def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
+    """Imports as runs of a deployment; the content is the key, so each is made once."""
+
+    def start(waiting: Waiting) -> str:
+        delivery = Delivery(paths=waiting.paths, profile=profile, over_budget=over_budget)
+        try:
+            run = run_deployment(
+                name,
+                parameters={"delivery": delivery.model_dump(mode="json")},
+                timeout=0,
+                idempotency_key=waiting.key,
+                as_subflow=False,
+            )
+        except (PrefectException, httpx.HTTPError) as error:
+            raise ReconError(
+                f"{name} could not be started: {type(error).__name__}. The delivery is kept in "
+                f"{waiting.folder} and is started at the next look."
+            ) from error
+        assert isinstance(run, FlowRun)
+        return f"run {run.name} of {name}"
+
+    return start

@@ -1,0 +1,81 @@
+"""The life of a break: its states, what can be decided about it, and every transition.
+
+A run looks at a break that was left in some state, hears what was decided since, and finds the
+difference still there or gone. The table below is the whole of it.
+"""
+
+from enum import StrEnum
+
+
+class BreakState(StrEnum):
+    """Where a break is after a run."""
+
+    NEW = "NEW"
+    OPEN = "OPEN"
+    REOPENED = "REOPENED"
+    """Back after it was resolved or accepted."""
+    EXPIRED = "EXPIRED"
+    """Its acceptance has run out in this run: it is open again."""
+    ACCEPTED = "ACCEPTED"
+    RESOLVED_SOURCE = "RESOLVED_SOURCE"
+    RESOLVED_SERVICE = "RESOLVED_SERVICE"
+
+
+class Choice(StrEnum):
+    """What can be decided about a break."""
+
+    ACCEPT = "accept"
+    REOPEN = "reopen"
+    RESOLVE = "resolve"
+    """A claim: the next run checks that the difference is gone."""
+    ASSIGN = "assign"
+
+
+class Standing(StrEnum):
+    """What the decisions about a break amount to on the day of a run; the last one counts."""
+
+    ACCEPTED = "accepted"
+    LAPSED = "lapsed"
+    """Accepted until a day that has passed."""
+    REOPENED = "reopened"
+    RESOLVED_SOURCE = "resolved_source"
+    RESOLVED_SERVICE = "resolved_service"
+
+
+class Role(StrEnum):
+    """What a signature stands for."""
+
+    PREPARED = "prepared"
+    APPROVED = "approved"
+
+
+SIDES = {"source": BreakState.RESOLVED_SOURCE, "service": BreakState.RESOLVED_SERVICE}
+"""Where a break was resolved: in what is delivered, or in what it is compared with."""
+
+OPEN = (BreakState.NEW, BreakState.OPEN, BreakState.REOPENED, BreakState.EXPIRED)
+"""States that ask for action."""
+RESOLVED = tuple(SIDES.values())
+UNRESOLVED = (*OPEN, BreakState.ACCEPTED)
+
+Transitions = dict[tuple[BreakState | None, Standing | None], BreakState]
+
+STILL_THERE: Transitions = {
+    (None, None): BreakState.NEW,
+    (BreakState.NEW, None): BreakState.OPEN,
+    (BreakState.OPEN, None): BreakState.OPEN,
+    (BreakState.REOPENED, None): BreakState.OPEN,
+    (BreakState.EXPIRED, None): BreakState.REOPENED,
+    (BreakState.RESOLVED_SOURCE, None): BreakState.REOPENED,
+    (BreakState.RESOLVED_SERVICE, None): BreakState.REOPENED,
+    **{(state, Standing.ACCEPTED): BreakState.ACCEPTED for state in UNRESOLVED},
+    **{(state, Standing.LAPSED): BreakState.EXPIRED for state in UNRESOLVED},
+    **{(state, Standing.REOPENED): BreakState.REOPENED for state in UNRESOLVED},
+    # Said to be resolved, and it is not.
+    **{(state, Standing.RESOLVED_SOURCE): BreakState.REOPENED for state in UNRESOLVED},
+    **{(state, Standing.RESOLVED_SERVICE): BreakState.REOPENED for state in UNRESOLVED},
+}
+"""(state before, standing) -> state of a break that is found again.
+
+A break that is not found again is resolved: on the side that was claimed, or that changed. One
+that was resolved before and is not found is not carried any further.
+"""

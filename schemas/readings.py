@@ -1,0 +1,83 @@
+"""Readings: what the values of a column are, and which can be the same across types."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import polars as pl
+
+from schemas.kinds import Dtype
+
+
+class Reading(StrEnum):
+    """The kinds of values a column can have."""
+
+    CELL = "text without a declared type"
+    """A CSV cell: numbers and times in it are read where both sides have one."""
+    NUMBER = "exact number"
+    """Text that is a number of any length, as PostgreSQL's numeric is."""
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "double"
+    TEXT = "text"
+    INSTANT = "instant"
+    WALL = "time without zone"
+    DATE = "date"
+    BOOLEAN = "boolean"
+    OTHER = "other"
+
+
+NUMBERS = frozenset({Reading.CELL, Reading.NUMBER, Reading.INTEGER, Reading.DECIMAL, Reading.FLOAT})
+TIMES = frozenset({Reading.CELL, Reading.INSTANT, Reading.WALL, Reading.DATE})
+BOOLEANS = frozenset({Reading.CELL, Reading.BOOLEAN})
+
+
+class Column(NamedTuple):
+    """One column of a side."""
+
+    name: str
+    dtype: Dtype
+    reading: Reading
+
+    @property
+    def shown(self) -> str:
+        """The type as reports name it."""
+        return (
+            "CSV text"
+            if self.reading is Reading.CELL
+            else ("numeric" if self.reading is Reading.NUMBER else str(self.dtype))
+        )
+
+
+def column(name: str, dtype: Dtype) -> Column:
+    """A column of a typed source."""
+    return Column(name, dtype, reading_of(dtype))
+
+
+def reading_of(dtype: Dtype) -> Reading:
+    """What values of a polars type are."""
+    if dtype.is_integer():
+        return Reading.INTEGER
+    if dtype.is_decimal():
+        return Reading.DECIMAL
+    if dtype.is_float():
+        return Reading.FLOAT
+    if isinstance(dtype, pl.Datetime):
+        return Reading.INSTANT if dtype.time_zone else Reading.WALL
+    if dtype == pl.Date:
+        return Reading.DATE
+    if dtype == pl.Boolean:
+        return Reading.BOOLEAN
+    if dtype in (pl.String, pl.Categorical, pl.Enum):
+        return Reading.TEXT
+    return Reading.OTHER
+
+
+def remark(left: Column, right: Column) -> str:
+    """What a reader should know about comparing these two; empty where there is nothing."""
+    readings = {left.reading, right.reading}
+    if Reading.FLOAT in readings and len(readings) > 1 and readings <= NUMBERS:
+        return "doubles are taken for the shortest decimal that names them"
+    if readings == {Reading.INSTANT, Reading.WALL}:
+        return "one side has no zone: compared as text"
+    same = len(readings) == 1 or any(readings <= kind for kind in (NUMBERS, TIMES, BOOLEANS))
+    return "" if same else "types differ: compared as text"

@@ -1,0 +1,159 @@
+"""When two cells are the same, and how far apart they are when they are not."""
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal, localcontext
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flows.steps.compare.cells import Leeway, differing
+from schemas.readings import Reading, reading_of
+
+CEST = timezone(timedelta(hours=2))
+CELL, NUMBER = Reading.CELL, Reading.NUMBER
+
+CELLS = [
+    # left, right: the same, or the difference between them; None: not the same, no difference
+    ("a", "a", True),
+    ("a", "b", None),
+    ("", None, None),
+    (None, None, True),
+    (None, "a", None),
+    ("10.0", "10.00", True),
+    ("1e3", "1000", True),
+    ("+5", "5", True),
+    ("-0", "0", True),
+    ("007", "7", None),
+    ("1.10", "1.2", "0.1"),
+    ("1000000.00", "1000000.03", "0.03"),
+    ("9007199254740993", "9007199254740992", "-1"),
+    ("9000000000000000.01", "9000000000000000.00", "-0.01"),
+    ("123456789012345678901234567890.1", "123456789012345678901234567890.10", True),
+    ("123456789012345678901234567890.1", "123456789012345678901234567890.2", "0.1"),
+    ("99999999999999999999", "-99999999999999999999", "-199999999999999999998"),
+    ("0.1234567890123456789", "0.1234567890123456788", "-0.0000000000000000001"),
+    ("nan", "NaN", None),
+    (" 1", "1", None),
+    ("1,5", "1.5", None),
+    ("2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00", True),
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000Z", True),
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", "1 s"),
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05", None),
+    ("2026-01-02", "2026-01-02T00:00:00", True),
+    ("2026-01-02", "2026-01-03", "86400 s"),
+    ("true", "True", None),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "same"), CELLS)
+def test_csv_cells(left: str | None, right: str | None, same: bool | str | None) -> None:
+    cells = differing(_texts(left), _texts(right), (CELL, CELL), None)
+    assert cells["delta"].to_list() == ([] if same is True else [same])
+
+
+I64, U64, F64, F32 = pl.Int64(), pl.UInt64(), pl.Float64(), pl.Float32()
+TZ, WALL, TEXT = pl.Datetime("us", "UTC"), pl.Datetime("us"), pl.String()
+TYPED: list[tuple[Any, pl.DataType, Any, pl.DataType, bool | str | None]] = [
+    (2**53, I64, 2**53 + 1, I64, "1"),
+    (2**53 + 1, I64, 2**53 + 1, pl.Int128(), True),
+    (2**63 + 1, U64, 2**63, pl.Int128(), "-1"),
+    (1, I64, 1, pl.Int8(), True),
+    (0.1 + 0.2, F64, 0.3, F64, "-0.00000000000000004"),
+    (0.1, F64, 0.1, F32, True),
+    (float("nan"), F64, float("nan"), F64, True),
+    (1e-7, F64, Decimal("0.0000001"), pl.Decimal(38, 10), True),
+    (1e22, F64, "1e22", CELL, True),
+    (10.5, F64, "10.50", CELL, True),
+    (10.5, F64, Decimal("10.50"), pl.Decimal(10, 2), True),
+    (0.1, F64, Decimal("0.1"), pl.Decimal(38, 18), True),
+    (9e15, F64, Decimal("9000000000000000.01"), pl.Decimal(38, 18), "0.01"),
+    (Decimal("1.10"), pl.Decimal(10, 2), Decimal("1.1"), pl.Decimal(38, 18), True),
+    (Decimal("1.10"), pl.Decimal(10, 2), "1.1", NUMBER, True),
+    (5, I64, "5.0", NUMBER, True),
+    (5, I64, "5", TEXT, True),  # text that reads the same is the same
+    (5, I64, "05", TEXT, None),
+    (5, I64, "5.0", TEXT, None),
+    ("", TEXT, None, TEXT, None),
+    (True, pl.Boolean(), "t", CELL, True),
+    (True, pl.Boolean(), "0", CELL, None),
+    (datetime(2026, 1, 2, tzinfo=UTC), TZ, "2026-01-02T02:00:00+02:00", CELL, True),
+    (datetime(2026, 1, 2, tzinfo=UTC), TZ, datetime(2026, 1, 2, 2, tzinfo=CEST),
+     pl.Datetime("ms", "Europe/Helsinki"), True),
+    (datetime(2026, 1, 2), WALL, datetime(2026, 1, 2), pl.Datetime("ns"), True),  # noqa: DTZ001
+    (datetime(2026, 1, 2), WALL, datetime(2026, 1, 2, tzinfo=UTC), TZ, None),  # noqa: DTZ001
+    (date(2026, 1, 2), pl.Date(), "2026-01-02", CELL, True),
+    (date(2026, 1, 2), pl.Date(), datetime(2026, 1, 2), WALL, True),  # noqa: DTZ001
+    ([1, 2], pl.List(I64), [1, 2], pl.List(I64), True),
+    ([1, 2], pl.List(I64), [1, None], pl.List(I64), None),
+    (None, pl.List(I64), [], pl.List(I64), None),
+    ({"a": 1}, pl.Struct({"a": I64}), {"a": 2}, pl.Struct({"a": I64}), None),
+    (b"\x00", pl.Binary(), b"\x00", pl.Binary(), True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("left", "left_type", "right", "right_type", "same"), TYPED)
+def test_typed_cells(
+    left: Any, left_type: Any, right: Any, right_type: Any, same: bool | str | None
+) -> None:
+    sides = [_typed(left, left_type), _typed(right, right_type)]
+    readings = tuple(
+        kind if isinstance(kind, Reading) else reading_of(kind) for kind in (left_type, right_type)
+    )
+    cells = differing(sides[0], sides[1], (readings[0], readings[1]), None)
+    assert cells["delta"].to_list() == ([] if same is True else [same])
+    back = differing(sides[1], sides[0], (readings[1], readings[0]), None)
+    assert back.height == cells.height
+
+
+LEEWAYS = [
+    ("10.00", "10.01", Leeway(absolute=Decimal("0.01")), True),
+    ("10.00", "9.99", Leeway(absolute=Decimal("0.01")), True),
+    ("10.00", "10.011", Leeway(absolute=Decimal("0.01")), False),
+    ("100", "101", Leeway(relative=Decimal("0.01")), True),
+    ("100", "101.01", Leeway(relative=Decimal("0.01")), False),
+    ("1" + "0" * 30, "1" + "0" * 29 + "1", Leeway(absolute=Decimal(1)), True),
+    ("a", "b", Leeway(absolute=Decimal(1)), False),
+    (None, "1", Leeway(absolute=Decimal(1)), False),
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:07Z", Leeway(seconds=Decimal(2)), True),
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:07.1Z", Leeway(seconds=Decimal(2)), False),
+    ("2026-01-02T03:04:05Z", "2026-01-02T03:04:06Z", Leeway(absolute=Decimal(9)), False),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "leeway", "within"), LEEWAYS)
+def test_a_leeway_reaches_as_far_as_it_says(
+    left: str | None, right: str | None, leeway: Leeway, within: bool
+) -> None:
+    cells = differing(_texts(left), _texts(right), (CELL, CELL), leeway)
+    assert cells["within"].to_list() == [within]
+
+
+NUMBERS = st.decimals(allow_nan=False, allow_infinity=False, places=4, max_value=10**25)
+
+
+@settings(deadline=None, derandomize=True)
+@given(NUMBERS, NUMBERS)
+def test_numbers_are_the_same_exactly_when_their_decimals_are(one: Decimal, other: Decimal) -> None:
+    cells = differing(_texts(f"{one:f}"), _texts(f"{other:f}"), (CELL, CELL), None)
+    assert cells.is_empty() == (one == other)
+    if one != other:
+        with localcontext(prec=100):
+            assert Decimal(cells["delta"][0]) == other - one
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_is_its_shortest_text(value: float) -> None:
+    side = pl.Series("v", [value], dtype=pl.Float64)
+    assert differing(side, _texts(repr(value)), (Reading.FLOAT, CELL), None).is_empty()
+
+
+def _texts(value: str | None) -> pl.Series:
+    return pl.Series("v", [value], dtype=pl.String)
+
+
+def _typed(value: Any, kind: Any) -> pl.Series:
+    return pl.Series("v", [value], dtype=pl.String() if isinstance(kind, Reading) else kind)

@@ -1,0 +1,216 @@
+"""`recon compare` as it is used: files in, verdict, exit code and results out."""
+
+import csv
+import gzip
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from flows.__main__ import main
+from tests.compare.tables import compared, counts, csv_file, parquet_file, values
+
+LEFT = 'id,amount,name\n1,10.00,Ann\n2,20.00,""\n3,30.00,Cy\n5,1,x\n5,2,y\n,9,z\n'
+RIGHT = "id;name;amount;more\n4;Dan;5;1\n2;;20.00;1\n1;Ann;10.01;1\n5;x;1;1\n"
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", *arguments])
+    return int(ended.value.code or 0)
+
+
+def test_every_row_gets_its_status(tmp_path: Path) -> None:
+    left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
+    result = compared(left, right)
+    assert counts(result) == {
+        "MISMATCH": 2,
+        "MISSING_IN_TARGET": 1,
+        "MISSING_IN_EXTRACT": 1,
+        "DUPLICATE": 3,
+        "UNKNOWN": 1,
+    }
+    assert values(result) == [("amount", "10.00", "10.01", "0.01"), ("name", "", None, None)]
+    assert result.right.only_columns == ("more",)
+    assert not result.agrees
+
+
+def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
+    out = tmp_path / "out"
+    assert run(str(left), str(right), "--key", "id", "--out", str(out)) == 1
+    assert sorted(file.name for file in out.iterdir()) == [
+        "differences.csv",
+        "differences.parquet",
+        "report.html",
+        "summary.json",
+    ]
+    with (out / "differences.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert pl.read_parquet(out / "differences.parquet").height == len(lines) == 8
+    told = {(line["status"], line["id"], line["column"], line["left_at"]) for line in lines}
+    assert ("MISMATCH", "1", "amount", "2") in told
+    assert ("DUPLICATE", "5", "", "6") in told
+    assert ("UNKNOWN", "", "", "7") in told
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["statuses"]["MISMATCH"] == 2
+    shown = capsys.readouterr().out
+    assert "The sides differ." in shown
+    assert "1: amount 10.00 -> 10.01 (0.01)" in shown
+
+
+AGREEING = [
+    # the other side of "id,amount\n1,10.00\n2,20\n", and options
+    ("id,amount\n2,20.0\n1,10\n", []),
+    ("amount,id\r\n10.00,1\r\n20,2\r\n", []),
+    ("\ufeffid,amount\n1,10.00\n2,20", []),
+    ("id\tamount\n1\t10.00\n2\t20\n", []),
+    ("id,amount\n1,10.01\n2,20\n", ["--tolerance", "amount=0.01"]),
+    ("id,amount\n1,10.1\n2,20\n", ["--tolerance", "amount=1%"]),
+    ("id,amount,x\n1,0,5\n2,0,5\n", ["--ignore", "amount", "--ignore", "x"]),
+]
+
+
+@pytest.mark.parametrize(("other", "options"), AGREEING)
+def test_sides_that_agree(tmp_path: Path, other: str, options: list[str]) -> None:
+    left = csv_file(tmp_path / "l.csv", "id,amount\n1,10.00\n2,20\n")
+    right = csv_file(tmp_path / "r.csv", other)
+    assert run(str(left), str(right), "--key", "id", *options) == 0
+
+
+def test_json_is_one_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    side = csv_file(tmp_path / "l.csv", "id,a\n1,2\n")
+    assert run(str(side), str(side), "--key", "id", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["agrees"] is True
+
+
+REFUSED = [
+    (["--key", "Idd"], "Did you mean id?"),
+    (["--key", ""], "names no column"),
+    (["--key", "id", "--tolerance", "amount=-1"], "no tolerance"),
+    (["--key", "id", "--tolerance", "amount"], "COLUMN=VALUE"),
+    (["--key", "id", "--tolerance", "amuont=1"], "Did you mean amount?"),
+    (["--key", "id", "--tolerance", "id=1"], "part of the key"),
+    (["--key", "id", "--ignore", "names"], "Did you mean name?"),
+    (["--key", "id", "--delimiter", "::"], "not one ASCII sign"),
+    (["--key", "id", "--delimiter", "\n"], "not one ASCII sign"),
+]
+
+
+@pytest.mark.parametrize(("options", "why"), REFUSED)
+def test_what_cannot_be_asked_is_refused(
+    tmp_path: Path, options: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    side = csv_file(tmp_path / "l.csv", "id,amount,name\n1,2,x\n")
+    assert run(str(side), str(side), *options) == 2
+    assert why in capsys.readouterr().err
+
+
+SIDES = [
+    ("", "no header"),
+    ("id,,a\n1,2,3\n", "column 2 has no name"),
+    ("id,a,a\n1,2,3\n", "more than once"),
+    ('{"id": 1}', "JSON, not CSV"),
+    ('id,"a\n1,2', "no header, or its quotes"),
+]
+
+
+@pytest.mark.parametrize(("text", "why"), SIDES)
+def test_what_is_no_side_is_refused(
+    tmp_path: Path, text: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    side = csv_file(tmp_path / "l.csv", text)
+    assert run(str(side), str(side), "--key", "id") == 2
+    assert why in capsys.readouterr().err
+    (tmp_path / "x.parquet").write_bytes(b"no parquet")
+    assert run(str(tmp_path / "x.parquet"), str(side), "--key", "id") == 2
+    assert run(str(tmp_path / "none.csv"), str(side), "--key", "id") == 2
+
+
+def test_a_broken_record_is_told_and_costs_no_other(tmp_path: Path) -> None:
+    left = csv_file(tmp_path / "l.csv", 'id,a\n1,x\n2\n3,"y\ny"\n4,z,z\n5,w\n')
+    right = csv_file(tmp_path / "r.csv", 'id,a\n1,x\n3,"y\ny"\n5,v\n')
+    result = compared(left, right, folder=tmp_path / "out")
+    assert counts(result) == {"MATCHED_EXACT": 2, "MISMATCH": 1}
+    assert result.left.broken == 2
+    assert result.left.notes == ("line 3: TooFewFields", "line 6: TooManyFields")
+    assert not result.agrees
+    line = pl.read_parquet(tmp_path / "out" / "differences.parquet").row(0, named=True)
+    assert (line["left_at"], line["right_at"]) == (7, 5)
+
+
+def test_packed_files_and_folders_of_parquet_are_sides(tmp_path: Path) -> None:
+    plain = csv_file(tmp_path / "l.csv", "id,a\n1,0.1\n2,0.3\n")
+    packed = tmp_path / "l.csv.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    parquet_file(folder / "1.parquet", {"id": [2], "a": [0.3]})
+    parquet_file(folder / "2.parquet", {"id": [1], "a": [0.1]})
+    for side in (plain, packed, folder):
+        for other in (plain, packed, folder):
+            assert compared(side, other).agrees
+    (tmp_path / "bad.csv.gz").write_bytes(b"no gzip")
+    assert run(str(tmp_path / "bad.csv.gz"), str(plain), "--key", "id") == 2
+
+
+def test_hostile_values_stay_data(tmp_path: Path) -> None:
+    name = "<script>alert(1)</script>"
+    left = parquet_file(tmp_path / "l.parquet", {"id": ["=1+1"], name: ["<b>\x1b[2J"]})
+    right = parquet_file(tmp_path / "r.parquet", {"id": ["=1+1"], name: ["a\nb"]})
+    result = compared(left, right, folder=tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "\x1b" not in page
+    assert "default-src 'none'" in page
+    assert values(result) == [(name, "<b>\x1b[2J", "a\nb", None)]
+
+
+def test_two_runs_write_the_same_bytes(tmp_path: Path) -> None:
+    left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
+    for out in ("one", "two"):
+        compared(left, right, folder=tmp_path / out)
+    for file in (tmp_path / "one").iterdir():
+        assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
+
+
+def test_differences_beyond_one_slice_are_all_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 1000
+    left = parquet_file(tmp_path / "l.parquet", {"id": range(rows), "v": [Decimal(1)] * rows})
+    right = parquet_file(
+        tmp_path / "r.parquet",
+        {"id": range(rows - 1, -1, -1), "v": [Decimal(n % 2) for n in range(rows)]},
+    )
+    monkeypatch.setattr("flows.stages.compare.SLICE_ROWS", 64)
+    monkeypatch.setattr("flows.steps.compare.keys.PART_ROWS", 100)
+    result = compared(left, right, folder=tmp_path / "out")
+    assert counts(result) == {"MATCHED_EXACT": 500, "MISMATCH": 500}
+    lines = pl.read_parquet(tmp_path / "out" / "differences.parquet")
+    assert lines["id"].cast(pl.Int64).to_list() == [
+        n for n in range(rows) if (rows - 1 - n) % 2 == 0
+    ]
+    assert lines.select(pl.col("left_at") == pl.col("id").cast(pl.Int64) + 1).to_series().all()
+
+
+def test_a_column_that_stops_being_integers_is_text_all_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("connectors.csv_side.BLOCK_BYTES", 64)
+    rows = [f"{n},{n}" for n in range(100)]
+    left = csv_file(tmp_path / "l.csv", "id,v\n" + "\n".join(rows) + "\n")
+    changed = [*rows[:50], "50,050", *rows[51:99], "x99,99"]
+    right = csv_file(tmp_path / "r.csv", "id,v\n" + "\n".join(changed) + "\n")
+    result = compared(left, right)
+    assert counts(result) == {
+        "MATCHED_EXACT": 98,
+        "MISMATCH": 1,
+        "MISSING_IN_TARGET": 1,
+        "MISSING_IN_EXTRACT": 1,
+    }
+    assert values(result) == [("v", "50", "050", None)]
+    assert compared(left, parquet_file(tmp_path / "b.parquet", {"id": ["1"], "v": [True]})).pairs

@@ -1,0 +1,147 @@
+"""Tables as sides: whole, joined in one database, and by segments across two."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from connectors.errors import SidesRefused
+from tests.compare.tables import compared, counts, csv_file, values
+
+COLUMNS = (
+    "id bigint, tenant int, amount numeric, name text, paid timestamptz, rate float8, day date"
+)
+ROWS = """SELECT n, n % 3, n / 100.0, 'name ' || n, timestamptz '2026-01-02 03:04:05.25+02' +
+    n * interval '1 s', n / 7.0, date '2026-01-02' + (n % 9) FROM generate_series(1, {rows}) n"""
+
+
+@pytest.fixture
+def second_url(server: str) -> Iterator[str]:
+    name = "compare_second"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {name}")
+    yield server.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def fill(url: str, table: str, *changes: str, key: str = "id, tenant", rows: int = 2000) -> str:
+    """Make a table with rows, change it, and give its address."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE public.{table} ({COLUMNS})")
+        connection.execute(f"INSERT INTO public.{table} {ROWS.format(rows=rows)}")
+        if key:
+            connection.execute(f"ALTER TABLE public.{table} ADD PRIMARY KEY ({key})")
+        for change in changes:
+            connection.execute(change.format(t=f"public.{table}"))
+        connection.execute(f"ANALYZE public.{table}")
+    return f"{url}{'&' if '?' in url else '?'}table=public.{table}"
+
+
+CHANGES = (
+    "UPDATE {t} SET amount = amount + 0.01 WHERE id = 7",
+    "UPDATE {t} SET name = NULL WHERE id = 8",
+    "UPDATE {t} SET name = '' WHERE id = 9",
+    "UPDATE {t} SET paid = paid + interval '1 microsecond' WHERE id = 10",
+    "DELETE FROM {t} WHERE id = 11",
+    "INSERT INTO {t} VALUES (9007199254740993, 1, 1)",
+    r"UPDATE {t} SET name = E'a\tb\\c\nd' WHERE id = 12",
+)
+FOUND = {"MATCHED_EXACT": 1994, "MISMATCH": 5, "MISSING_IN_TARGET": 1, "MISSING_IN_EXTRACT": 1}
+CELLS = [
+    ("amount", "0.07", "0.08", "0.01"),
+    ("name", "name 8", None, None),
+    ("name", "name 9", "", None),
+    ("name", "name 12", "a\tb\\c\nd", None),
+    ("paid", "2026-01-02T01:04:15.25+00:00", "2026-01-02T01:04:15.250001+00:00", "0.000001 s"),
+]
+
+
+def test_in_one_database_a_join_finds_the_differences(database_url: str) -> None:
+    left, right = fill(database_url, "a"), fill(database_url, "b", *CHANGES)
+    result = compared(left, right, key="id,tenant")
+    assert result.method == "joined in the database"
+    assert counts(result) == FOUND
+    assert values(result) == CELLS
+    assert (result.left.rows, result.right.rows) == (2000, 2000)
+    assert "password" not in result.left.name
+    assert result.left.name.endswith("?table=public.a")
+
+
+def test_across_databases_only_segments_that_differ_are_pulled(
+    database_url: str, second_url: str
+) -> None:
+    left, right = fill(database_url, "a"), fill(second_url, "b", *CHANGES)
+    result = compared(left, right, key="id,tenant")
+    assert "128 segments compared" in result.method
+    assert counts(result) == FOUND
+    assert values(result) == CELLS
+    same = compared(left, fill(second_url, "c"), key="id,tenant")
+    assert same.agrees
+    assert same.method.endswith("0 pulled")
+
+
+def test_keys_the_database_does_not_guard_are_looked_at(database_url: str, second_url: str) -> None:
+    twice = "INSERT INTO {t} SELECT * FROM {t} WHERE id IN (3, 4)"
+    empty = "INSERT INTO {t} VALUES (NULL, 1, 5)"
+    left = fill(database_url, "a", twice, empty, key="")
+    for url in (database_url, second_url):
+        result = compared(left, fill(url, "b", twice, empty, key=""), key="id,tenant")
+        assert counts(result) == {"MATCHED_EXACT": 1998, "DUPLICATE": 8, "UNKNOWN": 2}
+
+
+def test_tables_of_other_types_are_pulled_and_compared_exactly(
+    database_url: str, tmp_path: Path
+) -> None:
+    left = fill(database_url, "a")
+    right = fill(database_url, "b", "ALTER TABLE {t} ALTER amount TYPE float8")
+    result = compared(left, right, key="id,tenant")
+    assert "pulled whole" in result.method
+    assert result.agrees
+    remarks = {column.name: column.remark for column in result.columns if column.remark}
+    assert remarks == {"amount": "doubles are taken for the shortest decimal that names them"}
+
+
+def test_a_table_and_a_file(database_url: str, tmp_path: Path) -> None:
+    table = fill(database_url, "a", rows=2)
+    file = csv_file(
+        tmp_path / "b.csv",
+        "id,tenant,amount,name,paid,day\n"
+        "2,2,0.020,name 2,2026-01-02T01:04:07.25Z,2026-01-04\n"
+        "1,1,0.01,name 1,2026-01-02T03:04:06.250+02:00,2026-01-03\n",
+    )
+    result = compared(table, file, key="id,tenant", ignore=["rate"])
+    assert result.agrees, values(result)
+    assert compared(file, table, key="id,tenant", ignore=["rate"]).agrees
+
+
+REFUSED = [
+    ("", "which table?"),
+    ("table=public.none", "no such table"),
+    ("table=a.b.c.d", "improper"),
+]
+
+
+@pytest.mark.parametrize(("query", "why"), REFUSED)
+def test_what_is_no_table_is_refused(database_url: str, query: str, why: str) -> None:
+    address = f"{database_url}&{query}"
+    with pytest.raises(SidesRefused, match=why):
+        compared(address, address)
+
+
+PASSWORDS = [
+    "postgresql://ann:hunter2@127.0.0.1:1/none?table=a",
+    "postgresql://ann:hunter2@127.0.0.1:1/none",
+    "postgresql://ann:hunter2%zz@127.0.0.1:1/none?table=a",
+    "postgresql://ann:hunter2@[::1/none?table=a",
+    "postgresql://127.0.0.1:1/none?table=a&user=ann&password=hunter2",
+]
+
+
+@pytest.mark.parametrize("address", PASSWORDS)
+def test_a_password_is_never_shown(address: str) -> None:
+    with pytest.raises(SidesRefused) as refused:
+        compared(address, address)
+    assert "hunter2" not in str(refused.value)

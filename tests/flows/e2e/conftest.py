@@ -1,0 +1,50 @@
+"""One machine for all stories: the real server on the embedded PostgreSQL, a worker, deployments.
+
+`RECON_LONG=1` runs the long stories too; without it a short slice stays.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flows.e2e.machine import Machine, webhook
+
+CANARY = "canary-0xC0FFEE"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if os.environ.get("RECON_LONG"):
+        return
+    skipped = pytest.mark.skip(reason="a long story: RECON_LONG=1 runs it")
+    for one in items:
+        if one.get_closest_marker("long"):
+            one.add_marker(skipped)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prefect_home() -> None:
+    """No harness: these stories have a server of their own."""
+
+
+@pytest.fixture(autouse=True)
+def environment() -> None:
+    """Nor anything in this process's environment."""
+
+
+@pytest.fixture(scope="package")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """Up for all stories; its end is the story of Ctrl-C: nothing may be left running."""
+    home = tmp_path_factory.mktemp("machine") / "home"
+    notices: list[bytes] = []
+    with webhook(notices) as url:
+        one = Machine(home, notices, RECON_NOTIFY_URL=f"{url}/{CANARY}")
+        with one.up():
+            yield one
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder the worker can read, which is of the same user."""
+    return tmp_path

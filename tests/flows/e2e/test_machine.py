@@ -1,0 +1,149 @@
+"""`recon up`, `down` and `deploy`: what is there, what a second time changes, what is left."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows.e2e.conftest import CANARY
+from tests.flows.e2e.machine import Machine, left_behind
+
+pytestmark = pytest.mark.e2e
+
+IMPORT = "import-batch/adhoc"
+
+
+def test_the_pages_talk_to_their_own_server_and_promote_nothing(machine: Machine) -> None:
+    pages = machine.api.get(f"{machine.url}/ui-settings").json()
+    assert pages["api_url"] == f"{machine.url}/api"
+    assert pages["default_ui"] == "v1"
+    settings = machine.get("/admin/settings")["server"]
+    assert not settings["analytics_enabled"]
+    assert not settings["ui"]["show_promotional_content"]
+    assert machine.api.get(machine.url).text.count("<div id=") >= 1
+
+
+def test_a_second_up_says_what_runs(machine: Machine) -> None:
+    for options in ([], ["--detach"]):
+        again = machine.recon("up", *options, *machine.options())
+        assert again.returncode == 0, again.stderr
+        assert machine.url in again.stdout
+        assert f"http://127.0.0.1:{machine.sandbox_port}" in again.stdout
+
+
+def test_the_sandbox_shows_its_listings(machine: Machine) -> None:
+    service = f"http://127.0.0.1:{machine.sandbox_port}"
+    answer = machine.api.get(
+        f"{service}/avatars", auth=("demo", "demo"), headers={"Accept": "application/json"}
+    )
+    assert answer.is_success
+    assert len(answer.json()) > 5
+
+
+def test_deploying_again_keeps_what_operators_switched(machine: Machine) -> None:
+    def of(name: str) -> Any:
+        deployment = machine.deployment(name)
+        schedules = {str(one["slug"]): one for one in deployment["schedules"]}
+        return deployment, schedules
+
+    deployment, schedules = of("import-batch/nightly")
+    assert deployment["global_concurrency_limit"]["limit"] == 1
+    assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
+    assert deployment["parameters"]["delivery"]["paths"] == [str(machine.home / "inbox")]
+    before = schedules["nightly"]
+    assert not before["active"]
+    path = f"/deployments/{deployment['id']}/schedules"
+    machine.api.patch(f"{path}/{before['id']}", json={"active": True}).raise_for_status()
+    own = {"slug": "mine", "active": False, "schedule": {"cron": "5 5 * * *"}, "parameters": {}}
+    machine.post(path, [own])
+    automations = machine.post("/automations/filter")
+    (telling,) = [one for one in automations if one["name"].endswith("needs somebody")]
+    machine.api.patch(f"/automations/{telling['id']}", json={"enabled": False}).raise_for_status()
+
+    for _ in range(2):
+        assert machine.recon("deploy").returncode == 0
+        found = machine.post("/automations/filter")
+        assert sorted(one["name"] for one in found) == sorted(one["name"] for one in automations)
+        assert not next(one for one in found if one["id"] == telling["id"])["enabled"]
+        again, schedules = of("import-batch/nightly")
+        assert again["id"] == deployment["id"]
+        assert {slug: one["active"] for slug, one in schedules.items()} == {
+            "nightly": True,
+            "mine": False,
+        }
+    machine.api.patch(f"/automations/{telling['id']}", json={"enabled": True}).raise_for_status()
+    quiet = schedules["nightly"]["id"]
+    machine.api.patch(f"{path}/{quiet}", json={"active": False}).raise_for_status()
+
+
+def test_a_pool_of_another_kind_is_refused(machine: Machine) -> None:
+    refused = machine.recon("deploy", "--type", "docker")
+    assert refused.returncode == 2
+    assert "is of type 'process', not 'docker'" in refused.stderr
+
+
+def test_secrets_of_blocks_are_encrypted_at_rest(machine: Machine) -> None:
+    values = {"base_url": "http://127.0.0.1:1", "user": "ann", "secret": CANARY}
+    machine.block("service-credentials", "elsewhere", values)
+    ((kept,),) = machine.rows(
+        "SELECT data::text FROM block_document WHERE name = 'elsewhere'", database="prefect"
+    )
+    assert CANARY not in kept
+    # Nor is the key beside them.
+    keys = machine.rows("SELECT key FROM configuration", database="prefect")
+    assert ("ENCRYPTION_KEY",) not in keys
+    assert (machine.home / "up" / "blocks.key").stat().st_mode & 0o077 == 0
+    path = "/block_types/slug/service-credentials/block_documents/name/elsewhere"
+    assert machine.get(path)["data"]["secret"] != CANARY
+    assert machine.get(path + "?include_secrets=true")["data"]["secret"] == CANARY
+
+
+@pytest.mark.long
+def test_detached_it_stays_and_down_ends_it(tmp_path: Path) -> None:
+    other = Machine(tmp_path / "home")
+    started = other.recon("up", "--detach", *other.options())
+    assert started.returncode == 0, started.stderr
+    assert other.deployment(IMPORT)["name"] == "adhoc"
+    done = other.recon("down")
+    assert (done.returncode, done.stdout) == (0, "Everything is stopped.\n")
+    assert left_behind(other.home) == []
+    assert other.recon("down").stdout == "Nothing is up.\n"
+
+
+@pytest.mark.long
+def test_what_a_killed_up_left_is_ended_by_down(tmp_path: Path) -> None:
+    other = Machine(tmp_path / "home")
+    assert other.recon("up", "--detach", *other.options()).returncode == 0
+    parents = [one for one in left_behind(other.home) if "flows up" in one]
+    os.kill(int(parents[0].split()[0]), signal.SIGKILL)
+    assert len(left_behind(other.home)) > 2
+    done = other.recon("down")
+    assert done.returncode == 0
+    assert "left behind were stopped" in done.stdout
+    other.until(lambda: True if left_behind(other.home) == [] else None, seconds=20)
+
+
+@pytest.mark.long
+def test_a_taken_port_is_told_and_nothing_stays(machine: Machine, tmp_path: Path) -> None:
+    other = Machine(tmp_path / "home")
+    options = [f"--port={machine.port}", f"--sandbox-port={other.sandbox_port}"]
+    refused = other.recon("up", *options)
+    assert refused.returncode == 2
+    assert "Port" in refused.stderr
+    assert "already in use" in refused.stderr
+    assert left_behind(other.home) == []
+
+
+@pytest.mark.long
+def test_with_a_login_nobody_else_gets_in(tmp_path: Path) -> None:
+    other = Machine(tmp_path / "home")
+    login = f"ann:{CANARY}"
+    started = other.recon("up", "--detach", *other.options(), RECON_UP_AUTH=login)
+    assert started.returncode == 0, started.stderr
+    assert other.api.post("/flows/filter", json={}).status_code == 401
+    assert other.api.post("/flows/filter", json={}, auth=("ann", CANARY)).status_code == 200
+    assert other.recon("down").returncode == 0
+    kept = [path for path in (other.home / "up").rglob("*") if path.is_file()]
+    assert [path for path in kept if CANARY.encode() in path.read_bytes()] == []

@@ -1,0 +1,198 @@
+"""A batch over its error budget: asked for on the run's page, rejected or loaded as requested.
+
+The runs belong to a deployment and are carried out here, as a worker does it.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.stages.sequence import discard_batch, release_batch
+from flows.stages.workspace import Workspace
+from tests.flows.runs import artifact, run
+from tests.stages.payments import line, write
+
+pytestmark = pytest.mark.flows
+
+HOSTILE = "[x](javascript:alert(1))|<script>"
+RELEASE = {"decision": "release", "name": "A. Meyer", "reason": "agreed with treasury"}
+REJECT = RELEASE | {"decision": "reject", "reason": "wrong month"}
+
+
+class DeployedRun:
+    """One run of a deployment, from its start to its end."""
+
+    def __init__(self, *paths: str, **terms: Any) -> None:
+        from prefect.deployments import run_deployment
+
+        from flows.import_batch import import_batch
+
+        self.flow = import_batch
+        import_batch.to_deployment("tested").apply()
+        request = {"delivery": {"paths": list(paths), **terms}}
+        created = run_deployment("import-batch/tested", parameters=request, timeout=0)
+        self.id = created.id
+
+    def work(self) -> Any:
+        """Do what a worker does when it is told to start the run; its state afterwards."""
+        from prefect.exceptions import Pause
+        from prefect.flow_engine import run_flow
+        from prefect.states import Pending
+
+        with _client() as client:
+            client.set_flow_run_state(self.id, Pending())
+            found = client.read_flow_run(self.id)
+        parameters = self.flow.validate_parameters(found.parameters)
+        with suppress(Pause):  # It would end the worker's child process.
+            run_flow(self.flow, flow_run=found, parameters=parameters, return_type="state")
+        return self.state
+
+    def answer(self, answer: dict[str, str]) -> Any:
+        """Send the form; what the server says to it."""
+        with _client() as client:
+            return client.resume_flow_run(self.id, run_input=answer)
+
+    def retry(self) -> None:
+        """Press Retry."""
+        from prefect.states import AwaitingRetry
+
+        with _client() as client:
+            told = client.set_flow_run_state(self.id, AwaitingRetry(), force=False)
+        assert told.status.value == "ACCEPT", told
+
+    @property
+    def state(self) -> Any:
+        with _client() as client:
+            return client.read_flow_run(self.id).state
+
+    @property
+    def form(self) -> tuple[dict[str, Any], str]:
+        """The schema and the description of the form that is shown now."""
+        import json
+
+        keys = self.state.state_details.run_input_keyset
+        with _client() as client:
+            schema, text = (
+                client.read_flow_run_input(self.id, keys[part])
+                for part in ("schema", "description")
+            )
+        return json.loads(schema), json.loads(text)
+
+
+def _client() -> Any:
+    from prefect.client.orchestration import get_client
+
+    return get_client(sync_client=True)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return write(tmp_path / "a.csv", line(1), line(2, amount=HOSTILE), line(3, amount="x"))
+
+
+def decisions(rows: Any) -> Any:
+    return rows(
+        "SELECT batch_id, what, by, reason FROM event WHERE what IN ('released', 'discarded') "
+        "ORDER BY id"
+    )
+
+
+def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: Any) -> None:
+    waiting = DeployedRun(path, max_errors=0)
+    assert waiting.work().name == "Suspended"
+    assert rows("SELECT state FROM batch") == [("held",)]
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+    assert "HELD" in artifact("import-summary").data
+    schema, text = waiting.form
+    assert schema["properties"]["decision"]["enum"] == ["release", "reject"]
+    assert "2 of 3 rows have errors; the budget allows 0 rows" in text
+    assert "| Payment | Number | PaidAmount | 2 |" in text
+    assert "| a.csv | 4 | Number | PaidAmount | “x” |" in text
+    assert HOSTILE not in text
+    assert r"\[x\]\(javascript:alert\(1\)\)\|\<script\>" in text
+    assert waiting.answer(RELEASE).status.value == "ACCEPT"
+    ended = waiting.work()
+    assert (ended.type.value, ended.name) == ("COMPLETED", "CompletedWithErrors")
+    assert rows('SELECT "Id" FROM payment') == [(1,)]
+    assert decisions(rows) == [(1, "released", "A. Meyer", "agreed with treasury")]
+
+
+def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) -> None:
+    asked = DeployedRun(path, max_errors=0)
+    asked.work()
+    asked.answer(REJECT)
+    ended = asked.work()
+    assert (ended.type.value, ended.name) == ("FAILED", "Rejected")
+    assert "Nothing of it is applied" in ended.message
+    asked.retry()
+    assert asked.work().name == "Suspended"
+    assert rows("SELECT id, state FROM batch ORDER BY id") == [(1, "discarded"), (2, "held")]
+    asked.answer(RELEASE | {"name": "B. Roth"})
+    assert asked.work().name == "CompletedWithErrors"
+    assert decisions(rows) == [
+        (1, "discarded", "A. Meyer", "wrong month"),
+        (2, "released", "B. Roth", "agreed with treasury"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"decision": "release"},
+        RELEASE | {"decision": "perhaps"},
+        RELEASE | {"name": " "},
+        RELEASE | {"name": "    "},
+        RELEASE | {"reason": "\n \n"},
+        RELEASE | {"reason": "x" * 501},
+        RELEASE | {"unasked": "1"},
+    ],
+)
+def test_an_answer_that_is_none_is_refused_and_the_run_still_waits(
+    path: str, rows: Any, answer: dict[str, str]
+) -> None:
+    waiting = DeployedRun(path, max_errors=0)
+    waiting.work()
+    told = waiting.answer(answer)
+    assert told.status.value == "REJECT"
+    assert "Reason: Validation failed" in told.details.reason
+    assert waiting.state.name == "Suspended"
+    assert decisions(rows) == []
+
+
+@pytest.mark.parametrize(
+    ("settle", "name"), [(release_batch, "CompletedWithErrors"), (discard_batch, "Rejected")]
+)
+def test_what_was_decided_elsewhere_meanwhile_stands(
+    path: str, rows: Any, workspace: Workspace, settle: Any, name: str
+) -> None:
+    waiting = DeployedRun(path, max_errors=0)
+    waiting.work()
+    settle(workspace, 1, by="B. Roth", reason="by telephone")
+    waiting.answer(RELEASE)
+    assert waiting.work().name == name
+    assert [one[2:] for one in decisions(rows)] == [("B. Roth", "by telephone")]
+    assert rows("SELECT count(*) FROM batch") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("over_budget", "name", "payments"),
+    [("reject", "Rejected", 0), ("load", "CompletedWithErrors", 1), ("ask", "Held", 0)],
+)
+def test_a_request_can_decide_beforehand_and_a_run_without_deployment_cannot_ask(
+    path: str, rows: Any, over_budget: str, name: str, payments: int
+) -> None:
+    state = run(path, max_errors=0, over_budget=over_budget)
+    assert state.name == name
+    assert rows("SELECT count(*) FROM payment") == [(payments,)]
+    told = [(what, reason) for _, what, _, reason in decisions(rows)]
+    words = {"reject": ["discarded"], "load": ["released"], "ask": []}[over_budget]
+    assert told == [(one, f"the request says: {over_budget} what is over budget") for one in words]
+
+
+def test_a_batch_within_its_budget_is_not_asked_about(tmp_path: Path, rows: Any) -> None:
+    asked = DeployedRun(write(tmp_path / "b.csv", line(1), line(2, amount="x")), max_errors=1)
+    assert asked.work().name == "CompletedWithErrors"
+    assert decisions(rows) == []

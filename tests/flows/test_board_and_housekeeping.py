@@ -1,0 +1,105 @@
+"""The flows `batch-board` and `housekeeping`: their artifacts and their states."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.stages.workspace import Workspace
+from tests.flows.runs import artifact, run
+from tests.stages.payments import HEADER, line, write
+
+pytestmark = pytest.mark.flows
+
+
+def board(**terms: Any) -> Any:
+    from flows.batch_board import batch_board
+
+    return batch_board(return_state=True, **terms)
+
+
+def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace: Workspace) -> None:
+    assert board().message == "0 batches, 0 held, 0 with a next step"
+    assert artifact("batches").table[0]["Batch"] == "none"
+    run(write(tmp_path / "a.csv", line(1)))
+    run(write(tmp_path / "b.csv", line(2), line(3, amount="x")))
+    run(write(tmp_path / "c.csv", line(4, amount="y")), max_errors=0)
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET feed = '[x](javascript:1)|b' WHERE id = 1")
+    state = board()
+    assert state.message == "3 batches, 1 held, 2 with a next step"
+    table = artifact("batches").table
+    shown = [(one["Batch"], one["State"], one["Rows"], one["Errors"], one["Next"]) for one in table]
+    assert shown == [
+        ("3", "held", "1", "1", "recon release 3 --reason ..., or recon discard 3 --reason ..."),
+        ("2", "complete with errors", "2", "1", "recon rejects 2 --out FOLDER"),
+        ("1", "complete", "1", "0", ""),
+    ]
+    assert table[2]["Feed"] == r"\[x\]\(javascript:1\)\|b"
+    assert "1 of 1 rows have errors" in table[0]["Held because"]
+    assert len(table[0]) == 8
+    repair = tmp_path / "repair.csv"
+    repair.write_text(f"ReconRow,{HEADER}\n2:2,{line(3)}\n")
+    run(str(repair), corrects=2)
+    board()
+    corrected = artifact("batches").table[2]
+    assert (corrected["Errors"], corrected["Next"]) == ("0", "")
+
+
+def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
+    tmp_path: Path, workspace: Workspace
+) -> None:
+    run(write(tmp_path / "c.csv", line(4, amount="y")), max_errors=0)
+    run(write(tmp_path / "a.csv", line(1)))
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET opened_at = now() - interval '30 days'")
+    assert board(days=14).message.startswith("1 batches, 1 held")
+    with workspace.database.connect() as connection:
+        connection.execute(
+            "INSERT INTO batch (content_id, feed, profile, state, opened_at, lease_epoch) "
+            "SELECT 'x', 'f', '{}', 'complete', now(), 0 FROM generate_series(1, 300)"
+        )
+    board()
+    assert len(artifact("batches").table) == 200
+    assert artifact("batches").table[0]["Batch"] == "302"
+
+
+def test_housekeeping_counts_first_and_removes_when_told(
+    tmp_path: Path, workspace: Workspace, prefect_home: Path
+) -> None:
+    from flows.housekeeping import housekeeping
+
+    run(write(tmp_path / "a.csv", line(1)))
+    home = workspace.settings.home
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET ended_at = '2020-01-01'")
+    (content,) = home.glob("archive/??/*.csv")
+    os.utime(content, (1, 1))
+    kept = sorted((prefect_home / "storage" / "recon").rglob("*"))
+    dry = housekeeping(return_state=True)
+    assert dry.name == "Completed"
+    assert dry.message.startswith("1 files and folders")
+    assert "would be removed" in dry.message
+    assert content.exists()
+    assert housekeeping(dry_run=False, return_state=True).message.endswith("bytes removed")
+    assert not content.exists()
+    assert sorted((prefect_home / "storage" / "recon").rglob("*")) == kept
+    lines = {row["What"]: row["Number"] for row in json.loads(artifact("housekeeping").data)}
+    assert lines == {
+        "archived contents": "1",
+        "deliveries of the inbox": "0",
+        "batch reports": "0",
+        "results of runs": "0",
+    }
+
+
+@pytest.mark.parametrize("terms", [{"archive_days": 0}, {"result_days": 7}])
+def test_what_a_run_may_still_need_cannot_be_asked_away(terms: dict[str, int]) -> None:
+    from prefect.exceptions import ParameterTypeError
+
+    from flows.housekeeping import housekeeping
+
+    with pytest.raises(ParameterTypeError):
+        housekeeping.validate_parameters(terms)

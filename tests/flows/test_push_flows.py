@@ -1,0 +1,125 @@
+"""Pushing, settling and reading listings as Prefect runs."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from connectors.errors import ServiceUnusable
+from flows.stages.pull import LISTINGS
+from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
+from tests.flows.runs import artifact, run
+from tests.push.conftest import USER, sandbox_at
+from tests.push.deliveries import tones
+from tests.service.faulty_server import DROPPED, OK, FaultyServer, always, at, status
+
+pytestmark = pytest.mark.flows
+SAMPLES = Path(__file__).parents[2] / "data_samples"
+
+
+@pytest.fixture
+def towards(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The environment of a worker that knows this service."""
+
+    def name(url: str) -> None:
+        for variable, value in (
+            ("URL", url),
+            ("FORMAT", "json"),
+            ("CONCURRENCY", "1"),
+            ("USER", USER.name),
+            ("PASSWORD", USER.password),
+        ):
+            monkeypatch.setenv(f"RECON_SERVICE_{variable}", value)
+
+    return name
+
+
+def test_names_in_the_forms_are_those_of_the_operations() -> None:
+    from flows.pull_listings import ListingName
+    from flows.resolve import OperationName
+
+    assert set(get_args(OperationName)) == {operation.name for operation in PUSHES.values()}
+    assert set(get_args(ListingName)) == set(LISTINGS)
+
+
+def test_import_push_resolve_and_push_again(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
+) -> None:
+    from flows.push_batch import push_batch
+    from flows.resolve import resolve
+
+    path = tones(tmp_path / "tones.csv", 5)
+    with FaultyServer(at({3: DROPPED})) as server:
+        towards(server.url)
+        state = run(path, push=True)
+        assert state.name == "CompletedWithErrors"
+        ended = push_batch(return_state=True)
+        assert (ended.name, ended.message) == ("Completed", "Nothing unsent")
+        settled = resolve(
+            1, "resend", "looked it up", "A. Meyer", rows=["tones.csv:3"], return_state=True
+        )
+        assert settled.name == "Completed", settled.message
+        assert artifact("resolution").table == [
+            {"Operation": "AddMessageTone", "Was": "in doubt", "Rows": "1"}
+        ]
+        again = push_batch(return_state=True)
+        assert again.name == "Completed", again.message
+        assert len(server.effects) == 5
+    assert artifact("push-results").table == [
+        {"Batch": "1", "Operation": "AddMessageTone", "State": "acknowledged", "Rows": "5"}
+    ]
+    assert rows("SELECT state FROM batch") == [("complete",)]
+
+
+def test_a_batch_that_was_only_imported_is_pushed_on_request(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
+) -> None:
+    from flows.push_batch import push_batch
+
+    run(tones(tmp_path / "tones.csv", 5))
+    with FaultyServer() as server:
+        towards(server.url)
+        some = push_batch(1, max_rows=2, return_state=True)
+        assert some.name == "CompletedWithErrors"
+        assert len(server.effects) == 2
+        rest = push_batch(1, return_state=True)
+        assert rest.name == "Completed", rest.message
+        assert len(server.effects) == 5
+
+
+def test_a_service_that_refuses_us_fails_the_run_until_it_is_mended(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
+) -> None:
+    from flows.push_batch import push_batch
+
+    path = tones(tmp_path / "tones.csv", 5)
+    with FaultyServer(always(status(401))) as server:
+        towards(server.url)
+        failed = run(path, push=True)
+        assert failed.type.value == "FAILED"
+        with pytest.raises(ServiceUnusable, match="5 rows of batch 1 are unsent"):
+            failed.result()
+        refused = push_batch(return_state=True)
+        assert refused.type.value == "FAILED"
+        server.plan = lambda seen: OK
+        assert push_batch(return_state=True).name == "Completed"
+        assert len(server.effects) == 5
+        told = json.dumps([seen.path for seen in server.requests])
+        assert USER.password not in told
+
+
+def test_listings_are_read_and_shown(
+    workspace: Workspace, rows: Any, database_url: str, towards: Any
+) -> None:
+    from flows.pull_listings import pull_listings
+
+    with sandbox_at(database_url) as (sandbox, url):
+        count = sandbox.load("avatar", SAMPLES / "clean" / "avatars.csv")
+        towards(url)
+        state = pull_listings(["avatars"], return_state=True)
+        assert state.name == "Completed", state.message
+    (line,) = artifact("listings").table
+    assert (line["Listing"], line["Rows"]) == ("avatars", str(count))
+    assert rows("SELECT DISTINCT state FROM staged_row") == [("listed",)]

@@ -1,0 +1,58 @@
+"""The flow reconcile: its end states, its artifacts, and what it keeps of a run."""
+
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from tests.flows.runs import artifact, flow_run
+from tests.reconcile.scenario import FOLDER
+
+pytestmark = pytest.mark.flows
+
+
+def reconcile(**terms: Any) -> Any:
+    from flows.reconcile import reconcile as flow
+
+    return flow(**terms, return_state=True)
+
+
+@pytest.fixture
+def delivered(workspace: Workspace) -> None:
+    import_delivery(workspace, [str(FOLDER / "monday")], DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute((FOLDER / "monday.sql").read_bytes())
+
+
+def test_breaks_have_a_state_and_a_table(delivered: None) -> None:
+    state = reconcile(as_of=date(2026, 3, 9), rules=str(FOLDER / "rules.toml"))
+    assert (state.type.value, state.name) == ("COMPLETED", "Breaks")
+    kept = state.result()
+    assert kept["verdict"] == "NOT_RECONCILED"
+    assert f"{kept['open_breaks']} open breaks" in state.message
+    assert flow_run(state).name == "reconcile 2026-03-09"
+    assert "differences that nobody has resolved" in artifact("reconciliation-report").data
+    table = artifact("breaks").table
+    assert 0 < len(table) <= 200
+    assert len(table[0]) <= 8
+    json.dumps(kept)
+
+
+def test_nothing_to_hold_against_is_incomplete(workspace: Workspace) -> None:
+    state = reconcile(as_of=date(2026, 3, 9))
+    assert (state.type.value, state.name) == ("FAILED", "Incomplete")
+
+
+def test_a_rule_file_that_cannot_be_meant_fails_with_its_line(
+    delivered: None, tmp_path: Any
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[rates]\nstale_day = 7\n")
+    state = reconcile(as_of=date(2026, 3, 9), rules=str(rules))
+    assert state.type.value == "FAILED"
+    assert "line 2" in state.message
+    assert "stale_days" in state.message

@@ -1,0 +1,148 @@
+"""How runs end: names, types and messages; what the hooks leave behind."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchStateError
+from connectors.ledger import State
+from tests.flows.runs import flow_run, run
+from tests.stages.payments import line, write
+
+pytestmark = pytest.mark.flows
+
+ENDS = [
+    (State.COMPLETE, {"verdict": "complete"}, "COMPLETED", "Completed"),
+    (State.COMPLETE, {"verdict": "complete", "known": "It is."}, "COMPLETED", "Completed"),
+    (State.COMPLETE_WITH_ERRORS, {"errors": 1}, "COMPLETED", "CompletedWithErrors"),
+    (State.COMPLETE_WITH_ERRORS, {"refused": 1}, "COMPLETED", "CompletedWithErrors"),
+    # Every error was corrected since.
+    (State.COMPLETE_WITH_ERRORS, {"verdict": "complete"}, "COMPLETED", "Completed"),
+    (State.HELD, {"errors": 1, "held_because": "too many"}, "FAILED", "Held"),
+    (State.DISCARDED, {"errors": 1}, "FAILED", "Rejected"),
+]
+
+
+@pytest.mark.parametrize(("state", "facts", "kind", "name"), ENDS)
+def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
+    state: State, facts: dict[str, Any], kind: str, name: str
+) -> None:
+    from flows.states import end_state
+    from flows.tasks import Manifest
+
+    end = end_state(Manifest(batch_id=3, state=state, rows={"inserted": 4}, **facts))
+    assert (end.type.value, end.name) == (kind, name)
+    assert "Batch 3: " in str(end.message)
+    assert ("Next: " in str(end.message)) == (name in ("CompletedWithErrors", "Held"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "errors", "todo"),
+    [
+        ({"rejected": 1}, 1, "recon rejects 3 --out"),
+        ({"conflict": 2, "inserted": 1}, 2, "recon rejects 3 --out"),
+        ({"inserted": 1}, 1, "recon sends 3, then recon resolve"),
+        ({"inserted": 1}, 0, "read the report in /reports"),
+    ],
+)
+def test_the_message_names_the_next_step(rows: dict[str, int], errors: int, todo: str) -> None:
+    from flows.states import end_state
+    from flows.tasks import Manifest
+
+    batch = Manifest(
+        batch_id=3,
+        state=State.COMPLETE_WITH_ERRORS,
+        rows=rows,
+        errors=errors,
+        folder="/reports",
+    )
+    assert todo in str(end_state(batch).message)
+
+
+@pytest.mark.parametrize("state", [one for one in State if one not in {end[0] for end in ENDS}])
+def test_a_batch_at_no_end_fails_its_run(state: State) -> None:
+    from flows.states import end_state
+    from flows.tasks import Manifest
+
+    with pytest.raises(BatchStateError, match=r"recon rerun 3|Import its files again"):
+        end_state(Manifest(batch_id=3, state=state))
+
+
+def test_every_flow_of_a_batch_has_the_hooks_as_a_worker_calls_them() -> None:
+    from flows import hooks
+    from flows.import_batch import import_batch
+    from flows.rerun_batch import rerun_batch
+
+    for flow in (import_batch, rerun_batch):
+        assert flow.on_completion_hooks == [hooks.on_completion]
+        assert flow.on_failure_hooks == [hooks.on_failure]
+        assert flow.on_crashed_hooks == [hooks.on_crashed]
+        assert flow.on_cancellation_hooks == [hooks.on_cancellation]
+    for hook in ("on_completion", "on_failure", "on_crashed", "on_cancellation"):
+        parameters = inspect.signature(getattr(hooks, hook)).parameters
+        assert list(parameters) == ["flow", "flow_run", "state"]
+
+
+def test_the_end_of_a_run_is_in_the_audit_trail(tmp_path: Any, rows: Any) -> None:
+    clean = run(write(tmp_path / "a.csv", line(1)))
+    held = run(write(tmp_path / "b.csv", line(2, amount="x")), max_errors=0)
+    told = rows(
+        "SELECT batch_id, what, detail::json ->> 'run', detail::json ->> 'name' FROM event "
+        "WHERE what LIKE 'run %%' ORDER BY id"
+    )
+    runs = [str(flow_run(state).id) for state in (clean, held)]
+    assert told == [
+        (1, "run began", runs[0], "import a.csv"),
+        (1, "run completed", runs[0], "import a.csv"),
+        (2, "run began", runs[1], "import b.csv"),
+        (2, "run held", runs[1], "import b.csv"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "terms", "told"),
+    [
+        ("a.csv", {}, ("recon.batch.completed", 1)),
+        ("bad.csv", {}, ("recon.batch.completed_with_errors", 1)),
+        ("bad.csv", {"max_errors": 0}, ("recon.batch.held", 1)),
+        ("bad.csv", {"max_errors": 0, "over_budget": "reject"}, ("recon.batch.rejected", 1)),
+        ("nowhere.csv", {}, ("recon.batch.failed", None)),
+    ],
+)
+def test_the_end_of_a_run_is_an_event_with_its_batch(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, path: str, terms: Any, told: Any
+) -> None:
+    from flows import hooks
+
+    emitted: list[dict[str, Any]] = []
+    monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event))
+    write(tmp_path / "a.csv", line(1))
+    write(tmp_path / "bad.csv", line(1, amount="x"))
+    state = run(str(tmp_path / path), **terms)
+    (event,) = emitted
+    assert (event["event"], event["payload"]["batch_id"]) == told
+    assert event["resource"]["prefect.resource.id"] == f"recon.batch.{told[1] or 'none'}"
+    assert event["payload"]["run_id"] == str(state.state_details.flow_run_id)
+    assert event["payload"]["state"] == state.name
+
+
+def test_a_hook_never_raises_whatever_is_the_matter(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from flows import hooks
+    from flows.import_batch import import_batch
+
+    state = run(write(tmp_path / "a.csv", line(1)))
+    ended = flow_run(state)
+    monkeypatch.setenv("RECON_DATABASE_URL", "postgresql://nobody:canary@127.0.0.1:1/nowhere")
+
+    def fail(**_event: Any) -> None:
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(hooks, "emit_event", fail)
+    for hook in (hooks.on_completion, hooks.on_failure, hooks.on_crashed, hooks.on_cancellation):
+        hook(import_batch, ended, state)
+    assert caplog.text.count("not in the audit trail: DatabaseUnusable") == 4
+    assert caplog.text.count("not told as an event: RuntimeError") == 4
+    assert "canary" not in caplog.text

@@ -1,0 +1,118 @@
+"""The flow `watch-inbox`: runs of import-batch for what is complete, one for each content."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.inbox import Inbox
+from flows.stages.workspace import Workspace
+from tests.flows.runs import artifact
+from tests.stages.payments import line, write
+
+pytestmark = pytest.mark.flows
+
+
+def watch(inbox: Path | None, **terms: Any) -> Any:
+    from flows.watch_inbox import watch_inbox
+
+    folder = None if inbox is None else str(inbox)
+    return watch_inbox(folder, settle_seconds=0, return_state=True, **terms)
+
+
+def runs_of_imports() -> list[Any]:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+
+    wanted = DeploymentFilter(name=DeploymentFilterName(any_=["from-inbox"]))
+    with get_client(sync_client=True) as client:
+        return client.read_flow_runs(deployment_filter=wanted)
+
+
+@pytest.fixture
+def inbox(tmp_path: Path) -> Path:
+    (tmp_path / "inbox").mkdir()
+    return tmp_path / "inbox"
+
+
+def test_without_a_deployment_the_run_imports_by_itself(inbox: Path, rows: Any) -> None:
+    write(inbox / "a.csv", line(1))
+    (inbox / "b.csv.part").touch()
+    state = watch(inbox)
+    assert (state.name, state.message) == ("Completed", "1 started, 1 unfinished")
+    assert rows("SELECT name FROM extract") == [("a.csv",)]
+    assert [tuple(row.values()) for row in artifact("inbox").table] == [
+        ("a.csv", "started", "batch 1: complete"),
+        ("b.csv.part", "unfinished", "is being written"),
+    ]
+    assert watch(inbox).message == "1 unfinished"
+
+
+def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_path: Path) -> None:
+    from flows.import_batch import import_batch
+
+    import_batch.to_deployment("from-inbox").apply()
+    profile = tmp_path / "bank.toml"
+    profile.write_text('feed = "bank"\n')
+    terms = {
+        "deployment": "import-batch/from-inbox",
+        "profile": str(profile),
+        "over_budget": "load",
+    }
+    write(inbox / "a.csv", line(1))
+    assert watch(inbox, **terms).message == "1 started"
+    (run,) = runs_of_imports()
+    delivery = run.parameters["delivery"]
+    (path,) = delivery["paths"]
+    assert (delivery["profile"], delivery["over_budget"]) == (str(profile), "load")
+    assert path == str(inbox / "archive" / run.idempotency_key[:2] / run.idempotency_key / "a.csv")
+    assert Path(path).is_file()
+    # The run has not begun, so no batch knows the content yet; its run does.
+    write(inbox / "again.csv", line(1))
+    assert watch(inbox, **terms).message == "1 started"
+    assert [one.id for one in runs_of_imports()] == [run.id]
+    validated = import_batch.validate_parameters(run.parameters)
+    assert import_batch(**validated, return_state=True).name == "Completed"
+    assert rows("SELECT content_id, feed FROM batch") == [(run.idempotency_key, "bank")]
+
+
+def test_what_is_put_aside_and_what_cannot_be_started_is_not_taken_for_done(
+    inbox: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from prefect.exceptions import PrefectHTTPStatusError
+
+    from flows import watch_inbox
+    from flows.import_batch import import_batch
+
+    (inbox / "[x](javascript:alert(1)).csv").write_text("colour\nred\n")
+    state = watch(inbox)
+    assert (state.type.value, state.name) == ("COMPLETED", "CompletedWithErrors")
+    (row,) = artifact("inbox").table
+    assert row["Became"] == "quarantined"
+    assert r"\[x\]\(javascript:alert\(1\)\)" in row["File"]
+
+    def away(*_: Any, **__: Any) -> None:
+        raise PrefectHTTPStatusError("away", request=None, response=None)  # type: ignore[arg-type]
+
+    import_batch.to_deployment("from-inbox").apply()
+    write(inbox / "a.csv", line(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(watch_inbox, "run_deployment", away)
+        failed = watch(inbox, deployment="import-batch/from-inbox")
+    assert failed.name == "Failed"
+    assert "could not be started" in failed.message
+    assert watch(inbox).name == "Completed"
+
+
+def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
+    inbox: Path, tmp_path: Path, workspace: Workspace
+) -> None:
+    with Inbox(inbox).alone():
+        state = watch(inbox)
+    assert state.name == "Completed"
+    assert "looked at by another run" in state.message
+    missing = watch(tmp_path / "nowhere")
+    assert missing.name == "Failed"
+    assert "there is no such inbox" in missing.message
+    (workspace.settings.home / "inbox").mkdir(parents=True)
+    assert watch(None).message == "nothing was there"

@@ -1,0 +1,76 @@
+"""How old breaks are, and the matrix an auditor reads."""
+
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+import pytest
+
+from flows.report.reconciliation import BUCKETS
+from flows.steps.reconcile.ageing import ageing, with_ages
+from flows.steps.reconcile.life import CARRIED, DECISIONS, carry
+from tests.governance.runs import found
+
+FRIDAY, MONDAY = date(2026, 1, 2), date(2026, 1, 5)
+
+
+def carried(breaks: pl.DataFrame, first_seen: date) -> pl.DataFrame:
+    nobody = pl.DataFrame(schema=DECISIONS)
+    gone = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
+    return carry(breaks, pl.DataFrame(schema=CARRIED), nobody, gone, first_seen)
+
+
+@pytest.mark.parametrize(
+    ("begin", "as_of", "calendar", "days", "business"),
+    [
+        (FRIDAY, FRIDAY, None, 0, 0),
+        (FRIDAY, MONDAY, None, 3, 1),
+        (date(2025, 12, 31), FRIDAY, None, 2, 2),
+        (date(2025, 12, 31), FRIDAY, "DE", 2, 1),
+        (MONDAY, FRIDAY, None, 0, 0),
+        (None, MONDAY, None, 3, 1),
+    ],
+)
+def test_an_age_in_calendar_and_business_days(
+    begin: date | None, as_of: date, calendar: str | None, days: int, business: int
+) -> None:
+    """Without a business date a break ages from its first sighting, here the Friday."""
+    aged = with_ages(carried(found("1", date=begin), FRIDAY), as_of, calendar)
+    assert aged.select("age_days", "age_business_days").rows() == [(days, business)]
+
+
+@pytest.mark.parametrize(
+    ("days", "bucket"),
+    [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3"), (4, "4-7"), (7, "4-7"), (8, "8-30"),
+     (30, "8-30"), (31, "31-60"), (60, "31-60"), (61, "61-90"), (90, "61-90"), (91, "> 90"),
+     (4000, "> 90")],
+)  # fmt: skip
+def test_both_ends_of_every_bucket(days: int, bucket: str) -> None:
+    begin = date.fromordinal(MONDAY.toordinal() - days)
+    (line,) = ageing(with_ages(carried(found("1", date=begin), FRIDAY), MONDAY, None))
+    assert dict(zip(BUCKETS, line.counts, strict=True)) == {
+        name: int(name == bucket) for name in BUCKETS
+    }
+
+
+def test_open_breaks_by_code_and_currency_and_no_sum_across_them() -> None:
+    breaks = pl.concat(
+        [
+            found("1", "2", amount="9000000000000000.01", date=FRIDAY),
+            found("3", amount="5", currency=12, date=FRIDAY),
+            found("4", amount="5", currency=None, code="RATE_MISSING", date=date(2025, 1, 1)),
+        ]
+    )
+    aged = with_ages(carried(breaks, FRIDAY), MONDAY, None)
+    shut = aged.with_columns(
+        state=pl.when(pl.col("key") == "2").then(pl.lit("ACCEPTED")).otherwise("state")
+    )
+    lines = ageing(aged)
+    assert [(line.code, line.currency, sum(line.counts)) for line in lines] == [
+        ("AMOUNT", "1", 2),
+        ("AMOUNT", "12", 1),
+        ("RATE_MISSING", "", 1),
+    ]
+    assert sum(lines[0].amounts) == Decimal("18000000000000000.02")
+    assert sum(ageing(shut)[0].counts) == 1
+    assert ageing(aged.clear()) == ()

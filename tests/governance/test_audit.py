@@ -1,0 +1,238 @@
+"""The audit trail: chained by the database, proven by our own arithmetic, never changed."""
+
+import threading
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+
+from connectors import migrations
+from connectors.audit import list_events, verify
+from connectors.database import Database, migrate
+from connectors.errors import ReconError
+from connectors.ledger import State, add_batch, add_event, hold_batch
+from flows.stages.workspace import Workspace
+from schemas.audit import APPEND_ONLY, GENESIS, TRIGGERS
+from schemas.ledger import LEDGER
+from tests.governance.runs import tamper
+
+ODD = 'quote " backslash \\ newline \n tab \t bell \x07 delete \x7f \u2028 \U0001f4b6 ü'
+
+
+def write(database: Database, *names: str) -> None:
+    with database.connect() as connection:
+        for name in names:
+            add_event(connection, name, by="ann")
+
+
+def test_an_empty_trail_holds(database: Database) -> None:
+    with database.connect() as connection:
+        proof = verify(connection)
+    assert (proof.events, proof.head, proof.broken) == (0, GENESIS, None)
+
+
+def test_every_event_is_a_link_whatever_it_says(workspace: Workspace, rows: Any) -> None:
+    """The database writes the hash and we compute it: odd characters must not tell them apart."""
+    with workspace.database.connect() as connection:
+        add_event(connection, "plain")
+        add_event(connection, ODD, batch_id=2**31 - 1, by=ODD, reason=ODD, detail={ODD: [ODD, 1.5]})
+        add_event(connection, "", by="ann", reason="")
+        proof = verify(connection)
+        newest, *_ = list_events(connection, 10)
+    assert (proof.events, proof.broken) == (3, None)
+    assert rows("SELECT position FROM event_chain ORDER BY 1") == [(1,), (2,), (3,)]
+    assert (newest.position, newest.hash, newest.by) == (3, proof.head, "ann")
+
+
+def test_links_are_made_on_commit_and_not_before(database: Database) -> None:
+    with database.connect() as connection:
+        with connection.transaction():
+            first = add_event(connection, "first")
+            with connection.transaction() as inner:
+                add_event(connection, "taken back")
+                raise psycopg.Rollback(inner)
+            assert connection.execute("SELECT count(*) FROM event_chain").fetchone() == (0,)
+        links = connection.execute("SELECT position, event_id FROM event_chain").fetchall()
+    assert links == [(1, first)]
+
+
+def test_nobody_waits_for_anothers_work_to_write_an_event(database: Database) -> None:
+    """A run that has told its event and works on holds nothing that another run needs."""
+    with database.connect() as slow, database.connect() as quick:
+        quick.execute("SET lock_timeout = '1s'")
+        with slow.transaction():
+            add_event(slow, "slow began")
+            add_event(quick, "quick")
+            assert [one.what for one in list_events(quick, 9)] == ["quick"]
+        assert [one.what for one in list_events(quick, 9)] == ["slow began", "quick"]
+        assert verify(quick).broken is None
+
+
+def test_many_runs_write_one_chain_and_none_blocks_another(database: Database) -> None:
+    writers, each = 12, 15
+    failures: list[Exception] = []
+    ready = threading.Barrier(writers)
+
+    def run(number: int) -> None:
+        try:
+            with database.connect() as connection:
+                batch = add_batch(
+                    connection, content_id=str(number), feed="f", profile="{}", corrects=None
+                )
+                ready.wait(timeout=30)
+                with hold_batch(connection, batch) as lease:
+                    for turn in range(each):
+                        with lease.transaction():
+                            add_event(connection, f"{number} {turn} begins", batch_id=batch)
+                            lease.set_state(State.STAGED)
+        except (ReconError, psycopg.Error, threading.BrokenBarrierError) as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with database.connect() as connection:
+        proof = verify(connection)
+        positions = connection.execute(
+            "SELECT count(*), min(position), max(position) FROM event_chain"
+        ).fetchone()
+    assert (proof.events, proof.broken) == (writers * each * 2, None)
+    assert positions == (writers * each * 2, 1, writers * each * 2)
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE {0} SET {1} = {1}", "DELETE FROM {0}", "TRUNCATE {0} CASCADE"]
+)
+def test_what_is_written_stays(database: Database, change: str) -> None:
+    with database.connect() as connection:
+        add_event(connection, "there")
+        for table in APPEND_ONLY:
+            column = next(iter(LEDGER[table])).name
+            told = f"{table} is only ever added"
+            with pytest.raises(psycopg.errors.RestrictViolation, match=told):
+                connection.execute(change.format(table, column))
+        assert verify(connection).events == 1
+
+
+TAMPERED = [
+    # what is done to the events first, second, third; events that still hold; what is told
+    (
+        "event",
+        "UPDATE event SET by = 'bo' WHERE what = 'second'",
+        1,
+        "link 2: event 2 (second) was",
+    ),
+    ("event", "UPDATE event SET at = at + interval '1 us' WHERE id = 1", 0, "link 1: event 1"),
+    ("event", "DELETE FROM event WHERE what = 'second'", 1, "link 2: its event 2 was removed"),
+    ("event_chain", "DELETE FROM event_chain WHERE position = 2", 1, "link 2 is missing"),
+    ("event_chain", "DELETE FROM event_chain WHERE position = 1", 0, "link 1 is missing"),
+    (
+        "event_chain",
+        "UPDATE event_chain SET previous_hash = 'x' WHERE position = 3",
+        2,
+        "link 3 (event 3) does not follow",
+    ),
+    ("event_chain", "UPDATE event_chain SET hash = 'x' WHERE position = 3", 2, "link 3: event 3"),
+    (
+        "event",
+        "INSERT INTO event (at, what, by) VALUES (now(), 'slipped in', 'mallory')",
+        3,
+        "event 4 (slipped in) is not in the chain",
+    ),
+]
+
+
+@pytest.mark.parametrize(("table", "statement", "holding", "told"), TAMPERED)
+def test_the_first_broken_link_is_named(
+    workspace: Workspace, table: str, statement: str, holding: int, told: str
+) -> None:
+    write(workspace.database, "first", "second", "third")
+    tamper(workspace, table, statement)
+    with workspace.database.connect() as connection:
+        proof = verify(connection)
+    assert proof.events == holding
+    assert proof.broken is not None
+    assert told in proof.broken
+
+
+def test_a_trail_that_was_cut_off_is_found_by_a_hash_noted_before(workspace: Workspace) -> None:
+    write(workspace.database, "first", "second")
+    with workspace.database.connect() as connection:
+        noted = verify(connection).head
+    write(workspace.database, "third")
+    with workspace.database.connect() as connection:
+        assert verify(connection, noted).broken is None
+    tamper(workspace, "event_chain", "DELETE FROM event_chain WHERE position > 1")
+    tamper(workspace, "event", "DELETE FROM event WHERE id > 1")
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+        assert "no link has the hash" in (verify(connection, noted).broken or "")
+
+
+def test_events_of_a_time_before_the_chain_are_its_beginning(
+    workspace: Workspace, server: str
+) -> None:
+    """A database of the first version is upgraded; afterwards nothing is taken in any more."""
+    name = f"first_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')
+    url = server.replace("/postgres?", f"/{name}?")
+    engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
+    with engine.begin() as first:
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrations.__path__[0])))
+        config.attributes |= {"connection": first, "tables_only": True}
+        first.execute(sa.text("CREATE SCHEMA recon"))
+        command.upgrade(config, "0001")
+        first.execute(
+            sa.text(
+                "INSERT INTO recon.event (at, what, by) "
+                "SELECT now(), g::text, 'ann' FROM generate_series(1, 20) g"
+            )
+        )
+    with engine.begin() as upgraded:
+        migrate(upgraded)
+    engine.dispose()
+    old = replace(workspace, database=Database(url))
+    with old.database.connect() as connection:
+        proof = verify(connection)
+    assert (proof.events, proof.broken) == (20, None)
+    tamper(old, "event", "INSERT INTO event (at, what, by) VALUES (now(), 'in', 'mallory')")
+    with old.database.connect() as connection:
+        for statement in TRIGGERS:
+            connection.execute(statement)
+        assert "is not in the chain" in (verify(connection).broken or "")
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+def test_a_snapshot_that_is_too_old_forks_no_chain(database: Database) -> None:
+    """Two links on one position cannot be: the later one fails as a whole."""
+    with database.connect() as old, database.connect() as connection:
+        old.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        old.autocommit = False
+        add_event(old, "old")
+        add_event(connection, "new")
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            old.commit()
+        assert verify(connection).events == 1
+        assert [one.what for one in list_events(connection, 10)] == ["new"]
+
+
+def test_the_list_is_the_latest_first_and_can_be_searched(database: Database) -> None:
+    write(database, "batch received", "batch staged", "undo")
+    with database.connect() as connection:
+        assert [one.what for one in list_events(connection, 2)] == ["undo", "batch staged"]
+        assert [one.what for one in list_events(connection, 9, what="batch")] == [
+            "batch staged",
+            "batch received",
+        ]

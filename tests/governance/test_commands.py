@@ -1,0 +1,153 @@
+"""The commands of those who decide and sign, as they are typed: words, documents, exit codes."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from flows.__main__ import main
+from flows.stages.workspace import Workspace
+from tests.governance.runs import found, ids, reconcile, tamper
+
+
+class Ran(NamedTuple):
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def recon(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
+    assert workspace.settings.database_url is not None
+    monkeypatch.setenv("RECON_DATABASE_URL", workspace.settings.database_url)
+    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
+
+    def run(*arguments: str) -> Ran:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        told = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Ran(ended.value.code, told.out, told.err)
+
+    return run
+
+
+def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -> None:
+    breaks = found("1/7", amount="10.50", expected="1\t0", found="0").vstack(
+        found("2/7", amount="99", code="OFFSET", currency=None)
+    )
+    run = reconcile(workspace, breaks)
+    one, other = ids(found("1/7"))[0], ids(found("2/7", code="OFFSET"))[0]
+
+    listed = recon("breaks", "list", "--code", "AMOUNT", "--state", "open")
+    assert listed.returncode == 0, listed.stderr
+    for word in (one, "AMOUNT", "payment", "1/7", "NEW", "10.50", r"1\t0", "2026-01-31"):
+        assert word in listed.stdout, word
+    assert other not in listed.stdout
+    assert "1 break of reconciliation 1, as of 2026-01-31." in listed.stdout
+
+    assert recon("sign", "prepare", "--by", "Ann", "--comment", "January").returncode == 0
+    early = recon("sign", "approve", str(run.id), "--by", "Bo")
+    assert (early.returncode, early.stdout) == (1, "")
+    assert "Open breaks of reconciliation 1: 2 (NOT_RECONCILED)" in early.stderr
+
+    late = recon("breaks", "accept", one, "--reason", "why", "--until", "2026-01-01")
+    assert (late.returncode, late.stdout) == (2, "")
+    assert "--until 2026-01-01 has passed" in late.stderr
+    accepted = recon(
+        "breaks", "accept", one, other, "--reason", "agreed", "--by", "Ann", "--until", "2026-12-31"
+    )
+    assert accepted.returncode == 0, accepted.stderr
+    assert (
+        "2 breaks of reconciliation 1 accepted until 2026-12-31: "
+        "99.00 in no currency, 10.50 in CurrenciesId 1." in accepted.stdout
+    )
+
+    again = recon("sign", "approve", "--by", "Bo")
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "says NOT_RECONCILED" in again.stderr
+
+    run = reconcile(workspace, breaks, verdict="RECONCILED_WITH_ACCEPTED")
+    assert recon("sign", "prepare", "--by", "Ann", "--comment", "January").returncode == 0
+    own = recon("sign", "approve", "--by", "ANN")
+    assert own.returncode == 2
+    assert "somebody else has to approve it" in own.stderr
+    approved = recon("sign", "approve", "--by", "Bo", "--json")
+    assert approved.returncode == 0, approved.stderr
+    told = json.loads(approved.stdout)
+    assert (told["reconciliation"], told["report_hash"]) == (run.id, run.report_hash)
+    assert {role: one["by"] for role, one in told["signatures"].items()} == {
+        "prepared": "Ann",
+        "approved": "Bo",
+    }
+
+    trail = recon("audit", "list")
+    for word in ("report approved", "report prepared", "breaks accepted", "agreed", "January"):
+        assert word in trail.stdout, word
+    proof = recon("audit", "verify", "--json")
+    assert proof.returncode == 0
+    head = json.loads(proof.stdout)["head"]
+    assert json.loads(proof.stdout) == {"events": 6, "head": head, "broken": None}
+    tamper(workspace, "event", "UPDATE event SET reason = 'never' WHERE what = 'breaks accepted'")
+    broken = recon("audit", "verify", "--noted", head)
+    assert broken.returncode == 1
+    assert "link 3: event 3 (breaks accepted) was changed" in broken.stdout
+
+
+def test_decisions_as_documents(recon: Any, workspace: Workspace) -> None:
+    reconcile(workspace, found("1/7", "2/7"))
+    one, other = sorted(ids(found("1/7", "2/7")))
+    accept = ("breaks", "accept", "--code", "AMOUNT", "--reason", "ok", "--until", "2026-12-31")
+    assert json.loads(recon(*accept, "--json").stdout) == {
+        "reconciliation": 1,
+        "decision": "accept",
+        "count": 2,
+        "amounts": {"1": "20"},
+        "until": "2026-12-31",
+        "breaks": [one, other],
+    }
+    assert recon(*accept).returncode == 2
+    reopened = recon("breaks", "reopen", one, "--reason", "not paid")
+    assert "1 break of reconciliation 1 reopened: 10.00 in CurrenciesId 1." in reopened.stdout
+    resolved = recon("breaks", "resolve", one, "--at", "service", "--reason", "put right")
+    assert "said to be resolved at service" in resolved.stdout
+    assert recon("breaks", "assign", "--state", "open", "--owner", "treasury").returncode == 0
+    listed = json.loads(recon("breaks", "list", "--json").stdout)
+    assert listed["as_of"] == "2026-01-31"
+    lines = {line["id"]: line for line in listed["breaks"]}
+    assert {
+        name: lines[one][name] for name in ("state", "claimed", "owner", "amount", "currency")
+    } == {
+        "state": "NEW",
+        "claimed": "service",
+        "owner": "treasury",
+        "amount": "10",
+        "currency": 1,
+    }
+    assert lines[other]["accepted_until"] == "2026-12-31"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("breaks", "list"), "There is no reconciliation yet"),
+        (("breaks", "accept", "x", "--until", "2026-01-01"), "--reason"),
+        (("breaks", "accept", "x", "--reason", "r"), "--until"),
+        (("breaks", "accept", "x", "--reason", "r", "--until", "soon"), "soon"),
+        (("breaks", "accept", "x", "--reason", "r", "--until", "2026-02-30"), "2026-02-30"),
+        (("breaks", "resolve", "x", "--reason", "r"), "--at"),
+        (("sign", "approve", "9"), "There is no reconciliation 9"),
+        (("audit", "prove"), "prove"),
+    ],
+)
+def test_what_cannot_run_says_why(recon: Any, arguments: tuple[str, ...], told: str) -> None:
+    run = recon(*arguments)
+    assert run.returncode == 2, run.stderr
+    assert told in run.stderr
+    assert "Traceback" not in run.stderr

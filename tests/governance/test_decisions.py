@@ -1,0 +1,140 @@
+"""Decisions about breaks: for all that are meant or for none, with who, why and until when."""
+
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from connectors.breaks import Decision
+from connectors.errors import DecisionRefused
+from flows.stages.breaks import Chosen, decide_breaks, list_breaks
+from flows.stages.workspace import Workspace
+from schemas.life import Choice
+from tests.governance.runs import DAY, found, ids, reconcile
+
+UNTIL = date(2026, 3, 31)
+ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=UNTIL)
+REOPEN = Decision(Choice.REOPEN, "no", "bo")
+RESOLVE = Decision(Choice.RESOLVE, "done", "ann", side="source")
+ASSIGN = Decision(Choice.ASSIGN, "hers", "ann", owner="cleo")
+ONE, TWO, GONE = (ids(found(key))[0] for key in ("1", "2", "gone"))
+
+
+def mixed() -> Any:
+    return (
+        found("1", amount="10")
+        .vstack(found("2", amount="-300", currency=2))
+        .vstack(found("3", amount="5", code="RATE_MISSING", currency=None))
+    )
+
+
+LISTED = [
+    (Chosen(), ["2", "1", "3"]),
+    (Chosen(code="AMOUNT"), ["2", "1"]),
+    (Chosen(code="AMOUNT", currency=2), ["2"]),
+    (Chosen(state="open"), ["2", "1", "3"]),
+    (Chosen(state="new"), ["2", "1", "3"]),
+    (Chosen(state="ACCEPTED"), []),
+    (Chosen(record="payment", tenant=7), ["2", "1", "3"]),
+    (Chosen(tenant=8), []),
+    (Chosen(ids=(ONE,)), ["1"]),
+]
+
+
+def test_a_list_is_filtered_and_has_the_largest_amounts_first(workspace: Workspace) -> None:
+    reconcile(workspace, mixed())
+    for chosen, keys in LISTED:
+        _, breaks = list_breaks(workspace, None, chosen)
+        assert breaks["key"].to_list() == keys, chosen
+
+
+def test_a_decision_is_counted_told_and_kept(workspace: Workspace, rows: Any) -> None:
+    run = reconcile(workspace, mixed())
+    decided = decide_breaks(workspace, None, Chosen(code="AMOUNT"), ACCEPT)
+    assert (decided.run.id, set(decided.ids)) == (run.id, {ONE, TWO})
+    assert decided.amounts == {"1": Decimal(10), "2": Decimal(-300)}
+    assert rows("SELECT break_id, what, by, reason, until FROM decision ORDER BY 1") == sorted(
+        (one, "accept", "ann", "agreed", "2026-03-31") for one in (ONE, TWO)
+    )
+    trail = rows("SELECT what, by, reason FROM event ORDER BY id DESC LIMIT 1")
+    assert trail == [("breaks accepted", "ann", "agreed")]
+    _, left = list_breaks(workspace, None, Chosen(state="open"))
+    assert left["key"].to_list() == ["3"]
+
+
+REFUSED = [
+    # what is asked -> why not
+    (Chosen(), ACCEPT, "Name the breaks"),
+    (Chosen(ids=(ONE, GONE)), ACCEPT, f"no such break, or it does not fit the filter: {GONE}"),
+    (Chosen(ids=(ONE,), code="OFFSET"), ACCEPT, f"does not fit the filter: {ONE}"),
+    (Chosen(code="OFFSET"), ACCEPT, "has no break that fits"),
+    (Chosen(state="shut"), ACCEPT, "There is no state 'shut'. Known: NEW, OPEN"),
+    (Chosen(ids=(ONE,)), REOPEN, f"One cannot reopen these: {ONE} is NEW"),
+    (Chosen(code="AMOUNT"), REOPEN, "has no break that fits"),
+    (Chosen(ids=(ONE,)), Decision(Choice.ACCEPT, "why", until=date(2026, 1, 30)), "has passed"),
+    (Chosen(ids=(ONE,)), Decision(Choice.ACCEPT, "why"), "needs its last day"),
+    (Chosen(ids=(ONE,)), Decision(Choice.ACCEPT, " ", until=UNTIL), "needs a reason"),
+    (Chosen(ids=(ONE,)), Decision(Choice.ACCEPT, "why", " ", until=UNTIL), "--by is empty"),
+    (Chosen(ids=(ONE,)), Decision(Choice.RESOLVE, "why", side="bank"), "source, service"),
+    (Chosen(ids=(ONE,)), Decision(Choice.ASSIGN, "why", owner=" "), "needs an owner"),
+]
+
+
+def test_what_cannot_be_decided_is_decided_for_none(workspace: Workspace, rows: Any) -> None:
+    reconcile(workspace, mixed())
+    for chosen, decision, why in REFUSED:
+        with pytest.raises(DecisionRefused, match=re.escape(why)):
+            decide_breaks(workspace, None, chosen, decision)
+        assert rows("SELECT count(*) FROM decision") == [(0,)], why
+        assert rows("SELECT count(*) FROM event") == [(1,)], why
+
+
+def test_the_last_day_may_be_the_day_of_the_run(workspace: Workspace) -> None:
+    reconcile(workspace, mixed())
+    today = Decision(Choice.ACCEPT, "why", until=DAY)
+    assert decide_breaks(workspace, None, Chosen(ids=(ONE,)), today).ids == (ONE,)
+
+
+def test_one_decision_after_the_other(workspace: Workspace) -> None:
+    """A filter means what can still be decided so; an id insists."""
+    reconcile(workspace, mixed())
+    assert len(decide_breaks(workspace, None, Chosen(code="AMOUNT"), ACCEPT).ids) == 2
+    with pytest.raises(DecisionRefused, match="no break that fits"):
+        decide_breaks(workspace, None, Chosen(code="AMOUNT"), ACCEPT)
+    assert decide_breaks(workspace, None, Chosen(ids=(ONE,)), ACCEPT).ids == (ONE,)
+    assert decide_breaks(workspace, None, Chosen(ids=(ONE,)), REOPEN).ids == (ONE,)
+    assert decide_breaks(workspace, None, Chosen(state="open"), RESOLVE).amounts["1"] == 10
+    assert decide_breaks(workspace, None, Chosen(ids=(ONE,)), REOPEN).ids == (ONE,)
+    assert len(decide_breaks(workspace, None, Chosen(tenant=7), ASSIGN).ids) == 3
+    _, breaks = list_breaks(workspace, None, Chosen())
+    assert breaks.select("key", "state", "claimed", "owner").rows() == [
+        ("2", "ACCEPTED", None, "cleo"),
+        ("1", "REOPENED", None, "cleo"),
+        ("3", "NEW", "source", "cleo"),
+    ]
+
+
+def test_a_resolved_break_is_past_deciding(workspace: Workspace) -> None:
+    reconcile(workspace, mixed())
+    reconcile(workspace, found("1"))
+    with pytest.raises(DecisionRefused, match=f"{TWO} is RESOLVED_SERVICE"):
+        decide_breaks(workspace, None, Chosen(ids=(TWO,)), ACCEPT)
+
+
+def test_two_people_decide_at_once_and_each_break_is_decided_once(workspace: Workspace) -> None:
+    reconcile(workspace, mixed())
+    ready = threading.Barrier(4)
+
+    def accept(_: int) -> int:
+        ready.wait(timeout=30)
+        try:
+            return len(decide_breaks(workspace, None, Chosen(state="open"), ACCEPT).ids)
+        except DecisionRefused:
+            return 0
+
+    with ThreadPoolExecutor(4) as people:
+        assert sorted(people.map(accept, range(4))) == [0, 0, 0, 3]

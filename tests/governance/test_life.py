@@ -1,0 +1,242 @@
+"""What becomes of a break from run to run: the whole table, then the stories it makes."""
+
+from datetime import date
+
+import polars as pl
+import pytest
+
+from flows.steps.reconcile import life
+from flows.steps.reconcile.breaks import BREAK_SCHEMA
+from flows.steps.reconcile.life import (
+    CARRIED,
+    DECISIONS,
+    acceptance,
+    carry,
+    from_saved,
+    nothing_before,
+    resolved_sides,
+    standing_now,
+    to_saved,
+)
+from flows.steps.reconcile.sources import Sources
+from schemas.life import STILL_THERE, BreakState, Choice, Standing
+from tests.governance.runs import found, ids
+
+DAY = date(2026, 1, 31)
+NOBODY = pl.DataFrame(schema=DECISIONS)
+NOTHING = found()
+
+
+def changed(*lines: tuple[str, str | None]) -> pl.DataFrame:
+    return pl.DataFrame(lines, schema={"id": pl.String(), "side": pl.String()}, orient="row")
+
+
+def left(state: str | None, *, until: date | None = None, amount: str = "10") -> pl.DataFrame:
+    """One break as the run before left it."""
+    if state is None:
+        return nothing_before()
+    first = carry(found("1", amount=amount), nothing_before(), NOBODY, changed(), date(2026, 1, 1))
+    accepted = state in ("ACCEPTED", "EXPIRED")
+    return first.select(
+        pl.lit(state).alias(name) if name == "state"
+        else pl.lit(until, pl.Date).alias(name) if name == "accepted_until"
+        else pl.lit("ann" if accepted else None).alias(name) if name == "accepted_by"
+        else pl.col(name)
+        for name in CARRIED
+    )  # fmt: skip
+
+
+def decided(*decisions: tuple[str, str | None]) -> pl.DataFrame:
+    """Decisions about that break, in order: what, and until when or on which side."""
+    (one,) = ids(found("1"))
+    return pl.DataFrame(
+        [
+            {
+                "id": number,
+                "break_id": one,
+                "what": what,
+                "by": "bo",
+                "reason": "because",
+                "until": term if what == "accept" else None,
+                "side": term if what == "resolve" else None,
+                "owner": term if what == "assign" else None,
+            }
+            for number, (what, term) in enumerate(decisions, 1)
+        ],
+        schema=DECISIONS,
+    )
+
+
+GOOD, PAST = "2026-02-28", "2026-01-30"
+OPEN_STATES = ("NEW", "OPEN", "REOPENED", "EXPIRED")
+
+TABLE = [
+    # before, decided since, is it still there -> after
+    (None, [], True, "NEW"),
+    ("NEW", [], True, "OPEN"),
+    ("OPEN", [], True, "OPEN"),
+    ("REOPENED", [], True, "OPEN"),
+    ("EXPIRED", [], True, "REOPENED"),
+    ("ACCEPTED", [], True, "ACCEPTED"),
+    ("RESOLVED_SOURCE", [], True, "REOPENED"),
+    ("RESOLVED_SERVICE", [], True, "REOPENED"),
+    *((state, [("accept", GOOD)], True, "ACCEPTED") for state in (*OPEN_STATES, "ACCEPTED")),
+    *((state, [("accept", PAST)], True, "EXPIRED") for state in (*OPEN_STATES, "ACCEPTED")),
+    *((state, [("reopen", None)], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
+    *((state, [("resolve", "source")], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
+    *((state, [("resolve", "service")], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
+    # The last decision counts, and an owner decides nothing.
+    ("OPEN", [("accept", GOOD), ("reopen", None)], True, "REOPENED"),
+    ("ACCEPTED", [("reopen", None), ("accept", GOOD)], True, "ACCEPTED"),
+    ("OPEN", [("accept", GOOD), ("assign", "treasury")], True, "ACCEPTED"),
+    ("OPEN", [("assign", "treasury")], True, "OPEN"),
+    # What is resolved comes back by the comparison alone.
+    ("RESOLVED_SOURCE", [("accept", GOOD)], True, "REOPENED"),
+    # Gone: where it was resolved is what was claimed, else the side that changed.
+    *((state, [], False, "RESOLVED_SERVICE") for state in (*OPEN_STATES, "ACCEPTED")),
+    ("OPEN", [("accept", GOOD)], False, "RESOLVED_SERVICE"),
+    ("OPEN", [("resolve", "source")], False, "RESOLVED_SOURCE"),
+    ("OPEN", [("resolve", "service")], False, "RESOLVED_SERVICE"),
+    ("RESOLVED_SOURCE", [], False, None),
+    ("RESOLVED_SERVICE", [], False, None),
+]
+
+
+@pytest.mark.parametrize(("before", "decisions", "there", "after"), TABLE)
+def test_every_transition(
+    before: str | None, decisions: list[tuple[str, str | None]], there: bool, after: str | None
+) -> None:
+    breaks = found("1") if there else NOTHING
+    earlier = left(before, until=date(2026, 2, 1) if before == "ACCEPTED" else None)
+    carried = carry(breaks, earlier, decided(*decisions), changed(), DAY)
+    assert carried["state"].to_list() == ([] if after is None else [after])
+    assert carried["state_before"].to_list() == ([] if after is None else [before])
+
+
+def test_the_table_knows_every_state_and_standing() -> None:
+    """A state without a transition would stop a run; one without a test would go unnoticed."""
+    told = {(before, *[what for what, _ in decisions]) for before, decisions, _, _ in TABLE}
+    assert {before for before, *_ in told} == {None, *BreakState}
+    assert {what for _, *decisions in told for what in decisions} == {one.value for one in Choice}
+    assert {standing for _, standing in STILL_THERE} == {None, *Standing}
+    assert {state for state, _ in STILL_THERE} == {None, *BreakState}
+
+
+@pytest.mark.parametrize(
+    ("until", "state"),
+    [(date(2026, 1, 30), "EXPIRED"), (DAY, "ACCEPTED"), (date(2026, 2, 1), "ACCEPTED")],
+)
+def test_an_acceptance_holds_through_its_last_day(until: date, state: str) -> None:
+    carried = carry(found("1"), left("ACCEPTED", until=until), NOBODY, changed(), DAY)
+    assert carried["state"].to_list() == [state]
+    assert carried["accepted_until"].to_list() == [until]
+    (text,) = acceptance(carried)
+    assert text is None or "ann" in text
+
+
+@pytest.mark.parametrize(
+    ("side", "state"),
+    [
+        ("E", "RESOLVED_SOURCE"),
+        ("D", "RESOLVED_SERVICE"),
+        ("A", "RESOLVED_SERVICE"),
+        ("G", "RESOLVED_SERVICE"),
+        (None, "OPEN"),
+    ],
+)
+def test_the_side_that_changed_resolves_and_a_side_nobody_could_see_does_not(
+    side: str | None, state: str
+) -> None:
+    (one,) = ids(found("1"))
+    carried = carry(NOTHING, left("NEW"), NOBODY, changed((one, side)), DAY)
+    assert carried["state"].to_list() == [state]
+    assert carried["amount"].to_list() == carried["amount_before"].to_list()
+
+
+def test_a_newer_extract_row_means_the_source() -> None:
+    before = carry(
+        found("same", batch_id=4).vstack(found("corrected", batch_id=4)).vstack(found("late")),
+        nothing_before(), NOBODY, changed(), DAY,
+    )  # fmt: skip
+    newest = pl.DataFrame(
+        {
+            "record": ["payment"] * 4,
+            "key": ["same", "corrected", "corrected", "late"],
+            "batch_id": [4, 6, 4, 1],
+        },
+        schema_overrides={"batch_id": pl.Int32},
+    )
+    sides = resolved_sides(before, newest).join(before, on="id").select("key", "side")
+    assert dict(sides.iter_rows()) == {"same": "D", "corrected": "E", "late": "E"}
+
+
+def test_what_could_not_be_looked_at_is_not_resolved() -> None:
+    """A listing that was not pulled this time says nothing about what was missing in it."""
+    breaks = pl.concat([found(side, side=side) for side in ("D", "A", "G", "")])
+    before = carry(breaks, nothing_before(), NOBODY, changed(), DAY).select(list(CARRIED))
+    newest = pl.DataFrame(
+        schema={name: BREAK_SCHEMA[name] for name in ("record", "key", "batch_id")}
+    )
+    sources = Sources(extract={}, database={"payment": NOTHING}, listings={"avatar": NOTHING})
+    sides = resolved_sides(before, newest, sources)
+    carried = carry(NOTHING, before, NOBODY, sides, DAY)
+    assert dict(carried.select("key", "state").iter_rows()) == {
+        "A": "OPEN",
+        "G": "OPEN",
+        "D": "RESOLVED_SERVICE",
+        "": "RESOLVED_SERVICE",
+    }
+
+
+def test_what_a_decision_says_stays_with_the_break() -> None:
+    accepted = carry(
+        found("1"), left("NEW"), decided(("accept", GOOD), ("assign", "treasury")), changed(), DAY
+    )
+    assert accepted.select("accepted_by", "accepted_reason", "owner").rows() == [
+        ("bo", "because", "treasury")
+    ]
+    assert acceptance(accepted).to_list() == ["accepted by bo until 2026-02-28: because"]
+    later = carry(found("1"), accepted, NOBODY, changed(), date(2026, 2, 10))
+    assert later.row(0, named=True)["accepted_reason"] == "because"
+    expired = carry(found("1"), later, NOBODY, changed(), date(2026, 3, 1))
+    assert acceptance(expired).to_list() == ["was accepted by bo until 2026-02-28: because"]
+    again = carry(found("1"), expired, NOBODY, changed(), date(2026, 3, 2))
+    assert again.select("state", "accepted_by", "owner").rows() == [("REOPENED", None, "treasury")]
+    assert again["first_seen"].to_list() == [date(2026, 1, 1)]
+
+
+def test_a_list_shows_decisions_before_the_next_run_acts_on_them() -> None:
+    def now(state: str, *decisions: tuple[str, str | None]) -> tuple[object, ...]:
+        kept = left(state, until=DAY if state == "ACCEPTED" else None)
+        shown = standing_now(kept, decided(*decisions), DAY)
+        return shown.select("state", "claimed", "accepted_by", "owner").row(0)
+
+    assert now("NEW") == ("NEW", None, None, None)
+    assert now("NEW", ("accept", GOOD)) == ("ACCEPTED", None, "bo", None)
+    assert now("ACCEPTED") == ("ACCEPTED", None, "ann", None)
+    assert now("ACCEPTED", ("reopen", None)) == ("REOPENED", None, None, None)
+    assert now("OPEN", ("resolve", "service")) == ("OPEN", "service", None, None)
+    assert now("OPEN", ("assign", "treasury")) == ("OPEN", None, None, "treasury")
+
+
+def test_a_break_is_remembered_exactly() -> None:
+    breaks = found(
+        "9007199254740993", amount="9000000000000000.01", expected='"=a\tb\\', found=None,
+        date=date(2025, 12, 30), line=2**40, file="a\u2028b.csv", batch_id=3, note="",
+    )  # fmt: skip
+    told = breaks.with_columns(severity=pl.lit("high"), cause=pl.lit(None, pl.String))
+    carried = carry(told, nothing_before(), NOBODY, changed(), DAY)
+    assert carried["severity"].to_list() == ["high"]
+    saved = to_saved(carried)
+    assert '"severity":"high"' in saved["facts"][0]
+    assert from_saved(saved).equals(carried.select(list(CARRIED)))
+
+
+def test_breaks_keep_their_order_whatever_the_order_of_the_past() -> None:
+    breaks = found(*map(str, range(50)))
+    first = carry(breaks, nothing_before(), NOBODY, changed(), DAY)
+    for seed in (1, 2):
+        past = first.select(list(CARRIED)).sample(fraction=1, shuffle=True, seed=seed)
+        again = carry(breaks.head(40), past.sort("id"), NOBODY, changed(), DAY)
+        assert again["id"].head(40).to_list() == ids(breaks.head(40)), seed
+        assert set(again["state"].tail(10)) == {life.BreakState.RESOLVED_SERVICE}, seed

@@ -1,0 +1,190 @@
+"""The roll-forward ties: opening, what happened, closing, in every currency, over any history."""
+
+from datetime import date, timedelta
+from decimal import Decimal, localcontext
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flows.report.reconciliation import RollForward
+from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
+from flows.steps.reconcile.life import CARRIED, DECISIONS, carry, from_saved, is_open, to_saved
+from flows.steps.reconcile.roll_forward import accepted_forward, roll_forward
+from schemas.life import BreakState
+from tests.governance.runs import found, ids
+
+FIRST = date(2026, 1, 1)
+KEYS = [str(number) for number in range(8)]
+
+AMOUNTS = st.decimals("-99999999999999999999", "99999999999999999999", places=18) | st.none()
+SIGHTING = st.tuples(st.sampled_from(["1", "2", None]), AMOUNTS)
+DECISION = st.tuples(
+    st.sampled_from(KEYS),
+    st.sampled_from(["accept", "reopen", "resolve", "assign"]),
+    st.integers(0, 4),
+    st.sampled_from(["source", "service"]),
+)
+RUN = st.tuples(
+    st.dictionaries(st.sampled_from(KEYS), SIGHTING),
+    st.lists(DECISION, max_size=4),
+    st.dictionaries(st.sampled_from(KEYS), st.sampled_from(["E", "D", None])),
+    st.integers(0, 3),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(RUN, min_size=1, max_size=6))
+def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:
+    name = {key: ids(found(key))[0] for key in KEYS}
+    before = pl.DataFrame(schema=CARRIED)
+    closing: dict[str, dict[str, tuple[int, Decimal]]] = {"open": {}, "accepted": {}}
+    as_of = FIRST
+    for seen, decisions, sides, days in history:
+        as_of += timedelta(days)
+        carried = carry(
+            _breaks(seen), before, _decisions(decisions, name, as_of), _changed(sides, name), as_of
+        )
+        for pool, forward, states in (
+            ("open", roll_forward(carried), is_open()),
+            ("accepted", accepted_forward(carried), pl.col("state") == BreakState.ACCEPTED),
+        ):
+            _ties(forward)
+            opening = {one.currency: _amounts(one, 0) for one in forward}
+            assert _real(opening) == _real(closing[pool]), "a run begins where the last one ended"
+            closing[pool] = {one.currency: _amounts(one, -1) for one in forward}
+            assert _real(closing[pool]) == _counted(carried.filter(states))
+        assert set(ids(_breaks(seen))) <= set(carried["id"])
+        before = from_saved(to_saved(carried))
+
+
+def _breaks(seen: dict[str, tuple[str | None, Decimal | None]]) -> pl.DataFrame:
+    rows = [
+        {"code": "AMOUNT", "record": "payment", "tenant": 7, "key": key, "field": "PaidAmount",
+         "side": "D", "currency": currency and int(currency), "amount": amount}
+        for key, (currency, amount) in seen.items()
+    ]  # fmt: skip
+    return gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])
+
+
+def _decisions(decisions: list[Any], name: dict[str, str], as_of: date) -> pl.DataFrame:
+    rows = [
+        {
+            "id": number,
+            "break_id": name[key],
+            "what": what,
+            "by": "ann",
+            "reason": "why",
+            "until": str(as_of + timedelta(days - 1)) if what == "accept" else None,
+            "side": side if what == "resolve" else None,
+            "owner": "bo" if what == "assign" else None,
+        }
+        for number, (key, what, days, side) in enumerate(decisions)
+    ]
+    return pl.DataFrame(rows, schema=DECISIONS)
+
+
+def _changed(sides: dict[str, str | None], name: dict[str, str]) -> pl.DataFrame:
+    rows = [(name[key], side) for key, side in sides.items()]
+    return pl.DataFrame(rows, schema={"id": pl.String(), "side": pl.String()}, orient="row")
+
+
+def _ties(forward: tuple[RollForward, ...]) -> None:
+    for one in forward:
+        assert (one.residual_rows, one.residual) == (0, Decimal(0)), one
+        opening, *steps, closing = one.lines
+        assert opening.total
+        assert closing.total
+        assert opening.rows + sum(step.rows for step in steps) == closing.rows
+        assert not any(step.total for step in steps)
+
+
+def _amounts(one: RollForward, line: int) -> tuple[int, Decimal]:
+    return one.lines[line].rows, one.lines[line].amount
+
+
+def _real(sums: dict[str, tuple[int, Decimal]]) -> dict[str, tuple[int, Decimal]]:
+    return {currency: told for currency, told in sums.items() if told[0]}
+
+
+def _counted(breaks: pl.DataFrame) -> dict[str, tuple[int, Decimal]]:
+    sums: dict[str, tuple[int, Decimal]] = {}
+    for currency, amount in breaks.select("currency", "amount").iter_rows():
+        name = "" if currency is None else str(currency)
+        rows, total = sums.get(name, (0, Decimal(0)))
+        # Python's own arithmetic keeps 28 digits unless it is told otherwise.
+        with localcontext(prec=60):
+            sums[name] = (rows + 1, total + (amount or Decimal(0)))
+    return sums
+
+
+def run(breaks: pl.DataFrame, before: pl.DataFrame | None = None, *decisions: Any) -> pl.DataFrame:
+    name = {key: ids(found(key))[0] for key in KEYS}
+    past = pl.DataFrame(schema=CARRIED) if before is None else before.select(list(CARRIED))
+    return carry(breaks, past, _decisions(list(decisions), name, FIRST), _changed({}, name), FIRST)
+
+
+def lines(one: RollForward) -> dict[str, tuple[int, str]]:
+    return {
+        line.text.split(":")[0]: (line.rows, f"{line.amount.normalize():f}")
+        for line in one.lines
+        if line.rows or line.amount
+    }
+
+
+def test_a_month_told_line_by_line() -> None:
+    first = run(found("0", "1", "2", amount="10").vstack(found("3", amount="7", currency=2)))
+    euro, dollar = roll_forward(first)
+    assert lines(euro) == {"+ new": (3, "30"), "closing": (3, "30")}
+    assert lines(dollar) == {"+ new": (1, "7"), "closing": (1, "7")}
+    # 0 stays with another amount, 1 is accepted, 2 is gone, 4 is new; 3 comes in another currency.
+    now = found("0", amount="12.5").vstack(found("1", "4", amount="10"))
+    second = run(now.vstack(found("3", amount="7")), first, ("1", "accept", 4, "source"))
+    euro, dollar = roll_forward(second)
+    assert lines(euro) == {
+        "opening": (3, "30"),
+        "+ new": (1, "10"),
+        "- resolved at service": (-1, "-10"),
+        "- accepted": (-1, "-10"),
+        "+/- amounts that changed while open": (1, "9.5"),
+        "closing": (3, "29.5"),
+    }
+    assert lines(dollar) == {
+        "opening": (1, "7"),
+        "+/- amounts that changed while open": (-1, "-7"),
+    }
+    assert [lines(one) for one in accepted_forward(second)] == [
+        {"+ accepted": (1, "10"), "closing": (1, "10")}
+    ]
+
+
+def test_an_acceptance_that_runs_out_is_open_again_under_its_own_line() -> None:
+    first = run(found("0"))
+    accepted = run(found("0"), first, ("0", "accept", 1, "source"))
+    later = carry(
+        found("0"), accepted.select(list(CARRIED)), _decisions([], {}, FIRST), _changed({}, {}),
+        FIRST + timedelta(1),
+    )  # fmt: skip
+    assert later["state"].to_list() == ["EXPIRED"]
+    assert [lines(one) for one in roll_forward(later)] == [
+        {"+ expired": (1, "10"), "closing": (1, "10")}
+    ]
+    assert [lines(one) for one in accepted_forward(later)] == [
+        {"opening": (1, "10"), "- expired": (-1, "-10")}
+    ]
+
+
+def test_currencies_are_ordered_as_numbers_and_none_is_first() -> None:
+    breaks = pl.concat(
+        [found(str(n), currency=n) for n in (10, 2, 1)] + [found("9", currency=None)]
+    )
+    assert [one.currency for one in roll_forward(run(breaks))] == ["", "1", "2", "10"]
+    assert roll_forward(run(found())) == ()
+
+
+@pytest.mark.parametrize("amount", ["9000000000000000.01", "0.000000000000000001"])
+def test_amounts_are_added_exactly(amount: str) -> None:
+    (one,) = roll_forward(run(found(*map(str, range(3)), amount=amount)))
+    assert one.lines[-1].amount == Decimal(amount) * 3

@@ -1,0 +1,116 @@
+"""What was signed and is another now: every field, old and new, to the last digit."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flows.steps.reconcile.signed import changed_after_signoff, pack_records, unpack_records
+from flows.steps.reconcile.sources import LINEAGE, record_schema
+from schemas.tables import EXTRACTS
+
+PAYMENT = EXTRACTS["payment"]
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def frame(record: str, *rows: dict[str, Any]) -> pl.DataFrame:
+    schema = {**record_schema(EXTRACTS[record]), **LINEAGE}
+    return pl.DataFrame(list(rows), schema=schema)
+
+
+def payment(number: int = 2**53, **values: Any) -> dict[str, Any]:
+    return {
+        "Id": number, "TenantsId": 7, "ActionsId": 1, "DebtsId": 2, "PaymentDate": NOON,
+        "PaymentDate_offset": 60, "PaidAmount": Decimal("10.50"), "DiscountAmount": None,
+        "CurrenciesId": 1, "CurrencyRatesId": 9, "row": 1, "extract_id": 1, "batch_id": 1,
+    } | values  # fmt: skip
+
+
+def breaks(signed: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
+    return changed_after_signoff(PAYMENT, signed, now)
+
+
+CHANGES = [
+    # field, signed, now -> as told
+    ("PaidAmount", Decimal("10.50"), Decimal("10.51"), ("10.5", "10.51", Decimal("0.01"))),
+    (
+        "PaidAmount",
+        Decimal(9000000000000000),
+        Decimal("9000000000000000.01"),
+        ("9000000000000000", "9000000000000000.01", Decimal("0.01")),
+    ),
+    ("PaidAmount", Decimal("0.1"), Decimal("0.100000000000000001"), None),
+    ("DiscountAmount", None, Decimal(0), (None, "0", None)),
+    ("DebtsId", 2**53, 2**53 + 1, ("9007199254740992", "9007199254740993", None)),
+    ("CurrenciesId", 1, 2, ("1", "2", None)),
+    ("PaymentDate", NOON, NOON.replace(microsecond=1), None),
+    ("PaymentDate_offset", 60, 120, None),
+]
+
+
+@pytest.mark.parametrize(("field", "old", "new", "told"), CHANGES)
+def test_a_changed_field_is_one_break(field: str, old: Any, new: Any, told: Any) -> None:
+    found = breaks(
+        frame("payment", payment(**{field: old}), payment(5)),
+        frame("payment", payment(5), payment(**{field: new})),
+    )
+    line = found.row(0, named=True)
+    assert found.height == 1
+    assert (line["code"], line["record"], line["side"]) == ("CHANGED_AFTER_SIGNOFF", "payment", "D")
+    assert (line["tenant"], line["field"]) == (7, field.removesuffix("_offset"))
+    assert str(2**53) in line["key"]
+    assert line["expected"] != line["found"]
+    if told is not None:
+        assert (line["expected"], line["found"], line["delta"]) == told
+
+
+def test_what_is_the_same_is_no_break() -> None:
+    """Neither who wrote a row last, nor order, nor records that were never signed."""
+    signed = frame("payment", payment(1), payment(2))
+    now = frame("payment", payment(3), payment(2, row=9, batch_id=8), payment(1, extract_id=7))
+    assert breaks(signed, now).height == 0
+    assert breaks(signed.clear(), now).height == 0
+
+
+def test_a_record_that_is_gone_is_one_break() -> None:
+    found = breaks(frame("payment", payment(1), payment(2)), frame("payment", payment(2)))
+    (line,) = found.iter_rows(named=True)
+    assert (line["field"], line["note"], line["currency"], line["amount"]) == (
+        "",
+        "the signed record is gone",
+        1,
+        Decimal("10.50"),
+    )
+    assert line["batch_id"] is None
+
+
+def test_the_same_number_of_another_tenant_is_another_record() -> None:
+    found = breaks(frame("payment", payment(1)), frame("payment", payment(1, TenantsId=8)))
+    assert found["note"].to_list() == ["the signed record is gone"]
+
+
+def test_every_record_kind_can_be_held_against_what_was_signed() -> None:
+    for name, table in EXTRACTS.items():
+        nothing = frame(name)
+        assert changed_after_signoff(table, nothing, nothing).height == 0, name
+
+
+def test_records_are_kept_exactly_and_alike_whatever_their_order(tmp_path: Any) -> None:
+    frames = {
+        "payment": frame("payment", payment(2), payment(1, DiscountAmount=Decimal("1E-18"))),
+        "invoice_file": frame("invoice_file", {"Id": 1, "InvoiceUrl": ""}, {"Id": 2}),
+        "currency_rate": frame("currency_rate"),
+    }
+    packed = pack_records(frames)
+    packed.write_parquet(tmp_path / "a.parquet")
+    shuffled = {name: one.reverse() for name, one in reversed(frames.items())}
+    pack_records(shuffled).write_parquet(tmp_path / "b.parquet")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    back = unpack_records(pl.read_parquet(tmp_path / "a.parquet"))
+    assert set(back) == set(EXTRACTS)
+    for name, one in frames.items():
+        assert back[name].schema == one.schema, name
+        assert back[name].sort("Id").equals(one.sort("Id")), name
+    assert breaks(back["payment"], frames["payment"]).height == 0

@@ -1,0 +1,214 @@
+"""When a file in an inbox counts as complete, and which files are one delivery."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import DeliveryError, InboxHeldElsewhere
+from connectors.inbox import Inbox
+
+BYTES = {"files": {"a.csv": {"bytes": 3}, "b.csv": {"bytes": 3}}}
+NAMED = {"files": {"a.csv": {"rows": 1}, "b.csv": {}}}
+
+
+def nothing(_folder: Path) -> None: ...
+
+
+def grow(name: str) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        with (folder / name).open("a") as file:
+            file.write("more")
+
+    return write
+
+
+def touch(folder: Path) -> None:
+    os.utime(folder / "a.csv", (1, 1))
+
+
+def replace(folder: Path) -> None:
+    """The same bytes and the same time, in another file."""
+    before = (folder / "a.csv").stat()
+    (folder / "new").write_text("abc")
+    os.utime(folder / "new", ns=(before.st_atime_ns, before.st_mtime_ns))
+    (folder / "new").replace(folder / "a.csv")
+
+
+def finish(folder: Path) -> None:
+    (folder / "a.csv.part").rename(folder / "a.csv")
+
+
+def remove(folder: Path) -> None:
+    (folder / "a.csv").unlink()
+
+
+def appear(folder: Path) -> None:
+    (folder / "late.csv").write_text("late")
+
+
+CASES: dict[str, tuple[dict[str, Any], Callable[[Path], None], list[list[str]], list[str]]] = {
+    # Files, what happens while we wait, complete deliveries, files that are not.
+    "an empty inbox": ({}, nothing, [], []),
+    "a file that stays as it is": ({"a.csv": "abc"}, nothing, [["a.csv"]], []),
+    "each file is a delivery": ({"b.csv": "", "a.csv": "abc"}, nothing, [["a.csv"], ["b.csv"]], []),
+    "a file that grows": ({"a.csv": "abc", "b.csv": "x"}, grow("a.csv"), [["b.csv"]], ["a.csv"]),
+    "a file whose time changes": ({"a.csv": "abc"}, touch, [], ["a.csv"]),
+    "a file that is replaced": ({"a.csv": "abc"}, replace, [], ["a.csv"]),
+    "a file that goes away": ({"a.csv": "abc"}, remove, [], ["a.csv"]),
+    "a file that comes while we wait": ({"a.csv": "abc"}, appear, [["a.csv"]], ["late.csv"]),
+    "an unfinished name": (
+        {"a.csv.part": "abc", "b.TMP": "abc"},
+        nothing,
+        [],
+        ["a.csv.part", "b.TMP"],
+    ),
+    "a rename while we wait": ({"a.csv.part": "abc", "b.csv": ""}, finish, [["b.csv"]], ["a.csv"]),
+    "marks go with their file": (
+        {"a.csv": "abc", "a.csv.done": "", "a.csv.sha256": "x", "b.csv": "b"},
+        nothing,
+        [["a.csv", "a.csv.done", "a.csv.sha256"], ["b.csv"]],
+        [],
+    ),
+    "what cannot be an extract": ({"a.pdf": "abc"}, nothing, [["a.pdf"]], []),
+    "a sidecar that proves its file": (
+        {"a.csv": "abc", "a.csv.manifest.json": {"files": {"a.csv": {"bytes": 3}}}},
+        grow("nothing-else.csv"),
+        [["a.csv", "a.csv.manifest.json"]],
+        [],
+    ),
+    "a manifest with all its files": (
+        {"a.csv": "abc", "b.csv": "abc", "c.csv": "c", "manifest.json": NAMED},
+        nothing,
+        [["manifest.json", "a.csv", "b.csv"], ["c.csv"]],
+        [],
+    ),
+    "a manifest without one of its files": (
+        {"a.csv": "abc", "c.csv": "c", "manifest.json": BYTES},
+        nothing,
+        [["c.csv"]],
+        ["manifest.json"],
+    ),
+    "a file of a manifest that is still written": (
+        {"a.csv": "abc", "b.csv.part": "abc", "manifest.json": BYTES},
+        nothing,
+        [],
+        ["b.csv.part", "manifest.json"],
+    ),
+    "a manifest whose file grows": (
+        {"a.csv": "abc", "b.csv": "ab", "manifest.json": BYTES},
+        grow("b.csv"),
+        [],
+        ["manifest.json"],
+    ),
+    "a manifest that comes while we wait holds the others back": (
+        {"a.csv": "abc", "z.csv": "z"},
+        lambda folder: (folder / "manifest.json").write_text(json.dumps(NAMED)),
+        [],
+        ["a.csv", "manifest.json", "z.csv"],
+    ),
+    "a sidecar that comes while we wait holds its file back": (
+        {"a.csv": "abc", "z.csv": "z"},
+        grow("a.csv.done"),
+        [["z.csv"]],
+        ["a.csv", "a.csv.done"],
+    ),
+    "half a manifest holds the others back": (
+        {"a.csv": "abc", "manifest.json": '{"files": {"a.c'},
+        grow("manifest.json"),
+        [],
+        ["a.csv", "manifest.json"],
+    ),
+    "a manifest that stays unreadable": (
+        {"a.csv": "abc", "manifest.json": "{"},
+        nothing,
+        [["a.csv"], ["manifest.json"]],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_complete(tmp_path: Path, name: str) -> None:
+    files, meanwhile, complete, unfinished = CASES[name]
+    for file, content in files.items():
+        text = content if isinstance(content, str) else json.dumps(content)
+        (tmp_path / file).write_text(text)
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        found = inbox.look(5, lambda _seconds: meanwhile(tmp_path))
+    assert [list(arrival.names) for arrival in found.complete] == complete
+    assert sorted(found.unfinished) == unfinished
+    assert found.left_alone == ()
+
+
+def test_what_a_manifest_proves_is_not_waited_for(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("abc")
+    (tmp_path / "manifest.json").write_text(json.dumps(BYTES))
+
+    def wait(_seconds: float) -> None:
+        raise AssertionError("nothing has to be waited for")
+
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        (arrival,) = inbox.look(5, wait).complete
+    assert arrival.names == ("manifest.json", "a.csv", "b.csv")
+
+
+def test_folders_links_and_lonely_marks_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.csv").symlink_to("/etc/hostname")
+    (tmp_path / "x.csv.done").touch()
+    (tmp_path / ".hidden.csv").touch()
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        found = inbox.look(5, lambda _seconds: None)
+    assert (found.complete, found.unfinished) == ((), {})
+    assert found.left_alone == ("folder/", "link.csv", "x.csv.done")
+
+
+def test_one_watcher_at_a_time(tmp_path: Path) -> None:
+    with (
+        Inbox(tmp_path).alone(),
+        pytest.raises(InboxHeldElsewhere, match="looked at by another run"),
+        Inbox(tmp_path).alone(),
+    ):
+        pass
+    with Inbox(tmp_path).alone():
+        pass
+    with pytest.raises(DeliveryError, match="no such inbox"), Inbox(tmp_path / "no").alone():
+        pass
+
+
+@pytest.mark.parametrize("change", [grow("a.csv"), remove, replace])
+def test_a_file_that_changes_before_it_is_taken_is_put_back(tmp_path: Path, change: Any) -> None:
+    (tmp_path / "a.csv").write_text("abc")
+    (tmp_path / "a.csv.done").touch()
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        (arrival,) = inbox.look(5, lambda _seconds: None).complete
+        change(tmp_path)
+        left = {path.name for path in tmp_path.glob("a.csv*")}
+        assert inbox.take(arrival) is None
+    assert {path.name for path in tmp_path.glob("a.csv*")} == left
+    assert not list(inbox.taking.iterdir())
+
+
+def test_a_delivery_half_taken_is_put_back_beside_a_newer_file_of_its_name(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path)
+    with inbox.alone():
+        half = inbox.taking / "token"
+        half.mkdir()
+        (half / "a.csv").write_text("older")
+        (half / "b.csv").write_text("b")
+        (tmp_path / "a.csv").write_text("newer")
+        assert inbox.recover() == []
+    assert (tmp_path / "b.csv").read_text() == "b"
+    assert (tmp_path / "a.csv").read_text() == "newer"
+    assert (inbox.quarantine / "a.csv" / "a.csv").read_text() == "older"
+    assert "Another file of this name" in (inbox.quarantine / "a.csv" / "a.csv.why.txt").read_text()
+    assert not list(inbox.taking.iterdir())

@@ -1,0 +1,237 @@
+"""Looking into an inbox: every delivery is imported once, wherever a look is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchStateError, DatabaseUnusable
+from connectors.extracts.profile import DEFAULT
+from connectors.inbox import Inbox, Waiting
+from flows.stages.inbox import Line, Watch, import_here
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from tests.stages.payments import HEADER, line, write
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "inbox").mkdir()
+    return tmp_path / "inbox"
+
+
+@pytest.fixture
+def look(workspace: Workspace, folder: Path) -> Callable[..., list[Line]]:
+    def look_once(start: Any = None) -> list[Line]:
+        start = start or import_here(workspace, DEFAULT)
+        watch = Watch(workspace, Inbox(folder), DEFAULT, start)
+        return watch.look(5, lambda _seconds: None)
+
+    return look_once
+
+
+def became(lines: list[Line]) -> dict[str, str]:
+    return {line.name: line.became for line in lines}
+
+
+def archived(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "archive").glob("*/*/*"))
+
+
+def left(folder: Path) -> list[str]:
+    ours = {"archive", "quarantine", ".recon"}
+    return sorted(path.name for path in folder.iterdir() if path.name not in ours)
+
+
+def test_a_delivery_is_imported_and_archived_by_its_content(
+    folder: Path, look: Any, rows: Any
+) -> None:
+    write(folder / "a.csv", line(1), line(2, amount="x"))
+    (found,) = look()
+    assert found == Line("a.csv", "started", "batch 1: complete with errors")
+    assert rows('SELECT "Id" FROM payment') == [(1,)]
+    assert rows("SELECT name FROM extract") == [("a.csv",)]
+    ((content_id,),) = rows("SELECT content_id FROM batch")
+    assert (folder / "archive" / content_id[:2] / content_id / "a.csv").is_file()
+    assert left(folder) == []
+    assert look() == []
+
+
+def test_files_of_a_manifest_are_one_delivery(folder: Path, look: Any, rows: Any) -> None:
+    write(folder / "a.csv", line(1))
+    write(folder / "b.csv", line(2), line(3))
+    manifest = {"files": {"a.csv": {"rows": 1}, "b.csv": {"rows": 9}}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    write(folder / "c.csv", line(4))
+    assert became(look()) == {"manifest.json": "started", "c.csv": "started"}
+    assert rows("SELECT batch_id, name, refused FROM extract ORDER BY id") == [
+        (1, "a.csv", None),
+        (1, "b.csv", "incomplete_file"),
+        (2, "c.csv", None),
+    ]
+    assert archived(folder) == ["a.csv", "b.csv", "c.csv", "manifest.json"]
+
+
+def test_the_same_content_again_is_known_and_taken_out_of_the_way(
+    folder: Path, look: Any, rows: Any
+) -> None:
+    write(folder / "a.csv", line(1))
+    look()
+    write(folder / "again.csv", line(1))
+    (found,) = look()
+    assert found == Line("again.csv", "known", "batch 1 took this content and is complete")
+    assert rows("SELECT count(*) FROM batch") == [(1,)]
+    assert archived(folder) == ["a.csv"]
+    assert left(folder) == []
+
+
+def test_what_was_undone_may_come_again(
+    workspace: Workspace, folder: Path, look: Any, rows: Any
+) -> None:
+    keys = []
+    start = import_here(workspace, DEFAULT)
+
+    def note(waiting: Waiting) -> str:
+        keys.append(waiting.key)
+        return start(waiting)
+
+    write(folder / "a.csv", line(1))
+    look(note)
+    undo_batch(workspace, 1, by=None, reason="test")
+    write(folder / "a.csv", line(1))
+    look(note)
+    assert rows("SELECT id, state FROM batch ORDER BY id") == [(1, "undone"), (2, "complete")]
+    assert keys == [keys[0], f"{keys[0]}-1"]
+    assert len(archived(folder)) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("empty.csv", b"", "empty_file"),
+        ("report.pdf", b"%PDF-1.7", "unsupported_format"),
+        ("broken.zip", b"PK\x03\x04 no zip", "corrupt_archive"),
+        ("book.csv", b"PK\x03\x04 a workbook", "unsupported_format"),
+        ("unknown.csv", b"colour,shape\nred,round\n", "missing_column"),
+        ("manifest.json", b"{", "manifest.json"),
+    ],
+)
+def test_what_cannot_be_read_is_put_aside_with_the_reason(
+    folder: Path, look: Any, rows: Any, name: str, content: bytes, why: str
+) -> None:
+    (folder / name).write_bytes(content)
+    write(folder / "good.csv", line(1))
+    assert became(look()) == {name: "quarantined", "good.csv": "started"}
+    assert (folder / "quarantine" / name / name).read_bytes() == content
+    told = (folder / "quarantine" / name / f"{name}.why.txt").read_text()
+    assert why in told
+    assert ".recon" not in told
+    assert rows("SELECT count(*) FROM batch") == [(1,)]
+    (folder / name).write_bytes(content)
+    look()
+    assert (folder / "quarantine" / f"{name}-2" / name).is_file()
+
+
+def test_a_start_that_fails_is_made_up_for_at_the_next_look(
+    folder: Path, look: Any, rows: Any
+) -> None:
+    def fail(_waiting: Waiting) -> str:
+        raise DatabaseUnusable("the service that starts imports is away")
+
+    write(folder / "a.csv", line(1))
+    assert became(look(fail)) == {"a.csv": "failed"}
+    assert became(look(fail)) == {"a.csv": "failed"}
+    assert (rows("SELECT count(*) FROM batch"), left(folder)) == ([(0,)], [])
+    assert became(look()) == {"a.csv": "started"}
+    assert look() == []
+
+
+def test_an_import_that_opened_its_batch_is_the_ledger_s_to_go_on_with(
+    workspace: Workspace, folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.stages import sequence
+
+    def fail(*_: Any) -> None:
+        raise BatchStateError("on fire")
+
+    write(folder / "a.csv", line(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(sequence, "check", fail)
+        (found,) = look()
+    assert found == Line("a.csv", "started", "batch 1 stopped as staged: on fire")
+    assert look() == []
+
+
+POINTS = ["taken", "opened", "marked", "archived", "started", "quarantined"]
+INSIDE = ["chunk", "check", "apply", "finish"]
+
+
+@pytest.mark.parametrize("point", [*(f"inbox-{one}" for one in POINTS), *INSIDE])
+def test_killed_anywhere_and_run_again_each_delivery_is_imported_once(
+    workspace: Workspace, database_url: str, folder: Path, rows: Any, point: str
+) -> None:
+    write(folder / "a.csv", line(1), line(2))
+    write(folder / "b.csv", line(3))
+    write(folder / "b.csv.done")
+    (folder / "broken.csv").write_text("colour\nred\n")
+
+    def watch(crash_at: str = "") -> int:
+        known = {"RECON_DATABASE_URL": database_url, "RECON_HOME": str(workspace.settings.home)}
+        command = [sys.executable, "-m", "flows", "watch", str(folder), "--once", "--settle", "0"]
+        return subprocess.run(
+            command,
+            env=os.environ | known | {"CRASH_AT": crash_at},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        ).returncode
+
+    assert watch(point) == -signal.SIGKILL
+    assert watch() in (0, 1)
+    assert watch() == 0
+    assert sorted(
+        rows("SELECT e.name, b.state FROM extract e JOIN batch b ON b.id = e.batch_id")
+    ) == [
+        ("a.csv", "complete"),
+        ("b.csv", "complete"),
+    ]
+    assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,), (3,)]
+    assert archived(folder) == ["a.csv", "b.csv", "b.csv.done"]
+    assert [path.name for path in folder.glob("quarantine/*/*.csv")] == ["broken.csv"]
+    assert left(folder) == []
+    assert [
+        *(folder / ".recon" / "taking").iterdir(),
+        *(folder / ".recon" / "waiting").iterdir(),
+    ] == []
+
+
+def test_the_command_tells_what_became_of_each_file(
+    workspace: Workspace, database_url: str, folder: Path
+) -> None:
+    write(folder / "a.csv", line(1))
+    (folder / "b.csv.part").write_text(HEADER)
+    (folder / "c.csv").write_text("colour\nred\n")
+    known = {"RECON_DATABASE_URL": database_url, "RECON_HOME": str(workspace.settings.home)}
+    command = [
+        sys.executable,
+        "-m",
+        "flows",
+        "watch",
+        str(folder),
+        "--once",
+        "--settle",
+        "0",
+        "--json",
+    ]
+    run = subprocess.run(
+        command, env=os.environ | known, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.returncode == 1, run.stderr
+    told = {one["name"]: one["became"] for one in json.loads(run.stdout)["deliveries"]}
+    assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}

@@ -1,0 +1,55 @@
+"""A service to push to: a faulty one by plan, or the sandbox; and batches that go there."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from connectors.sandbox import Sandbox, SandboxOptions, User
+from connectors.service import Credentials, Scheme
+from connectors.settings import ServiceSettings
+from flows.stages.sequence import Ended, import_delivery
+from flows.stages.workspace import Workspace
+
+PUSHED = replace(DEFAULT, push=True)
+USER = User("ops", "pw-canary", ("Client", "Admin", "Partner"))
+QUICK = {"backoff_seconds": 0.001, "backoff_most_seconds": 0.005, "retry_after_most_seconds": 2.0}
+"""Waits that keep a test short; nothing is decided by time."""
+
+
+def towards(workspace: Workspace, url: str, form: str = "json", **settings: Any) -> Workspace:
+    """The workspace with this service set."""
+    service = ServiceSettings(url=url, format=form, **(QUICK | settings))
+    return replace(
+        workspace,
+        settings=replace(workspace.settings, service=service),
+        credentials=Credentials(Scheme.BASIC, USER.name, USER.password),
+    )
+
+
+def deliver(workspace: Workspace, *paths: Path | str) -> Ended:
+    """Import and push."""
+    return import_delivery(workspace, [str(path) for path in paths], PUSHED)
+
+
+@contextmanager
+def sandbox_at(database_url: str, **options: Any) -> Iterator[tuple[Sandbox, str]]:
+    sandbox = Sandbox(SandboxOptions(users=(USER,), password_cost=16, **options), database_url)
+    with sandbox.running() as url:
+        yield sandbox, url
+
+
+@pytest.fixture
+def sent(rows: Any) -> Callable[[int], dict[int, str]]:
+    """Record number -> state at the service, of a batch."""
+
+    def ask(batch: int) -> dict[int, str]:
+        return dict(
+            rows("SELECT record_number, state FROM send WHERE batch_id = %s ORDER BY 1", [batch])
+        )
+
+    return ask

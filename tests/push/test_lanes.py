@@ -1,0 +1,186 @@
+"""Who may send: one run per batch and per operation, and nobody who was taken over."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchHeldElsewhere, BatchStateError, SettingsError
+from connectors.extracts.profile import DEFAULT
+from connectors.ledger import hold_batch
+from connectors.push_plan import plan_sends
+from connectors.push_window import claim, hold_lane, next_rows, record_answers
+from connectors.service import Answer, Verdict
+from flows.stages.push import ask_for_service
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
+from schemas.tables import MESSAGE_TONE, PAYMENT
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import payments, tones
+from tests.service.faulty_server import FaultyServer
+
+TONES, PAYMENTS = PUSHES["message_tone"], PUSHES["payment"]
+
+
+def test_another_run_that_sends_to_the_operation_is_named(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(workspace, [tones(tmp_path / "a.csv", 2)], DEFAULT)
+        import_delivery(workspace, [tones(tmp_path / "b.csv", 4)], DEFAULT)
+        with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
+            ask_for_service(place, lease)
+            with (
+                hold_lane(lease, TONES, MESSAGE_TONE),
+                pytest.raises(BatchHeldElsewhere, match=r"pushed for batch 1 by .*pid \d+") as held,
+            ):
+                push_batch(place, 2)
+        assert held.value.exit_code == 3
+        assert server.requests == []
+        push_batch(place, 1)
+        push_batch(place, 2)
+        assert server.twice() == []
+        assert len(server.effects) == 4
+
+
+@pytest.mark.parametrize(
+    ("operation", "table", "left"),
+    [(TONES, MESSAGE_TONE, "in_doubt"), (PAYMENTS, PAYMENT, "unsent")],
+)
+def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
+    workspace: Workspace,
+    sent: Any,
+    tmp_path: Path,
+    operation: Any,
+    table: Any,
+    left: str,
+) -> None:
+    write = tones if table is MESSAGE_TONE else payments
+    import_delivery(workspace, [write(tmp_path / "a.csv", 3)], DEFAULT)
+    place = towards(workspace, "http://127.0.0.1:9")
+    with workspace.database.connect() as frozen, hold_batch(frozen, 1) as lease:
+        ask_for_service(place, lease)
+        with lease.transaction():
+            plan_sends(lease, table)
+        with hold_lane(lease, operation, table) as lane:
+            requests = [row.request for row in next_rows(lane, 0, 2)]
+            with lane.transaction():
+                claim(lane, requests)
+            assert sent(1) == {1: "sending", 2: "sending", 3: "unsent"}
+            # The lock dies with its connection; what goes on in a frozen process does not.
+            frozen.execute("SELECT pg_advisory_unlock_all()")
+            with workspace.database.connect() as other, hold_batch(other, 1) as taken:
+                with hold_lane(taken, operation, table):
+                    pass
+                assert sent(1) == {1: left, 2: left, 3: "unsent"}
+                with pytest.raises(BatchHeldElsewhere, match="taken over"), lane.transaction():
+                    record_answers(lane, [Answer(1, Verdict.ACKNOWLEDGED, 1, 200)])
+            assert sent(1) == {1: left, 2: left, 3: "unsent"}
+
+
+def test_what_another_batch_left_on_its_way_is_settled_first(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(workspace, [tones(tmp_path / "a.csv", 3)], DEFAULT)
+        with workspace.database.connect() as dying, hold_batch(dying, 1) as lease:
+            ask_for_service(place, lease)
+            with lease.transaction():
+                plan_sends(lease, MESSAGE_TONE)
+            with hold_lane(lease, TONES, MESSAGE_TONE) as lane:
+                requests = [row.request for row in next_rows(lane, 0, 1)]
+                with lane.transaction():
+                    claim(lane, requests)
+        deliver(place, tones(tmp_path / "b.csv", 5))
+        assert sent(1)[1] == "in_doubt"
+        (error,) = json.loads(rows("SELECT error_data FROM send WHERE state = 'in_doubt'")[0][0])
+        assert error["ErrorCode"] == "InDoubt"
+        # Rows 2 and 3 of the second delivery wait for those of the first, which nobody pushed yet.
+        assert sent(2) == {
+            1: "in_doubt",
+            2: "unsent",
+            3: "unsent",
+            4: "acknowledged",
+            5: "acknowledged",
+        }
+        push_batch(place, 1)
+        push_batch(place, 2)
+        assert sent(2)[2] == "acknowledged"
+        assert server.twice() == []
+        assert len(server.effects) == 4
+
+
+def test_an_answer_is_recorded_for_no_row_but_its_own(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 5)], DEFAULT)
+    place = towards(workspace, "http://127.0.0.1:9")
+    with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
+        ask_for_service(place, lease)
+        with lease.transaction():
+            plan_sends(lease, MESSAGE_TONE)
+        with hold_lane(lease, TONES, MESSAGE_TONE) as lane:
+            requests = [row.request for row in next_rows(lane, 0, 4)]
+            assert len({request.push_key for request in requests}) == 4
+            with lane.transaction():
+                claim(lane, requests)
+            with lane.transaction():
+                record_answers(
+                    lane,
+                    [
+                        Answer(1, Verdict.ACKNOWLEDGED, 1, 200),
+                        Answer(3, Verdict.ACKNOWLEDGED, 2, 200, service_id="x"),
+                        # A number that was never claimed changes nothing.
+                        Answer(5, Verdict.ACKNOWLEDGED, 1, 200),
+                    ],
+                )
+    assert sent(1) == {
+        1: "acknowledged",
+        2: "sending",
+        3: "acknowledged",
+        4: "sending",
+        5: "unsent",
+    }
+
+
+def test_a_batch_belongs_to_one_service(workspace: Workspace, tmp_path: Path) -> None:
+    with FaultyServer() as one, FaultyServer() as other:
+        deliver(towards(workspace, one.url), tones(tmp_path / "a.csv", 2))
+        with workspace.database.connect() as connection:
+            connection.execute("UPDATE send SET state = 'unsent'")
+        with pytest.raises(BatchStateError, match="Its records belong to one service"):
+            push_batch(towards(workspace, other.url), 1)
+        assert other.requests == []
+
+
+def test_without_a_service_nothing_is_asked_for(workspace: Workspace, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="RECON_SERVICE_URL"):
+        deliver(workspace, tones(tmp_path / "a.csv", 2))
+    import_delivery(workspace, [str(tmp_path / "a.csv")], DEFAULT)
+    with pytest.raises(SettingsError, match="RECON_SERVICE_URL"):
+        push_batch(workspace, 1)
+
+
+def test_text_of_the_service_that_no_database_holds(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
+    place = towards(workspace, "http://127.0.0.1:9")
+    hostile = {"ErrorCode": "X", "FieldName": "", "Message": "a\0b\ud800c\\u0000", "Meta": {}}
+    with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
+        ask_for_service(place, lease)
+        with lease.transaction():
+            plan_sends(lease, MESSAGE_TONE)
+        with hold_lane(lease, TONES, MESSAGE_TONE) as lane:
+            requests = [row.request for row in next_rows(lane, 0, 4)]
+            with lane.transaction():
+                claim(lane, requests)
+                record_answers(
+                    lane, [Answer(1, Verdict.REFUSED, 1, 400, (hostile,), service_id="\0")]
+                )
+    assert push_batch(place, 1).report.reasons[0].code == "X"
+    assert rows("SELECT error_data::json -> 0 ->> 'ErrorCode' FROM send") == [("X",)]

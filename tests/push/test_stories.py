@@ -1,0 +1,342 @@
+"""What happens to rows on their way to the service, told as stories."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchStateError, ConservationError, ServiceUnusable
+from connectors.extracts.profile import DEFAULT
+from connectors.ledger import State
+from connectors.sends import Decision, waiting_batches
+from flows.stages.resolve import Chosen, resolve, sends_of
+from flows.stages.sequence import import_delivery, look, push_batch, run_batch
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from tests.push.conftest import deliver, towards
+from tests.service.faulty_server import (
+    DROPPED,
+    LOST,
+    OK,
+    FaultyServer,
+    Reply,
+    always,
+    at,
+    status,
+)
+from tests.stages.payments import HEADER, line, write
+
+SAMPLES = Path(__file__).parents[2] / "data_samples"
+GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
+
+
+def gateways(path: Path, *numbers: int) -> Path:
+    lines = [f"1,{number},gateway {number},key-canary,https://n,https://r" for number in numbers]
+    path.write_text("\n".join([GATEWAYS, *lines]) + "\n")
+    return path
+
+
+def bodies(server: FaultyServer) -> dict[int, list[float]]:
+    """Id -> the amounts the service was given for it, in order."""
+    found: dict[int, list[float]] = {}
+    for effect in server.effects:
+        record = json.loads(effect.body)
+        found.setdefault(record["Id"], []).append(record["PaidAmount"])
+    return found
+
+
+def test_every_applied_row_is_sent_once(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"), line(3))
+        ended = deliver(place, path)
+        assert sent(1) == {1: "acknowledged", 3: "acknowledged"}
+        assert bodies(server) == {1: [10.5], 3: [10.5]}
+        assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+        (pushed,) = ended.report.pushed
+        assert pushed.ties
+        assert pushed.planned.rows == 2
+        view = rows(
+            'SELECT record_number, "HasError", "Merged", state, sent FROM insert_batch_data '
+            "ORDER BY 1"
+        )
+        assert view == [
+            (1, False, True, "inserted", "acknowledged"),
+            (2, True, False, "rejected", None),
+            (3, False, True, "inserted", "acknowledged"),
+        ]
+        push_batch(place, 1)
+        deliver(place, path)
+        assert len(server.requests) == 2
+
+
+def test_a_refusal_costs_one_row(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    complaint = {
+        "ErrorCode": "NotNull",
+        "FieldName": "DebtsId",
+        "Message": "'Debts Id' must not be empty.",
+        "Meta": {},
+    }
+    with FaultyServer(_refusing("/payments/2", status(400, errors=[complaint]))) as server:
+        path = write(tmp_path / "a.csv", line(1), line(2), line(3))
+        ended = deliver(towards(workspace, server.url), path)
+    assert sent(1) == {1: "acknowledged", 2: "refused", 3: "acknowledged"}
+    assert (ended.batch.state, ended.exit_code) == (State.COMPLETE_WITH_ERRORS, 1)
+    (has_error, merged, state, error_data) = rows(
+        'SELECT "HasError", "Merged", state, "ErrorData" FROM insert_batch_data '
+        "WHERE record_number = 2"
+    )[0]
+    assert (has_error, merged, state) == (True, False, "inserted")
+    (error,) = json.loads(error_data)
+    assert (error["ErrorCode"], error["FieldName"]) == ("NotNull", "DebtsId")
+    assert error["Meta"]["stage"] == "push"
+    (reason,) = ended.report.reasons
+    assert (reason.code, reason.field, reason.rows, reason.line) == ("NotNull", "DebtsId", 1, 3)
+    assert ended.report.errors == 1
+
+
+def _refusing(path: str, reply: Any) -> Any:
+    return lambda seen: reply if seen.path == path else OK
+
+
+def test_a_post_whose_answer_is_lost_is_never_sent_again_by_itself(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer(at({2: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        ended = deliver(place, gateways(tmp_path / "g.csv", 1, 2, 3))
+        assert sent(1) == {1: "acknowledged", 2: "in_doubt", 3: "acknowledged"}
+        assert ended.report.verdict == "complete_with_errors"
+        push_batch(place, 1)
+        assert len(server.requests) == 3
+        (one,) = sends_of(place, 1, Chosen(states=("in_doubt",)))
+        assert (one.file, one.record_number, one.line) == ("g.csv", 2, 3)
+        assert "key-canary" not in str(one)
+        assert json.loads(one.jsondata)["ServiceKey"] == "***"
+
+
+@pytest.mark.parametrize(
+    ("decision", "state", "requests", "batch_state"),
+    [
+        (Decision.CONFIRM, "acknowledged", 3, State.COMPLETE),
+        (Decision.RESEND, "acknowledged", 4, State.COMPLETE),
+        (Decision.ABANDON, "abandoned", 3, State.COMPLETE_WITH_ERRORS),
+    ],
+)
+def test_what_is_in_doubt_is_settled_by_somebody(
+    workspace: Workspace,
+    rows: Any,
+    sent: Any,
+    tmp_path: Path,
+    decision: Decision,
+    state: str,
+    requests: int,
+    batch_state: State,
+) -> None:
+    with FaultyServer(at({2: DROPPED})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, gateways(tmp_path / "g.csv", 1, 2, 3))
+        resolved = resolve(
+            place, 1, Chosen(("g.csv:2",)), decision, by="A. Meyer", reason="looked it up"
+        )
+        assert resolved.rows == 1
+        ended = push_batch(place, 1)
+        assert sent(1) == {1: "acknowledged", 2: state, 3: "acknowledged"}
+        assert ended.batch.state is batch_state
+        assert len(server.requests) == requests
+        assert all(one.ties for one in ended.report.pushed)
+        keys = [seen.push_key for seen in server.requests if '"gateway 2"' in seen.body]
+        assert len(set(keys)) == 1
+    (by, reason, detail) = rows("SELECT by, reason, detail FROM event WHERE what = 'resolve'")[0]
+    assert (by, reason) == ("A. Meyer", "looked it up")
+    assert json.loads(detail)["counts"] == {"AddPaymentGateway": {"in_doubt": 1}}
+    with pytest.raises(BatchStateError, match="nothing was changed"):
+        resolve(place, 1, Chosen(states=("refused",)), decision, by=None, reason="again")
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_a_service_that_refuses_us_stops_the_run_once(
+    workspace: Workspace, sent: Any, tmp_path: Path, code: int
+) -> None:
+    path = write(tmp_path / "a.csv", *(line(number) for number in range(1, 201)))
+    with FaultyServer(always(status(code))) as server:
+        place = towards(workspace, server.url, concurrency=4)
+        with pytest.raises(ServiceUnusable, match="200 rows of batch 1 are unsent") as stop:
+            deliver(place, path)
+        assert stop.value.exit_code == 2
+        assert len(server.requests) <= 4
+        assert set(sent(1).values()) == {"unsent"}
+    with FaultyServer() as server:
+        with workspace.database.connect() as connection:
+            connection.execute("UPDATE batch SET service = %s", [server.url])
+        ended = push_batch(towards(workspace, server.url), 1)
+        assert ended.batch.state is State.COMPLETE
+        assert len(server.effects) == 200
+
+
+def test_an_older_body_never_goes_after_a_newer_one(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(
+            workspace, [write(tmp_path / "a.csv", line(1, amount="1"), line(2))], DEFAULT
+        )
+        second = deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        first = push_batch(place, 1)
+        assert sent(1) == {1: "superseded", 2: "acknowledged"}
+        assert sent(2) == {1: "acknowledged"}
+        assert bodies(server) == {1: [2], 2: [10.5]}
+        assert first.batch.state is State.COMPLETE
+        assert second.batch.state is State.COMPLETE
+
+
+def test_the_same_content_delivered_again_is_not_posted_again(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer(at({2: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, gateways(tmp_path / "a.csv", 1, 2))
+        again = deliver(place, gateways(tmp_path / "b.csv", 2, 1, 3))
+        assert sent(again.batch.id) == {1: "in_doubt", 2: "acknowledged", 3: "acknowledged"}
+        assert len(server.requests) == 3
+        resolve(place, 1, Chosen(("a.csv:2",)), Decision.CONFIRM, by=None, reason="seen")
+        push_batch(place, again.batch.id)
+        assert sent(again.batch.id) == dict.fromkeys((1, 2, 3), "acknowledged")
+        assert len(server.requests) == 3
+
+
+def test_a_row_found_unchanged_is_sent_where_nobody_sent_it(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(workspace, [str(gateways(tmp_path / "a.csv", 1, 2))], DEFAULT)
+        deliver(place, gateways(tmp_path / "b.csv", 2))
+        assert sent(2) == {1: "acknowledged"}
+        push_batch(place, 1)
+        assert sent(1) == {1: "acknowledged", 2: "acknowledged"}
+        assert len(server.requests) == 2
+        assert len(server.twice()) == 0
+
+
+def test_undoing_a_pushed_batch_brings_the_service_back(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1, amount="1"), line(2)))
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2), line(3)))
+        undo_batch(place, 2, by=None, reason="wrong month")
+        (detail,) = rows("SELECT detail FROM event WHERE what = 'undo'")[0]
+        assert json.loads(detail)["left_at_service"] == {"EditPayment": 2}
+        assert sent(1) == {1: "unsent", 2: "acknowledged"}
+        with workspace.database.connect() as connection:
+            assert waiting_batches(connection) == [1]
+        assert push_batch(place, 1).batch.state is State.COMPLETE
+        assert bodies(server) == {1: [1, 2, 1], 2: [10.5], 3: [10.5]}
+
+
+def test_what_was_posted_before_an_undo_is_not_posted_again(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer(at({2: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        path = gateways(tmp_path / "a.csv", 1, 2)
+        deliver(place, path)
+        undo_batch(place, 1, by=None, reason="wrong tenant")
+        again = deliver(place, path)
+        assert again.new
+        assert sent(2) == {1: "acknowledged", 2: "in_doubt"}
+        assert len(server.requests) == 2
+        resolve(place, 2, Chosen(("a.csv:2",)), Decision.RESEND, by=None, reason="not there")
+        push_batch(place, 2)
+        assert len({seen.push_key for seen in server.requests if "gateway 2" in seen.body}) == 1
+
+
+def test_an_echo_that_differs_is_a_break_and_not_a_success(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    wrong = json.loads(_payment_body(2)) | {"PaidAmount": 10.51}
+    with FaultyServer(_refusing("/payments/2", Reply(body=wrong))) as server:
+        place = towards(workspace, server.url)
+        ended = deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
+        assert sent(1) == {1: "acknowledged", 2: "differs"}
+        assert (ended.report.verdict, ended.exit_code) == ("complete_with_errors", 1)
+        assert rows(
+            'SELECT "HasError", "Merged" FROM insert_batch_data WHERE sent = %s', ["differs"]
+        ) == [(True, False)]
+        (one,) = sends_of(place, 1, Chosen(states=("differs",)))
+        assert json.loads(one.echo or "")["PaidAmount"] == 10.51
+        resolved = resolve(
+            place, 1, Chosen(operation="EditPayment"), Decision.RESEND, by=None, reason="mended"
+        )
+        assert resolved.detail["counts"] == {"EditPayment": {"differs": 1}}
+        server.plan = always(OK)
+        assert push_batch(place, 1).batch.state is State.COMPLETE
+
+
+def _payment_body(number: int) -> str:
+    names = HEADER.split(",")
+    values = line(number).split(",")
+    numbers = {
+        name: float(value)
+        for name, value in zip(names, values, strict=True)
+        if name != "PaymentDate"
+    }
+    return json.dumps(numbers | {"PaymentDate": "2026-01-01T10:00:00+01:00"})
+
+
+def test_a_put_that_finds_no_answer_stays_unsent_and_holds_nothing_up(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer(_refusing("/payments/2", status(503))) as server:
+        place = towards(workspace, server.url, attempts=2)
+        ended = deliver(place, write(tmp_path / "a.csv", line(1), line(2), line(3)))
+        assert sent(1) == {1: "acknowledged", 2: "unsent", 3: "acknowledged"}
+        assert (ended.batch.state, ended.exit_code) == (State.MERGED, 1)
+        server.plan = always(OK)
+        assert push_batch(place, 1).batch.state is State.COMPLETE
+
+
+def test_a_service_that_is_not_there_stops_the_run_and_leaves_nothing_in_doubt(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        gone = server.url
+    place = towards(workspace, gone, attempts=2, breaker=3)
+    with pytest.raises(ServiceUnusable, match="40 rows of batch 1 are unsent"):
+        deliver(place, gateways(tmp_path / "a.csv", *range(1, 41)))
+    assert set(sent(1).values()) == {"unsent"}
+    assert rows("SELECT state FROM batch") == [("merged",)]
+    assert (place.settings.reports / "batch-1" / "report.html").is_file()
+
+
+def test_a_send_that_is_missing_does_not_tie(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2, amount="20")))
+    with workspace.database.connect() as connection:
+        connection.execute("DELETE FROM send WHERE record_number = 2")
+    with pytest.raises(ConservationError, match="does not tie"):
+        run_batch(place, 1)
+    (pushed,) = look(place, 1).report.pushed
+    assert pushed.residual.rows == 1
+    assert str(pushed.residual.amounts["1"]["PaidAmount"]) == "20.00"
+
+
+def test_an_undone_batch_is_not_pushed(workspace: Workspace, sent: Any, tmp_path: Path) -> None:
+    with FaultyServer(always(status(401))) as server:
+        place = towards(workspace, server.url)
+        with pytest.raises(ServiceUnusable):
+            deliver(place, write(tmp_path / "a.csv", line(1)))
+        undo_batch(place, 1, by=None, reason="test")
+        with pytest.raises(BatchStateError, match="is undone"):
+            push_batch(place, 1)

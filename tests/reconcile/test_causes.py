@@ -1,0 +1,154 @@
+"""Cause groups: what many breaks have in common is said once."""
+
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+
+from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
+from flows.steps.reconcile.causes import Causes, find_causes
+from schemas.tables import CURRENCY_RATE
+from tests.reconcile.records import database
+from tests.reconcile.test_rates import rate
+
+
+def amount(number: int, expected: str, found: str, **values: Any) -> dict[str, Any]:
+    """A break of PaidAmount of one payment."""
+    delta = Decimal(found) - Decimal(expected)
+    return {
+        "code": "AMOUNT", "record": "payment", "tenant": 1, "key": f"{number}/1", "side": "D",
+        "field": "PaidAmount", "currency": 978, "expected": expected, "found": found,
+        "delta": delta, "amount": abs(delta), "file": f"{number}.csv", "batch_id": number, **values,
+    }  # fmt: skip
+
+
+def plain(number: int, code: str, **values: Any) -> dict[str, Any]:
+    return {"code": code, "record": "payment", "tenant": 1, "key": f"{number}/1", **values}
+
+
+def found(*rows: dict[str, Any], **others: Any) -> Causes:
+    return find_causes(gather([pl.DataFrame(list(rows), schema=BREAK_SCHEMA)]), **others)
+
+
+def titles(causes: Causes) -> list[tuple[str, int]]:
+    return [(line.title, line.breaks) for line in causes.lines]
+
+
+EXPECTED = ["12.34", "56.78", "901.23"]
+
+
+def times(factor: str) -> list[dict[str, Any]]:
+    """Three amounts that were delivered as EXPECTED, each found times a factor."""
+    return [
+        amount(number, one, format(Decimal(one) * Decimal(factor), "f"))
+        for number, one in enumerate(EXPECTED)
+    ]
+
+
+CASES: list[tuple[list[dict[str, Any]], list[tuple[str, int]]]] = [
+    (times("10"), [("PaidAmount is 10 times what was delivered", 3)]),
+    (times("100"), [("PaidAmount is 100 times what was delivered", 3)]),
+    (times("0.001"), [("PaidAmount is 1/1000 of what was delivered", 3)]),
+    (times("-1"), [("PaidAmount is the other sign of what was delivered", 3)]),
+    (times("10.0001"), []),
+    ([amount(1, "9000000000000000.01", "90000000000000000.1")],
+     [("PaidAmount is 10 times what was delivered", 1)]),
+    ([amount(1, "9000000000000000.01", "90000000000000000.2")], []),
+    ([amount(1, "10", "2"), amount(1, "2", "10", field="DiscountAmount")],
+     [("DiscountAmount and PaidAmount are swapped", 2)]),
+    ([amount(1, "10", "2"), amount(2, "2", "10", field="DiscountAmount")], []),
+    ([amount(1, "123.45", "132.45")], [("PaidAmount has two digits transposed", 1)]),
+    ([amount(1, "123.45", "124.35")], [("PaidAmount has two digits transposed", 1)]),
+    ([amount(1, "123.45", "143.25")], []),
+    ([amount(1, "123.45", "132.46")], []),
+    ([amount(1, "10.5", "13"), amount(2, "20", "22.5")],
+     [("PaidAmount differs by 2.5 in currency 978", 2)]),
+    ([amount(1, "10.5", "13"), amount(2, "20", "22.5", currency=840)], []),
+    ([amount(1, "10.5", "13"), amount(2, "20", "22.50000001")], []),
+    # All of them are 5 more and 10 times as much: the factor says more.
+    ([amount(1, "0.5", "5"), amount(2, "0.5", "5")],
+     [("PaidAmount is 10 times what was delivered", 2)]),
+    ([plain(number, "RATE_MISSING", note="rate 9 is not there") for number in (1, 2)],
+     [("Payment: the rate it names is not there: rate 9 is not there", 2)]),
+    ([plain(number, "RATE_MISSING", note=f"rate {number} is not there") for number in (1, 2)], []),
+    ([plain(number, "VALUE", field="InvoiceUrl", expected="a", found="b") for number in (1, 2)],
+     [("Payment: values differ: a is b everywhere", 2)]),
+    ([plain(number, "INSTANT", field="PaymentDate", expected=f"2026-01-0{number}T10:00:00+01:00",
+            found=f"2026-01-0{number}T10:00:00+02:00") for number in (1, 2)],
+     [("Payment: times differ: PaymentDate is off by -3600 seconds", 2)]),
+    ([plain(number, "RATE_FUTURE", field="CurrencyRatesId", expected=f"2026-01-0{number}",
+            found=f"2026-01-0{number + 1}") for number in (1, 2)],
+     [("Payment: the rate is younger than the payment: CurrencyRatesId is off by 1 days", 2)]),
+    ([plain(number, "VALUE", field="DebtsId", expected=str(2**53 + number),
+            found=str(2**53 + number + 1)) for number in (1, 2)],
+     [("Payment: values differ: DebtsId is off by 1", 2)]),
+    ([plain(number, "VALUE", field="DebtsId", expected=str(2**53 + number),
+            found=str(2**53 + 2 * number)) for number in (1, 2)], []),
+    ([plain(number, "REJECTED", file="a.csv") for number in (1, 2, 3)],
+     [("Payment: rejected by the check in file a.csv", 3)]),
+    ([plain(number, "REJECTED", file="a.csv") for number in (1, 2)], []),
+    ([plain(number, "REJECTED", batch_id=4) for number in (1, 2, 3)],
+     [("Payment: rejected by the check in batch 4", 3)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("breaks", "causes"), CASES)
+def test_causes(breaks: list[dict[str, Any]], causes: list[tuple[str, int]]) -> None:
+    assert titles(found(*breaks)) == causes
+
+
+def test_breaks_of_one_hour() -> None:
+    breaks = [plain(number, "REJECTED") for number in (1, 2, 3, 4)]
+    at = [
+        "2026-01-02T03:04:05",
+        "2026-01-02T03:59:59",
+        "2026-01-02T03:00:00",
+        "2026-01-02T04:00:00",
+    ]
+    moments = pl.DataFrame(
+        {"record": "payment", "key": [f"{number}/1" for number in (1, 2, 3, 4)], "at": at}
+    ).with_columns(pl.col("at").str.to_datetime())
+    causes = found(*breaks, moments=moments)
+    assert titles(causes) == [("Payment: rejected by the check in the hour of 2026-01-02 03:00", 3)]
+
+
+RATES = database(CURRENCY_RATE, rate(5, 4, 1.25), rate(6, 5, 1.3), rate(7, 6, 4.2971))
+
+
+@pytest.mark.parametrize(
+    ("factor", "title"),
+    [
+        ("4.2971", "PaidAmount was converted: rate 7/1"),
+        ("0.8", "PaidAmount was converted: 1 / rate 5/1"),
+        ("1.04", "PaidAmount was converted: rate 6/1 in place of rate 5/1"),
+    ],
+)
+def test_amounts_that_were_converted(factor: str, title: str) -> None:
+    amounts = ["1234.56", "789.01", "99999.99", "5.10"]
+    cent = Decimal("0.01")
+    breaks = [
+        amount(number, one, str((Decimal(one) * Decimal(factor)).quantize(cent)))
+        for number, one in enumerate(amounts)
+    ]
+    assert titles(found(*breaks, rates=RATES)) == [(title, 4)]
+    assert titles(found(*breaks[:2], rates=RATES)) == []
+
+
+def test_two_thousand_breaks_read_as_one_cause() -> None:
+    breaks = [amount(number, f"{number}.37", f"{number * 100 + 37}") for number in range(1, 2001)]
+    strays = [amount(5000, "1", "3.77"), amount(5001, "2", "9.99")]
+    causes = found(*breaks, *strays)
+    (line,) = causes.lines
+    assert line.breaks == 2000
+    assert line.amounts == {"978": sum((one["amount"] for one in breaks), Decimal(0))}
+    assert causes.of["cause"].unique().to_list() == [line.id]
+    assert line.first in causes.of["id"].to_list()
+
+
+def test_the_same_breaks_in_another_order_have_the_same_causes() -> None:
+    rows = [*times("10"), *times("7.1"), amount(8, "1", "2.5"), amount(9, "3", "4.5")]
+    frame = gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])
+    one, other = find_causes(frame), find_causes(frame.reverse())
+    assert one.of.sort("id").equals(other.of.sort("id"))
+    assert {line.id for line in one.lines} == {line.id for line in other.lines}

@@ -1,0 +1,56 @@
+"""A reconciliation that was killed leaves nothing half done: run again, it is as if never begun."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.reconcile.scenario import FOLDER
+
+POINTS = ["gathered", "reconciliation-written", "reconciled"]
+REPORTS = ("report.html", "report.xlsx", "totals.json", "breaks.csv")
+
+
+def recon(url: str, home: Path, *arguments: str, crash_at: str = "") -> int:
+    environment = os.environ | {"RECON_DATABASE_URL": url, "RECON_HOME": str(home)}
+    run = subprocess.run(
+        [sys.executable, "-m", "flows", *arguments],
+        env=environment | ({"CRASH_AT": crash_at} if crash_at else {}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert "Traceback" not in run.stderr
+    return run.returncode
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_reconciliation_is_run_again(
+    database_url: str, rows: Any, tmp_path: Path, point: str
+) -> None:
+    home = tmp_path / "home"
+    assert recon(database_url, home, "import", str(FOLDER / "monday")) == 1
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute((FOLDER / "monday.sql").read_bytes())
+    asked = ("reconcile", "--as-of", "2026-03-09", "--rules", str(FOLDER / "rules.toml"))
+
+    assert recon(database_url, home, *asked, crash_at=point) == -signal.SIGKILL
+    saved = rows("SELECT count(*) FROM reconciliation")
+    assert saved == [(1 if point == "reconciled" else 0,)]
+
+    assert recon(database_url, home, *asked) == 1
+    runs = rows("SELECT id, folder, report_hash FROM reconciliation ORDER BY id")
+    number, folder, _ = runs[-1]
+    assert all((home / "reports" / folder / name).is_file() for name in REPORTS)
+    assert recon(database_url, home, "report", str(number)) == 1
+    assert recon(database_url, home, "audit", "verify") == 0
+    if point == "reconciled":
+        # It was saved before it died: the second run carries the same breaks on.
+        last = "SELECT DISTINCT state FROM break_state WHERE reconciliation_id = %s"
+        assert rows(last, [number]) == [("OPEN",)]

@@ -1,0 +1,60 @@
+"""Invoice files against payments: one case per code, and a neighbour that raises nothing."""
+
+from typing import Any
+
+import pytest
+
+from flows.steps.reconcile.debts import roll_up
+from flows.steps.reconcile.documents import judge_documents
+from schemas.tables import INVOICE_FILE, PAYMENT
+from tests.reconcile.records import database, extract
+
+Rows = list[dict[str, Any]]
+FAR = 2**53 + 1
+CASES: list[tuple[list[tuple[str, str]], Rows, Rows]] = [
+    # breaks, payments, invoice files
+    ([], [{}], [{}]),
+    ([], [], []),
+    ([("INV_NONE", "70")], [{}], []),
+    ([("INV_NONE", "70")], [{"Id": 1}, {"Id": 2}], []),
+    ([("INV_UNPAID", "1/1")], [], [{}]),
+    # Debts apart by one, beyond what a double tells apart.
+    (
+        [("INV_NONE", str(FAR)), ("INV_UNPAID", "1/1")],
+        [{"DebtsId": FAR}],
+        [{"DebtsId": FAR - 1}],
+    ),
+    ([("INV_MULTI", "70")], [{}], [{}, {"Id": 2, "InvoiceUrl": "https://i/2.pdf"}]),
+    # The same address twice is a duplicate, which matching tells.
+    ([], [{}], [{}, {"Id": 2}]),
+    ([], [{}, {"Id": 2, "DebtsId": 71}], [{}, {"Id": 2, "DebtsId": 71, "InvoiceUrl": "x"}]),
+    ([("INV_TENANT", "1/2"), ("TENANT_CROSS", "2/1")], [{}], [{"TenantsId": 2}]),
+    # A debt number that two tenants use is two debts.
+    ([], [{}, {"TenantsId": 2}], [{}, {"TenantsId": 2}]),
+    ([("INV_NONE", "70")], [{}, {"TenantsId": 2}], [{"TenantsId": 2}]),
+]
+
+
+@pytest.mark.parametrize(("breaks", "payments", "files"), CASES)
+def test_documents(breaks: list[tuple[str, str]], payments: Rows, files: Rows) -> None:
+    rolled = roll_up(extract(PAYMENT, *payments))
+    found = judge_documents(rolled, database(INVOICE_FILE, *files)).breaks
+    assert sorted(found.select("code", "key").iter_rows()) == breaks
+
+
+def test_the_money_without_a_file_is_that_of_a_debt_in_one_currency() -> None:
+    rolled = roll_up(
+        extract(
+            PAYMENT,
+            {"DebtsId": 1},
+            {"Id": 2, "DebtsId": 2},
+            {"Id": 3, "DebtsId": 2, "CurrenciesId": 1},
+        )
+    )
+    found = judge_documents(rolled, database(INVOICE_FILE)).breaks
+    assert [
+        (row["key"], row["currency"], row["amount"]) for row in found.sort("key").to_dicts()
+    ] == [
+        ("1", 978, 10),
+        ("2", None, None),
+    ]

@@ -1,0 +1,445 @@
+"""Every record gets one status, and what is wrong with it has a break."""
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
+from flows.steps.reconcile.matching import TOLERATED_SCHEMA, status_schema
+from flows.steps.reconcile.rules import Exclusion, Offset, Rules, Tolerance, Window
+from schemas.breaks import BREAKS, Status
+from schemas.tables import (
+    AVATAR,
+    CURRENCY_RATE,
+    EXTRACTS,
+    INVOICE_FILE,
+    PAYMENT,
+    PAYMENT_PLAN_DETAIL,
+)
+from tests.reconcile.records import (
+    DAY,
+    answers,
+    database,
+    extract,
+    matched,
+    statuses,
+    told,
+)
+
+CENT = Tolerance("payment", "PaidAmount", above=Decimal("0.01"))
+OTHER_OFFSET = {"PaymentDate_offset": 0}
+
+ALONE = [
+    # state of the row in its batch, status, code
+    ("rejected", "REJECTED", "REJECTED"),
+    ("conflict", "DUPLICATE", "DUPLICATE"),
+    ("superseded", "EXCLUDED superseded", None),
+    ("stale", "EXCLUDED stale", None),
+    ("corrected", "EXCLUDED corrected", None),
+    ("undone", "EXCLUDED undone", None),
+    ("listed", "EXCLUDED listed", None),
+    ("inserted", "MISSING_IN_TARGET", "MISSING_IN_TARGET"),
+    ("updated", "MISSING_IN_TARGET", "MISSING_IN_TARGET"),
+    ("pending", "MISSING_IN_TARGET", "MISSING_IN_TARGET"),
+]
+
+
+@pytest.mark.parametrize(("state", "status", "code"), ALONE)
+def test_a_row_ends_by_its_own_state(state: str, status: str, code: str | None) -> None:
+    result = matched(PAYMENT, extract(PAYMENT, {"state": state}), database(PAYMENT))
+    assert statuses(result) == [status]
+    side = "D" if code == "MISSING_IN_TARGET" else "E"
+    assert told(result) == ([(code, "1/1", "", side)] if code else [])
+
+
+DIFFERENCES: list[tuple[dict[str, Any], str, str, str | None, str | None, str | None]] = [
+    # change in the database, field, code, expected, found, delta
+    ({"PaidAmount": Decimal("10.01")}, "PaidAmount", "AMOUNT", "10", "10.01", "0.01"),
+    ({"DiscountAmount": Decimal(-2)}, "DiscountAmount", "AMOUNT", "0", "-2", "-2"),
+    ({"PaidAmount": None}, "PaidAmount", "PRECISION", "10", None, None),
+    ({"DebtsId": 71}, "DebtsId", "VALUE", "70", "71", None),
+    ({"CurrenciesId": 840}, "CurrenciesId", "VALUE", "978", "840", None),
+    ({"PaymentDate": DAY + timedelta(microseconds=1)}, "PaymentDate", "INSTANT",
+     "2026-01-02T04:04:05+01:00", "2026-01-02T04:04:05.000001+01:00", None),
+    (OTHER_OFFSET, "PaymentDate", "OFFSET",
+     "2026-01-02T04:04:05+01:00", "2026-01-02T03:04:05+00:00", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "field", "code", "expected", "found", "delta"), DIFFERENCES)
+def test_a_difference_is_told_exactly(
+    change: dict[str, Any],
+    field: str,
+    code: str,
+    expected: str | None,
+    found: str | None,
+    delta: str | None,
+) -> None:
+    rules = Rules(offset=Offset.DIFFERS)
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, change), rules=rules)
+    assert statuses(result) == ["MISMATCH"]
+    assert told(result) == [(code, "1/1", field, "D")]
+    line = result.breaks.row(0, named=True)
+    assert (line["expected"], line["found"]) == (expected, found)
+    assert line["delta"] == (None if delta is None else Decimal(delta))
+    assert (line["currency"], line["file"], line["line"], line["batch_id"]) == (978, "a.csv", 2, 1)
+    assert line["date"] == date(2026, 1, 2)
+
+
+def test_every_differing_field_has_its_break() -> None:
+    change = {"PaidAmount": Decimal(11), "DebtsId": 71}
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, change))
+    assert told(result) == [("VALUE", "1/1", "DebtsId", "D"), ("AMOUNT", "1/1", "PaidAmount", "D")]
+
+
+TOLERANCES: list[tuple[str, Tolerance | None, str]] = [
+    ("10.01", CENT, "MATCHED_TOLERANCE"),
+    ("10.010000000000000001", CENT, "MISMATCH"),
+    ("9.99", CENT, "MISMATCH"),  # below is not above
+    ("9.99", Tolerance("payment", "PaidAmount", below=Decimal("0.01")), "MATCHED_TOLERANCE"),
+    ("10.10", Tolerance("payment", "PaidAmount", above_relative=Decimal("0.01")),
+     "MATCHED_TOLERANCE"),
+    ("10.11", Tolerance("payment", "PaidAmount", above_relative=Decimal("0.01")), "MISMATCH"),
+    ("10.01", Tolerance("payment", "PaidAmount", currency=840, above=Decimal(1)), "MISMATCH"),
+    ("10.01", Tolerance("payment", "PaidAmount", tenant=1, above=Decimal(1)), "MATCHED_TOLERANCE"),
+    ("10.01", Tolerance("payment", "DiscountAmount", above=Decimal(1)), "MISMATCH"),
+    ("10.01", Tolerance("currency_rate", "PaidAmount", above=Decimal(1)), "MISMATCH"),
+    ("10.00", None, "MATCHED_EXACT"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("found", "tolerance", "status"), TOLERANCES)
+def test_a_tolerance_reaches_as_far_as_it_says(
+    found: str, tolerance: Tolerance | None, status: str
+) -> None:
+    rules = Rules(tolerances=(tolerance,) if tolerance else ())
+    target = database(PAYMENT, {"PaidAmount": Decimal(found)})
+    result = matched(PAYMENT, extract(PAYMENT, {}), target, rules=rules)
+    assert statuses(result) == [status]
+    assert result.tolerated.height == (status == "MATCHED_TOLERANCE")
+    assert result.breaks.height == (status == "MISMATCH")
+
+
+def test_the_narrowest_tolerance_decides() -> None:
+    wide = Tolerance("payment", "PaidAmount", above=Decimal(5))
+    narrow = Tolerance("payment", "PaidAmount", currency=978, above=Decimal("0.01"))
+    target = database(PAYMENT, {"PaidAmount": Decimal("10.02")})
+    for tolerances in ((wide, narrow), (narrow, wide)):
+        rules = Rules(tolerances=tolerances)
+        result = matched(PAYMENT, extract(PAYMENT, {}), target, rules=rules)
+        assert statuses(result) == ["MISMATCH"]
+
+
+def test_what_a_tolerance_waved_through_is_listed() -> None:
+    target = database(PAYMENT, {"PaidAmount": Decimal("10.01")})
+    result = matched(PAYMENT, extract(PAYMENT, {}), target, rules=Rules(tolerances=(CENT,)))
+    assert result.tolerated.rows() == [
+        (CENT.name, "payment", 1, "1/1", "PaidAmount", 978, "10", "10.01", Decimal("0.01"))
+    ]
+
+
+def test_a_time_may_be_days_apart() -> None:
+    rules = Rules(tolerances=(Tolerance("payment", "PaymentDate", days=Decimal(1)),))
+    for apart, status in ((timedelta(days=1), "MATCHED_TOLERANCE"),
+                          (timedelta(days=-1, microseconds=-1), "MISMATCH")):  # fmt: skip
+        target = database(PAYMENT, {"PaymentDate": DAY + apart})
+        assert statuses(matched(PAYMENT, extract(PAYMENT, {}), target, rules=rules)) == [status]
+
+
+OFFSETS = [
+    (Offset.EQUAL, "MATCHED_EXACT", 0),
+    (Offset.TOLD, "MATCHED_TOLERANCE", 1),
+    (Offset.DIFFERS, "MISMATCH", 1),
+]
+
+
+@pytest.mark.parametrize(("rule", "status", "breaks"), OFFSETS)
+def test_the_same_instant_is_the_same_instant(rule: Offset, status: str, breaks: int) -> None:
+    target = database(PAYMENT, OTHER_OFFSET)
+    result = matched(PAYMENT, extract(PAYMENT, {}), target, rules=Rules(offset=rule))
+    assert statuses(result) == [status]
+    assert [code for code, *_ in told(result)] == ["OFFSET"] * breaks
+
+
+WALLS = [
+    # effective date and offset on both sides
+    (datetime(2026, 1, 2), None, datetime(2026, 1, 2), None, None),  # noqa: DTZ001
+    (datetime(2026, 1, 2), 60, datetime(2026, 1, 1, 23), 0, "OFFSET"),  # noqa: DTZ001
+    (datetime(2026, 1, 2), 60, datetime(2026, 1, 2), 0, "INSTANT"),  # noqa: DTZ001
+    (datetime(2026, 1, 2), None, datetime(2026, 1, 2), 60, "INSTANT"),  # noqa: DTZ001
+    (datetime(2026, 1, 2), None, datetime(2026, 1, 3), None, "INSTANT"),  # noqa: DTZ001
+]
+
+
+@pytest.mark.parametrize(("mine", "offset", "theirs", "other", "code"), WALLS)
+def test_wall_clocks_are_compared_as_far_as_they_say_their_zone(
+    mine: datetime, offset: int | None, theirs: datetime, other: int | None, code: str | None
+) -> None:
+    rows = extract(CURRENCY_RATE, {"EffectiveDate": mine, "EffectiveDate_offset": offset})
+    target = database(CURRENCY_RATE, {"EffectiveDate": theirs, "EffectiveDate_offset": other})
+    result = matched(CURRENCY_RATE, rows, target, rules=Rules(offset=Offset.DIFFERS))
+    assert [line[0] for line in told(result)] == ([code] if code else [])
+
+
+WINDOWS = [
+    # The record's day is Friday, 2 January; as of is Friday, 9 January.
+    (Window("payment", 5), "PENDING"),
+    (Window("payment", 4), "MISSING_IN_TARGET"),
+    (Window("payment", 7, business=False), "PENDING"),
+    (Window("payment", 6, business=False), "MISSING_IN_TARGET"),
+    (Window("currency_rate", 99), "MISSING_IN_TARGET"),
+]
+
+
+@pytest.mark.parametrize(("window", "status"), WINDOWS)
+def test_a_record_may_be_late_within_its_window(window: Window, status: str) -> None:
+    rules = Rules(windows=(window,))
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT), rules=rules)
+    assert statuses(result) == [status]
+
+
+def test_only_the_newest_row_of_a_record_counts() -> None:
+    rows = extract(
+        PAYMENT,
+        {"PaidAmount": Decimal(1)},
+        {"PaidAmount": Decimal(2), "batch_id": 2, "extract_id": 2},
+        {"Id": 2},
+    )
+    result = matched(PAYMENT, rows, database(PAYMENT, {"PaidAmount": Decimal(2)}, {"Id": 2}))
+    assert statuses(result) == ["EXCLUDED superseded", "MATCHED_EXACT", "MATCHED_EXACT"]
+    assert result.breaks.is_empty()
+
+
+def test_equal_rows_of_one_batch_are_one_record_and_unequal_ones_are_none() -> None:
+    equal = extract(PAYMENT, {}, {})
+    result = matched(PAYMENT, equal, database(PAYMENT, {}))
+    assert statuses(result) == ["MATCHED_EXACT", "EXCLUDED superseded"]
+    unequal = extract(PAYMENT, {}, {"DebtsId": 71})
+    result = matched(PAYMENT, unequal, database(PAYMENT, {}))
+    assert statuses(result) == ["DUPLICATE", "DUPLICATE", "MISSING_IN_EXTRACT"]
+    assert told(result)[:2] == [("DUPLICATE", "1/1", "", "E"), ("DUPLICATE", "1/1#2", "", "E")]
+
+
+def test_a_target_that_has_a_key_twice_is_paired_once() -> None:
+    target = database(PAYMENT, {}, {"PaidAmount": Decimal(3)})
+    result = matched(PAYMENT, extract(PAYMENT, {}), target)
+    assert statuses(result) == ["MATCHED_EXACT", "DUPLICATE"]
+    assert told(result) == [("DUPLICATE", "1/1", "", "D")]
+
+
+def test_a_record_without_its_key_is_reported() -> None:
+    rows = extract(PAYMENT, {"Id": None}, {"TenantsId": None}, {"Id": None, "TenantsId": None})
+    result = matched(PAYMENT, rows, database(PAYMENT, {"Id": None}))
+    assert statuses(result) == ["UNKNOWN"] * 4
+    assert told(result) == [
+        ("KEY_MISSING", "/1", "", "E"),
+        ("KEY_MISSING", "1/", "", "E"),
+        ("KEY_MISSING", "a.csv:3", "", "E"),
+        ("KEY_MISSING", "/1", "", "D"),
+    ]
+
+
+def test_an_amount_that_cannot_be_held_is_no_match() -> None:
+    result = matched(PAYMENT, extract(PAYMENT, {"PaidAmount": None}), database(PAYMENT, {}))
+    assert statuses(result) == ["UNKNOWN"]
+    assert told(result) == [("PRECISION", "1/1", "PaidAmount", "E")]
+
+
+def test_what_a_rule_leaves_out_is_left_out_on_both_sides() -> None:
+    rules = Rules(exclusions=(Exclusion("tests", "payment", "TenantsId", ("9",), "not real"),))
+    rows = extract(PAYMENT, {"TenantsId": 9}, {})
+    target = database(PAYMENT, {"TenantsId": 9, "DebtsId": 1}, {}, {"Id": 3, "TenantsId": 9})
+    result = matched(PAYMENT, rows, target, rules=rules)
+    assert statuses(result) == ["EXCLUDED tests", "MATCHED_EXACT", "EXCLUDED tests"]
+    assert result.breaks.is_empty()
+
+
+def test_an_id_under_another_tenant_is_told_as_such() -> None:
+    result = matched(
+        PAYMENT, extract(PAYMENT, {}, {"Id": 2}), database(PAYMENT, {"TenantsId": 3}, {"Id": 2})
+    )
+    assert statuses(result) == ["MISSING_IN_TARGET", "MATCHED_EXACT", "MISSING_IN_EXTRACT"]
+    crossed = result.breaks.filter(pl.col("code") == "TENANT_CROSS").row(0, named=True)
+    assert (crossed["expected"], crossed["found"], crossed["key"]) == ("1", "3", "1/1")
+
+
+SERVICE = [
+    # state, HTTP status, what the record is, code, side
+    ("acknowledged", 200, "MATCHED_EXACT", None),
+    ("acknowledged", None, "SENT_UNCONFIRMED", ("UNCONFIRMED", "1/1", "", "A")),
+    ("unsent", None, "NOT_SENT", ("NOT_SENT", "1/1", "", "R")),
+    ("sending", None, "NOT_SENT", ("NOT_SENT", "1/1", "", "R")),
+    ("abandoned", None, "NOT_SENT", ("NOT_SENT", "1/1", "", "R")),
+    ("in_doubt", 503, "IN_DOUBT", ("IN_DOUBT", "1/1", "", "A")),
+    ("refused", 400, "REJECTED", ("REFUSED", "1/1", "", "A")),
+]
+
+
+@pytest.mark.parametrize(("state", "status", "end", "found"), SERVICE)
+def test_a_sent_record_ends_by_the_answer(
+    state: str, status: int | None, end: str, found: tuple[str, str, str, str] | None
+) -> None:
+    sent = answers({"state": state, "status": status})
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=sent)
+    assert statuses(result) == [end]
+    assert told(result) == ([found] if found else [])
+
+
+def test_a_row_that_changed_nothing_is_confirmed_by_the_row_that_was_sent() -> None:
+    rows = extract(PAYMENT, {"state": "unchanged", "row": 5, "extract_id": 2, "batch_id": 2})
+    result = matched(PAYMENT, rows, database(PAYMENT, {}), sent=answers({}))
+    assert statuses(result) == ["MATCHED_EXACT"]
+    result = matched(PAYMENT, rows, database(PAYMENT, {}), sent=answers())
+    assert statuses(result) == ["NOT_SENT"]
+    overtaken = answers({}, {"state": "superseded", "row": 5, "extract_id": 2, "status": None})
+    result = matched(PAYMENT, rows, database(PAYMENT, {}), sent=overtaken)
+    assert statuses(result) == ["MATCHED_EXACT"]
+
+
+def test_a_record_the_service_has_no_operation_for_is_not_missed_there() -> None:
+    result = matched(AVATAR, extract(AVATAR, {}), database(AVATAR, {}), sent=answers())
+    assert statuses(result) == ["MATCHED_EXACT"]
+
+
+def test_a_wrong_echo_is_told_by_field_and_is_where_the_sides_parted() -> None:
+    echo = (
+        '{"Id":1,"TenantsId":1,"ActionsId":7,"DebtsId":70,"PaymentDate":"2026-01-02T03:04:05+00:00"'
+        ',"PaidAmount":12,"DiscountAmount":0.0,"CurrenciesId":978,"CurrencyRatesId":5}'
+    )
+    sent = answers({"state": "differs", "echo": echo})
+    result = matched(
+        PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {"PaidAmount": Decimal(12)}), sent=sent
+    )
+    assert statuses(result) == ["MISMATCH"]
+    assert told(result) == [
+        ("AMOUNT", "1/1", "PaidAmount", "A"),
+        ("ECHO", "1/1", "PaidAmount", "A"),
+    ]
+    assert result.breaks["expected"].to_list() == ["10", "10"]
+    assert result.breaks["found"].to_list() == ["12", "12"]
+
+
+@pytest.mark.parametrize("echo", [None, "not JSON", "[]"])
+def test_an_echo_that_cannot_be_read_is_told_whole(echo: str | None) -> None:
+    sent = answers({"state": "differs", "echo": echo})
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=sent)
+    assert told(result) == [("ECHO", "1/1", "", "A")]
+
+
+SECOND_KEYS = [
+    (CURRENCY_RATE, {}, "RATE_DUPLICATE"),
+    (CURRENCY_RATE, {"ExchangeRate": 9.0}, "RATE_DUPLICATE"),
+    (CURRENCY_RATE, {"ToCurrenciesId": 826}, None),
+    (CURRENCY_RATE, {"TenantsId": 2}, None),
+    (CURRENCY_RATE, {"EffectiveDate": datetime(2026, 1, 3)}, None),  # noqa: DTZ001
+    (INVOICE_FILE, {}, "INV_DUPLICATE"),
+    (INVOICE_FILE, {"DebtsId": 71}, None),
+    (INVOICE_FILE, {"InvoiceUrl": "https://i/2.pdf"}, None),
+]
+
+
+@pytest.mark.parametrize(("table", "change", "code"), SECOND_KEYS)
+def test_a_second_key_is_unique_too(table: Any, change: dict[str, Any], code: str | None) -> None:
+    rows: list[dict[str, Any]] = [{}, {"Id": 2, **change}]
+    result = matched(table, extract(table, *rows), database(table, *rows))
+    assert statuses(result) == ["MATCHED_EXACT", "MATCHED_EXACT"]
+    assert told(result) == ([(code, "2/1", "", "D")] if code else [])
+    undelivered = matched(table, extract(table, *rows), None)
+    assert [code for code, *_ in told(undelivered)][2:] == ([code] if code else [])
+
+
+def test_records_without_a_key_are_compared_as_a_multiset() -> None:
+    rows = extract(PAYMENT_PLAN_DETAIL, {}, {"PaymentsId": 2}, {"PaymentsId": None})
+    listed = database(PAYMENT_PLAN_DETAIL, {"PaymentsId": None}, {}, {}, {"PaymentsId": 3})
+    result = matched(PAYMENT_PLAN_DETAIL, rows, None, listed=listed)
+    assert statuses(result) == [
+        "MATCHED_EXACT",
+        "MISSING_IN_TARGET",
+        "MATCHED_EXACT",
+        "DUPLICATE",
+        "MISSING_IN_EXTRACT",
+    ]
+    assert [(code, side) for code, _, _, side in told(result)] == [
+        ("MISSING_IN_TARGET", "G"),
+        ("MISSING_IN_EXTRACT", "G"),
+        ("DUPLICATE", "G"),
+    ]
+
+
+def test_records_without_a_key_are_looked_for_in_database_and_listing() -> None:
+    rows = extract(AVATAR, {}, {"Name": "Bob"}, {"Name": ""})
+    target = database(AVATAR, {}, {"Name": "Bob"}, {"Name": ""}, {"Name": "Cy"})
+    listed = database(AVATAR, {}, {"Name": None}, {"Name": "Cy"}, {"Name": "Dan"})
+    result = matched(AVATAR, rows, target, listed=listed)
+    assert statuses(result) == [
+        "MATCHED_EXACT",
+        "MISSING_IN_TARGET",
+        "MATCHED_EXACT",
+        "MISSING_IN_EXTRACT",
+        "MISSING_IN_EXTRACT",
+    ]
+    assert [(code, side) for code, _, _, side in told(result)] == [
+        ("MISSING_IN_EXTRACT", "D"),
+        ("MISSING_IN_TARGET", "G"),
+        ("MISSING_IN_EXTRACT", "G"),
+    ]
+
+
+@pytest.mark.parametrize("name", EXTRACTS)
+def test_every_record_kind_matches_nothing_against_nothing(name: str) -> None:
+    result = matched(EXTRACTS[name], None, None, sent=answers())  # type: ignore[arg-type]
+    assert dict(result.statuses.schema) == status_schema(EXTRACTS[name])
+    assert dict(result.breaks.schema) == BREAK_SCHEMA
+    assert dict(result.tolerated.schema) == TOLERATED_SCHEMA
+
+
+PAYMENTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "Id": st.sampled_from([None, 1, 2, 3, 2**53, 2**53 + 1]),
+            "TenantsId": st.sampled_from([1, 2]),
+            "PaidAmount": st.sampled_from([None, Decimal(1), Decimal("1.01"), Decimal(-1)]),
+            "state": st.sampled_from([state for state, *_ in ALONE]),
+            "batch_id": st.sampled_from([1, 2]),
+        }
+    ),
+    max_size=8,
+)
+
+
+@settings(deadline=None, derandomize=True)
+@given(PAYMENTS, PAYMENTS)
+def test_every_record_is_in_exactly_one_line_and_every_break_has_its_own_id(
+    delivered: list[dict[str, Any]], present: list[dict[str, Any]]
+) -> None:
+    rows = extract(PAYMENT, *delivered)
+    target = database(PAYMENT, *({k: v for k, v in row.items() if k != "state"} for row in present))
+    result = matched(PAYMENT, rows, target, rules=Rules(tolerances=(CENT,)))
+    lines = result.statuses
+    # Extract rows come first, as they were delivered; then what only the target has.
+    assert lines.head(rows.height).select("Id", "row").rows() == rows.select("Id", "row").rows()
+    paired = lines.head(rows.height)["in_target"].sum()
+    assert lines.height == rows.height + target.height - paired
+    assert set(lines["status"]) <= {status.value for status in Status}
+    money = lines["PaidAmount_found"].sum()
+    assert money == target["PaidAmount"].sum()
+    assert lines["PaidAmount_expected"].sum() == rows["PaidAmount"].sum()
+    assert gather([result.breaks]).height == result.breaks.height
+    assert set(result.breaks["code"]) <= set(BREAKS)
+
+
+def test_the_order_of_rows_changes_no_verdict() -> None:
+    rows = [{"Id": number, "PaidAmount": Decimal(number % 3)} for number in range(50)]
+    present = [{"Id": number, "PaidAmount": Decimal(number % 2)} for number in range(20, 70)]
+    first = matched(PAYMENT, extract(PAYMENT, *rows), database(PAYMENT, *present))
+    second = matched(PAYMENT, extract(PAYMENT, *rows)[::-1], database(PAYMENT, *present)[::-1])
+    columns = ["Id", "status"]
+    assert (
+        first.statuses.select(columns).sort("Id").equals(second.statuses.select(columns).sort("Id"))
+    )
+    assert gather([first.breaks])["id"].to_list() == gather([second.breaks])["id"].to_list()

@@ -1,0 +1,165 @@
+"""Rule files: what they say is what is meant, and what cannot be meant is refused with its line."""
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from connectors.errors import RulesError
+from flows.stages.rules import read_rules
+from flows.steps.reconcile.rule_file import read_rules_text
+from flows.steps.reconcile.rule_lines import key_lines
+from flows.steps.reconcile.rule_text import rules_hash, rules_text
+from flows.steps.reconcile.rule_values import RulesRefused
+from flows.steps.reconcile.rules import (
+    Budget,
+    Direction,
+    Discount,
+    Exclusion,
+    Offset,
+    Plans,
+    Rates,
+    Rules,
+    Tolerance,
+    Window,
+)
+
+SAMPLE = Path(__file__).parents[2] / "data_samples" / "rules.toml"
+PAID = '[[tolerance]]\nrecord = "payment"\nfield = "PaidAmount"\n'
+
+SAID = [
+    ("", Rules()),
+    ('name = "x"\noffset = "equal"', Rules(name="x", offset=Offset.EQUAL)),
+    (PAID + "absolute = 0.01",
+     Rules(tolerances=(Tolerance("payment", "PaidAmount", above=Decimal("0.01"),
+                                 below=Decimal("0.01")),))),
+    (PAID + 'above = "1.5"\nbelow_relative = 0.1\ncurrency = 978\ntenant = 0',
+     Rules(tolerances=(Tolerance("payment", "PaidAmount", 978, 0, above=Decimal("1.5"),
+                                 below_relative=Decimal("0.1")),))),
+    ('[[tolerance]]\nrecord = "currency_rate"\nfield = "EffectiveDate"\ndays = 1',
+     Rules(tolerances=(Tolerance("currency_rate", "EffectiveDate", days=Decimal(1)),))),
+    ('[[tolerance]]\nrecord = "currency_rate"\nfield = "ExchangeRate"\nrelative = 1e-6',
+     Rules(tolerances=(Tolerance("currency_rate", "ExchangeRate",
+                                 above_relative=Decimal("0.000001"),
+                                 below_relative=Decimal("0.000001")),))),
+    ('[[window]]\nrecord = "payment"\ndays = 2', Rules(windows=(Window("payment", 2),))),
+    ("[budget]\ncount = 3\namount = 0.30", Rules(budget=Budget(3, Decimal("0.3")))),
+    ('[rates]\ndirection = "from_to"\nstale_days = "never"',
+     Rules(rates=Rates(direction=Direction.FROM_TO, stale_days=None))),
+    ('[plans]\ndiscount = "counts"\nearly_days = 3',
+     Rules(plans=Plans(discount=Discount.COUNTS, early_days=3))),
+    ('[[exclude]]\nid = "a"\nrecord = "payment"\nfield = "TenantsId"\nvalues = [9]\nreason = "b"',
+     Rules(exclusions=(Exclusion("a", "payment", "TenantsId", ("9",), "b"),))),
+    ("references = []", Rules(references=frozenset())),
+    ('calendar = "DE-BY"', Rules(calendar="DE-BY")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "rules"), SAID)
+def test_a_file_says_what_is_meant(text: str, rules: Rules) -> None:
+    assert read_rules_text(text) == rules
+
+
+REFUSED = [
+    ("tolerances = 1", 1, "Did you mean tolerance?"),
+    ("[rates]\n\nstale_day = 1", 3, "Did you mean stale_days?"),
+    ("[plan]\nunder = 1", 1, "Did you mean plans?"),
+    (PAID + "days = 1", 4, "is a number, not a time"),
+    ('[[tolerance]]\nrecord = "payment"\nfield = "PaymentDate"\nabsolute = 1', 4, "is in days"),
+    (PAID + "relative = 5", 4, "5 % is 0.05"),
+    (PAID + "relative = 1.5", 4, "1.5 % is 0.015"),
+    (PAID + "absolute = -0.01", 4, "negative"),
+    (PAID + "absolute = nan", 4, "not a number"),
+    (PAID + "absolute = inf", 4, "not a number"),
+    (PAID + 'absolute = "one"', 4, "not a number"),
+    (PAID + "absolute = true", 4, "not a number"),
+    (PAID + "absolute = 1e-19", 4, "18 decimals"),
+    (PAID + 'currency = "EUR"\nabsolute = 1', 4, "not a number of the service"),
+    (PAID + "currency = 978.0\nabsolute = 1", 4, "not a number of the service"),
+    (PAID + "", 1, "allows nothing"),
+    (PAID + "absolute = 0", 1, "allows nothing"),
+    (PAID + "absolute = 1\nabove = 2", 5, "Keep one"),
+    (PAID + "absolute = 1\n" + PAID + "above = 1", 5, "on line 1 already"),
+    ('[[tolerance]]\nrecord = "payments"', 2, "Did you mean payment?"),
+    ('[[tolerance]]\nrecord = "payment"\nabsolute = 1', 1, "field is missing"),
+    (PAID.replace("PaidAmount", "PaidAmont") + "absolute = 1", 3, "Did you mean PaidAmount?"),
+    (PAID.replace("PaidAmount", "DebtsId") + "absolute = 1", 3, "Only amounts and times"),
+    (PAID.replace("PaidAmount", "Id") + "absolute = 1", 3, "part of the key"),
+    ('[[tolerance]]\nrecord = "currency_rate"\nfield = "ExchangeRate"\ncurrency = 1\nabsolute = 1',
+     4, "has no currency"),
+    ('[tolerance]\nrecord = "payment"', 1, "Write [[tolerance]]"),
+    ("rates = 1", 1, "Write [rates]"),
+    ('offset = "same"', 1, "Allowed: equal, told, differs"),
+    ('calendar = "Mars"', 1, "no calendar"),
+    ('references = ["rates", "plan"]', 1, "Did you mean plans?"),
+    ('[[window]]\nrecord = "payment"\ndays = -1', 3, "0 or more"),
+    ('[[window]]\nrecord = "payment"\ndays = 1\nbusiness = "yes"', 4, "neither true nor false"),
+    ('[[exclude]]\nid = "a"\nrecord = "payment"\nfield = "Id"\nvalues = [\n "1",\n]', 1,
+     "reason is missing"),
+    ('[[exclude]]\nid = "a"\nrecord = "payment_gateway"\nfield = "ServiceKey"\nvalues = ["x"]\n'
+     'reason = "b"', 4, "secret"),
+    ("name = ", None, "not TOML"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line", "why"), REFUSED)
+def test_what_cannot_be_meant_is_refused_with_its_line(
+    text: str, line: int | None, why: str
+) -> None:
+    with pytest.raises(RulesRefused) as refused:
+        read_rules_text(text)
+    assert refused.value.line == line
+    assert why in str(refused.value)
+
+
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    with pytest.raises(RulesError, match="cannot be read"):
+        read_rules(file)
+    file.write_text("\n\nnam = 1")
+    with pytest.raises(RulesError) as refused:
+        read_rules(file)
+    assert str(refused.value).startswith(f"{file}: line 3: 'nam' is not a rule.")
+    file.write_bytes(b"\xff")
+    with pytest.raises(RulesError, match="not UTF-8"):
+        read_rules(file)
+
+
+def test_the_sample_is_read_and_written_back() -> None:
+    rules = read_rules(SAMPLE)
+    text = rules_text(rules)
+    again = read_rules_text(text)
+    assert rules_text(again) == text
+    assert set(again.tolerances) == set(rules.tolerances)
+    assert replace(again, tolerances=rules.tolerances) == rules
+
+
+def test_the_hash_is_of_what_is_meant_not_of_how_it_is_spelled() -> None:
+    one = read_rules_text('# why\nname = "a"\n' + PAID + "absolute = 0.010\n" + PAID +
+                          "currency = 1\nabove = 1")  # fmt: skip
+    other = read_rules_text(PAID + "currency = 1\nabove = 1.0\n" + PAID +
+                            'below = 0.01\nabove = "0.01"').tolerances  # fmt: skip
+    assert rules_hash(one) == rules_hash(Rules(name="a", tolerances=other))
+    assert rules_hash(one) != rules_hash(replace(one, name="b"))
+    assert rules_hash(Rules()) != rules_hash(Rules(rates=Rates(stale_days=None)))
+
+
+@pytest.mark.parametrize("name", ['a "quoted" \\ name', "tab\tand\nline", "\x7f", "Ünïcode"])
+def test_every_text_survives_being_written(name: str) -> None:
+    assert read_rules_text(rules_text(Rules(name=name))) == Rules(name=name)
+
+
+def test_lines_are_those_of_the_file() -> None:
+    text = 'a = """\n[b]\nc = 1\n"""\n\n[d]  # e\nf = [\n 1,\n]\n[[g]]\nh.i = 1\n[[g]]\nh = 2'
+    assert key_lines(text) == {
+        ("a",): 1,
+        ("d",): 6,
+        ("d", "f"): 7,
+        ("g",): 10,
+        ("g", 0): 10,
+        ("g", 0, "h"): 11,
+        ("g", 0, "h", "i"): 11,
+        ("g", 1): 12,
+        ("g", 1, "h"): 13,
+    }

@@ -1,0 +1,53 @@
+"""The self-test finds every planted fault, and says so when a judgement misses one."""
+
+import polars as pl
+
+from flows.report.reconciliation import SelfTest
+from flows.steps.reconcile.rules import Budget, Plans, Rates, Rules
+from flows.steps.reconcile.self_test import (
+    PLANTED,
+    PLANTED_BATCHES,
+    judged,
+    self_test,
+    verdict,
+)
+from schemas.breaks import BREAKS, BreakClass
+
+ALL = Rules(rates=Rates(daily=True), plans=Plans(early_days=5), budget=Budget(count=0))
+OTHERS = {"RATE_DUPLICATE", "INV_DUPLICATE", "CHANGED_AFTER_SIGNOFF"}
+"""Codes of these classes that matching and sign-off tell."""
+MINE = {
+    BreakClass.RATE,
+    BreakClass.PLAN,
+    BreakClass.DOCUMENT,
+    BreakClass.BATCH,
+    BreakClass.TENANT,
+    BreakClass.GOVERNANCE,
+}
+
+
+def test_every_planted_fault_is_found_whatever_the_rules_switch_off() -> None:
+    expected = SelfTest(len(PLANTED) + len(PLANTED_BATCHES), len(PLANTED) + len(PLANTED_BATCHES))
+    off = Rates(stale_days=None, jump_percent=None, inverse_tolerance=None)
+    assert self_test(Rules()) == expected
+    assert self_test(Rules(rates=off, calendar="DE")) == expected
+
+
+def test_every_code_of_the_joins_is_planted() -> None:
+    planted = {code for code, _ in PLANTED} | set(PLANTED_BATCHES)
+    assert planted == {code for code, told in BREAKS.items() if told.group in MINE} - OTHERS
+
+
+def test_a_fault_that_is_missed_is_named() -> None:
+    found = judged(ALL)
+    result = verdict(found.filter(~found["code"].is_in(["RATE_STALE", "BATCH_COUNT"])))
+    assert result.planted - result.found == 2
+    assert result.missed == ("RATE_STALE at 6/1", "BATCH_COUNT")
+
+
+def test_a_fault_that_was_not_planted_is_named() -> None:
+    found = judged(ALL)
+    stray = found.filter(code="PLAN_UNDER").with_columns(pl.lit("5/5").alias("key"))
+    result = verdict(pl.concat([found, stray, found.filter(code="BATCH_COUNT")]))
+    assert result.found == result.planted
+    assert result.missed == ("not planted: PLAN_UNDER at 5/5", "not planted: BATCH_COUNT")

@@ -1,0 +1,91 @@
+"""What is read back from the database is what was delivered, to the last digit and byte."""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from connectors.truths import database_rows, extract_rows
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.sources import LINEAGE, PLACE, record_schema
+from schemas.tables import EXTRACTS, TABLES
+from tests.stages.payments import line, write
+
+HOSTILE = 'tab\there, "quotes", back\\slash, \\N, \\t, line\nend, \r, é, '
+
+
+def places(rows: Any) -> pl.DataFrame:
+    return pl.DataFrame(
+        rows("SELECT id, name FROM extract"),
+        schema={"extract_id": pl.Int32, "file": pl.String},
+        orient="row",
+    )
+
+
+def test_texts_come_back_as_delivered(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
+    path = tmp_path / "invoices.csv"
+    quoted = '"' + HOSTILE.replace('"', '""') + '"'
+    path.write_text(f'Id,TenantsId,DebtsId,InvoiceUrl\n1,7,2,{quoted}\n2,7,2,""\n', newline="")
+    batch = import_delivery(workspace, [str(path)], DEFAULT).batch.id
+    with workspace.database.connect() as connection:
+        found = database_rows(connection, TABLES["invoice_file"]).rows.sort("Id")
+        expected = extract_rows(connection, TABLES["invoice_file"], [batch], places(rows)).rows
+    assert found["InvoiceUrl"].to_list() == [HOSTILE, ""]
+    assert expected["InvoiceUrl"].to_list() == [HOSTILE, ""]
+    assert expected["file"].unique().to_list() == ["invoices.csv"]
+
+
+@pytest.mark.parametrize(
+    ("delivered", "read", "unfit"),
+    [
+        ("0.01", "0.01", 0),
+        ("9007199254740993", "9007199254740993", 0),
+        ("0.30000000000000004", "0.30000000000000004", 0),
+        ("1e-18", "0.000000000000000001", 0),
+        ("1e-19", None, 1),
+        ("1e20", None, 1),
+        ("99999999999999980000", "99999999999999980000", 0),
+    ],
+)
+def test_an_amount_is_exact_or_told_as_unfit(
+    workspace: Workspace,
+    rows: Any,
+    tmp_path: Path,
+    delivered: str,
+    read: str | None,
+    unfit: int,
+) -> None:
+    # The database may hold what no extract may deliver.
+    import_delivery(workspace, [write(tmp_path / "p.csv", line(1))], DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = %s', [Decimal(delivered)])
+        truth = database_rows(connection, TABLES["payment"])
+    assert truth.unfit == unfit
+    assert truth.rows["PaidAmount"].to_list() == [None if read is None else Decimal(read)]
+
+
+def test_times_keep_their_instant_and_their_offset(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "p.csv", line(1, day=3))], DEFAULT)
+    with workspace.database.connect() as connection:
+        frame = database_rows(connection, TABLES["payment"]).rows
+    assert frame["PaymentDate"].to_list() == [datetime(2026, 1, 3, 9, tzinfo=UTC)]
+    assert frame["PaymentDate_offset"].to_list() == [60]
+
+
+@pytest.mark.parametrize("record", sorted(set(EXTRACTS) - {"insert_batch_data"}))
+def test_frames_have_the_columns_the_judgements_expect(workspace: Workspace, record: str) -> None:
+    table = EXTRACTS[record]
+    nowhere = pl.DataFrame(schema={"extract_id": pl.Int32, "file": pl.String})
+    with workspace.database.connect() as connection:
+        found = database_rows(connection, table).rows
+        expected = extract_rows(connection, table, [], nowhere).rows
+    assert dict(found.schema) == record_schema(table) | LINEAGE
+    assert set(expected.columns) == set(record_schema(table) | PLACE)
+    assert all(expected.schema[name] == dtype for name, dtype in PLACE.items())

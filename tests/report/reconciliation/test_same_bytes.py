@@ -1,0 +1,47 @@
+import hashlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from flows.stages.write_reconciliation import rendered
+from tests.report.reconciliation.sample import REPORTS
+
+CODE = """
+import hashlib
+from flows.stages.write_reconciliation import rendered
+from tests.report.reconciliation.sample import REPORTS
+for name, content in rendered(REPORTS["everything"]()).items():
+    print(name, hashlib.sha256(content).hexdigest())
+"""
+HERE = {
+    name: hashlib.sha256(content).hexdigest()
+    for name, content in rendered(REPORTS["everything"]()).items()
+}
+
+
+def test_rendering_twice_gives_the_same_bytes() -> None:
+    again = {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in rendered(REPORTS["everything"]()).items()
+    }
+    assert again == HERE
+
+
+@pytest.mark.parametrize(
+    ("seed", "zone", "threads", "locale"),
+    [("1", "America/Anchorage", "1", "C"), ("4711", "Asia/Kathmandu", "3", "de_DE.UTF-8")],
+)
+def test_no_hash_seed_zone_locale_or_number_of_threads_changes_a_byte(
+    seed: str, zone: str, threads: str, locale: str
+) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", CODE],
+        env=os.environ
+        | {"PYTHONHASHSEED": seed, "TZ": zone, "POLARS_MAX_THREADS": threads, "LC_ALL": locale},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert dict(line.split() for line in told.splitlines()) == HERE

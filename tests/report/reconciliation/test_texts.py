@@ -1,0 +1,79 @@
+import re
+
+import pytest
+
+from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
+from flows.report.reconciled.text import render_text
+from flows.report.text import MINUS
+from tests.report.reconciliation.sample import REPORTS, everything, many
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_text_tells_the_verdict_and_why_and_moves_no_cursor(name: str) -> None:
+    report = REPORTS[name]()
+    text = render_text(report)
+    assert f"\n{report.cover.verdict}: " in text
+    for because in report.cover.because:
+        assert f"because {because}" in text
+    assert not re.search(
+        r"[\0-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]", text
+    )
+
+
+def test_the_text_tells_statuses_totals_causes_and_breaks() -> None:
+    text = render_text(everything())
+    assert re.search(r"MISSING_IN_TARGET +2\n", text)
+    assert "Payment PaidAmount, 978 EUR: ties" in text
+    assert "Payment PaidAmount, currency 12: DOES NOT TIE" in text
+    assert re.search(r"unexplained +-0\.02\n", text)
+    assert "DiscountAmount" not in text.split("TOTALS")[1].split("CAUSES")[0]
+    assert "6 open, 1 accepted" in text
+    assert "a" * 16 in text
+
+
+def test_of_many_breaks_the_text_says_how_many_are_left() -> None:
+    assert "980 more are in the report." in render_text(many(1_000))
+
+
+@pytest.mark.parametrize("count", [0, 7, 1_000])
+def test_the_page_for_the_ui_is_never_longer_than_it_may_be(count: int) -> None:
+    page = reconciliation_markdown(many(count))
+    assert len(page.encode()) <= BYTES
+    assert page.startswith("# NOT\\_RECONCILED: ")
+
+
+def test_a_page_that_is_too_long_ends_between_two_blocks() -> None:
+    report = many(1)
+    object.__setattr__(report.causes[0], "title", "x" * 300)
+    crowded = everything()
+    object.__setattr__(crowded.cover, "because", ("y" * 5_000,) * 10)
+    page = reconciliation_markdown(crowded)
+    assert len(page.encode()) <= BYTES
+    assert page.endswith("The rest is in the report.\n")
+
+
+def test_delivered_text_is_no_markup_in_the_ui() -> None:
+    for text in (
+        reconciliation_markdown(everything()),
+        *(cell for line in breaks_table(everything()) for cell in line.values()),
+    ):
+        # What is left is an escaped sign: a backslash stands in front of it.
+        for mark in ("<", "[pay", "!["):
+            assert not re.search(rf"(?<!\\){re.escape(mark)}(?!.*data:image)", text), mark
+        assert "://" not in text
+
+
+def test_the_picture_is_in_the_page_and_told_in_words() -> None:
+    page = reconciliation_markdown(everything())
+    [told] = re.findall(r"!\[(.*?)\]\(data:image/svg\+xml;base64,[A-Za-z0-9+/=]+\)", page)
+    assert "MATCHED\\_EXACT 38" in told
+
+
+def test_the_table_of_breaks_is_narrow_and_short() -> None:
+    lines = breaks_table(many(1_000))
+    assert len(lines) == ROWS
+    assert all(len(line) == 8 for line in lines)
+    assert {tuple(line) for line in lines} == {tuple(lines[0])}
+    first = breaks_table(everything())[2]
+    assert first["Difference"] == "PaidAmount: “121.25” / “-121.26”"
+    assert first["Amount"] == f"{MINUS}0.01 978 EUR"

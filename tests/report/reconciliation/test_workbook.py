@@ -1,0 +1,224 @@
+import io
+import re
+import zipfile
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from xml.etree import ElementTree
+
+import pytest
+
+from flows.report.reconciled.break_rows import letter
+from flows.report.reconciled.break_sheet import MOST
+from flows.report.reconciled.checks import checks
+from flows.report.reconciled.tables import BREAK_COLUMNS, tables
+from flows.report.reconciled.workbook import SHEETS, render_workbook
+from tests.report.reconciliation.sample import REPORTS, WIDE, everything, many
+from tests.report.sample_reports import HOSTILE
+
+MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+LINKED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+
+Cell = tuple[str, str | None]
+"""Kind (`n`, `text`, `formula`) and value."""
+
+
+class Book:
+    """A workbook read back from its parts."""
+
+    def __init__(self, content: bytes) -> None:
+        self.zip = zipfile.ZipFile(io.BytesIO(content))
+        book = ElementTree.fromstring(self.zip.read("xl/workbook.xml"))
+        names = [str(sheet.get("name")) for sheet in book.iter(f"{MAIN}sheet")]
+        self.parts = {
+            name: f"xl/worksheets/sheet{place}.xml" for place, name in enumerate(names, 1)
+        }
+        shared = ElementTree.fromstring(
+            self.zip.read("xl/sharedStrings.xml")
+            if "xl/sharedStrings.xml" in self.zip.namelist()
+            else b"<sst/>"
+        )
+        self.shared = ["".join(one.itertext()) for one in shared]
+
+    def cells(self, name: str) -> dict[str, Cell]:
+        root = ElementTree.fromstring(self.zip.read(self.parts[name]))
+        found: dict[str, Cell] = {}
+        for cell in root.iter(f"{MAIN}c"):
+            value = cell.find(f"{MAIN}v")
+            told = value.text if value is not None else None
+            if cell.find(f"{MAIN}f") is not None:
+                found[str(cell.get("r"))] = ("formula", told)
+            elif cell.get("t") == "inlineStr":
+                found[str(cell.get("r"))] = ("text", "".join(cell.itertext()))
+            elif cell.get("t") == "s":
+                found[str(cell.get("r"))] = ("text", self.shared[int(str(told))])
+            elif told is not None:
+                found[str(cell.get("r"))] = ("n", told)
+        return found
+
+    def column(self, name: str, head: str) -> list[Cell | None]:
+        cells = self.cells(name)
+        place = next(
+            at for at, (_, text) in cells.items() if re.fullmatch("[A-Z]+1", at) and text == head
+        )
+        last = max(int(re.sub("[A-Z]", "", at)) for at in cells)
+        return [cells.get(f"{place[:-1]}{row}") for row in range(2, last + 1)]
+
+
+def book_of(name: str) -> Book:
+    return Book(render_workbook(REPORTS[name]()))
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_section_has_its_sheet_and_every_part_is_sound(name: str) -> None:
+    book = book_of(name)
+    assert set(book.parts) == {*SHEETS.values(), "Cover", "Breaks", "Charts", "Sign-off"}
+    for part in book.zip.namelist():
+        ElementTree.fromstring(book.zip.read(part))
+    assert {one.date_time for one in book.zip.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+    assert b"2000-01-01T00:00:00Z" in book.zip.read("docProps/core.xml")
+
+
+def test_delivered_text_is_text_and_no_link() -> None:
+    book = book_of("everything")
+    for name in book.parts:
+        assert b"<hyperlink" not in book.zip.read(book.parts[name])
+    formulas = re.findall(
+        rb"<f>([^<]*)</f>", b"".join(book.zip.read(part) for part in book.parts.values())
+    )
+    ours = rb"[-+A-Z0-9]+|IF\(ABS\([-A-Z0-9]+\)&lt;0\.005,\"OK\",\"CHECK\"\)|"
+    ours += rb"(\+?COUNTIF\('[A-Za-z -]+'![A-Z]+:[A-Z]+,\"OK\"\))+"
+    assert len(formulas) > 20
+    for formula in formulas:
+        assert re.fullmatch(ours, formula), formula
+    assert book.column("Breaks", "Key")[1] == ("text", HOSTILE["formula"])
+    assert book.column("Breaks", "Expected")[2] == ("text", "121.25")
+    assert book.column("Causes", "What they have in common")[0] == ("text", HOSTILE["formula"])
+
+
+def test_breaks_are_the_reports_own_with_real_numbers_and_days() -> None:
+    book, report = book_of("everything"), everything()
+    assert [one and one[1] for one in book.column("Breaks", "Break")] == [
+        one.id for one in report.breaks
+    ]
+    assert book.column("Breaks", "Amount")[:3] == [("n", "130.25"), ("n", "125.25"), ("n", "0.01")]
+    assert book.column("Breaks", "Delta") == [
+        None,
+        None,
+        ("n", "-0.01"),
+        None,
+        None,
+        None,
+        ("text", "12345678901234567.890000000000000001"),
+    ]
+    days = (date(2025, 11, 1) - date(1899, 12, 30)).days
+    assert book.column("Breaks", "First seen")[0] == ("n", str(days))
+    assert book.column("Breaks", "Currency")[0] == ("text", "978 EUR")
+    assert book.column("Breaks", "Tenant")[-1] is None
+    assert book.column("Breaks", "Side")[0] == ("text", "database")
+
+
+def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
+    values = [cell and cell[1] for cell in book_of("everything").column("Breaks", "Expected")]
+    assert r"\e[2J\e]0;owned\u0007\0" in values
+    base = everything().breaks[0]
+    texts = ["_x0041_", "a\rb", "<&>", "x" * 40_000, "\ufffe", " blank "]
+    odd = replace(everything(), breaks=tuple(replace(base, note=text) for text in texts))
+    cells = Book(render_workbook(odd)).column("Breaks", "Note")
+    assert [cell and cell[1] for cell in cells] == [
+        "_x005F_x0041_",
+        "a_x000D_b",
+        "<&>",
+        "x" * 32_000,
+        r"\ufffe",
+        " blank ",
+    ]
+
+
+def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
+    book = book_of("everything")
+    assert ("text", str(WIDE)) in book.column("Control totals", "Extract")
+    assert ("text", "99999999999999999999.999999999999999999") in book.column(
+        "Control totals", "Extract"
+    )
+    checked = book.column("Control totals", "Recomputed")
+    assert checked.count(("text", "more digits than a cell holds")) == 1
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_every_figure_that_is_recomputed_has_its_value_and_its_check(name: str) -> None:
+    report, book = REPORTS[name](), book_of(name)
+    told = found = 0
+    for table in tables(report):
+        every = checks(table)
+        if not any(every):
+            continue
+        recomputed = book.column(SHEETS[table.name], "Recomputed")
+        verdicts = book.column(SHEETS[table.name], "Check")
+        for place, check in enumerate(every):
+            if check is None or not check.fits:
+                continue
+            cell = recomputed[place]
+            assert cell is not None
+            assert cell[0] == "formula"
+            assert Decimal(str(cell[1])) == check.value
+            assert verdicts[place] == ("formula", "OK" if check.holds else "CHECK")
+            told, found = told + 1, found + check.holds
+    cover = {
+        str(text): cells
+        for at, (_, text) in book.cells("Cover").items()
+        if (cells := book.cells("Cover").get(at.replace("A", "B")))
+    }
+    assert Decimal(str(cover["Figures recomputed"][1])) == told
+    assert Decimal(str(cover["of these OK"][1])) == found
+
+
+def test_a_figure_that_is_not_what_it_was_made_from_says_check() -> None:
+    report = everything()
+    proof = report.proofs[0]
+    lines = tuple(
+        replace(line, amount=line.amount + 1) if line.text.startswith("=") else line
+        for line in proof.lines
+    )
+    wrong = replace(report, proofs=(replace(proof, lines=lines), *report.proofs[1:]))
+    told = Book(render_workbook(wrong)).column("Difference proof", "Check")
+    assert told[3] == ("formula", "CHECK")
+    assert Book(render_workbook(report)).column("Difference proof", "Check")[3] == ("formula", "OK")
+
+
+def test_all_figures_of_the_sample_hold_and_all_sums_are_checked() -> None:
+    for table in tables(everything()):
+        every = checks(table)
+        assert all(one is None or one.holds for one in every), table.name
+        if any(every):
+            unchecked = [row for row, one in zip(table.rows, every, strict=True) if one is None]
+            assert not any(row.total and "opening" not in row.cells[1] for row in unchecked)
+
+
+def test_headers_stay_and_lists_can_be_narrowed() -> None:
+    book = book_of("everything")
+    for name in ("Control totals", "Breaks", "Rates"):
+        sheet = book.zip.read(book.parts[name]).decode()
+        assert '<pane ySplit="1"' in sheet, name
+        assert "<autoFilter " in sheet, name
+    last = letter(len(BREAK_COLUMNS) - 1)
+    sheet = book.zip.read(book.parts["Breaks"]).decode()
+    assert f'<dimension ref="A1:{last}8"/>' in sheet
+    assert f'<autoFilter ref="A1:{last}8"' in sheet
+    assert sum(name.startswith("xl/charts/chart") for name in book.zip.namelist()) == 4
+
+
+def test_beyond_its_limit_the_sheet_says_where_the_rest_is() -> None:
+    report = many(3)
+    sample = report.breaks[0]
+    crowded = replace(report, breaks=(sample,) * (MOST + 5))
+    ids = Book(render_workbook(crowded)).column("Breaks", "Break")
+    assert len(ids) == MOST + 1
+    assert ids[-1] == ("text", "5 more breaks are in breaks.csv and breaks.parquet.")
+
+
+@pytest.mark.parametrize(
+    ("place", "name"), [(0, "A"), (25, "Z"), (26, "AA"), (51, "AZ"), (52, "BA"), (701, "ZZ")]
+)
+def test_columns_are_named_by_letters(place: int, name: str) -> None:
+    assert letter(place) == name

@@ -1,0 +1,65 @@
+"""The next step of a batch, by its state."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from connectors.ledger import State
+from connectors.overview import BatchLine
+from flows.report.board import MOST, board_table, next_step
+
+LINE = BatchLine(
+    7, "bank", State.COMPLETE, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 1, 0, 9, 0, 0, None
+)
+
+
+STEPS: list[tuple[State, dict[str, Any], str]] = [
+    (State.RECEIVED, {}, "recon rerun 7"),
+    (State.STAGED, {}, "recon rerun 7"),
+    (State.CHECKED, {}, "recon rerun 7"),
+    (State.MERGED, {}, "recon rerun 7"),
+    (State.HELD, {}, "recon release 7 --reason ..., or recon discard 7 --reason ..."),
+    (State.FAILED, {}, "read the report; recon rerun 7 recounts"),
+    (State.COMPLETE, {}, ""),
+    (State.COMPLETE_WITH_ERRORS, {"errors": 2}, "recon rejects 7 --out FOLDER"),
+    (State.COMPLETE_WITH_ERRORS, {"errors": 2, "undecided": 1}, "recon rejects 7 --out FOLDER"),
+    (
+        State.COMPLETE_WITH_ERRORS,
+        {"errors": 2, "undecided": 2},
+        "recon sends 7, then recon resolve",
+    ),
+    (State.COMPLETE_WITH_ERRORS, {"refused": 2}, "deliver 2 refused files anew"),
+    (State.COMPLETE_WITH_ERRORS, {}, ""),  # Every error was corrected.
+    (State.DISCARDED, {}, ""),
+    (State.UNDONE, {}, ""),
+]
+
+
+@pytest.mark.parametrize(("state", "facts", "step"), STEPS)
+def test_the_next_step(state: State, facts: dict[str, Any], step: str) -> None:
+    assert next_step(LINE._replace(state=state, **facts)) == step
+
+
+def test_every_state_has_a_next_step_in_the_table_above() -> None:
+    assert {state for state, _, _ in STEPS} == set(State)
+
+
+def test_a_table_is_narrow_and_short_and_escaped() -> None:
+    hostile = LINE._replace(feed="=1+[x](javascript:1)|" + "y" * 90, held_because="<script>")
+    table = board_table([hostile] * (MOST + 5))
+    assert len(table) == MOST
+    assert list(table[0]) == [
+        "Batch",
+        "Feed",
+        "State",
+        "Opened",
+        "Rows",
+        "Errors",
+        "Held because",
+        "Next",
+    ]
+    assert table[0]["Feed"].startswith(r"'=1+\[x\]\(javascript:1\)\|yyy")
+    assert table[0]["Feed"].endswith(r"... \(111 characters\)")
+    assert table[0]["Held because"] == r"\<script\>"
+    assert board_table([])[0]["Batch"] == "none"

@@ -1,0 +1,201 @@
+"""A rejected row whose repair was taken in ends as corrected, and only as long as that is true."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from connectors.ledger import State
+from flows.report.batch import BatchReport
+from flows.stages.rejects import write_rejects
+from flows.stages.sequence import discard_batch, import_delivery, look, release_batch, run_batch
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from tests.stages.payments import HEADER, line, write
+
+REPAIRS = f"ReconRow,{HEADER}"
+
+
+@pytest.fixture
+def first(workspace: Workspace, tmp_path: Path) -> Any:
+    """A batch of five rows: one clean, two rejected, two of one key in conflict."""
+    lines = [line(1), line(2, amount="ten"), line(3, amount="x")]
+    conflict = [line(4, amount="4"), line(4, amount="5")]
+    ended = import_delivery(workspace, [write(tmp_path / "a.csv", *lines, *conflict)], DEFAULT)
+    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+    return ended.batch
+
+
+@pytest.fixture
+def correct(workspace: Workspace, tmp_path: Path, first: Any) -> Any:
+    """Deliver rows under the names of those they repair: `correct({2: line(2)})`."""
+    count = 0
+
+    def deliver(repaired: dict[int, str], corrects: int | None = first.id, extract: int = 1) -> Any:
+        nonlocal count
+        count += 1
+        path = tmp_path / f"repair-{count}.csv"
+        rows = [f"{extract}:{number},{text}" for number, text in repaired.items()]
+        path.write_text("\n".join([REPAIRS, *rows]) + "\n")
+        return import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
+
+    return deliver
+
+
+def states(rows: Any, batch: int = 1) -> dict[int, str]:
+    return dict(
+        rows("SELECT record_number, state FROM staged_row WHERE batch_id = %s ORDER BY 1", [batch])
+    )
+
+
+def counted(report: BatchReport) -> dict[str, int]:
+    (chain,) = report.chains
+    assert chain.ties, chain.lines
+    return {state: totals.rows for state, totals in chain.states.items()}
+
+
+BEFORE = {1: "inserted", 2: "rejected", 3: "rejected", 4: "conflict", 5: "conflict"}
+
+
+def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
+    workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
+) -> None:
+    assert states(rows) == BEFORE
+    repair = correct({2: line(2, amount="10"), 4: line(4, amount="5")})
+    assert repair.batch.state is State.COMPLETE
+    assert states(rows) == BEFORE | {2: "corrected", 4: "corrected"}
+    report = look(workspace, 1).report
+    assert counted(report) == {"rejected": 1, "conflict": 1, "corrected": 2, "inserted": 1}
+    assert (report.errors, report.verdict, report.files[0].rejected) == (
+        2,
+        "complete_with_errors",
+        2,
+    )
+    assert sum(reason.rows for reason in report.reasons) == 2
+    ((path, offered),) = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False).items()
+    assert offered == 2
+    assert [row.split(",")[0] for row in path.read_text().splitlines()] == [
+        "ReconRow",
+        "1:3",
+        "1:5",
+    ]
+    flags = rows(
+        'SELECT "HasError", "Merged", count(*) FROM insert_batch_data WHERE "BatchId" = 1 '
+        "GROUP BY 1, 2 ORDER BY 1, 2"
+    )
+    assert flags == [(False, False, 2), (False, True, 1), (True, False, 2)]
+
+
+def test_a_batch_whose_every_error_is_corrected_is_complete(
+    workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
+) -> None:
+    correct({2: line(2), 3: line(3), 4: line(4), 5: line(4)})
+    # The second row of key 4 repeats the first: it is taken, though another row counts for it.
+    assert states(rows, 2) == {1: "inserted", 2: "inserted", 3: "inserted", 4: "superseded"}
+    assert set(states(rows).values()) == {"inserted", "corrected"}
+    ended = look(workspace, 1)
+    assert (ended.report.verdict, ended.exit_code, ended.report.errors) == ("complete", 0, 0)
+    assert write_rejects(workspace, 1, tmp_path / "out", with_secrets=False) == {}
+    again = run_batch(workspace, 1)
+    assert counted(again.report) == {"corrected": 4, "inserted": 1}
+
+
+def test_a_repair_that_is_rejected_itself_corrects_nothing_until_it_is_repaired(
+    rows: Any, correct: Any
+) -> None:
+    correct({2: line(2, amount="eleven")})
+    assert states(rows) == BEFORE
+    correct({1: line(2, amount="11")}, corrects=2, extract=2)
+    assert states(rows, 2) == {1: "corrected"}
+    assert states(rows) == BEFORE | {2: "corrected"}
+
+
+def test_a_repair_older_than_the_database_settles_its_row(rows: Any, correct: Any) -> None:
+    correct({2: line(2, day=9)})
+    correct({3: line(2, amount="3", day=1)})
+    assert states(rows, 3) == {1: "stale"}
+    assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
+
+
+@pytest.mark.parametrize(
+    ("repaired", "terms"),
+    [
+        ({1: line(9)}, {}),  # The row was not in error.
+        ({77: line(9)}, {}),  # There is no such row.
+        ({2: line(9)}, {"corrects": None}),  # The delivery does not say that it repairs.
+        ({2: line(9)}, {"corrects": 99}),
+        ({2: line(9)}, {"extract": 5}),
+    ],
+)
+def test_only_a_row_in_error_of_the_batch_that_is_named_is_corrected(
+    rows: Any, correct: Any, repaired: Any, terms: Any
+) -> None:
+    assert correct(repaired, **terms).batch.state is State.COMPLETE
+    assert states(rows) == BEFORE
+    assert states(rows, 2) == {1: "inserted"}
+
+
+@pytest.mark.parametrize("name", ["2", ":2", "1:2:3", "one:two", "1:99999999999999999999", " "])
+def test_a_name_that_is_none_costs_nothing(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text(f"{REPAIRS}\n{name},{line(2)}\n")
+    assert import_delivery(workspace, [str(path)], DEFAULT, corrects=1).batch.state == "complete"
+    assert states(rows) == BEFORE
+
+
+def test_undoing_the_repair_brings_the_error_back_unless_another_repair_stands(
+    workspace: Workspace, rows: Any, correct: Any
+) -> None:
+    correct({2: line(2), 3: line(3)})
+    correct({3: line(3, amount="33", day=3)})
+    assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
+    undo_batch(workspace, 3, by=None, reason="test")
+    assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
+    undo_batch(workspace, 2, by=None, reason="test")
+    assert states(rows) == BEFORE
+    assert look(workspace, 1).report.errors == 4
+    correct({2: line(2, amount="2")})
+    assert states(rows) == BEFORE | {2: "corrected"}
+
+
+def test_a_held_repair_corrects_when_it_is_released(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text(f"{REPAIRS}\n1:2,{line(2)}\n1:3,{line(3, amount='still')}\n")
+    strict = replace(DEFAULT, budget_errors=0)
+    held = import_delivery(workspace, [str(path)], strict, corrects=1)
+    assert held.batch.state is State.HELD
+    assert states(rows) == BEFORE
+    release_batch(workspace, held.batch.id, by="A. Meyer", reason="half is better than none")
+    assert states(rows) == BEFORE | {2: "corrected"}
+
+
+def test_a_discarded_repair_corrects_nothing(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text(f"{REPAIRS}\n1:2,{line(2)}\n1:3,{line(3, amount='still')}\n")
+    held = import_delivery(workspace, [str(path)], replace(DEFAULT, budget_errors=0), corrects=1)
+    discard_batch(workspace, held.batch.id, by=None, reason="test")
+    assert states(rows) == BEFORE
+
+
+def test_a_row_inside_insert_batch_data_is_corrected_where_it_was_staged(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "insert_batch_data.csv"
+    head = "Data,HasError,Merged,BatchId,Jsondata,ErrorData"
+    path.write_text(f"{head}\nnothing,false,false,5,,\n")
+    first = import_delivery(workspace, [str(path)], DEFAULT, record="insert_batch_data")
+    assert states(rows) == {1: "rejected"}
+    assert first.report.chains[0].record == "insert_batch_data"
+    repair = tmp_path / "repair.csv"
+    repair.write_text(f"{REPAIRS}\n1:1,{line(2)}\n")
+    import_delivery(workspace, [str(repair)], DEFAULT, corrects=1)
+    assert states(rows) == {1: "corrected"}
+    assert counted(look(workspace, 1).report) == {"corrected": 1}

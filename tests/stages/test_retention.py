@@ -1,0 +1,219 @@
+"""Housekeeping removes what no batch needs, and nothing that one still does."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from flows.stages.rejects import write_rejects
+from flows.stages.retention import Retention, Swept, sweep
+from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from tests.stages.payments import HEADER, line, write
+
+NOW = datetime.now(UTC)
+LATER = NOW + timedelta(days=100)
+RETENTION = Retention(archive_days=90, report_days=90, result_days=30)
+
+
+@pytest.fixture
+def swept(workspace: Workspace) -> Callable[..., dict[str, int]]:
+    def run(now: datetime = LATER, **terms: Any) -> dict[str, int]:
+        found = sweep(workspace, RETENTION, now=now, dry_run=False, **terms)
+        return {one.what: one.number for one in found}
+
+    return run
+
+
+def contents(workspace: Workspace) -> int:
+    return len(list(workspace.settings.archive.glob("??/*.csv")))
+
+
+def reports(workspace: Workspace) -> list[str]:
+    return sorted(path.name for path in workspace.settings.reports.iterdir())
+
+
+def take(workspace: Workspace, path: Path, *lines: str, **terms: Any) -> Any:
+    corrects = terms.pop("corrects", None)
+    profile = replace(DEFAULT, **terms)
+    return import_delivery(workspace, [write(path, *lines)], profile, corrects=corrects).batch
+
+
+def crashed(workspace: Workspace, path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("flows.stages.sequence.check", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            take(workspace, path, line(1))
+
+
+def undone(workspace: Workspace, path: Path) -> None:
+    undo_batch(workspace, take(workspace, path, line(1)).id, by=None, reason="test")
+
+
+def corrected(workspace: Workspace, path: Path) -> None:
+    batch = take(workspace, path, line(1), line(2, amount="x"))
+    repair = path.with_name("repair.csv")
+    repair.write_text(f"ReconRow,{HEADER}\n1:2,{line(2)}\n")
+    import_delivery(workspace, [str(repair)], DEFAULT, corrects=batch.id)
+
+
+CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
+    # What became of a delivery, contents kept after 100 days, reports kept.
+    "complete": (lambda place, path: take(place, path, line(1)), 0, []),
+    "with errors": (
+        lambda place, path: take(place, path, line(1), line(2, amount="x")),
+        1,
+        ["batch-1"],
+    ),
+    "held": (
+        lambda place, path: take(place, path, line(1, amount="x"), budget_errors=0),
+        1,
+        ["batch-1"],
+    ),
+    "in conflict": (
+        lambda place, path: take(place, path, line(1), line(1, amount="2")),
+        1,
+        ["batch-1"],
+    ),
+    "every error corrected": (corrected, 0, []),
+    "undone": (undone, 0, []),
+    "never ended": (crashed, 1, []),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_keeps_what_it_may_still_need(
+    workspace: Workspace, tmp_path: Path, swept: Any, name: str
+) -> None:
+    deliver, kept, kept_reports = CASES[name]
+    workspace.settings.reports.mkdir(parents=True)
+    deliver(workspace, tmp_path / "a.csv")
+    before = contents(workspace), reports(workspace)
+    swept(NOW + timedelta(days=80))
+    assert (contents(workspace), reports(workspace)) == before
+    swept()
+    assert (contents(workspace), reports(workspace)) == (kept, kept_reports)
+
+
+def test_a_dry_run_counts_and_removes_nothing(
+    workspace: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    take(workspace, tmp_path / "a.csv", line(1))
+    size = sum(path.stat().st_size for path in workspace.settings.archive.glob("??/*.csv"))
+    found = sweep(workspace, RETENTION, now=LATER)
+    contents_line, reports_line = found
+    assert contents_line.oldest is not None
+    assert contents_line == Swept("archived contents", 1, size, contents_line.oldest)
+    assert (reports_line.what, reports_line.number) == ("batch reports", 1)
+    assert contents(workspace) == 1
+    assert rows("SELECT count(*) FROM event WHERE what = 'housekeeping'") == [(0,)]
+
+
+def test_a_content_two_batches_have_is_kept_for_the_one_that_needs_it(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    take(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    undo_batch(workspace, 1, by=None, reason="test")
+    take(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    assert swept()["archived contents"] == 0
+    assert write_rejects(workspace, 2, tmp_path / "out", with_secrets=False)
+
+
+def test_content_delivered_again_lately_is_spared(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    take(workspace, tmp_path / "a.csv", line(1))
+    (path,) = workspace.settings.archive.glob("??/*.csv")
+    os.utime(path, (1, 1))
+    import_delivery(workspace, [str(tmp_path / "a.csv")], DEFAULT)
+    assert path.stat().st_mtime > NOW.timestamp() - 60
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET ended_at = '2020-01-01'")
+    assert swept(NOW)["archived contents"] == 0
+
+
+def test_a_batch_whose_content_is_gone_is_recounted_and_delivered_again_all_the_same(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    take(workspace, tmp_path / "a.csv", line(1))
+    assert swept() == {"archived contents": 1, "batch reports": 1}
+    assert run_batch(workspace, 1).report.verdict == "complete"
+    again = import_delivery(workspace, [str(tmp_path / "a.csv")], DEFAULT)
+    assert (again.new, again.exit_code, contents(workspace)) == (False, 0, 1)
+
+
+def test_what_no_batch_knows_goes_when_it_is_old(
+    workspace: Workspace, tmp_path: Path, swept: Any
+) -> None:
+    stray = workspace.settings.archive / "ab" / f"{'ab' * 32}.csv"
+    stray.parent.mkdir(parents=True)
+    stray.touch()
+    draft = workspace.settings.archive / "incoming" / "draft"
+    draft.parent.mkdir()
+    draft.touch()
+    assert swept(NOW)["archived contents"] == 0
+    assert swept()["archived contents"] == 1
+    assert draft.exists()
+
+
+def test_an_inbox_loses_old_deliveries_of_closed_batches_only(
+    workspace: Workspace, tmp_path: Path, swept: Any, rows: Any
+) -> None:
+    take(workspace, tmp_path / "a.csv", line(1))
+    take(workspace, tmp_path / "b.csv", line(2, amount="x"))
+    (done,), (erroneous,) = rows("SELECT content_id FROM batch ORDER BY id")
+    archive = tmp_path / "inbox" / "archive"
+    for key in (done, f"{done}-1", erroneous, "ff" * 32):
+        (archive / key[:2] / key).mkdir(parents=True)
+        (archive / key[:2] / key / "a.csv").touch()
+    assert swept(inbox=tmp_path / "inbox")["deliveries of the inbox"] == 2
+    assert {path.name for path in archive.glob("??/*")} == {erroneous, "ff" * 32}
+
+
+def test_results_of_runs_go_by_their_age(tmp_path: Path, workspace: Workspace, swept: Any) -> None:
+    results = tmp_path / "results" / "receive"
+    results.mkdir(parents=True)
+    (results / "new").touch()
+    (results / "old").touch()
+    os.utime(results / "old", (1, 1))
+    assert swept(NOW, results=tmp_path / "results")["results of runs"] == 1
+    assert [path.name for path in results.iterdir()] == ["new"]
+
+
+def test_killed_in_the_middle_and_run_again_it_ends_the_same(
+    workspace: Workspace, database_url: str, tmp_path: Path, rows: Any
+) -> None:
+    for number in (1, 2, 3):
+        take(workspace, tmp_path / f"{number}.csv", line(number))
+    take(workspace, tmp_path / "4.csv", line(4, amount="x"))
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET ended_at = '2020-01-01'")
+    home = workspace.settings.home
+    for path in [*home.rglob("*.csv"), *workspace.settings.reports.iterdir()]:
+        os.utime(path, (1, 1))
+    (workspace.settings.reports / ".removing-batch-9").mkdir()
+    environment = os.environ | {"RECON_DATABASE_URL": database_url, "RECON_HOME": str(home)}
+
+    def clean(crash_at: str = "") -> int:
+        return subprocess.run(
+            [sys.executable, "-m", "flows", "housekeeping", "--report-days", "90", "--remove"],
+            env=environment | {"CRASH_AT": crash_at},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        ).returncode
+
+    assert clean("housekeeping:2") == -signal.SIGKILL
+    assert contents(workspace) == 2
+    assert clean() == 0
+    assert (contents(workspace), reports(workspace)) == (1, ["batch-4"])
+    assert rows("SELECT count(*) FROM event WHERE what = 'housekeeping'") == [(1,)]

@@ -1,0 +1,166 @@
+"""The three database roles, granted to a real PostgreSQL: what each can do, and what not."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from connectors.database import open_database
+from connectors.errors import ReconError
+from connectors.extracts.profile import DEFAULT
+from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from schemas.roles import ADDED_ONLY, LOADER, MERGER, READER, statements
+from schemas.sql import METADATA, SCHEMA, STAGED, TARGETS
+from schemas.views import SHOWN, quoted
+from tests.stages.payments import line, write
+
+CANARY = "canary-secret"
+SAMPLES = Path(__file__).parents[2] / "data_samples"
+
+As = Callable[[str], Workspace]
+
+
+@pytest.fixture
+def acting(workspace: Workspace, server: str) -> Iterator[As]:
+    """The workspace as a user who is a member of one role."""
+    users: list[str] = []
+    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
+        for _ in range(2):  # As after an upgrade.
+            for statement in statements():
+                owner.execute(statement)  # type: ignore[call-overload]
+
+        def of(role: str) -> Workspace:
+            user = f"user_{uuid.uuid4().hex[:8]}"
+            users.append(user)
+            owner.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(user)))
+            owner.execute(
+                sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(user))
+            )
+            url = str(workspace.settings.database_url).replace("//postgres:@", f"//{user}@")
+            assert user in url
+            settings = replace(workspace.settings, database_url=url)
+            return Workspace(settings, open_database(settings))
+
+        yield of
+        for user in users:
+            owner.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(user)))
+
+
+def refused(workspace: Workspace, statement: str) -> bool:
+    """Whether the database denies this user the right; any other error is a bug of the test."""
+    with workspace.database.connect() as connection:
+        try:
+            connection.execute(statement)  # type: ignore[call-overload]
+        except psycopg.errors.InsufficientPrivilege:
+            return True
+        return False
+
+
+def test_a_loader_stages_and_a_merger_finishes(acting: As, tmp_path: Path, rows: Any) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    with pytest.raises((ReconError, psycopg.errors.InsufficientPrivilege)):
+        import_delivery(acting(LOADER), [path], DEFAULT)
+    assert rows("SELECT state FROM batch") == [("checked",)]
+    assert rows("SELECT count(*) FROM staged_payment") == [(2,)]
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+    ended = run_batch(acting(MERGER), 1)
+    assert ended.batch.state == "complete_with_errors"
+    assert rows("SELECT count(*) FROM payment") == [(1,)]
+
+
+def test_a_merger_takes_deliveries_through_and_back(acting: As, rows: Any) -> None:
+    merger = acting(MERGER)
+    dirty = import_delivery(merger, [str(SAMPLES / "dirty")], DEFAULT)
+    assert all(chain.ties for chain in dirty.report.chains)
+    correction = import_delivery(
+        merger, [str(SAMPLES / "correction")], DEFAULT, corrects=dirty.batch.id
+    )
+    assert correction.batch.state == "complete"
+    undo_batch(merger, correction.batch.id, by="a", reason="b")
+    undo_batch(merger, dirty.batch.id, by="a", reason="b")
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+
+
+@pytest.mark.parametrize("table", sorted(TARGETS))
+def test_a_loader_writes_no_target(acting: As, table: str) -> None:
+    loader = acting(LOADER)
+    column = quoted(TARGETS[table].columns[0].name)
+    for statement in (
+        f"INSERT INTO {table} DEFAULT VALUES",
+        f"UPDATE {table} SET {column} = {column}",
+        f"DELETE FROM {table}",
+        f"TRUNCATE {table}",
+    ):
+        assert refused(loader, statement), statement
+    assert not refused(loader, f"SELECT * FROM {table}")
+
+
+@pytest.mark.parametrize("role", [LOADER, MERGER])
+def test_nobody_changes_the_trail_or_the_tables(acting: As, role: str) -> None:
+    user = acting(role)
+    for table in ADDED_ONLY:
+        column = quoted(METADATA.tables[f"{SCHEMA}.{table}"].columns[0].name)
+        assert refused(user, f"UPDATE {table} SET {column} = {column}")
+        assert refused(user, f"DELETE FROM {table}")
+    assert refused(user, "DROP TABLE payment")
+    assert refused(user, "ALTER TABLE payment ADD COLUMN x int")
+    assert refused(user, f"CREATE TABLE {SCHEMA}.x (y int)")
+
+
+def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> None:
+    registrations = tmp_path / "registrations.csv"
+    head = "EMail,FirstName,LastName,Password,ConfirmPassword,Company\n"
+    good = f"a@example.com,Ann,Lee,{CANARY},{CANARY},Acme\n"
+    short = f"b@example.com,Bo,Lee,{CANARY}\n"
+    stray = f'c@example.com,Cy,Lee,"{CANARY}"x,{CANARY},Acme\n'
+    nobody = f"nobody,Dee,Lee,{CANARY},{CANARY},Acme\n"
+    twice = f"e@example.com,Eve,Lee,{CANARY},{CANARY},Acme\n"
+    other = f"e@example.com,Eve,Lee,{CANARY}2,{CANARY}2,Acme\n"
+    registrations.write_text(head + good + short + stray + nobody + twice + other)
+    gateways = tmp_path / "payment_gateways.csv"
+    gateways.write_text(
+        "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl\n"
+        f"7,1,Gate,{CANARY},https://example.com/n,https://example.com/r\n"
+    )
+    inside = tmp_path / "insert_batch_data.csv"
+    inside.write_text(f'Data,HasError,Merged,BatchId,Jsondata,ErrorData\n"{CANARY}",,,,,\n')
+    merger = acting(MERGER)
+    ended = import_delivery(merger, [str(registrations), str(gateways), str(inside)], DEFAULT)
+    assert ended.batch.state == "complete_with_errors"
+    update = gateways.read_text().replace("Gate", "Gate 2")
+    gateways.write_text(update)
+    import_delivery(merger, [str(gateways)], DEFAULT)  # Leaves an image of the row before.
+
+    reader = acting(READER)
+    everything = []
+    with reader.database.connect() as connection:
+        granted = connection.execute(
+            "SELECT table_name, string_agg(quote_ident(column_name), ', ') "
+            "FROM information_schema.column_privileges WHERE table_schema = %s "
+            "AND grantee = %s AND privilege_type = 'SELECT' GROUP BY 1",
+            [SCHEMA, READER],
+        ).fetchall()
+        assert {"payment_gateway", "client_registration", SHOWN} <= {name for name, _ in granted}
+        for name, columns in granted:
+            found = connection.execute(f"SELECT {columns} FROM {name}").fetchall()  # type: ignore[arg-type]
+            everything += [(name, row) for row in found]
+    assert any("Gate 2" in str(row) for _, row in everything)
+    assert any("StrayQuote" in str(row) for _, row in everything)
+    assert [(name, row) for name, row in everything if CANARY in str(row)] == []
+    for statement in (
+        "SELECT * FROM client_registration",
+        'SELECT "ServiceKey" FROM payment_gateway',
+        "SELECT * FROM staged_row",
+        "SELECT * FROM insert_batch_data",
+        "SELECT image FROM before_image",
+        *(f"SELECT * FROM {table.name}" for table in STAGED.values()),
+        "UPDATE batch SET state = 'complete'",
+    ):
+        assert refused(reader, statement), statement
