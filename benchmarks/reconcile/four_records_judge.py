@@ -4,10 +4,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import polars as pl
 from clock import Clock
 from four_records_truths import AS_OF, read_truths
-
-import polars as pl
 
 from flows.report.reconciliation import ReconciliationReport
 from flows.steps.reconcile.ageing import with_ages
