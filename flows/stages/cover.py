@@ -1,9 +1,7 @@
 """The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
 
-from collections.abc import Mapping
 from importlib.metadata import version
 
-import polars as pl
 import psycopg
 
 from connectors.currencies import read_currencies
@@ -62,12 +60,10 @@ def _since(signed: SignOff | None, changed: int) -> SignOff | None:
 
 
 def _input(extract: Extract, gathered: Gathered) -> InputLine:
-    frames: Mapping[str, pl.DataFrame] = gathered.sources.extract
-    listed: Mapping[str, pl.DataFrame] = gathered.sources.listings
-    rows = sum(
-        int((frame["extract_id"] == extract.id).sum())
-        for frame in (*frames.values(), *listed.values())
-    )
+    sources = gathered.sources
+    side = sources.listings if extract in gathered.listings else sources.extract
+    frame = side.get(extract.record or "")
+    rows = 0 if frame is None else int((frame["extract_id"] == extract.id).sum())
     return InputLine(
         name=extract.name,
         record=extract.record or "",

@@ -1,5 +1,7 @@
 """The reconciliation scenario: three days, and what a report says on each of them."""
 
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from datetime import date
@@ -17,7 +19,7 @@ from flows.stages.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from schemas.breaks import BREAKS, Status
 from schemas.life import BreakState, Choice
-from tests.reconcile.scenario import EXPECTED, Story, expected_breaks, found_breaks, told_at
+from tests.reconcile.scenario import EXPECTED, FOLDER, Story, expected_breaks, found_breaks, told_at
 
 NEVER_DELIVERED = {"KEY_MISSING"}
 """Codes that only frames from elsewhere can have: our tables have keys that are never null."""
@@ -148,3 +150,17 @@ def correction_pack(done: Reconciled, folder: Path) -> Path:
     mended = [line.replace('"12,50"', "12.50").replace("162.52", "162.25") for line in wanted]
     (folder / "payments.csv").write_text("\n".join([header, *mended]) + "\n")
     return folder
+
+
+def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
+    script = FOLDER.parent / "make_reconciliation.py"
+    subprocess.run([sys.executable, str(script), "--out", str(tmp_path)], check=True)
+    shipped, written = (
+        {
+            path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file() and path.name != "rules.toml"
+        }
+        for folder in (FOLDER, tmp_path)
+    )
+    assert written == shipped

@@ -20,6 +20,7 @@ from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.signed import changed_after_signoff
 from flows.steps.reconcile.sources import LINEAGE, Sources, record_schema
 from flows.steps.reconcile.tolerated import judge_tolerated
+from schemas.breaks import Status
 from schemas.field import Table
 from schemas.tables import (
     CURRENCY_RATE,
@@ -55,19 +56,18 @@ def judge(sources: Sources, rules: Rules, as_of: date, *, service: bool) -> Judg
     matched = {
         record: match(EXTRACTS[record], compared, rules, as_of, service) for record in records
     }
+    if INSERT_BATCH_DATA.name in matched and INSERT_BATCH_DATA.name not in sources.listings:
+        matched[INSERT_BATCH_DATA.name] = _not_listed(matched[INSERT_BATCH_DATA.name])
     payments = _target(PAYMENT, sources)
-    # Where several records make one break it is told at the first of them.
-    rates, invoices, details = (
-        _in_order(table, _target(table, sources))
-        for table in (CURRENCY_RATE, INVOICE_FILE, _DETAIL)
-    )
     places = sources.extract
     asked = rules.references
-    rated = judge_rates(payments, rates, rules, as_of, places) if "rates" in asked else Annex()
+    rated: Annex[RateLine] = Annex()
+    if "rates" in asked:
+        rated = judge_rates(payments, _in_order(CURRENCY_RATE, sources), rules, as_of, places)
     planned = PlanAnnex()
-    if "plans" in asked and details.height:
-        planned = judge_plans(details, payments, rules, as_of, places)
-    debts = _judge_debts(payments, invoices, planned, rules, places)
+    if "plans" in asked and _target(_DETAIL, sources).height:
+        planned = judge_plans(_in_order(_DETAIL, sources), payments, rules, as_of, places)
+    debts = _judge_debts(payments, sources, planned, rules)
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
     if "batches" in asked and sent is not None:
@@ -113,6 +113,13 @@ def _by_data(sources: Sources) -> Sources:
     )
 
 
+def _not_listed(matched: Matched) -> Matched:
+    """Insert-batch data without a listing: the records inside are compared, the rows are not."""
+    status = pl.lit(Status.EXCLUDED.value).alias("status")
+    lines = matched.statuses.with_columns(status, pl.lit("no listing").alias("rule"))
+    return replace(matched, statuses=lines)
+
+
 def _target(table: Table, sources: Sources) -> pl.DataFrame:
     """The records as they stand in the target, each with the number of the row that wrote it."""
     found = sources.database.get(table.name)
@@ -121,8 +128,12 @@ def _target(table: Table, sources: Sources) -> pl.DataFrame:
     return pl.DataFrame(schema=record_schema(table) | LINEAGE) if found is None else found
 
 
-def _in_order(table: Table, records: pl.DataFrame) -> pl.DataFrame:
-    """The records in the order of the rows that wrote them; others last, by what they are."""
+def _in_order(table: Table, sources: Sources) -> pl.DataFrame:
+    """The records in the order of the rows that wrote them; others last, by what they are.
+
+    Where several records make one break it is told at the first of them.
+    """
+    records = _target(table, sources)
     row = pl.col("row")
     if records.select(row.is_between(0, _ROWS - 1).all() & row.is_not_null().all()).item():
         # One number sorts eight times as fast as two columns and the identity behind them.
@@ -137,17 +148,14 @@ _ROWS = 2**32
 
 
 def _judge_debts(
-    payments: pl.DataFrame,
-    invoices: pl.DataFrame,
-    planned: PlanAnnex,
-    rules: Rules,
-    places: Mapping[str, pl.DataFrame],
+    payments: pl.DataFrame, sources: Sources, planned: PlanAnnex, rules: Rules
 ) -> Annex[DebtLine]:
     """J8 and J9: every debt by its payments, its plan and its invoice files."""
     rolled = roll_up(payments)
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
     owed = judge_debts(rolled, asks, rules) if "plans" in rules.references else together([])
-    filed: Annex[DebtLine] = judge_documents(rolled, invoices, places)
+    invoices = _in_order(INVOICE_FILE, sources)
+    filed: Annex[DebtLine] = judge_documents(rolled, invoices, sources.extract)
     breaks = together([owed, filed.breaks] if "documents" in rules.references else [owed])
     return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks), rolled)
 

@@ -153,7 +153,7 @@ def _totals(
         ]
     found = (
         rows.group_by(by).agg(pl.len().alias("__rows"), _hash_total(table).alias("__keys"), *sums)
-    ).collect()
+    ).collect(engine="streaming")
     result: dict[tuple[Any, ...], Totals] = {}
     for row in found.iter_rows(named=True):
         values = list(row.values())[: len(by)]
