@@ -9,10 +9,17 @@ that end otherwise get an outcome of their own. `schemas.views.staged_row` reads
 """
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 
+from connectors import tuples
+from connectors.spool import Spooled, read_spool
+from connectors.staging import COPY_BYTES, copy_bodies
+from connectors.tuples import Bytes
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
@@ -23,6 +30,8 @@ from schemas.views import quoted
 CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
 INSERTED = "inserted"
 VERDICTS = (INSERTED, "updated", "unchanged", "stale")
+MOST_LEFT_OUT = 200_000
+"""Rows of a range that end otherwise, up to which the others are copied around them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +72,18 @@ def lock_target(connection: psycopg.Connection, table: Table) -> None:
     connection.execute(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE")
 
 
-def apply_rows(connection: psycopg.Connection, table: Table, rows: Range) -> Applied:
+def apply_rows(
+    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled] = ()
+) -> Applied:
     """Apply the clean rows of a range that have no outcome yet, inside the open transaction.
 
     A row the database refuses by a constraint of its own ends in conflict with PostgreSQL's code;
-    it costs no other row.
+    it costs no other row. `spooled` are parts of the range whose tuples are at hand.
     """
     connection.execute("DROP TABLE IF EXISTS pg_temp.present")
     connection.execute(_judge_present(table), rows.parameters())
     connection.execute("ANALYZE present")
-    done = _act(connection, table, rows)
+    done = _act(connection, table, rows, spooled)
     known = connection.execute(
         f"SELECT verdict, count(*) FROM present WHERE {_untold('present')} GROUP BY 1",
         rows.parameters(),
@@ -104,11 +115,13 @@ def _judge_present(table: Table) -> str:
         WHERE {_ready()}"""
 
 
-def _act(connection: psycopg.Connection, table: Table, rows: Range) -> Counter[str]:
+def _act(
+    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled] = ()
+) -> Counter[str]:
     """Insert and update a range; returns how many rows were inserted and how many refused."""
     try:
         with connection.transaction():
-            inserted = connection.execute(_insert(table), rows.parameters()).rowcount
+            inserted = _add(connection, table, rows, spooled)
             if connection.execute(_CHANGED_ONES, rows.parameters()).fetchone():
                 for statement in (_keep_images(table), _update(table)):
                     connection.execute(statement, rows.parameters())
@@ -119,6 +132,61 @@ def _act(connection: psycopg.Connection, table: Table, rows: Range) -> Counter[s
             return Counter(conflict=1)
     first, second = rows.halves()
     return _act(connection, table, first) + _act(connection, table, second)
+
+
+def _add(
+    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
+) -> int:
+    """Insert what is new in a range: tuples at hand by COPY, which costs half, all other by SQL."""
+    left_out = _left_out(connection, rows) if spooled else None
+    if left_out is None:
+        return connection.execute(_insert(table), rows.parameters()).rowcount
+    columns = ", ".join(map(quoted, tuples.target_columns(table)))
+    copied: list[Spooled] = []
+    with connection.cursor() as cursor:
+        with cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
+            copy.write(tuples.HEAD)
+            for part in spooled:
+                bodies = read_spool(part)
+                if bodies is not None:
+                    new = copy_bodies(table, _without(bodies, left_out))
+                    for piece in tuples.pieces(new, COPY_BYTES):
+                        copy.write(piece)
+                    copied.append(part)
+            copy.write(tuples.TAIL)
+        added = cursor.rowcount
+    for between in _between(rows, copied):
+        added += connection.execute(_insert(table), between.parameters()).rowcount
+    return added
+
+
+def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] | None:
+    """Record numbers of the range that are not to be inserted; None: too many."""
+    found = connection.execute(
+        f"SELECT record_number FROM present UNION SELECT record_number FROM outcome o "
+        f"WHERE {_in_range('o')} ORDER BY 1 LIMIT {MOST_LEFT_OUT + 1}",
+        rows.parameters(),
+    ).fetchall()
+    if len(found) > MOST_LEFT_OUT:
+        return None
+    return np.array([number for (number,) in found], np.int64)
+
+
+def _without(bodies: Sequence[Bytes], left_out: NDArray[np.int64]) -> list[Bytes]:
+    if not len(left_out):
+        return list(bodies)
+    return [body[~np.isin(tuples.record_numbers(body), left_out)] for body in bodies]
+
+
+def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
+    """What of a range is not in the parts."""
+    free = rows.first
+    for part in parts:
+        if part.first > free:
+            yield replace(rows, first=free, last=part.first - 1)
+        free = part.last + 1
+    if free <= rows.last:
+        yield replace(rows, first=free)
 
 
 def _tell_exceptions(table: Table, verdict: str) -> list[str]:

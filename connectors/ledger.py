@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -95,6 +95,8 @@ class Receipt:
     inside: bool | None = None
     sha256: str | None = None
     verdict: str | None = None
+    clues: Mapping[str, Any] = field(default_factory=dict)
+    """Where later stages need to look, by record kind; they judge without them too."""
 
 
 def whoami() -> str:
@@ -240,7 +242,7 @@ def list_receipts(
     return [
         Receipt(
             **{name: value for name, value in row.items() if name in wanted}
-            | {"counts": json.loads(row["counts"]), "totals": json.loads(row["totals"])}
+            | {name: json.loads(row[name] or "{}") for name in ("counts", "totals", "clues")}
         )
         for row in rows
     ]
@@ -300,6 +302,7 @@ class Lease:
         values = {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__} | {
             "counts": json.dumps(receipt.counts, sort_keys=True),
             "totals": json.dumps(receipt.totals, sort_keys=True),
+            "clues": json.dumps(receipt.clues) if receipt.clues else None,
             "epoch": self.epoch,
             "written_at": datetime.now(UTC),
         }

@@ -5,7 +5,7 @@ PostgreSQL groups and joins, and only counts come back.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import psycopg
 
@@ -18,14 +18,25 @@ from schemas.views import json_expression, of_batch, quoted
 
 
 def mark_duplicates(
-    connection: psycopg.Connection, table: Table, batch_id: int, *, last_wins: bool
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    *,
+    last_wins: bool,
+    keys: Sequence[Sequence[int | str]] | None = None,
 ) -> dict[str, int]:
     """Settle rows of one batch that share a key; returns how many got which verdict.
 
     Same content: the first counts, the others are superseded. Other content: all conflict, unless
-    the feed's policy lets the last one win.
+    the feed's policy lets the last one win. `keys` are the only ones that may occur twice, where
+    that is known.
     """
-    key = ", ".join(quoted(name) for name in key_columns(table))
+    if keys is not None:
+        if not keys:
+            return {}
+        _offer_keys(connection, table, keys)
+    offered = "" if keys is None else f"JOIN offered USING ({_key(table)})"
+    key = _key(table)
     value = " || ', ' || ".join(f"coalesce({quoted(name)}::text, '')" for name in table.identity)
     verdict = (
         "CASE WHEN from_end > 1 THEN 'superseded' END"
@@ -34,7 +45,7 @@ def mark_duplicates(
     )
     statement = f"""
         WITH repeated AS (
-            SELECT {key} FROM {staged_name(table)} s
+            SELECT {key} FROM {staged_name(table)} s {offered}
             WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1
         ), content AS (
             SELECT extract_id, record_number, first_line, {key}, {value} AS key_value,
@@ -67,11 +78,15 @@ def check_reference(
     batch_id: int,
     *,
     reject: bool,
+    values: Sequence[Sequence[int | str]] | None = None,
 ) -> int:
     """Find references that lead nowhere or to another tenant; returns how many rows have one.
 
-    By default a note per value says so; a feed may have such rows rejected instead.
+    By default a note per value says so; a feed may have such rows rejected instead. `values` are
+    all that the rows name, with the tenant, where they are known.
     """
+    if values is not None and _all_known(connection, reference, batch_id, values):
+        return 0
     found = f"""
         WITH used AS (
             SELECT {quoted(reference.field)} AS value, {_tenant(reference, table)} AS tenant,
@@ -86,7 +101,7 @@ def check_reference(
             FROM used WHERE NOT EXISTS (
                 SELECT 1 FROM known k WHERE k.value = used.value {_same_tenant(reference)})
         )"""
-    values: Mapping[str, object] = batch_span(connection, batch_id)
+    span: Mapping[str, object] = batch_span(connection, batch_id)
     if reject:
         statement = f"""{found}
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
@@ -99,7 +114,7 @@ def check_reference(
             JOIN missing m ON m.value = s.{quoted(reference.field)}
                 AND m.tenant IS NOT DISTINCT FROM {_tenant(reference, table)}
             WHERE {_ready()} AND {_untold()}"""
-        return connection.execute(statement, values).rowcount
+        return connection.execute(statement, span).rowcount
     statement = f"""{found}, told AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
                 rows, message)
@@ -110,8 +125,54 @@ def check_reference(
             FROM missing RETURNING rows
         )
         SELECT coalesce(sum(rows), 0) FROM told"""
-    row = connection.execute(statement, values).fetchone()
+    row = connection.execute(statement, span).fetchone()
     return int(row[0]) if row else 0
+
+
+def _offer_keys(
+    connection: psycopg.Connection, table: Table, keys: Sequence[Sequence[int | str]]
+) -> None:
+    """The temporary table `offered` with each of the keys once."""
+    names = _key(table)
+    connection.execute("DROP TABLE IF EXISTS pg_temp.offered, pg_temp.told_keys")
+    for name in ("offered", "told_keys"):
+        connection.execute(
+            f"CREATE TEMP TABLE {name} ON COMMIT DROP AS "
+            f"SELECT {names} FROM {staged_name(table)} WHERE FALSE"
+        )
+    with connection.cursor().copy(f"COPY told_keys ({names}) FROM STDIN") as copy:
+        for key in keys:
+            copy.write_row(key)
+    connection.execute(f"INSERT INTO offered SELECT DISTINCT {names} FROM told_keys")
+    connection.execute("ANALYZE offered")
+
+
+def _all_known(
+    connection: psycopg.Connection,
+    reference: Reference,
+    batch_id: int,
+    values: Sequence[Sequence[int | str]],
+) -> bool:
+    """Whether every one of the values leads to where it may."""
+    if not values:
+        return True
+    connection.execute("DROP TABLE IF EXISTS pg_temp.used")
+    connection.execute("CREATE TEMP TABLE used (value bigint, tenant integer) ON COMMIT DROP")
+    with connection.cursor().copy("COPY used FROM STDIN") as copy:
+        for value in values:
+            copy.write_row(value)
+    connection.execute("ANALYZE used")
+    missing = connection.execute(
+        f"""WITH known AS ({_known(reference)})
+        SELECT 1 FROM used WHERE NOT EXISTS (
+            SELECT 1 FROM known k WHERE k.value = used.value {_same_tenant(reference)}) LIMIT 1""",
+        batch_span(connection, batch_id),
+    ).fetchone()
+    return missing is None
+
+
+def _key(table: Table) -> str:
+    return ", ".join(quoted(name) for name in key_columns(table))
 
 
 def _ready() -> str:

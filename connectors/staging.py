@@ -1,16 +1,21 @@
-"""Staged rows on their way into PostgreSQL: COPY, and the receipt of a chunk beside it."""
+"""Staged rows on their way into PostgreSQL: COPY, in binary where the columns allow it."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 import psycopg
 from psycopg import sql
 
+from connectors import tuples
+from connectors.tuples import Bytes, Tuples
 from schemas.field import Table
 from schemas.sql import SCHEMA, staged_columns, staged_name
 
 COPY_BYTES = 1024 * 1024
+PLACE = ("first_line", "last_line", "byte_start", "byte_end")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -19,14 +24,13 @@ class CopyRows:
     """Rows of one table, written out for COPY, so that writing out and sending can overlap."""
 
     statement: sql.Composed
-    text: bytes
+    parts: tuple[bytes | memoryview, ...]
 
     def send(self, connection: psycopg.Connection) -> None:
         """Add the rows."""
-        view = memoryview(self.text)
         with connection.cursor() as cursor, cursor.copy(self.statement) as copy:
-            for begin in range(0, len(view), COPY_BYTES):
-                copy.write(view[begin : begin + COPY_BYTES])
+            for piece in tuples.pieces(self.parts, COPY_BYTES):
+                copy.write(piece)
 
 
 def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
@@ -38,7 +42,42 @@ def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(SCHEMA, staged_name(table)), sql.SQL(", ").join(map(sql.Identifier, filled))
     )
-    return CopyRows(statement, copy_text(rows.select(filled)))
+    return CopyRows(statement, (copy_text(rows.select(filled)),))
+
+
+def copy_tuples(
+    table: Table, rows: pl.DataFrame, parts: Sequence[Tuples], text: bytes, text_start: int
+) -> CopyRows:
+    """Clean staged rows for COPY in binary: `parts` are the rows' tuples for the target.
+
+    `text` is what was delivered from byte `text_start` on; every row's own text is cut out of it.
+    """
+    columns = (*PLACE, *tuples.target_columns(table), "data")
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
+        sql.Identifier(SCHEMA, staged_name(table)), sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    source = np.frombuffer(text, np.uint8)
+    whole: list[bytes | memoryview] = [tuples.HEAD]
+    for part in parts:
+        own = rows[part.rows]
+        place = tuples.encode(table, own, PLACE)
+        assert place is not None
+        assert len(place) == 1  # A place is never null.
+        count = tuples.field_count(len(columns), own.height)
+        bodies = np.hstack([count, place[0].body, part.body])
+        start, end = (own[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
+        whole.append(memoryview(tuples.with_texts(bodies, source, start, end)))
+    return CopyRows(statement, (*whole, tuples.TAIL))
+
+
+def copy_bodies(table: Table, parts: Sequence[Bytes]) -> tuple[bytes | memoryview, ...]:
+    """Tuples of a target with what COPY wants before each."""
+    number = len(tuples.target_columns(table))
+    return tuple(
+        memoryview(np.hstack([tuples.field_count(number, len(body)), body])).cast("B")
+        for body in parts
+        if len(body)
+    )
 
 
 def copy_text(rows: pl.DataFrame) -> bytes:

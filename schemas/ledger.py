@@ -69,6 +69,7 @@ RECEIPT = Table(
         Field("verdict", STRING, note="of every row of the range without an outcome of its own"),
         Field("counts", STRING, required=True, note="rows by verdict, JSON"),
         Field("totals", STRING, required=True, note="control totals by verdict, JSON"),
+        Field("clues", STRING, note="where later stages need to look, JSON"),
         Field("epoch", INTEGER, required=True),
         Field("written_at", INSTANT, required=True),
     ),

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +14,9 @@ from connectors.extracts.content import Content
 from connectors.extracts.dialect import Dialect, Fault
 from connectors.extracts.header import Header
 from connectors.extracts.records import Records, sound, split
+
+FEW = 8
+"""Up to one record in so many, single records are cheaper to cut out than all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +86,11 @@ class Chunk:
 
     def positions(self) -> pl.DataFrame:
         """Of all records: number, first and last line, byte range, text, and bytes if no text."""
+        return self.places().with_columns(self._texts(), self._raw())
+
+    def places(self) -> pl.DataFrame:
+        """Of all records: number, first and last line, byte range."""
         records, number = self.records, self.start.record
-        data = self._texts()
         return pl.DataFrame(
             {
                 "record_number": np.arange(number, number + self.height, dtype=np.int64),
@@ -93,7 +99,16 @@ class Chunk:
                 "byte_start": records.start + self.start.byte,
                 "byte_end": records.end + self.start.byte,
             }
-        ).with_columns(data, self._raw())
+        )
+
+    def texts(self, rows: Sequence[int]) -> pl.DataFrame:
+        """Of these records: text, and bytes if no text."""
+        if len(rows) > self.height // FEW:
+            return pl.DataFrame([self._texts(), self._raw()])[rows]
+        encoding = self.dialect.encoding
+        data = [_shown(self._bytes(row), encoding) for row in rows]
+        raw = [None if self._is_text(row) else self._bytes(row).hex() for row in rows]
+        return pl.DataFrame({"data": data, "raw": raw}, {"data": pl.String, "raw": pl.String})
 
     def _texts(self) -> pl.Series:
         settled = self.block[: self.records.consumed]

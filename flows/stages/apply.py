@@ -10,6 +10,8 @@ from connectors.apply import Applied, Range, apply_rows, lock_target
 from connectors.corrections import settle_corrections
 from connectors.database import analyse, summarise
 from connectors.ledger import Lease, Receipt, State
+from connectors.settings import Settings
+from connectors.spool import Spooled, spool_path
 from flows.stages.check import staged_tables
 from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
@@ -35,6 +37,8 @@ class Portion:
     first: int
     last: int
     rows: int
+    spooled: tuple[Spooled, ...] = ()
+    """Chunks whose tuples were kept."""
 
 
 def apply(workspace: Workspace, lease: Lease) -> None:
@@ -51,7 +55,7 @@ def apply(workspace: Workspace, lease: Lease) -> None:
         portion
         for table in staged_tables(lease)
         if only_listed or table is not INSERT_BATCH_DATA
-        for portion in _portions(table, staged)
+        for portion in _portions(table, staged, workspace.settings)
     ]
     total = sum(portion.rows for portion in portions)
     done = 0
@@ -70,7 +74,7 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     reach("applied")
 
 
-def _portions(table: Table, staged: Sequence[Receipt]) -> Iterator[Portion]:
+def _portions(table: Table, staged: Sequence[Receipt], settings: Settings) -> Iterator[Portion]:
     """The same receipts always give the same ranges, so their receipts can be found again."""
     open_one: Portion | None = None
     for receipt in staged:
@@ -91,9 +95,17 @@ def _portions(table: Table, staged: Sequence[Receipt]) -> Iterator[Portion]:
             start.first,
             receipt.last_record,
             start.rows + rows,
+            (*start.spooled, *_spooled(table, receipt, rows, settings)),
         )
     if open_one:
         yield open_one
+
+
+def _spooled(table: Table, receipt: Receipt, rows: int, settings: Settings) -> Iterator[Spooled]:
+    sha256 = receipt.clues.get(table.name, {}).get("spool")
+    if sha256:
+        path = spool_path(settings, receipt.batch_id, receipt.extract_id, receipt.chunk)
+        yield Spooled(path, sha256, receipt.first_record, receipt.last_record, rows)
 
 
 def _apply_portion(lease: Lease, portion: Portion, *, only_listed: bool) -> None:
@@ -107,7 +119,7 @@ def _apply_portion(lease: Lease, portion: Portion, *, only_listed: bool) -> None
         else:
             lock_target(connection, portion.table)
             rows = Range(lease.batch_id, portion.extract_id, portion.first, portion.last)
-            applied = apply_rows(connection, portion.table, rows)
+            applied = apply_rows(connection, portion.table, rows, portion.spooled)
         reach("apply")
         lease.add_receipt(
             Receipt(

@@ -16,7 +16,9 @@ from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.budget import over_budget
+from flows.steps.judge import READY
 from flows.steps.order import by_dependency
+from flows.steps.sieve import Known, gather
 from schemas.field import Table
 from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
@@ -34,9 +36,10 @@ def check(workspace: Workspace, lease: Lease) -> None:
     tables = staged_tables(lease)
     analyse(lease.connection, "outcome", *(staged_name(table) for table in tables))
     with lease.transaction():
+        known = _known(lease)
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
-            _check_table(lease, table, profile)
+            _check_table(lease, table, profile, known.get(table.name, Known()))
         reach("check")
         reason = _held_because(lease, tables, profile)
         lease.set_state(State.HELD if reason else State.CHECKED, held_because=reason)
@@ -53,11 +56,28 @@ def staged_tables(lease: Lease) -> list[Table]:
     return [table for table in by_dependency() if table.name in found]
 
 
-def _check_table(lease: Lease, table: Table, profile: Profile) -> None:
+def _known(lease: Lease) -> dict[str, Known]:
+    """Where repeated keys and references of the batch can only be, as far as its receipts tell."""
+    return gather(
+        (
+            {
+                record: int(states[READY]["rows"])
+                for record, states in receipt.totals.items()
+                if READY in states
+            },
+            receipt.clues,
+        )
+        for receipt in ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+    )
+
+
+def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> None:
     if table is INSERT_BATCH_DATA:
         return  # Only rows without a record inside are staged as such.
     last_wins = profile.duplicate == "last_wins"
-    repeated = mark_duplicates(lease.connection, table, lease.batch_id, last_wins=last_wins)
+    repeated = mark_duplicates(
+        lease.connection, table, lease.batch_id, last_wins=last_wins, keys=known.keys
+    )
     for verdict, rows in sorted(repeated.items()):
         log.info("%s: %s rows that share a key: %s", table.title, f"{rows:,}", verdict)
     for reference in table.references:
@@ -67,6 +87,7 @@ def _check_table(lease: Lease, table: Table, profile: Profile) -> None:
             reference,
             lease.batch_id,
             reject=profile.reference == "reject",
+            values=known.values.get(reference.field),
         )
         if missing:
             told = f"{missing:,} rows name a {reference.field} that leads nowhere or elsewhere"

@@ -17,6 +17,7 @@ from connectors.findings import findings, notes
 from connectors.ledger import Extract, Lease, State
 from connectors.recount import Sum, recount, recount_target
 from connectors.sends import Refusal, recount_sends, refusals
+from connectors.spool import clear_spool
 from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.report.html import render_html
 from flows.report.text import render_text
@@ -62,6 +63,8 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     if batch.state in (State.MERGED, State.FAILED):
         tables = [staged_name(table) for table in staged_tables(lease)]
         summarise(lease.connection, "outcome", "before_image", *tables)
+        clear_spool(workspace.settings, batch.id)
+        reach("cleared")
         lease.set_state(State(report.verdict))
     reach("finish")
     return report

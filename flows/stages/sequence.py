@@ -10,6 +10,7 @@ from connectors import ledger
 from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.extracts.profile import Profile
 from connectors.ledger import Batch, Lease, State, hold_batch
+from connectors.spool import clear_spool
 from flows.report.batch import BatchReport
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, release
@@ -106,6 +107,7 @@ def discard_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
     """End a held batch without applying anything."""
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         discard(lease, by=by, reason=reason)
+        clear_spool(workspace.settings, batch_id)
 
 
 def look(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:

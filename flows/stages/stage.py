@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -25,15 +25,18 @@ from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Chunk, Place, first_place, read_chunks
 from connectors.extracts.records import conserved
 from connectors.ledger import Extract, Lease, Receipt, State
-from connectors.staging import CopyRows, copy_staged, withdraw_staged
+from connectors.spool import spool_path, write_spool
+from connectors.staging import CopyRows, copy_staged, copy_tuples, withdraw_staged
+from connectors.tuples import Bytes, encode, has_fixed_width, plain_rows, target_columns
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.judge import Judged, judge
 from flows.steps.normalise import Writing
+from flows.steps.sieve import Sieve
 from flows.steps.totals import Totals, add
 from schemas.reading import Unread, offset_minutes
-from schemas.tables import EXTRACTS
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 STAGE = "stage"
 log = logging.getLogger("recon.stage")
@@ -47,6 +50,10 @@ class Prepared:
     judged: Judged
     copies: tuple[CopyRows, ...]
     sha256: str
+    clues: dict[str, dict[str, Any]]
+    """Where later stages need to look, by record kind."""
+    spool: list[Bytes] | None
+    """Tuples of all clean rows for the target, where they could be written out."""
 
 
 class Span(NamedTuple):
@@ -65,9 +72,10 @@ def stage(workspace: Workspace, lease: Lease) -> None:
     extracts = ledger.list_extracts(lease.connection, lease.batch_id)
     total = sum(extract.bytes or 0 for extract in extracts if extract.refused is None)
     done = 0
+    sieve = Sieve()
     for extract in extracts:
         if extract.refused is None:
-            stage_extract(workspace, lease, extract, profile, Span(done, total))
+            stage_extract(workspace, lease, extract, profile, Span(done, total), sieve)
             _compare_with_manifest(lease, extract)
             done += extract.bytes or 0
     workspace.progress(STAGE, total, total)
@@ -76,7 +84,12 @@ def stage(workspace: Workspace, lease: Lease) -> None:
 
 
 def stage_extract(
-    workspace: Workspace, lease: Lease, extract: Extract, profile: Profile, span: Span
+    workspace: Workspace,
+    lease: Lease,
+    extract: Extract,
+    profile: Profile,
+    span: Span,
+    sieve: Sieve,
 ) -> None:
     """Stage one extract from where its receipts end."""
     content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
@@ -87,10 +100,11 @@ def stage_extract(
     number = len(receipts)
     with ThreadPoolExecutor(max_workers=1) as writer:
         written: Future[None] | None = None
-        for prepared in _prepared(chunks, header, profile, extract):
+        for prepared in _prepared(chunks, header, profile, extract, sieve):
             if written is not None:
                 written.result()
-            written = writer.submit(_write, lease, extract, number, prepared)
+            path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
+            written = writer.submit(_write, lease, extract, number, prepared, path)
             number += 1
             workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
         if written is not None:
@@ -144,7 +158,7 @@ def archived(workspace: Workspace, extract: Extract) -> Path:
 
 
 def _prepared(
-    chunks: Iterator[Chunk], header: Header, profile: Profile, extract: Extract
+    chunks: Iterator[Chunk], header: Header, profile: Profile, extract: Extract, sieve: Sieve
 ) -> Iterator[Prepared]:
     writing = writing_of(profile)
     for chunk in chunks:
@@ -154,14 +168,69 @@ def _prepared(
                 f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
                 "record. This is a fault of the program; nothing of the chunk was staged."
             )
-        judged = judge_chunk(chunk, header, profile, writing, extract.batch_id, extract.id)
-        copies = tuple(copy_staged(EXTRACTS[record], rows) for record, rows in judged.rows.items())
+        judged = judge_chunk(
+            chunk,
+            header,
+            profile,
+            writing,
+            extract.batch_id,
+            extract.id,
+            with_texts=not _goes_in_binary(chunk, header),
+        )
+        clues = {
+            record: sieve.add(EXTRACTS[record], rows.filter(pl.col("error_data").is_null()))
+            for record, rows in judged.rows.items()
+            if record != INSERT_BATCH_DATA.name
+        }
+        copies, spool = _copies(chunk, header, judged)
         judged.rows.clear()
-        yield Prepared(chunk, judged, copies, hashlib.sha256(settled).hexdigest())
+        sha256 = hashlib.sha256(settled).hexdigest()
+        yield Prepared(chunk, judged, copies, sha256, clues, spool)
+
+
+def _copies(
+    chunk: Chunk, header: Header, judged: Judged
+) -> tuple[tuple[CopyRows, ...], list[Bytes] | None]:
+    """A chunk's rows written out for COPY, and the clean ones for their target where possible."""
+    if not _goes_in_binary(chunk, header):
+        every = (copy_staged(EXTRACTS[record], rows) for record, rows in judged.rows.items())
+        return tuple(every), None
+    table, rows = header.table, judged.rows[header.table.name]
+    clean = rows["error_data"].is_null()
+    plain = clean & plain_rows(table, rows)
+    parts = encode(table, rows.filter(plain), target_columns(table))
+    if parts is None:
+        plain, parts = plain & False, []
+    left = rows.filter(~plain)
+    texts = chunk.texts((left["record_number"] - chunk.start.record).to_list())
+    copies = [
+        copy_tuples(table, rows.filter(plain), parts, chunk.block, chunk.start.byte),
+        copy_staged(table, left.with_columns(texts)),
+    ]
+    bodies = [part.body for part in parts]
+    counts = (plain.sum(), left.height)
+    kept = tuple(copy for copy, number in zip(copies, counts, strict=True) if number)
+    return kept, bodies if bodies and plain.sum() == clean.sum() else None
+
+
+def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
+    """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
+    return (
+        has_fixed_width(header.table)
+        and header.parent_column is None
+        and chunk.dialect.encoding == "utf-8"
+    )
 
 
 def judge_chunk(
-    chunk: Chunk, header: Header, profile: Profile, writing: Writing, batch_id: int, extract_id: int
+    chunk: Chunk,
+    header: Header,
+    profile: Profile,
+    writing: Writing,
+    batch_id: int,
+    extract_id: int,
+    *,
+    with_texts: bool = True,
 ) -> Judged:
     """The rows of a chunk with their verdicts, by the record kind they are staged under."""
     cells = chunk.cells(header.width)
@@ -169,7 +238,7 @@ def judge_chunk(
         header.table,
         cells,
         header.fields,
-        positions=_with_parent(chunk, cells, header),
+        positions=_with_parent(chunk, cells, header) if with_texts else chunk.places(),
         faults=chunk.faults,
         writing=writing,
         batch_id=batch_id,
@@ -191,8 +260,12 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
     return positions.with_columns(parents.alias("parent"))
 
 
-def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared) -> None:
+def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> None:
     chunk, judged = prepared.chunk, prepared.judged
+    if prepared.spool is not None:
+        (clues,) = prepared.clues.values()
+        clues["spool"] = write_spool(path, prepared.spool)
+        reach("spool")
     with lease.transaction() as connection:
         # The rows and their receipt are lost together or not at all; the state that follows the
         # last chunk is committed durably, and with it everything before.
@@ -229,6 +302,7 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared) -> N
                     record: {state: totals.as_json() for state, totals in states.items()}
                     for record, states in judged.totals.items()
                 },
+                clues=prepared.clues,
             )
         )
         reach("receipt")

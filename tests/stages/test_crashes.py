@@ -20,6 +20,7 @@ BLOCK_BYTES = 64 * 1024
 
 POINTS = [
     "open",
+    "spool:2",
     "copy",
     "copy:3",
     "receipt:2",
@@ -31,6 +32,7 @@ POINTS = [
     "apply-chunk",
     "applied",
     "report",
+    "cleared",
     "finish",
 ]
 
@@ -85,6 +87,7 @@ def test_a_killed_import_goes_on_and_ends_the_same(
     after_crash = truth(workspace)
     report = (home / "reports" / "batch-1" / "report.html").read_bytes()
     assert not list(home.rglob(".writing-*"))
+    assert not list((home / "spool").rglob("*-*"))
 
     with workspace.database.connect() as connection:
         for table in ("payment", "staged_payment", "receipt", "outcome", "note", "extract"):

@@ -1,0 +1,185 @@
+"""Rows as PostgreSQL's COPY reads and writes them in binary, all rows of a frame at once.
+
+Only columns of a fixed size are written so, and one text of any length behind them. A row is laid
+out as COPY wants it: for every column its length and its bytes, null being the length -1. An amount
+has a fixed number of groups of four decimal digits; the server drops those that say nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from schemas.field import Kind, Table
+from schemas.kinds import stored_columns
+from schemas.ledger import LINEAGE
+from schemas.sql import IDENTITY, key_columns
+
+HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TAIL = b"\xff\xff"
+MOST_PATTERNS = 16
+"""Different sets of empty columns in one frame; beyond, too little is alike."""
+RECORD_NUMBER_BYTES = 8
+"""The last column of a target's tuple is the record number."""
+
+_FIXED = (
+    Kind.INTEGER,
+    Kind.INTEGER64,
+    Kind.DOUBLE,
+    Kind.BOOLEAN,
+    Kind.DATETIME,
+    Kind.DATETIME_OFFSET,
+)
+_SINCE_2000 = 946_684_800_000_000
+"""Microseconds from 1970, where frames begin to count, to 2000, where the server does."""
+_AMOUNT = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
+_MICRO = 1_000_000
+_NEGATIVE = 0x4000
+_NUMERIC = np.dtype(
+    [("digits", ">i2"), ("weight", ">i2"), ("sign", ">u2"), ("scale", ">i2"), ("groups", ">i2", 5)]
+)
+
+Bytes = NDArray[np.uint8]
+
+
+class Tuples(NamedTuple):
+    """Rows with the same columns empty: which they are, and their bytes without field count."""
+
+    rows: NDArray[np.intp]
+    body: Bytes
+    """Two-dimensional: a line per row."""
+
+
+def has_fixed_width(table: Table) -> bool:
+    """Whether rows of this record can be written out as tuples of few different lengths."""
+    return key_columns(table) != (IDENTITY,) and all(
+        field.kind in _FIXED for field in table.delivered
+    )
+
+
+def target_columns(table: Table) -> tuple[str, ...]:
+    """The columns of a target's tuple, the record number last."""
+    return (*stored_columns(table), *(field.name for field in LINEAGE))
+
+
+def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
+    """Which rows can be written out: every amount is a plain decimal of a common length."""
+    amounts = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
+    plain = [pl.col(name).is_null() | pl.col(name).str.contains(_AMOUNT) for name in amounts]
+    return frame.select(pl.all_horizontal(pl.lit(value=True), *plain).alias("plain"))["plain"]
+
+
+def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tuples] | None:
+    """The columns of `plain_rows` as tuples; None: too many sets of empty columns."""
+    frame = frame.select(columns)
+    empty = [name for name in columns if frame[name].null_count()]
+    every = np.arange(frame.height)
+    if not empty:
+        return [Tuples(every, _pack(table, frame, ()))]
+    pattern = np.zeros(frame.height, np.uint64)
+    for number, name in enumerate(empty):
+        pattern |= frame[name].is_null().to_numpy().astype(np.uint64) << np.uint64(number)
+    found = np.unique(pattern)
+    if len(found) > MOST_PATTERNS or len(empty) > 64:
+        return None
+    parts = []
+    for bits in found.tolist():
+        rows = np.flatnonzero(pattern == bits)
+        left_out = [name for number, name in enumerate(empty) if bits >> number & 1]
+        parts.append(Tuples(rows, _pack(table, frame[rows], left_out)))
+    return parts
+
+
+def field_count(number: int, rows: int) -> Bytes:
+    """The beginning of every tuple of a COPY."""
+    return np.frombuffer(np.full(rows, number, ">i2").tobytes(), np.uint8).reshape(rows, 2)
+
+
+def with_texts(
+    bodies: Bytes, source: Bytes, start: NDArray[np.int64], end: NDArray[np.int64]
+) -> Bytes:
+    """The tuples with one more column behind: a piece of the source for each."""
+    rows, width = bodies.shape
+    length = end - start
+    out = np.empty(rows * (width + 4) + int(length.sum()), np.uint8)
+    order = np.argsort(length, kind="stable")
+    ordered = length[order]
+    edges = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1)).tolist()
+    done = 0
+    for first, beyond in pairwise(edges):
+        chosen, size = order[first:beyond], int(ordered[first])
+        whole = width + 4 + size
+        view = out[done : done + whole * len(chosen)].reshape(len(chosen), whole)
+        view[:, :width] = bodies[chosen]
+        view[:, width : width + 4] = np.frombuffer(size.to_bytes(4, "big"), np.uint8)
+        view[:, width + 4 :] = np.lib.stride_tricks.sliding_window_view(source, size)[start[chosen]]
+        done += whole * len(chosen)
+    return out
+
+
+def record_numbers(bodies: Bytes) -> NDArray[np.int64]:
+    """The record numbers of tuples of `target_columns`."""
+    last = np.ascontiguousarray(bodies[:, -RECORD_NUMBER_BYTES:])
+    return last.view(">i8").reshape(-1).astype(np.int64)
+
+
+def _pack(table: Table, frame: pl.DataFrame, left_out: Sequence[str]) -> Bytes:
+    layout: list[tuple[str, str | np.dtype[np.void]]] = []
+    values: dict[str, NDArray[np.generic]] = {}
+    for number, column in enumerate(frame):
+        if column.name in left_out:
+            layout.append((f"length{number}", ">i4"))
+            continue
+        value = _values(table, column)
+        form = value.dtype if value.dtype.names else value.dtype.newbyteorder(">")
+        layout += [(f"length{number}", ">i4"), (f"value{number}", form)]
+        values[f"value{number}"] = value
+    packed = np.empty(frame.height, np.dtype(layout))
+    for name, value in values.items():
+        packed[name] = value
+        packed[name.replace("value", "length")] = packed.dtype[name].itemsize
+    for number, name in enumerate(frame.columns):
+        if name in left_out:
+            packed[f"length{number}"] = -1
+    return packed.view(np.uint8).reshape(frame.height, packed.dtype.itemsize)
+
+
+def _values(table: Table, column: pl.Series) -> NDArray[np.generic]:
+    field = table.by_name.get(column.name)
+    if field is not None and field.kind is Kind.DOUBLE:
+        return _numerics(column)
+    if isinstance(column.dtype, pl.Datetime):
+        return column.cast(pl.Int64).to_numpy() - _SINCE_2000
+    if column.dtype == pl.Boolean:
+        return column.cast(pl.UInt8).to_numpy()
+    return column.to_numpy()
+
+
+def _numerics(texts: pl.Series) -> NDArray[np.generic]:
+    """Plain decimals, nine digits before and six behind the point, with the scale as written."""
+    micro = texts.cast(pl.Decimal(18, 6)).to_physical().cast(pl.Int64).to_numpy()
+    point = texts.str.find(".", literal=True)
+    scale = (texts.str.len_bytes() - point - 1).fill_null(0).to_numpy()
+    whole, part = np.divmod(np.abs(micro), _MICRO)
+    whole, part = whole.astype(np.uint32), part.astype(np.uint32)
+    out = np.empty(len(texts), _NUMERIC)
+    out["digits"], out["weight"], out["scale"] = 5, 2, scale
+    out["sign"] = np.where(micro < 0, _NEGATIVE, 0)
+    groups = out["groups"]
+    groups[:, 0] = whole // 100_000_000
+    groups[:, 1] = whole // 10_000 % 10_000
+    groups[:, 2] = whole % 10_000
+    groups[:, 3] = part // 100
+    groups[:, 4] = part % 100 * 100
+    return out
+
+
+def pieces(parts: Sequence[bytes | memoryview], size: int) -> Iterator[bytes | memoryview]:
+    """What is sent, in pieces of a size the server takes well."""
+    for part in parts:
+        view = memoryview(part)
+        for begin in range(0, len(view), size):
+            yield view[begin : begin + size]

@@ -1,0 +1,297 @@
+"""What is remembered between the stages saves work, and never changes what becomes of a row."""
+
+import random
+import shutil
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from connectors import ledger
+from connectors.extracts.profile import DEFAULT
+from connectors.ledger import hold_batch
+from connectors.settings import Limits
+from connectors.spool import Spooled, read_spool, write_spool
+from connectors.staging import copy_staged, copy_tuples
+from connectors.tuples import encode, plain_rows, target_columns
+from flows.stages.apply import apply
+from flows.stages.check import check
+from flows.stages.receive import receive
+from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.stage import stage
+from flows.stages.workspace import Workspace
+from flows.steps.check import check as judge_cells
+from flows.steps.rows import Positions, all_rows, identities, staged_rows
+from flows.steps.sieve import MOST_KEYS_OF_CHUNK, Sieve, gather
+from schemas.sql import staged_columns
+from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL, TABLES
+from tests.stages.payments import line, write
+
+SEED = 5
+SMALL = Limits(block_bytes=16 * 1024)
+AMOUNTS = ["0", "-0.0", "12.50", "-123456789.123456", "0.000001", "1000", "00012.10", "-7.0", "1e2"]
+
+
+def with_small_blocks(workspace: Workspace) -> Workspace:
+    return replace(workspace, settings=replace(workspace.settings, limits=SMALL))
+
+
+def keys_with_repeats() -> list[int]:
+    chance = random.Random(SEED)
+    keys = list(range(1, 1500))
+    chance.shuffle(keys)
+    return keys + chance.sample(keys, 40) + [-3, -3]
+
+
+def judged(rows: Any) -> list[tuple[object, ...]]:
+    return [
+        *rows("SELECT extract_id, record_number, state, error_data FROM staged_row ORDER BY 1, 2"),
+        *rows('SELECT * FROM payment ORDER BY "Id"'),
+    ]
+
+
+def forget_spool(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.settings.home / "spool")
+
+
+def damage_spool(workspace: Workspace) -> None:
+    for path in (workspace.settings.home / "spool").rglob("*-*"):
+        if path.is_file():
+            content = bytearray(path.read_bytes())
+            content[-1] ^= 1
+            path.write_bytes(content)
+
+
+def cut_some_of_spool(workspace: Workspace) -> None:
+    paths = sorted(p for p in (workspace.settings.home / "spool").rglob("*-*") if p.is_file())
+    for path in paths[::2]:
+        path.write_bytes(path.read_bytes()[:100])
+
+
+def forget_clues(workspace: Workspace) -> None:
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE receipt SET clues = NULL")
+
+
+def forget_first_clues(workspace: Workspace) -> None:
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE receipt SET clues = NULL WHERE chunk = 0")
+
+
+LOSSES: list[Callable[[Workspace], None]] = [
+    forget_spool,
+    damage_spool,
+    cut_some_of_spool,
+    forget_clues,
+    forget_first_clues,
+]
+
+
+def deliver(workspace: Workspace, folder: Path, lose: Callable[[Workspace], None] | None) -> None:
+    """Two files of one batch that repeat keys within and across, onto rows that are there."""
+    keys = keys_with_repeats()
+    folder.mkdir()
+    import_delivery(
+        workspace,
+        [write(folder / "before.csv", *(line(key, amount="5.5", day=10) for key in keys[5:30]))],
+        DEFAULT,
+    )
+    half = len(keys) // 2
+    lines = [
+        line(key, amount="ten" if place % 97 == 0 else f"{place % 7}.5", day=10 + place % 3)
+        for place, key in enumerate(keys)
+    ]
+    paths = [
+        write(folder / "one.csv", *lines[:half]),
+        write(folder / "two.csv", *lines[half:]),
+    ]
+    received = receive(workspace, paths, DEFAULT)
+    with (
+        workspace.database.connect() as connection,
+        hold_batch(connection, received.batch_id) as lease,
+    ):
+        stage(workspace, lease)
+        receipts = ledger.list_receipts(connection, received.batch_id, "stage")
+        assert len(receipts) > 4
+        assert all(receipt.clues["payment"]["spool"] for receipt in receipts)
+        if lose:
+            lose(workspace)
+        check(workspace, lease)
+        apply(workspace, lease)
+    ended = run_batch(workspace, received.batch_id)
+    assert all(chain.ties for chain in ended.report.chains)
+
+
+def wipe(workspace: Workspace) -> None:
+    with workspace.database.connect() as connection:
+        names = "payment staged_payment receipt outcome before_image note extract batch"
+        for table in names.split():
+            connection.execute(f"TRUNCATE {table} RESTART IDENTITY CASCADE")
+
+
+def test_what_was_lost_between_the_stages_changes_nothing(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    workspace = with_small_blocks(workspace)
+    deliver(workspace, tmp_path / "whole", None)
+    whole = judged(rows)
+    assert {row[2] for row in whole if len(row) == 4} == {
+        *("inserted", "updated", "unchanged", "rejected", "conflict", "superseded")
+    }
+    for lose in LOSSES:
+        wipe(workspace)
+        deliver(workspace, tmp_path / lose.__name__, lose)
+        assert judged(rows) == whole, lose.__name__
+        assert not list((workspace.settings.home / "spool").rglob("*-*"))
+
+
+def test_a_missing_reference_is_told_the_same_without_clues(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    told = []
+    for lose in (lambda _: None, forget_clues):
+        wipe(workspace)
+        paths = [write(tmp_path / f"p{len(told)}.csv", *(line(key) for key in range(1, 40)))]
+        received = receive(workspace, paths, DEFAULT)
+        with (
+            workspace.database.connect() as connection,
+            hold_batch(connection, received.batch_id) as lease,
+        ):
+            stage(workspace, lease)
+            lose(workspace)
+            check(workspace, lease)
+        told.append(rows("SELECT record_number, code, value, rows, message FROM note"))
+    assert told[0] == told[1]
+    assert told[0]
+
+
+@pytest.mark.parametrize("record", ["payment", "currency_rate"])
+def test_binary_and_text_store_the_same(workspace: Workspace, rows: Any, record: str) -> None:
+    table = TABLES[record]
+    chance = random.Random(SEED)
+    choices = {
+        "Id": ["1", "-9223372036854775808", "9223372036854775807"],
+        "EffectiveDate": ["2026-01-01", "1999-12-31T23:59:59.999999", "0002-01-01T00:00:00+14:00"],
+        "PaymentDate": ["2026-01-01T00:00:00Z", "1969-07-20T20:17:40.123-05:30"],
+    }
+    texts = {
+        field.name: [
+            chance.choice(
+                choices.get(field.name, AMOUNTS if field.kind.value == "double" else ["7", "-12"])
+            )
+            for _ in range(300)
+        ]
+        for field in table.delivered
+    }
+    checked = judge_cells(table, pl.DataFrame(texts, dict.fromkeys(texts, pl.String)))
+    assert not checked.errors
+    source = "".join(f"row {'é' * (number % 5)} {number}\n" for number in range(300)).encode()
+    ends = [place for place, byte in enumerate(source) if byte == ord("\n")]
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    places = pl.DataFrame(
+        {
+            "record_number": range(1, 301),
+            "first_line": range(2, 302),
+            "last_line": range(2, 302),
+            "byte_start": [start + 1000 for start in starts],
+            "byte_end": [end + 1000 for end in ends],
+            "data": [source[a:b].decode() for a, b in zip(starts, ends, strict=True)],
+        }
+    )
+    staged = staged_rows(
+        table,
+        1,
+        1,
+        all_rows(checked, Positions(places, {})),
+        identities(table, checked.typed),
+    )
+    plain = staged.filter(plain_rows(table, staged))
+    assert plain.height > 200
+    parts = encode(table, plain, target_columns(table))
+    assert parts is not None
+    ask = f"SELECT {', '.join(map(quote, staged_columns(table)))} FROM staged_{record} ORDER BY 3"
+    found = []
+    for copy in (
+        copy_staged(table, plain),
+        copy_tuples(table, plain.drop("data"), parts, source, 1000),
+    ):
+        with workspace.database.connect() as connection:
+            copy.send(connection)
+        found.append([[*map(str, row)] for row in rows(ask)])
+        with workspace.database.connect() as connection:
+            connection.execute(f"TRUNCATE staged_{record}")
+    assert found[0] == found[1]
+    assert len(found[0]) == plain.height
+
+
+def quote(name: str) -> str:
+    return f'"{name}"'
+
+
+def frame(keys: list[int]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "Id": pl.Series(keys, dtype=pl.Int64),
+            "TenantsId": pl.Series([key % 3 for key in keys], dtype=pl.Int32),
+            "CurrencyRatesId": pl.Series([abs(key) % 5 for key in keys], dtype=pl.Int64),
+        }
+    )
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 5000])
+def test_no_repeated_key_escapes_the_sieve(size: int) -> None:
+    keys = keys_with_repeats()
+    sieve, told = Sieve(), []
+    for begin in range(0, len(keys), size):
+        rows = frame(keys[begin : begin + size])
+        told.append(({"payment": rows.height}, {"payment": sieve.add(PAYMENT, rows)}))
+    known = gather(told)["payment"]
+    counts: dict[int, int] = defaultdict(int)
+    for key in keys:
+        counts[key] += 1
+    repeated = {key for key, number in counts.items() if number > 1}
+    assert known.keys is not None
+    assert repeated <= {key[0] for key in known.keys}
+    assert len(known.keys) < 100, "the sieve lets too much through"
+    values = known.values["CurrencyRatesId"]
+    assert values is not None
+    assert {tuple(value) for value in values} == {(abs(k) % 5, k % 3) for k in keys}
+    assert len(values) == 15
+    lost = gather(told[1:])
+    assert all(
+        one.keys is None and one.values.get("CurrencyRatesId") is None for one in lost.values()
+    )
+
+
+def test_too_many_repeats_are_left_to_the_database() -> None:
+    rows = frame([1] * (MOST_KEYS_OF_CHUNK + 2))
+    clue = Sieve().add(PAYMENT, rows)
+    assert clue["keys"] is None
+    assert gather([({"payment": rows.height}, {"payment": clue})])["payment"].keys is None
+
+
+def test_a_key_of_text_is_sieved_by_its_hash() -> None:
+    rows = pl.DataFrame({"identity": ["ab" * 16, "cd" * 16, "ab" * 16], "PaymentsId": [1, None, 2]})
+    clue = Sieve().add(PAYMENT_PLAN_DETAIL, rows)
+    assert clue["keys"] == [["ab" * 16]]
+    assert clue["values"] == {"PaymentsId": [[1, None], [2, None]]}
+
+
+def test_a_spool_is_what_was_written_or_nothing(tmp_path: Path) -> None:
+    typed = frame([1, 2]).with_columns(batch_id=1, extract_id=1, record_number=pl.Series([1, 2]))
+    parts = encode(PAYMENT, typed, typed.columns)
+    assert parts is not None
+    path = tmp_path / "deep" / "1-0"
+    sha256 = write_spool(path, [parts[0].body])
+    assert sha256 is not None
+    whole = read_spool(Spooled(path, sha256, 1, 2, 2))
+    assert whole is not None
+    assert whole[0].tolist() == parts[0].body.tolist()
+    assert read_spool(Spooled(path, sha256, 1, 3, 3)) is None
+    assert read_spool(Spooled(path, "0" * 64, 1, 2, 2)) is None
+    assert read_spool(Spooled(tmp_path / "absent", sha256, 1, 2, 2)) is None
+    assert write_spool(path / "below a file", [parts[0].body]) is None
