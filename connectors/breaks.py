@@ -49,7 +49,7 @@ def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFram
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(SCHEMA, BREAK_STATE.name), sql.SQL(", ").join(map(sql.Identifier, _names()))
     )
-    CopyRows(statement, copy_text(rows)).send(connection)
+    CopyRows(statement, (copy_text(rows),)).send(connection)
 
 
 def breaks_hash(connection: psycopg.Connection, number: int) -> str:

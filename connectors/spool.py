@@ -43,7 +43,7 @@ def write_spool(path: Path, bodies: Sequence[Bytes]) -> str | None:
         with path.open("wb") as file:
             for body in bodies:
                 head = b"".join(number.to_bytes(_NUMBER, "big") for number in body.shape)
-                for part in (head, memoryview(body).cast("B")):
+                for part in (head, body.data.cast("B")):
                     digest.update(part)
                     file.write(part)
     except OSError:

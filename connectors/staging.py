@@ -66,7 +66,7 @@ def copy_tuples(
         count = tuples.field_count(len(columns), own.height)
         bodies = np.hstack([count, place[0].body, part.body])
         start, end = (own[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
-        whole.append(memoryview(tuples.with_texts(bodies, source, start, end)))
+        whole.append(tuples.with_texts(bodies, source, start, end).data)
     return CopyRows(statement, (*whole, tuples.TAIL))
 
 
@@ -74,7 +74,7 @@ def copy_bodies(table: Table, parts: Sequence[Bytes]) -> tuple[bytes | memoryvie
     """Tuples of a target with what COPY wants before each."""
     number = len(tuples.target_columns(table))
     return tuple(
-        memoryview(np.hstack([tuples.field_count(number, len(body)), body])).cast("B")
+        np.hstack([tuples.field_count(number, len(body)), body]).data.cast("B")
         for body in parts
         if len(body)
     )

@@ -7,7 +7,7 @@ has a fixed number of groups of four decimal digits; the server drops those that
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -35,7 +35,7 @@ _FIXED = (
 )
 _SINCE_2000 = 946_684_800_000_000
 """Microseconds from 1970, where frames begin to count, to 2000, where the server does."""
-_AMOUNT = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
+_DIGITS, _DECIMALS = 9, 6
 _MICRO = 1_000_000
 _NEGATIVE = 0x4000
 _NUMERIC = np.dtype(
@@ -66,10 +66,20 @@ def target_columns(table: Table) -> tuple[str, ...]:
 
 
 def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
-    """Which rows can be written out: every amount is a plain decimal of a common length."""
+    """Which rows can be written out: none of the decimals has too many digits."""
     amounts = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
-    plain = [pl.col(name).is_null() | pl.col(name).str.contains(_AMOUNT) for name in amounts]
-    return frame.select(pl.all_horizontal(pl.lit(value=True), *plain).alias("plain"))["plain"]
+    return frame.select(
+        pl.all_horizontal(pl.lit(value=True), *map(_is_short, amounts)).alias("plain")
+    )["plain"]
+
+
+def _is_short(name: str) -> pl.Expr:
+    text = pl.col(name)
+    size = text.str.len_bytes().cast(pl.Int32)
+    point = text.str.find(".", literal=True).cast(pl.Int32)
+    # A sign is counted as a digit: what is left out by that is written as text.
+    whole = point.fill_null(size)
+    return text.is_null() | ((whole <= _DIGITS) & (size - whole - 1 <= _DECIMALS))
 
 
 def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tuples] | None:
@@ -101,9 +111,13 @@ def field_count(number: int, rows: int) -> Bytes:
 def with_texts(
     bodies: Bytes, source: Bytes, start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> Bytes:
-    """The tuples with one more column behind: a piece of the source for each."""
+    """The tuples with one more column behind: a piece of the source for each.
+
+    Rows whose pieces are of one length are copied at once, so they leave in that order.
+    """
     rows, width = bodies.shape
     length = end - start
+    whole = bodies.view(f"V{width}").reshape(rows)
     out = np.empty(rows * (width + 4) + int(length.sum()), np.uint8)
     order = np.argsort(length, kind="stable")
     ordered = length[order]
@@ -111,12 +125,11 @@ def with_texts(
     done = 0
     for first, beyond in pairwise(edges):
         chosen, size = order[first:beyond], int(ordered[first])
-        whole = width + 4 + size
-        view = out[done : done + whole * len(chosen)].reshape(len(chosen), whole)
-        view[:, :width] = bodies[chosen]
-        view[:, width : width + 4] = np.frombuffer(size.to_bytes(4, "big"), np.uint8)
-        view[:, width + 4 :] = np.lib.stride_tricks.sliding_window_view(source, size)[start[chosen]]
-        done += whole * len(chosen)
+        form = np.dtype([("body", f"V{width}"), ("length", ">i4"), ("text", f"V{size}")])
+        view = out[done : done + form.itemsize * len(chosen)].view(form)
+        windows = np.ndarray((len(source) - size + 1,), f"V{size}", source.data, strides=(1,))
+        view["body"], view["length"], view["text"] = whole[chosen], size, windows[start[chosen]]
+        done += view.nbytes
     return out
 
 
@@ -127,7 +140,7 @@ def record_numbers(bodies: Bytes) -> NDArray[np.int64]:
 
 
 def _pack(table: Table, frame: pl.DataFrame, left_out: Sequence[str]) -> Bytes:
-    layout: list[tuple[str, str | np.dtype[np.void]]] = []
+    layout: list[tuple[str, str | np.dtype[Any]]] = []
     values: dict[str, NDArray[np.generic]] = {}
     for number, column in enumerate(frame):
         if column.name in left_out:

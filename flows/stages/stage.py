@@ -6,11 +6,12 @@ after the last receipt. While one chunk is written the next one is read and chec
 
 import hashlib
 import logging
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,12 +34,14 @@ from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.judge import Judged, judge
 from flows.steps.normalise import Writing
-from flows.steps.sieve import Sieve
+from flows.steps.sieve import Sieve, looked_at
 from flows.steps.totals import Totals, add
 from schemas.reading import Unread, offset_minutes
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 STAGE = "stage"
+PREPARED_AT_ONCE = 2
+"""Chunks that are judged at the same time, beside the one that is being written."""
 log = logging.getLogger("recon.stage")
 
 
@@ -50,10 +53,18 @@ class Prepared:
     judged: Judged
     copies: tuple[CopyRows, ...]
     sha256: str
-    clues: dict[str, dict[str, Any]]
-    """Where later stages need to look, by record kind."""
+    keys: dict[str, pl.DataFrame]
+    """What `Sieve` looks at, by record kind."""
     spool: list[Bytes] | None
     """Tuples of all clean rows for the target, where they could be written out."""
+    clues: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Where later stages need to look, by record kind."""
+
+    def look(self, sieve: Sieve) -> None:
+        """Gather the clues; chunks have to do so in their order."""
+        for record, keys in self.keys.items():
+            self.clues[record] = sieve.add(EXTRACTS[record], keys)
+        self.keys.clear()
 
 
 class Span(NamedTuple):
@@ -98,9 +109,11 @@ def stage_extract(
     place = _after(receipts[-1]) if receipts else first_place(header)
     chunks = read_chunks(content, header, place, workspace.settings.limits.block_bytes)
     number = len(receipts)
-    with ThreadPoolExecutor(max_workers=1) as writer:
+    prepare = partial(prepare_chunk, header, profile, extract)
+    with ThreadPoolExecutor(PREPARED_AT_ONCE) as readers, ThreadPoolExecutor(1) as writer:
         written: Future[None] | None = None
-        for prepared in _prepared(chunks, header, profile, extract, sieve):
+        for prepared in _in_order(readers, prepare, chunks):
+            prepared.look(sieve)
             if written is not None:
                 written.result()
             path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
@@ -157,35 +170,44 @@ def archived(workspace: Workspace, extract: Extract) -> Path:
     return workspace.settings.archive / extract.sha256[:2] / f"{extract.sha256}.csv"
 
 
-def _prepared(
-    chunks: Iterator[Chunk], header: Header, profile: Profile, extract: Extract, sieve: Sieve
+def _in_order(
+    readers: ThreadPoolExecutor, prepare: Callable[[Chunk], Prepared], chunks: Iterator[Chunk]
 ) -> Iterator[Prepared]:
-    writing = writing_of(profile)
+    """Chunks prepared a few at a time; no more of them are read than are worked on."""
+    waiting: deque[Future[Prepared]] = deque()
     for chunk in chunks:
-        settled = chunk.block[: chunk.records.consumed]
-        if not conserved(settled, chunk.records):
-            raise ConservationError(
-                f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
-                "record. This is a fault of the program; nothing of the chunk was staged."
-            )
-        judged = judge_chunk(
-            chunk,
-            header,
-            profile,
-            writing,
-            extract.batch_id,
-            extract.id,
-            with_texts=not _goes_in_binary(chunk, header),
+        waiting.append(readers.submit(prepare, chunk))
+        if len(waiting) == PREPARED_AT_ONCE:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chunk) -> Prepared:
+    """A chunk judged and written out; raises ConservationError if a byte of it is in no record."""
+    settled = memoryview(chunk.block)[: chunk.records.consumed]
+    if not conserved(settled, chunk.records):
+        raise ConservationError(
+            f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
+            "record. This is a fault of the program; nothing of the chunk was staged."
         )
-        clues = {
-            record: sieve.add(EXTRACTS[record], rows.filter(pl.col("error_data").is_null()))
-            for record, rows in judged.rows.items()
-            if record != INSERT_BATCH_DATA.name
-        }
-        copies, spool = _copies(chunk, header, judged)
-        judged.rows.clear()
-        sha256 = hashlib.sha256(settled).hexdigest()
-        yield Prepared(chunk, judged, copies, sha256, clues, spool)
+    judged = judge_chunk(
+        chunk,
+        header,
+        profile,
+        writing_of(profile),
+        extract.batch_id,
+        extract.id,
+        with_texts=not _goes_in_binary(chunk, header),
+    )
+    copies, spool = _copies(chunk, header, judged)
+    keys = {
+        record: rows.filter(pl.col("error_data").is_null()).select(looked_at(EXTRACTS[record]))
+        for record, rows in judged.rows.items()
+        if record != INSERT_BATCH_DATA.name
+    }
+    judged.rows.clear()
+    return Prepared(chunk, judged, copies, hashlib.sha256(settled).hexdigest(), keys, spool)
 
 
 def _copies(

@@ -42,6 +42,13 @@ class Known:
     """By field of a reference: its distinct values, with the tenant where that has to agree."""
 
 
+def looked_at(table: Table) -> list[str]:
+    """The columns of staged rows that tell."""
+    tenant = [table.tenant] if table.tenant else []
+    fields = [one.field for one in table.references]
+    return list(dict.fromkeys([*key_columns(table), *tenant, *fields]))
+
+
 class Sieve:
     """The marks of one run through a batch."""
 
@@ -49,7 +56,7 @@ class Sieve:
         self._seen: dict[str, _Seen] = {}
 
     def add(self, table: Table, rows: pl.DataFrame) -> dict[str, Any]:
-        """Take in the clean rows of a chunk, columns as staged; returns the clues they give."""
+        """Take in the `looked_at` of a chunk's clean rows; returns the clues they give."""
         seen = self._seen.setdefault(table.name, _Seen())
         clues = {
             "after": seen.rows,
