@@ -84,6 +84,8 @@ def _is_short(name: str) -> pl.Expr:
 
 def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tuples] | None:
     """The columns of `plain_rows` as tuples; None: too many sets of empty columns."""
+    if frame.is_empty():
+        return []
     frame = frame.select(columns)
     empty = [name for name in columns if frame[name].null_count()]
     every = np.arange(frame.height)
