@@ -49,7 +49,8 @@ class Database:
                 autocommit=True,
                 connect_timeout=CONNECT_SECONDS,
                 options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
-                f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c application_name=recon",
+                f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
+                "-c application_name=recon",
             )
         except psycopg.OperationalError as error:
             raise DatabaseUnusable(_no_connection(error)) from None

@@ -35,7 +35,7 @@ _FIXED = (
 )
 _SINCE_2000 = 946_684_800_000_000
 """Microseconds from 1970, where frames begin to count, to 2000, where the server does."""
-_DIGITS, _DECIMALS = 9, 6
+_AMOUNT = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
 _MICRO = 1_000_000
 _NEGATIVE = 0x4000
 _NUMERIC = np.dtype(
@@ -68,18 +68,8 @@ def target_columns(table: Table) -> tuple[str, ...]:
 def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
     """Which rows can be written out: none of the decimals has too many digits."""
     amounts = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
-    return frame.select(
-        pl.all_horizontal(pl.lit(value=True), *map(_is_short, amounts)).alias("plain")
-    )["plain"]
-
-
-def _is_short(name: str) -> pl.Expr:
-    text = pl.col(name)
-    size = text.str.len_bytes().cast(pl.Int32)
-    point = text.str.find(".", literal=True).cast(pl.Int32)
-    # A sign is counted as a digit: what is left out by that is written as text.
-    whole = point.fill_null(size)
-    return text.is_null() | ((whole <= _DIGITS) & (size - whole - 1 <= _DECIMALS))
+    plain = [pl.col(name).is_null() | pl.col(name).str.contains(_AMOUNT) for name in amounts]
+    return frame.select(pl.all_horizontal(pl.lit(value=True), *plain).alias("plain"))["plain"]
 
 
 def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tuples] | None:

@@ -40,8 +40,8 @@ from schemas.reading import Unread, offset_minutes
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 STAGE = "stage"
-PREPARED_AT_ONCE = 2
-"""Chunks that are judged at the same time, beside the one that is being written."""
+READ_AHEAD = 2
+"""Chunks in memory beside the one that is being written: one is judged, one waits for it."""
 log = logging.getLogger("recon.stage")
 
 
@@ -110,9 +110,9 @@ def stage_extract(
     chunks = read_chunks(content, header, place, workspace.settings.limits.block_bytes)
     number = len(receipts)
     prepare = partial(prepare_chunk, header, profile, extract)
-    with ThreadPoolExecutor(PREPARED_AT_ONCE) as readers, ThreadPoolExecutor(1) as writer:
+    with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as writer:
         written: Future[None] | None = None
-        for prepared in _in_order(readers, prepare, chunks):
+        for prepared in _in_order(reader, prepare, chunks):
             prepared.look(sieve)
             if written is not None:
                 written.result()
@@ -171,13 +171,13 @@ def archived(workspace: Workspace, extract: Extract) -> Path:
 
 
 def _in_order(
-    readers: ThreadPoolExecutor, prepare: Callable[[Chunk], Prepared], chunks: Iterator[Chunk]
+    reader: ThreadPoolExecutor, prepare: Callable[[Chunk], Prepared], chunks: Iterator[Chunk]
 ) -> Iterator[Prepared]:
-    """Chunks prepared a few at a time; no more of them are read than are worked on."""
+    """Chunks prepared while the next ones are split and those before are written."""
     waiting: deque[Future[Prepared]] = deque()
     for chunk in chunks:
-        waiting.append(readers.submit(prepare, chunk))
-        if len(waiting) == PREPARED_AT_ONCE:
+        waiting.append(reader.submit(prepare, chunk))
+        if len(waiting) == READ_AHEAD:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()
