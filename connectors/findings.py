@@ -44,7 +44,9 @@ class RejectedRow(NamedTuple):
     record_number: int
     first_line: int
     last_line: int
-    data: str
+    byte_start: int
+    byte_end: int
+    data: str | None
     raw: str | None
     error_data: str
 
@@ -78,7 +80,8 @@ def rejected_rows(
     limit = "" if most is None else f"LIMIT {int(most)}"
     with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
         yield from cursor.stream(
-            f"""SELECT extract_id, record_number, first_line, last_line, data, raw, error_data
+            f"""SELECT extract_id, record_number, first_line, last_line, byte_start, byte_end,
+                data, raw, error_data
             FROM ({_erroneous(table)}) r ORDER BY extract_id, record_number {limit}""",
             batch_span(connection, batch_id),
         )
@@ -94,7 +97,7 @@ def rows_at(
     """Rows of one record kind by their extract and record number, rejected or not."""
     with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
         yield from cursor.stream(
-            f"""SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
+            f"""SELECT {_PLACED}, s.data, s.raw,
                 coalesce(s.error_data, '[]') AS error_data
             FROM {staged_name(table)} s
             JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
@@ -124,15 +127,17 @@ def find_row(connection: psycopg.Connection, extract_id: int, record_number: int
         ).fetchall()
 
 
+_PLACED = """s.extract_id, s.record_number, s.first_line, s.last_line,
+    s.byte_start, s.byte_end"""
+
+
 def _erroneous(table: Table) -> str:
     return f"""
-        SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
-            s.error_data
+        SELECT {_PLACED}, s.data, s.raw, s.error_data
         FROM {staged_name(table)} s WHERE {of_batch("s")} AND s.error_data IS NOT NULL
             AND {_not_corrected()}
         UNION ALL
-        SELECT s.extract_id, s.record_number, s.first_line, s.last_line, s.data, s.raw,
-            o.error_data
+        SELECT {_PLACED}, s.data, s.raw, o.error_data
         FROM {staged_name(table)} s
         JOIN outcome o ON o.extract_id = s.extract_id AND o.record_number = s.record_number
         WHERE {of_batch("s")} AND {of_batch("o")} AND o.error_data IS NOT NULL

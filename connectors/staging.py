@@ -46,17 +46,19 @@ def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
 
 
 def copy_tuples(
-    table: Table, rows: pl.DataFrame, parts: Sequence[Tuples], text: bytes, text_start: int
+    table: Table, rows: pl.DataFrame, parts: Sequence[Tuples], text: bytes | None, text_start: int
 ) -> CopyRows:
     """Clean staged rows for COPY in binary: `parts` are the rows' tuples for the target.
 
     `text` is what was delivered from byte `text_start` on; every row's own text is cut out of it.
+    None: the rows are kept without their text.
     """
-    columns = (*PLACE, *tuples.target_columns(table), "data")
+    columns = (*PLACE, *tuples.target_columns(table))
+    if text is not None:
+        columns = (*columns, "data")
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
         sql.Identifier(SCHEMA, staged_name(table)), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
-    source = np.frombuffer(text, np.uint8)
     whole: list[bytes | memoryview] = [tuples.HEAD]
     for part in parts:
         own = rows[part.rows]
@@ -65,6 +67,10 @@ def copy_tuples(
         assert len(place) == 1  # A place is never null.
         count = tuples.field_count(len(columns), own.height)
         bodies = np.hstack([count, place[0].body, part.body])
+        if text is None:
+            whole.append(bodies.data.cast("B"))
+            continue
+        source = np.frombuffer(text, np.uint8)
         start, end = (own[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
         whole.append(tuples.with_texts(bodies, source, start, end).data)
     return CopyRows(statement, (*whole, tuples.TAIL))

@@ -302,7 +302,7 @@ POSITION = Table(
         Field("byte_end", INTEGER64, required=True),
         Field("source_batch_id", INTEGER, note="BatchId inside insert-batch data"),
         Field("parent", STRING, note="extract:record of the rejected row this one repairs"),
-        Field("data", STRING, required=True, note="the record's text as delivered"),
+        Field("data", STRING, note="the record's text as delivered; null: by reference"),
         Field("raw", STRING, note="the record's bytes in hex, where they are no text"),
         Field("error_data", STRING, note="why the row was rejected, JSON"),
         Field("identity", STRING, note="hash of the business key where it is not all integers"),

@@ -159,7 +159,7 @@ VIEWS: dict[str, str] = {
             state IN ({_listed(APPLIED)})
                 AND (NOT to_push OR coalesce(sent = 'acknowledged', FALSE)) AS "Merged",
             batch_id AS "BatchId", jsondata AS "Jsondata", error_data AS "ErrorData",
-            extract_id, record_number, state, record, source_batch_id, sent
+            extract_id, record_number, state, record, source_batch_id, sent, byte_start, byte_end
         FROM {SCHEMA}.staged_row WHERE feed <> '{LISTING_FEED}'""",
     SHOWN: f"""
         SELECT record, batch_id, extract_id, record_number, first_line, last_line,

@@ -59,6 +59,8 @@ class Profile:
     """Rejected share of the rows, 0 to 1, above which the batch is held; None: no limit."""
     push: bool = False
     """Whether what is applied goes on to the service."""
+    keep: str = "text"
+    """What of a clean row's text is kept in the database: `text`, or a `reference` to the file."""
     compare_only: bool = False
     """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
 
@@ -74,7 +76,7 @@ class Profile:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_LATER = {"push": False, "compare_only": False}
+_LATER = {"push": False, "compare_only": False, "keep": "text"}
 """Rules that older profiles know nothing of: unset, they leave the hash as it was."""
 DEFAULT = Profile()
 
@@ -333,6 +335,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "inner_record": ("inner_record", _record),
     "push": ("push", _flag),
     "compare_only": ("compare_only", _flag),
+    "keep": ("keep", _one_of("text", "reference")),
     "columns": ("columns", _columns),
     "constants": ("constants", _constants),
 }

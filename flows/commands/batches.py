@@ -16,6 +16,7 @@ from flows.report.board import next_step
 from flows.stages.rejects import write_rejects
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, release_batch, run_batch
+from flows.stages.texts import Texts
 from flows.stages.undo import undo_batch
 
 Batch = Annotated[int, Parameter(help="Number of the batch, as `recon status` lists it.")]
@@ -72,14 +73,18 @@ def row_command(
     with workspace(quiet=True) as place, place.database.connect() as connection:
         ledger.find_batch(connection, batch)
         extracts = [one for one in ledger.list_extracts(connection, batch) if one.name == file]
-        rows = [row for one in extracts for row in find_row(connection, one.id, record_number)]
+        texts = Texts(place, connection, [batch])
+        rows = [
+            texts.fill(row._asdict())
+            for one in extracts
+            for row in find_row(connection, one.id, record_number)
+        ]
     if not rows:
         raise BatchUnknown(
             f"Batch {batch} has no record {record_number} of a file named {file!r}. "
             "`recon status` lists batches; the report lists the files of a batch."
         )
-    for row in rows:
-        facts = row._asdict()
+    for facts in rows:
         if json:
             print_json(facts)
         else:

@@ -19,6 +19,7 @@ from flows.stages.receive import header_of, restored_profile
 from flows.stages.rejects import heading, rewritten
 from flows.stages.stage import archived
 from flows.stages.truths import Gathered
+from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import is_open
 from schemas.breaks import BREAKS, BreakClass
@@ -63,7 +64,7 @@ def corrections(
             rows["row"].to_list(),
         )
         by_heading: dict[bytes, list[bytes]] = {}
-        for row in found:
+        for row in Texts(workspace, connection, [batch]).filled(found):
             header = headings.get(row.extract_id)
             if header is None or _may_hold_secrets(record, header):
                 continue

@@ -24,6 +24,7 @@ from connectors.files import write_file
 from connectors.service import Listing, Service, open_service, read_credentials
 from flows.stages.recovery import reach
 from flows.stages.sequence import Ended, import_delivery
+from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.listed import Compared, compare_rows
 from schemas.operations import OPERATIONS, Operation
@@ -103,16 +104,28 @@ def compare(workspace: Workspace) -> list[Compared]:
         theirs = service.listing(LISTINGS["insert_batch_data"]).rows
     batches = sorted({row["BatchId"] for row in theirs if "BatchId" in row})
     with workspace.database.connect() as connection:
-        return compare_rows(our_rows(connection, batches), theirs)
+        texts = Texts(workspace, connection, _known(connection, batches))
+        return compare_rows(our_rows(connection, batches, texts), theirs)
 
 
-def our_rows(connection: psycopg.Connection, batches: Sequence[int]) -> Iterator[Mapping[str, Any]]:
+def _known(connection: psycopg.Connection, batches: Sequence[int]) -> list[int]:
+    rows = connection.execute("SELECT id FROM batch WHERE id = ANY(%s)", [list(batches)])
+    return [int(row[0]) for row in rows]
+
+
+def our_rows(
+    connection: psycopg.Connection, batches: Sequence[int], texts: Texts | None = None
+) -> Iterator[Mapping[str, Any]]:
     """Our staged rows of some batches as the service shows insert-batch data."""
     names = ", ".join(quoted(name) for name in INSERT_BATCH_DATA.columns)
     with connection.cursor(row_factory=dict_row) as cursor:
-        yield from cursor.stream(
-            f'SELECT {names} FROM insert_batch_data WHERE "BatchId" = ANY(%s)', [list(batches)]
-        )
+        for row in cursor.stream(
+            f"SELECT {names}, extract_id, byte_start, byte_end FROM insert_batch_data "
+            'WHERE "BatchId" = ANY(%s)',
+            [list(batches)],
+        ):
+            shown = texts.fill(row, "Data") if texts else row
+            yield {name: shown[name] for name in INSERT_BATCH_DATA.columns}
 
 
 def listing_csv(operation: Operation, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -20,6 +20,7 @@ from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.stages.check import staged_tables
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.stage import archived
+from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
 
 EXPLANATION = "what-is-wrong.txt"
@@ -37,7 +38,8 @@ def write_rejects(
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         profile = restored_profile(batch)
-        rows = _by_extract(Lease(connection, batch_id, -1))
+        texts = Texts(workspace, connection, [batch_id])
+        rows = _by_extract(Lease(connection, batch_id, -1), texts)
         for extract in ledger.list_extracts(connection, batch_id):
             found = rows.get(extract.id)
             if not found:
@@ -69,10 +71,10 @@ def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
     ][:most]
 
 
-def _by_extract(lease: Lease) -> dict[int, dict[int, RejectedRow]]:
+def _by_extract(lease: Lease, texts: Texts) -> dict[int, dict[int, RejectedRow]]:
     rows: dict[int, dict[int, RejectedRow]] = {}
     for table in staged_tables(lease):
-        for row in rejected_rows(lease.connection, table, lease.batch_id):
+        for row in texts.filled(rejected_rows(lease.connection, table, lease.batch_id)):
             rows.setdefault(row.extract_id, {})[row.record_number] = row
     return rows
 
@@ -115,7 +117,8 @@ def rewritten(
             if place not in left_out
         ]
         return front + _row(kept, header)
-    return front + (bytes.fromhex(row.raw) if row.raw else row.data.encode(encoding)) + b"\r\n"
+    text = bytes.fromhex(row.raw) if row.raw else (row.data or "").encode(encoding)
+    return front + text + b"\r\n"
 
 
 def _own_places(header: Header, own: Sequence[str]) -> set[int]:
@@ -129,7 +132,7 @@ def _cells(row: RejectedRow, header: Header) -> list[str]:
     try:
         cells = next(
             csv.reader(
-                [row.data],
+                [row.data or ""],
                 delimiter=header.dialect.delimiter.decode(),
                 quotechar=header.dialect.quote.decode(),
                 strict=True,

@@ -200,7 +200,7 @@ def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chu
         extract.id,
         with_texts=not _goes_in_binary(chunk, header),
     )
-    copies, spool = _copies(chunk, header, judged)
+    copies, spool = _copies(chunk, header, judged, profile)
     keys = {
         record: rows.filter(pl.col("error_data").is_null()).select(looked_at(EXTRACTS[record]))
         for record, rows in judged.rows.items()
@@ -211,7 +211,7 @@ def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chu
 
 
 def _copies(
-    chunk: Chunk, header: Header, judged: Judged
+    chunk: Chunk, header: Header, judged: Judged, profile: Profile
 ) -> tuple[tuple[CopyRows, ...], list[Bytes] | None]:
     """A chunk's rows written out for COPY, and the clean ones for their target where possible."""
     if not _goes_in_binary(chunk, header):
@@ -225,8 +225,9 @@ def _copies(
         plain, parts = plain & False, []
     left = rows.filter(~plain)
     texts = chunk.texts((left["record_number"] - chunk.start.record).to_list())
+    text = None if profile.keep == "reference" else chunk.block
     copies = [
-        copy_tuples(table, rows.filter(plain), parts, chunk.block, chunk.start.byte),
+        copy_tuples(table, rows.filter(plain), parts, text, chunk.start.byte),
         copy_staged(table, left.with_columns(texts)),
     ]
     bodies = [part.body for part in parts]

@@ -152,7 +152,7 @@ def test_what_was_lost_between_the_stages_changes_nothing(
 def test_a_missing_reference_is_told_the_same_without_clues(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
-    told = []
+    told: list[Any] = []
     for lose in (lambda _: None, forget_clues):
         wipe(workspace)
         paths = [write(tmp_path / f"p{len(told)}.csv", *(line(key) for key in range(1, 40)))]

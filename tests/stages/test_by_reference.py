@@ -1,0 +1,100 @@
+"""A feed whose clean rows are kept by reference answers as any other, in less space."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT, Profile
+from data_samples.generate import write_payments
+from flows.stages.pull import our_rows
+from flows.stages.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.texts import Texts
+from flows.stages.workspace import Workspace
+from tests.stages.payments import HEADER, line
+
+REFERENCE = replace(DEFAULT, keep="reference")
+ROWS, SEED = 3_000, 17
+
+
+def told(workspace: Workspace, rows: Any, batch: int) -> list[dict[str, Any]]:
+    """Every row of a batch as `recon row` shows it, its batch's own numbers left out."""
+    names = "record, record_number, first_line, last_line, byte_start, byte_end, data, raw, state"
+    found = rows(
+        f"SELECT {names}, error_data, jsondata, extract_id FROM staged_row WHERE batch_id = %s "
+        "ORDER BY record_number",
+        [batch],
+    )
+    keys = [*names.split(", "), "error_data", "jsondata", "extract_id"]
+    with workspace.database.connect() as connection:
+        texts = Texts(workspace, connection, [batch])
+        shown = [dict(texts.fill(dict(zip(keys, row, strict=True)))) for row in found]
+    return [row for row in shown if row.pop("extract_id")]
+
+
+def both(workspace: Workspace, path: Path) -> list[int]:
+    return [
+        import_delivery(workspace, [str(path)], profile).batch.id
+        for profile in (replace(DEFAULT, feed="text"), replace(REFERENCE, feed="reference"))
+    ]
+
+
+def test_every_row_is_told_the_same(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
+    write_payments(tmp_path, ROWS, 0.02, SEED)
+    with_text, by_reference = both(workspace, tmp_path / "payments.csv")
+    first, second = (told(workspace, rows, batch) for batch in (with_text, by_reference))
+    for row in first:
+        # The second delivery finds the rows of the first.
+        row["state"] = row["state"].replace("inserted", "unchanged")
+    assert first == second
+    kept = dict(
+        rows(
+            "SELECT error_data IS NULL, count(data) FROM staged_row WHERE batch_id = %s GROUP BY 1",
+            [by_reference],
+        )
+    )
+    assert kept[True] == 0
+    assert kept[False] > 0
+    with workspace.database.connect() as connection:
+        texts = Texts(workspace, connection, [by_reference])
+        shown = list(our_rows(connection, [by_reference], texts))
+    assert {row["Data"] for row in shown} == {row["data"] for row in first}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_rows_in_conflict_are_written_out_whole(
+    workspace: Workspace, tmp_path: Path, encoding: str
+) -> None:
+    lines = [
+        line(1),
+        line(2, amount='"1.5"'),
+        line(3).replace(",0.5,", ',"0.50"\t,').replace("\t", ""),
+        line(2, amount="2.5"),
+    ]
+    path = tmp_path / "payments.csv"
+    path.write_bytes("\r\n".join([HEADER, *lines, ""]).encode(encoding))
+    written = []
+    for batch in both(workspace, path):
+        (found,) = write_rejects(workspace, batch, tmp_path / str(batch), with_secrets=False)
+        written.append([text.partition(",")[2] for text in found.read_text("utf-8").splitlines()])
+    assert written[0] == written[1]
+    assert written[1][1:] == [lines[1], lines[3]]
+
+
+def test_a_text_whose_file_was_cleared_away_is_no_longer_told(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEADER}\n{line(1)}\n")
+    batch = import_delivery(workspace, [str(path)], REFERENCE).batch.id
+    assert [row["data"] for row in told(workspace, rows, batch)] == [line(1)]
+    for archived in workspace.settings.archive.rglob("*.csv"):
+        archived.unlink()
+    assert [row["data"] for row in told(workspace, rows, batch)] == [None]
+
+
+def test_the_identity_of_a_profile_that_keeps_text_is_what_it_was() -> None:
+    assert Profile(keep="text").hash == DEFAULT.hash
+    assert REFERENCE.hash != DEFAULT.hash
