@@ -37,9 +37,9 @@ class Place:
     peers: dict[str, Path]
     """Interpreters by peer."""
 
-    def ours(self, file: Path) -> Command:
+    def ours(self, file: Path, *options: str) -> Command:
         """Our import of a file."""
-        return [sys.executable, str(CASES / "ours.py"), *self._database(), str(file)]
+        return [sys.executable, str(CASES / "ours.py"), *self._database(), *options, str(file)]
 
     def dlt(self, way: str) -> Command:
         """Import by dlt of the clean file."""
@@ -131,6 +131,8 @@ LOADING = (
          lambda p: p.dlt("default"), target=LOADED, once=True),
     Case("ours_clean", "ours: clean file staged, checked, applied",
          lambda p: p.ours(p.extracts.clean), rates, OURS, "inserted"),
+    Case("ours_reference", "ours: clean file, text of clean rows by reference",
+         lambda p: p.ours(p.extracts.clean, "--keep", "reference"), rates, OURS, "inserted"),
     Case("ours_dirty", "ours: 1 % bad rows, the same",
          lambda p: p.ours(p.extracts.dirty), rates, OURS, "inserted", dirty=True),
     Case("ours_unchanged", "ours: the same rows delivered again",

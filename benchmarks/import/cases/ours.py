@@ -2,6 +2,7 @@
 
 import argparse
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from clock import Clock
@@ -26,12 +27,13 @@ def main() -> None:
     parser.add_argument("--url", required=True)
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--server", type=int, help="process id of the postmaster")
+    parser.add_argument("--keep", default=DEFAULT.keep, help="text or reference")
     parser.add_argument("file")
     asked = parser.parse_args()
     settings = Settings(asked.home, asked.url)
     workspace = Workspace(settings, open_database(settings))
     clock = Clock(asked.server)
-    received = receive(workspace, [asked.file], DEFAULT)
+    received = receive(workspace, [asked.file], replace(DEFAULT, keep=asked.keep))
     assert received.new, received.messages
     clock.lap("receive")
     with (
