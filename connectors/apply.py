@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from connectors import tuples
 from connectors.spool import Spooled, read_spool
-from connectors.staging import COPY_BYTES, copy_bodies
+from connectors.staging import COPY_BYTES
 from connectors.tuples import Bytes
 from schemas.field import Table
 from schemas.kinds import stored_columns
@@ -149,7 +149,7 @@ def _add(
             for part in spooled:
                 bodies = read_spool(part)
                 if bodies is not None:
-                    new = copy_bodies(table, _without(bodies, left_out))
+                    new = [body.data.cast("B") for body in _without(bodies, left_out) if len(body)]
                     for piece in tuples.pieces(new, COPY_BYTES):
                         copy.write(piece)
                     copied.append(part)

@@ -35,8 +35,12 @@ def mark_duplicates(
         if not keys:
             return {}
         _offer_keys(connection, table, keys)
-    offered = "" if keys is None else f"JOIN offered USING ({_key(table)})"
     key = _key(table)
+    # A key that occurs once after all gets no verdict, so what is offered need not be counted.
+    repeated = f"SELECT {key} FROM offered"
+    if keys is None:
+        repeated = f"""SELECT {key} FROM {staged_name(table)} s
+            WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1"""
     value = " || ', ' || ".join(f"coalesce({quoted(name)}::text, '')" for name in table.identity)
     verdict = (
         "CASE WHEN from_end > 1 THEN 'superseded' END"
@@ -45,8 +49,7 @@ def mark_duplicates(
     )
     statement = f"""
         WITH repeated AS (
-            SELECT {key} FROM {staged_name(table)} s {offered}
-            WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1
+            {repeated}
         ), content AS (
             SELECT extract_id, record_number, first_line, {key}, {value} AS key_value,
                 md5({json_expression(table, "s")}) AS content

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import sql
 
 from connectors import tuples
-from connectors.tuples import Bytes, Tuples
+from connectors.tuples import Tuples
 from schemas.field import Table
 from schemas.sql import SCHEMA, staged_columns, staged_name
 
@@ -54,6 +54,7 @@ def copy_tuples(
     None: the rows are kept without their text.
     """
     columns = (*PLACE, *tuples.target_columns(table))
+    kept = len(columns)
     if text is not None:
         columns = (*columns, "data")
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
@@ -65,8 +66,7 @@ def copy_tuples(
         place = tuples.encode(table, own, PLACE)
         assert place is not None
         assert len(place) == 1  # A place is never null.
-        count = tuples.field_count(len(columns), own.height)
-        bodies = np.hstack([count, place[0].body, part.body])
+        bodies = tuples.joined(place[0].body, part.body, more=len(columns) - kept)
         if text is None:
             whole.append(bodies.data.cast("B"))
             continue
@@ -74,16 +74,6 @@ def copy_tuples(
         start, end = (own[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
         whole.append(tuples.with_texts(bodies, source, start, end).data)
     return CopyRows(statement, (*whole, tuples.TAIL))
-
-
-def copy_bodies(table: Table, parts: Sequence[Bytes]) -> tuple[bytes | memoryview, ...]:
-    """Tuples of a target with what COPY wants before each."""
-    number = len(tuples.target_columns(table))
-    return tuple(
-        np.hstack([tuples.field_count(number, len(body)), body]).data.cast("B")
-        for body in parts
-        if len(body)
-    )
 
 
 def copy_text(rows: pl.DataFrame) -> bytes:

@@ -22,6 +22,8 @@ HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TAIL = b"\xff\xff"
 MOST_PATTERNS = 16
 """Different sets of empty columns in one frame; beyond, too little is alike."""
+COUNT_BYTES = 2
+"""A tuple begins with the number of its columns."""
 RECORD_NUMBER_BYTES = 8
 """The last column of a target's tuple is the record number."""
 
@@ -46,7 +48,7 @@ Bytes = NDArray[np.uint8]
 
 
 class Tuples(NamedTuple):
-    """Rows with the same columns empty: which they are, and their bytes without field count."""
+    """Rows with the same columns empty: which they are, and their bytes as COPY wants them."""
 
     rows: NDArray[np.intp]
     body: Bytes
@@ -95,9 +97,12 @@ def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tu
     return parts
 
 
-def field_count(number: int, rows: int) -> Bytes:
-    """The beginning of every tuple of a COPY."""
-    return np.frombuffer(np.full(rows, number, ">i2").tobytes(), np.uint8).reshape(rows, 2)
+def joined(one: Bytes, other: Bytes, *, more: int = 0) -> Bytes:
+    """Tuples of the columns of both, and of `more` that are still to be put behind them."""
+    number = sum(int.from_bytes(body[0, :COUNT_BYTES].tobytes(), "big") for body in (one, other))
+    both = np.hstack([one, other[:, COUNT_BYTES:]])
+    both[:, :COUNT_BYTES] = np.frombuffer((number + more).to_bytes(COUNT_BYTES, "big"), np.uint8)
+    return both
 
 
 def with_texts(
@@ -132,7 +137,7 @@ def record_numbers(bodies: Bytes) -> NDArray[np.int64]:
 
 
 def _pack(table: Table, frame: pl.DataFrame, left_out: Sequence[str]) -> Bytes:
-    layout: list[tuple[str, str | np.dtype[Any]]] = []
+    layout: list[tuple[str, str | np.dtype[Any]]] = [("count", ">i2")]
     values: dict[str, NDArray[np.generic]] = {}
     for number, column in enumerate(frame):
         if column.name in left_out:
@@ -143,6 +148,7 @@ def _pack(table: Table, frame: pl.DataFrame, left_out: Sequence[str]) -> Bytes:
         layout += [(f"length{number}", ">i4"), (f"value{number}", form)]
         values[f"value{number}"] = value
     packed = np.empty(frame.height, np.dtype(layout))
+    packed["count"] = frame.width
     for name, value in values.items():
         packed[name] = value
         packed[name.replace("value", "length")] = packed.dtype[name].itemsize
