@@ -38,6 +38,8 @@ _FIXED = (
 _SINCE_2000 = 946_684_800_000_000
 """Microseconds from 1970, where frames begin to count, to 2000, where the server does."""
 _AMOUNT = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
+_ALWAYS_PLAIN = 8
+"""A decimal of so few characters has at most six behind the point."""
 _MICRO = 1_000_000
 _NEGATIVE = 0x4000
 _NUMERIC = np.dtype(
@@ -69,9 +71,16 @@ def target_columns(table: Table) -> tuple[str, ...]:
 
 def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
     """Which rows can be written out: none of the decimals has too many digits."""
-    amounts = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
+    amounts = [
+        field.name
+        for field in table.delivered
+        if field.kind is Kind.DOUBLE
+        and frame.select((pl.col(field.name).str.len_bytes() > _ALWAYS_PLAIN).any()).item()
+    ]
+    if not amounts:
+        return pl.Series("plain", [True]).new_from_index(0, frame.height)
     plain = [pl.col(name).is_null() | pl.col(name).str.contains(_AMOUNT) for name in amounts]
-    return frame.select(pl.all_horizontal(pl.lit(value=True), *plain).alias("plain"))["plain"]
+    return frame.select(pl.all_horizontal(plain).alias("plain"))["plain"]
 
 
 def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tuples] | None:

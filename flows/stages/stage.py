@@ -233,7 +233,8 @@ def _copies(
     bodies = [part.body for part in parts]
     counts = (plain.sum(), left.height)
     kept = tuple(copy for copy, number in zip(copies, counts, strict=True) if number)
-    return kept, bodies if bodies and plain.sum() == clean.sum() else None
+    whole = bool(bodies) and plain.sum() == clean.sum() and not profile.compare_only
+    return kept, bodies if whole else None
 
 
 def _goes_in_binary(chunk: Chunk, header: Header) -> bool:

@@ -9,6 +9,7 @@ from connectors.errors import BatchStateError
 from connectors.ledger import State, hold_batch
 from connectors.push_plan import reopen_restored
 from connectors.sends import left_at_service
+from connectors.spool import clear_spool
 from connectors.undo import refuse_if_touched, take_back
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
@@ -47,4 +48,5 @@ def undo_batch(
             )
             lease.set_state(State.UNDONE)
             settle_corrections(connection, batch_id)
+        clear_spool(workspace.settings, batch_id)
         return dict(counts)
