@@ -73,15 +73,20 @@ def lock_target(connection: psycopg.Connection, table: Table) -> None:
 
 
 def apply_rows(
-    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled] = ()
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    spooled: Sequence[Spooled] = (),
+    span: tuple[int, int] | None = None,
 ) -> Applied:
     """Apply the clean rows of a range that have no outcome yet, inside the open transaction.
 
     A row the database refuses by a constraint of its own ends in conflict with PostgreSQL's code;
-    it costs no other row. `spooled` are parts of the range whose tuples are at hand.
+    it costs no other row. `spooled` are parts of the range whose tuples are at hand, `span` the
+    least and the greatest value of the key's first column in the range, where they are known.
     """
     connection.execute("DROP TABLE IF EXISTS pg_temp.present")
-    connection.execute(_judge_present(table), rows.parameters())
+    connection.execute(_judge_present(table, span), rows.parameters())
     connection.execute("ANALYZE present")
     done = _act(connection, table, rows, spooled)
     known = connection.execute(
@@ -95,7 +100,7 @@ def apply_rows(
     return Applied(counts, verdict)
 
 
-def _judge_present(table: Table) -> str:
+def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
     """The rows of the range whose key the target knows, with their verdicts."""
     key = key_columns(table)
     content = [name for name in stored_columns(table) if name not in key]
@@ -107,12 +112,16 @@ def _judge_present(table: Table) -> str:
     if table.version:
         older = f"s.{quoted(table.version)} < t.{quoted(table.version)}"
         stale = f"WHEN {older} THEN 'stale'"
+    within = ""
+    if span is not None:
+        # Says nothing new, but new keys are mostly above all others, and the index knows those.
+        within = f"AND t.{quoted(key[0])} BETWEEN {int(span[0])} AND {int(span[1])}"
     return f"""
         CREATE TEMP TABLE present ON COMMIT DROP AS
         SELECT s.record_number, CASE WHEN {same} THEN 'unchanged' {stale}
             ELSE 'updated' END AS verdict
         FROM {staged_name(table)} s JOIN {table.name} t ON {_joined(key)}
-        WHERE {_ready()}"""
+        WHERE {_ready()} {within}"""
 
 
 def _act(

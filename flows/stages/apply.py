@@ -39,6 +39,16 @@ class Portion:
     rows: int
     spooled: tuple[Spooled, ...] = ()
     """Chunks whose tuples were kept."""
+    spans: tuple[tuple[int, int] | None, ...] = ()
+    """Of each chunk: the least and the greatest value of the key's first column."""
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The same of all chunks; None where that of one is not known."""
+        known = [span for span in self.spans if span is not None]
+        if len(known) < len(self.spans):
+            return None
+        return min(low for low, _ in known), max(high for _, high in known)
 
 
 def apply(workspace: Workspace, lease: Lease) -> None:
@@ -96,6 +106,7 @@ def _portions(table: Table, staged: Sequence[Receipt], settings: Settings) -> It
             receipt.last_record,
             start.rows + rows,
             (*start.spooled, *_spooled(table, receipt, rows, settings)),
+            (*start.spans, _span(table, receipt)),
         )
     if open_one:
         yield open_one
@@ -106,6 +117,11 @@ def _spooled(table: Table, receipt: Receipt, rows: int, settings: Settings) -> I
     if sha256:
         path = spool_path(settings, receipt.batch_id, receipt.extract_id, receipt.chunk)
         yield Spooled(path, sha256, receipt.first_record, receipt.last_record, rows)
+
+
+def _span(table: Table, receipt: Receipt) -> tuple[int, int] | None:
+    span = receipt.clues.get(table.name, {}).get("span")
+    return None if span is None else (span[0], span[1])
 
 
 def _apply_portion(lease: Lease, portion: Portion, *, only_listed: bool) -> None:
@@ -119,7 +135,7 @@ def _apply_portion(lease: Lease, portion: Portion, *, only_listed: bool) -> None
         else:
             lock_target(connection, portion.table)
             rows = Range(lease.batch_id, portion.extract_id, portion.first, portion.last)
-            applied = apply_rows(connection, portion.table, rows, portion.spooled)
+            applied = apply_rows(connection, portion.table, rows, portion.spooled, portion.span)
         reach("apply")
         lease.add_receipt(
             Receipt(

@@ -63,6 +63,7 @@ class Sieve:
             "after": seen.rows,
             "keys": seen.repeated(table, rows),
             "values": {one.field: seen.fresh(one, table, rows) for one in table.references},
+            "span": _span(table, rows),
         }
         seen.rows += rows.height
         return clues
@@ -120,6 +121,15 @@ class _Seen:
         if before.height + fresh.height > MOST_VALUES:
             return None
         return [list(row) for row in fresh.sort("value", "tenant").rows()]
+
+
+def _span(table: Table, rows: pl.DataFrame) -> list[int] | None:
+    """The least and the greatest of the key's first column, where it is a number."""
+    name = key_columns(table)[0]
+    if name == IDENTITY or rows.is_empty():
+        return None
+    column = rows[name].cast(pl.Int64)
+    return [column.min(), column.max()]  # type: ignore[list-item]
 
 
 def _numbers(key: pl.DataFrame) -> list[Numbers]:
