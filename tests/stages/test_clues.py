@@ -295,3 +295,32 @@ def test_a_spool_is_what_was_written_or_nothing(tmp_path: Path) -> None:
     assert read_spool(Spooled(path, "0" * 64, 1, 2, 2)) is None
     assert read_spool(Spooled(tmp_path / "absent", sha256, 1, 2, 2)) is None
     assert write_spool(path / "below a file", [parts[0].body]) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (range(10, 20), range(20, 30)),
+        (range(10, 20), range(1, 10)),
+        (range(10, 20), range(19, 25)),
+        (range(10, 20, 3), range(11, 19, 3)),
+        (range(-20, -10), range(-12, 2)),
+        (range(0), range(5)),
+    ],
+)
+def test_rows_below_among_and_above_what_is_known(
+    workspace: Workspace, rows: Any, tmp_path: Path, before: range, after: range
+) -> None:
+    for name, keys in (("a.csv", before), ("b.csv", after)):
+        ended = import_delivery(
+            workspace, [write(tmp_path / name, *(line(key) for key in keys))], DEFAULT
+        )
+    found = dict(
+        rows(
+            "SELECT state, count(*) FROM staged_row WHERE batch_id = %s GROUP BY 1",
+            [ended.batch.id],
+        )
+    )
+    same = len(set(before) & set(after))
+    expected = {"unchanged": same, "inserted": len(after) - same}
+    assert found == {state: number for state, number in expected.items() if number}
