@@ -28,19 +28,25 @@ def main(folder: Path) -> None:
     clock = Clock()
     sources = Sources(*read_truths(folder))
     clock.lap("read")
+    report = concluded(sources, clock)
+    clock.report(breaks=dict(sorted(Counter(one.code for one in report.breaks).items())))
+
+
+def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
+    """The report of a first run over these sources, with the costs of its steps."""
     judgement = judge(sources, RULES, AS_OF, service=False)
     clock.lap("judge")
-    sides = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
-    none = pl.DataFrame(schema=DECISIONS)
-    carried = carry(judgement.breaks, nothing_before(), none, sides, AS_OF)
+    changed = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
+    decisions = pl.DataFrame(schema=DECISIONS)
+    carried = carry(judgement.breaks, nothing_before(), decisions, changed, AS_OF)
     carried = carried.with_columns(severities(carried, RULES, AS_OF))
     carried = with_ages(carried, AS_OF, RULES.calendar)
     causes = find_causes(carried, sources.database[CURRENCY_RATE.name])
     carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
-    clock.lap("carry")
+    clock.lap("carry, causes")
     tested = self_test(RULES)
     clock.lap("self-test")
-    report: ReconciliationReport = conclude(
+    report = conclude(
         sources=sources,
         judgement=judgement,
         carried=carried,
@@ -52,10 +58,7 @@ def main(folder: Path) -> None:
         facts=Facts("Four records", "", (), (), (), None, None, {}),
     )
     clock.lap("conclude")
-    clock.report(
-        breaks=dict(sorted(Counter(one.code for one in report.breaks).items())),
-        because=report.cover.because,
-    )
+    return report
 
 
 if __name__ == "__main__":

@@ -216,7 +216,7 @@ def _carried(
     before = from_saved(saved) if saved.height else nothing_before()
     decisions = decisions_since(connection, scope_hash(scope), through)
     gone = before.join(judgement.breaks.select("id"), on="id", how="anti")
-    changed = resolved_sides(gone, _newest(gathered), gathered.sources)
+    changed = resolved_sides(gone, _newest(gathered, gone["record"]), gathered.sources)
     carried = carry(judgement.breaks, before, decisions, changed, asked.as_of)
     carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))
     heard = max((through, *decisions["id"]))
@@ -238,8 +238,9 @@ def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
 
 
-def _newest(gathered: Gathered) -> pl.DataFrame:
-    """The youngest batch that brought each record, by the key breaks name it by."""
+def _newest(gathered: Gathered, records: pl.Series) -> pl.DataFrame:
+    """The youngest batch that brought each record of some kinds, by the key breaks name it by."""
+    asked = set(records)
     parts = [
         frame.select(
             pl.lit(record).alias("record"),
@@ -247,7 +248,7 @@ def _newest(gathered: Gathered) -> pl.DataFrame:
             "batch_id",
         )
         for record, frame in gathered.sources.extract.items()
-        if frame.height
+        if record in asked and frame.height
     ]
     schema = {"record": pl.String(), "key": pl.String(), "batch_id": pl.Int32()}
     return pl.concat([pl.DataFrame(schema=schema), *parts])

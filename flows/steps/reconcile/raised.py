@@ -70,7 +70,8 @@ def raised(
     given |= facts
     if "note" in given:
         given["note"] = given["note"].fill_null("")
-    writer = [] if "file" in rows.columns else [name for name in _WRITER if name in rows.columns]
+    known = {*rows.columns}
+    writer = [] if "file" in known or not known.issuperset(_WRITER) else _WRITER
     # Columns that were shifted and then filtered keep an empty chunk, which joining texts dies of.
     return rows.rechunk().select(
         *(
@@ -111,8 +112,9 @@ def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.Data
             own = told["row"].drop_nulls().unique()
             near = rows.lazy().select(*_PLACED).filter(pl.col("row").is_in(own.implode()))
             parts.append(near.select(pl.lit(record).alias("record"), *_PLACED).collect())
-    found = pl.concat(parts).rename({"file": "file_there", "line": "line_there"})
     on = ["record", *_WRITER]
+    found = pl.concat(parts).unique(on, keep="first", maintain_order=True)
+    found = found.rename({"file": "file_there", "line": "line_there"})
     return (
         breaks.join(found, on=on, how="left", maintain_order="left")
         .select(

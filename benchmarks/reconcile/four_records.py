@@ -1,0 +1,152 @@
+"""Measure the reconciliation of four records that belong together, and the writing of its report.
+
+    python benchmarks/reconcile/four_records.py --payments 1000000
+
+Every case runs in a process of its own, one after the other, and that `--rounds` times; what is
+shown is the median. A case that finds other breaks than were planted gets no figure.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(1, str(ROOT))
+
+import psycopg  # noqa: E402
+from four_records_truths import make_truths  # noqa: E402
+from psycopg import sql  # noqa: E402
+
+from connectors.embedded import embedded_url  # noqa: E402
+
+CLOCK = ROOT / "benchmarks" / "import" / "cases"
+CASES = ("judge", "report", "reconcile")
+REPORT_PAYMENTS, REPORT_BREAKS = 100_000, 100_000
+DATABASE = "four_records"
+Run = dict[str, Any]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the command line asks for; 1 when a case failed."""
+    asked = _parser().parse_args(arguments)
+    cache = asked.cache.resolve()
+    runs: dict[str, list[Run]] = defaultdict(list)
+    loads: list[float] = []
+    failed = 0
+    for _ in range(asked.rounds):
+        for case in asked.only:
+            loads.append(os.getloadavg()[0])
+            try:
+                run = _run(case, cache, asked.payments)
+            except RuntimeError as error:
+                failed += 1
+                print(f"FAILED {case}: {error}", file=sys.stderr)
+                continue
+            runs[case].append(run)
+            print(case, run, file=sys.stderr, flush=True)
+    print(_markdown(asked.payments, runs, loads))
+    return 1 if failed else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--payments", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path.home() / ".cache" / "recon-benchmarks",
+        help="truths and server; removing it is safe",
+    )
+    return parser
+
+
+def _run(case: str, cache: Path, payments: int) -> Run:
+    rows = REPORT_PAYMENTS if case == "report" else payments
+    folder = cache / f"four-records-{rows}"
+    planted = make_truths(folder, rows)
+    with tempfile.TemporaryDirectory(dir=cache) as out:
+        if case == "reconcile":
+            return _reconciled(cache, folder, planted, Path(out))
+        if case == "judge":
+            run = _measured("four_records_judge.py", folder)
+            _proven(run, planted)
+            return run
+        return _measured("four_records_report.py", folder, Path(out), REPORT_BREAKS)
+
+
+def _reconciled(cache: Path, folder: Path, planted: dict[str, int], home: Path) -> Run:
+    """The whole of `recon reconcile` over a database that was imported into and then changed."""
+    server = cache / "server"
+    maintenance, url = embedded_url(server), embedded_url(server, DATABASE)
+    postmaster = (server / "postmaster.pid").read_text().split()[0]
+    try:
+        _measured("four_records_load.py", url, home, folder)
+        run = _measured("four_records_reconcile.py", url, home, postmaster)
+        # What names a payment that is not there is refused at the door.
+        _proven(run, {code: count for code, count in planted.items() if code != "PLAN_ORPHAN"})
+        return run
+    finally:
+        with psycopg.connect(maintenance, autocommit=True) as connection:
+            name = sql.Identifier(DATABASE)
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _measured(program: str, *arguments: object) -> Run:
+    done = subprocess.run(
+        [sys.executable, str(HERE / program), *map(str, arguments)],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, (HERE, CLOCK, ROOT)))},
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    run: Run = json.loads(done.stdout.strip().splitlines()[-1])
+    return run
+
+
+def _proven(run: Run, planted: dict[str, int]) -> None:
+    found = run["facts"]["breaks"]
+    if found != dict(sorted(planted.items())):
+        raise RuntimeError(f"found {found}, planted {planted}")
+
+
+def _markdown(payments: int, runs: dict[str, list[Run]], loads: list[float]) -> str:
+    lines = [
+        f"## {payments:,} payments",
+        "",
+        f"- polars {version('polars')}, {len(os.sched_getaffinity(0))} cores, "
+        f"load {min(loads):.1f} to {max(loads):.1f}",
+        "",
+        "| case | step | runs | wall s | client CPU s | server CPU s | peak MiB |",
+        "|" + "---|" * 7,
+    ]
+    for case, told in runs.items():
+        steps = list(told[0]["parts"])
+        for step in ("all", *steps):
+            costs = [run if step == "all" else run["parts"][step] for run in told]
+            figures = [
+                median(cost[name] for cost in costs) for name in ("wall", "client", "server")
+            ]
+            peak = f"{median(run['peak_mib'] for run in told):.0f}" if step == "all" else ""
+            shown = " | ".join(f"{figure:.2f}" for figure in figures)
+            lines.append(f"| {case} | {step} | {len(told)} | {shown} | {peak} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

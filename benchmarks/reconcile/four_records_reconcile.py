@@ -1,0 +1,38 @@
+"""The whole of `recon reconcile` over what a database holds: one case in a process."""
+
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+from clock import Clock
+from four_records_truths import AS_OF
+
+from connectors.database import open_database
+from connectors.settings import Settings
+from flows.stages.reconcile import Asked, reconcile
+from flows.stages.truths import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
+
+ENDS = {("judge", 1): "gather", ("write", 2): "judge, conclude", ("write", 3): "write, save"}
+"""What has come to its end when a stage is told of."""
+
+
+def main(url: str, home: Path, server: int) -> None:
+    """Print what each stage cost and which breaks were found."""
+    settings = Settings(home, url)
+    workspace = Workspace(settings, open_database(settings))
+    clock = Clock(server)
+
+    def told(stage: str, done: int, total: int | None) -> None:  # noqa: ARG001 -- as Progress.
+        if (stage, done) in ENDS:
+            clock.lap(ENDS[stage, done])
+
+    done = reconcile(replace(workspace, progress=told), Asked(Scope(), AS_OF, Rules()))
+    breaks = Counter(one.code for one in done.report.breaks)
+    clock.report(verdict=done.run.verdict, breaks=dict(sorted(breaks.items())))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
