@@ -18,8 +18,8 @@ from connectors.ledger import Extract
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.rejects import heading, rewritten
 from flows.stages.stage import archived
-from flows.stages.truths import Gathered
 from flows.stages.texts import Texts
+from flows.stages.truths import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import is_open
 from schemas.breaks import BREAKS, BreakClass
