@@ -4,16 +4,17 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from connectors.database import open_database
 from connectors.settings import read_settings
-from flows.stages.workspace import Progress as Told
-from flows.stages.workspace import Workspace, silent
+
+if TYPE_CHECKING:
+    from flows.stages.workspace import Progress as Told
+    from flows.stages.workspace import Workspace
 
 TITLES = {
     "receive": "receiving files",
@@ -56,10 +57,10 @@ def print_table(
 
 
 @contextmanager
-def told(*, quiet: bool) -> Iterator[Told]:
+def told(*, quiet: bool) -> "Iterator[Told]":
     """A progress bar per stage on standard error; silent for scripts and where nobody watches."""
     if quiet or not sys.stderr.isatty():
-        yield silent
+        yield lambda _stage, _done, _total: None
         return
     columns = (TextColumn("{task.description:16}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -74,8 +75,12 @@ def told(*, quiet: bool) -> Iterator[Told]:
 
 
 @contextmanager
-def workspace(*, quiet: bool = False) -> Iterator[Workspace]:
+def workspace(*, quiet: bool = False) -> "Iterator[Workspace]":
     """The workspace of this command, its database opened and migrated."""
+    # They import SQLAlchemy and Alembic, which `--help` need not wait for.
+    from connectors.database import open_database  # noqa: PLC0415
+    from flows.stages.workspace import Workspace  # noqa: PLC0415
+
     settings = read_settings()
     database = open_database(settings)
     with told(quiet=quiet) as progress:

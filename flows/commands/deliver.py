@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from connectors.errors import DeliveryError
-from connectors.extracts.profile import DEFAULT, Profile, load_profile
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, told, workspace
-from flows.report.text import render_text
-from flows.stages.examine import FileVerdict, examine
-from flows.stages.sequence import Ended, import_delivery
 from schemas.tables import EXTRACTS
+
+# What works on frames and rows is imported where it is called: `--help` need not wait for it.
+if TYPE_CHECKING:
+    from connectors.extracts.profile import Profile
+    from flows.stages.examine import FileVerdict
+    from flows.stages.sequence import Ended
 
 REJECTS_SHOWN = 20
 
@@ -39,6 +41,8 @@ def check_command(
 
     Exit code 0: nothing to reject; 1: rows or files would be rejected; 2: could not run.
     """
+    from flows.stages.examine import examine  # noqa: PLC0415
+
     feed = _profile(profile, record, tenant=tenant)
     with told(quiet=json) as progress:
         verdicts = examine(read_settings(), paths, feed, record=record, progress=progress)
@@ -78,6 +82,8 @@ def import_command(
     Exit code 0: everything applied; 1: some rows or files were rejected, or the batch is held;
     2: could not run; 3: another run holds the batch.
     """
+    from flows.stages.sequence import import_delivery  # noqa: PLC0415
+
     feed = _profile(
         profile,
         record,
@@ -93,8 +99,10 @@ def import_command(
     return ended.exit_code
 
 
-def show_ended(ended: Ended, reports: Path, *, as_json: bool) -> None:
+def show_ended(ended: "Ended", reports: Path, *, as_json: bool) -> None:
     """Tell what became of a batch and where its report is."""
+    from flows.report.text import render_text  # noqa: PLC0415
+
     folder = reports / f"batch-{ended.batch.id}"
     if as_json:
         print_json(ended_json(ended, folder))
@@ -116,7 +124,7 @@ def show_ended(ended: Ended, reports: Path, *, as_json: bool) -> None:
     console.print(f"report: {folder / 'report.html'}")
 
 
-def ended_json(ended: Ended, folder: Path) -> dict[str, Any]:
+def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:
     """What `--json` prints about a batch."""
     report = ended.report
     return {
@@ -162,7 +170,9 @@ def ended_json(ended: Ended, folder: Path) -> dict[str, Any]:
     }
 
 
-def _profile(path: Path | None, record: str | None, **terms: Any) -> Profile:
+def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
+    from connectors.extracts.profile import DEFAULT, load_profile  # noqa: PLC0415
+
     if record is not None and record not in EXTRACTS:
         raise DeliveryError(
             f"There is no record kind {record!r}. Known: {', '.join(sorted(EXTRACTS))}."
@@ -172,7 +182,7 @@ def _profile(path: Path | None, record: str | None, **terms: Any) -> Profile:
     return replace(profile, **given)
 
 
-def _show(verdicts: list[FileVerdict]) -> None:
+def _show(verdicts: "list[FileVerdict]") -> None:
     console = out()
     for verdict in verdicts:
         if verdict.refused:
