@@ -293,12 +293,8 @@ class FaultyServer:
         with peer:
             http = h11.Connection(h11.SERVER)
             while (seen := self._read(peer, http)) is not None:
-                try:
-                    if not self._answer(peer, http, seen):
-                        return
-                finally:
-                    with self._lock:
-                        self._in_flight[seen.path] -= 1
+                if not self._answer(peer, http, seen):
+                    return
                 http.start_next_cycle()
 
     def _read(self, peer: socket.socket, http: h11.Connection) -> Seen | None:
@@ -340,6 +336,9 @@ class FaultyServer:
             self._stopping.wait(reply.delay)
         if reply.hold is not None:
             reply.hold()
+        with self._lock:
+            # The caller may hear the answer, and ask again, before this thread goes on.
+            self._in_flight[seen.path] -= 1
         match reply.ending:
             case Ending.NOTHING:
                 return False
