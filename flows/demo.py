@@ -185,7 +185,8 @@ class _Story:
 
     def deliver(self, name: str, about: str, corrects: int | None = None) -> "Manifest":
         """Import one sample; raises the ReconError of a run that failed."""
-        from flows.import_batch import Delivery, run_import  # noqa: PLC0415 -- imports Prefect.
+        from flows.delivery import Delivery  # noqa: PLC0415 -- imports Prefect.
+        from flows.import_batch import run_import  # noqa: PLC0415 -- the same.
         from flows.tasks import Manifest  # noqa: PLC0415 -- the same.
 
         self._begin(f"{name}: {about}")

@@ -10,10 +10,10 @@ from pydantic import Field
 from connectors.errors import BatchStateError
 from flows import rerun_tasks, tasks
 from flows.approval import OverBudget
+from flows.delivery import Address
 from flows.hooks import HOOKS
-from flows.import_batch import Address
+from flows.import_batch import carry, receive_again_if_taken_back
 from flows.report.changes import changes_table
-from flows.sequence import carry, receive_again_if_taken_back
 from flows.states import end_state
 from flows.tasks import Manifest
 

@@ -20,8 +20,8 @@ from connectors.extracts.profile import DEFAULT, load_profile
 from connectors.inbox import Inbox, Waiting
 from connectors.settings import read_settings
 from flows.approval import OverBudget
+from flows.delivery import Address, Delivery
 from flows.holding import open_workspace
-from flows.import_batch import Address, Delivery
 from flows.report.inbox import inbox_table
 from flows.stages.inbox import SETTLE_SECONDS, Line, Start, Watch, import_here
 from flows.states import WITH_ERRORS

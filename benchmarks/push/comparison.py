@@ -29,6 +29,7 @@ CASES = (
     Case("ours", 32),
     Case("ours_csv", 32),
     Case("ours_written_ahead", 32),
+    Case("ours_lane", 32),
     Case("httpx", 1, share=0.25),
     Case("httpx", 8, share=0.25),
     Case("httpx", 32, share=0.15),
@@ -50,6 +51,7 @@ CASES = (
 RATIOS = (
     ("ours at 32 / httpx.AsyncClient at 32", "ours-32", "httpx-32"),
     ("ours at 32, written ahead / httpx.AsyncClient at 32", "ours_written_ahead-32", "httpx-32"),
+    ("ours at 32, the whole lane / httpx.AsyncClient at 32", "ours_lane-32", "httpx-32"),
     ("ours at 32 / aiohttp at 32", "ours-32", "aiohttp-32"),
     ("ours at 32 / wrk at 32", "ours-32", "wrk-32"),
     ("ours at 128, 20 ms / wrk at 128, 20 ms", "ours-128-20ms", "wrk-128-20ms"),

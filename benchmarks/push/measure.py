@@ -80,6 +80,8 @@ def _server(case: Case, place: Place) -> Iterator[str]:
 
 def _command(case: Case, place: Place, url: str, count: int) -> list[str | Path]:
     given = [url, str(case.connections), str(count), place.cores[1]]
+    if case.client == "ours_lane":
+        return [sys.executable, HERE / "cases" / "ours_lane.py", *given]
     if case.client.startswith("ours"):
         form = "csv" if case.client == "ours_csv" else "json"
         database = [place.database or ""] if case.client == "ours_written_ahead" else []

@@ -21,7 +21,8 @@ class Artifact(NamedTuple):
 
 def run(*paths: str, **terms: Any) -> Any:
     """The end state of the flow over these paths."""
-    from flows.import_batch import Delivery, run_import
+    from flows.delivery import Delivery
+    from flows.import_batch import run_import
 
     return run_import(Delivery(paths=list(paths), **terms))
 

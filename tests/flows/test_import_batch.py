@@ -155,7 +155,8 @@ def test_a_retry_goes_on_with_its_batch_though_the_inbox_is_empty(
     tmp_path: Path, rows: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import tasks
-    from flows.import_batch import Delivery, import_batch
+    from flows.delivery import Delivery
+    from flows.import_batch import import_batch
 
     path = Path(write(tmp_path / "inbox" / "a.csv", line(1)))
     on_payment(database_url, FAIL_ONCE)

@@ -1,0 +1,115 @@
+"""The form of an import: what to import and on which terms, as a run's parameters hold it."""
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from flows.approval import OverBudget
+from schemas.tables import EXTRACTS
+
+ADDRESS_WITH_LOGIN = r"://[^/?#]*@|[?&][^=&]*(sig|token|key|secret|passw|credential)[^=&]*="
+"""Parameters of a run are kept and shown: a login or a signature in a URL would be too."""
+
+
+def _without_secret(path: str) -> str:
+    if re.search(ADDRESS_WITH_LOGIN, path, re.IGNORECASE):
+        raise ValueError(
+            "this address carries a login, a key or a signature, and parameters of a run are shown "
+            "to everyone; take it out and let the worker's environment give access"
+        )
+    return path
+
+
+def _known_record(record: str | None) -> str | None:
+    if record is not None and record not in EXTRACTS:
+        raise ValueError(f"there is no such record kind; known: {', '.join(sorted(EXTRACTS))}")
+    return record
+
+
+Address = Annotated[str, AfterValidator(_without_secret)]
+Record = Annotated[
+    str | None,
+    AfterValidator(_known_record),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "enum": sorted(EXTRACTS)}, {"type": "null"}], "default": None}
+    ),
+]
+
+
+class Delivery(BaseModel):
+    """What to import and on which terms."""
+
+    # A refused address may hold a secret, and the text of an error is kept.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    paths: list[Address] = Field(
+        title="Files",
+        description="Folders, files, patterns, zips or URLs, as the worker sees them.",
+        min_length=1,
+        json_schema_extra={"position": 0},
+    )
+    profile: str | None = Field(
+        default=None,
+        title="Feed profile",
+        description="Path of the feed's TOML file; none: the form of the service document.",
+        json_schema_extra={"position": 1},
+    )
+    record: Record = Field(
+        default=None,
+        title="Record kind",
+        description="Only where the header does not tell.",
+        json_schema_extra={"position": 2},
+    )
+    tenant: int | None = Field(
+        default=None,
+        title="Tenant",
+        description="Reject the rows of any other tenant.",
+        json_schema_extra={"position": 3},
+    )
+    max_errors: int | None = Field(
+        default=None,
+        title="Hold above this many rows with errors",
+        description="A held batch applies nothing until somebody releases it.",
+        ge=0,
+        json_schema_extra={"position": 4},
+    )
+    max_error_rate: float | None = Field(
+        default=None,
+        title="Hold above this share of rows with errors",
+        description="0 to 1: 0.01 holds a batch with more than one bad row in a hundred.",
+        ge=0,
+        le=1,
+        json_schema_extra={"position": 5},
+    )
+    corrects: int | None = Field(
+        default=None,
+        title="Corrects batch",
+        description="Number of the batch whose rejects this delivery repairs.",
+        ge=1,
+        json_schema_extra={"position": 6},
+    )
+    over_budget: OverBudget = Field(
+        default="ask",
+        title="Over its error budget",
+        description=(
+            "ask waits for a decision on the run's page; reject ends the batch; load applies its "
+            "clean rows all the same. A run without a deployment cannot ask: its batch stays held."
+        ),
+        json_schema_extra={"position": 7},
+    )
+    push: bool = Field(
+        default=False,
+        title="Push to the service",
+        description="Send what is applied on to the service this worker knows.",
+        json_schema_extra={"position": 8},
+    )
+
+    @property
+    def label(self) -> str:
+        """A name for the run: the first path's last part, and how many more there are."""
+        first = re.split(r"[?#]", self.paths[0])[0] if "://" in self.paths[0] else self.paths[0]
+        name = re.split(r"[/\\]", first.rstrip("/\\"))[-1] or first
+        more = f" and {len(self.paths) - 1} more" if self.paths[1:] else ""
+        corrected = f", correcting batch {self.corrects}" if self.corrects else ""
+        return name + more + corrected
