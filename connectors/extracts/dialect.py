@@ -15,6 +15,8 @@ class Dialect:
     encoding: str = "utf-8"
     max_field_bytes: int = 1 << 20
     max_record_bytes: int = 1 << 24
+    line_breaks: bool = True
+    """Whether a quoted field may hold one: numbers, times and booleans never do."""
 
     def __post_init__(self) -> None:
         plain = bytes(range(128))

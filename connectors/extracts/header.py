@@ -4,7 +4,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 
@@ -14,7 +14,7 @@ from connectors.extracts.content import Content, refused, shown
 from connectors.extracts.dialect import Dialect
 from connectors.extracts.profile import DEFAULT, Profile
 from connectors.settings import Limits
-from schemas.field import Table
+from schemas.field import Kind, Table
 from schemas.tables import EXTRACTS
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -24,6 +24,11 @@ BREAK_COLUMN = "BreakId"
 """A column of our own: the breaks a corrected row is to close, for whoever corrects it."""
 OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN)
 _OWN_NAMES = {name.casefold() for name in OWN_COLUMNS}
+ONE_LINE = {
+    *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.BOOLEAN),
+    *(Kind.DATETIME, Kind.DATETIME_OFFSET, Kind.INSTANT),
+}
+"""Kinds whose texts never hold a line break."""
 HEAD_BYTES = 1 << 16
 NAMES_SHOWN = 30
 
@@ -80,7 +85,7 @@ def read_header(
         table=table,
         fields=fields,
         names=line.names,
-        dialect=line.dialect,
+        dialect=replace(line.dialect, line_breaks=_holds_text(table, fields)),
         body_start=line.end,
         body_line=line.end_line,
         parent_column=reading.parent_column(),
@@ -201,6 +206,11 @@ class _Reading:
 
     def _refused(self, code: str, *, found: str = "", **facts: object) -> ExtractRefused:
         return refused(code, self.extract, line=self.line, found=found, **facts)
+
+
+def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
+    """Whether a column can hold a line break; where none can, a record is one line."""
+    return any(name is None or table.by_name[name].kind not in ONE_LINE for name in fields)
 
 
 def _candidates(

@@ -1,5 +1,6 @@
 """Chunks of an extract: records with their positions, and the cells of the sound ones as text."""
 
+import codecs
 import csv
 import io
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from connectors.extracts.dialect import Dialect, Fault
 from connectors.extracts.header import Header
 from connectors.extracts.records import Records, sound, split
 
+MARK = codecs.BOM_UTF8
 FEW = 8
 """Up to one record in so many, single records are cheaper to cut out than all of them."""
 
@@ -70,14 +72,16 @@ class Chunk:
             return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
         if self.dialect.encoding != "utf-8":
             text = text.decode(self.dialect.encoding).encode()
+        # polars would take such a first character for a byte-order mark and leave it out.
+        lead = b"0" + self.dialect.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
         frame = pl.read_csv(
-            text,
+            lead + text if lead else text,
             has_header=False,
             new_columns=names,
             infer_schema=False,
             separator=self.dialect.delimiter.decode(),
             quote_char=self.dialect.quote.decode(),
-        )
+        )[bool(lead) :]
         # polars and the splitter must see the same records; if they ever do not, the slow and
         # obvious reader decides, because a shifted row would be worse than a slow one.
         if frame.height != height or frame.width != width:
@@ -112,10 +116,8 @@ class Chunk:
 
     def _texts(self) -> pl.Series:
         settled = self.block[: self.records.consumed]
-        readable = self.dialect.encoding == "utf-8" and (
-            Fault.ENCODING.code not in self.faults.values()
-        )
-        if not readable or b"\0" in settled:
+        # A record's fault is its first one: bytes that are no text may hide behind another.
+        if self.dialect.encoding != "utf-8" or self._no_text:
             return self._decoded_texts()
         if self.height == self.records.lines:
             text = settled.replace(b"\r\n", b"\n") if b"\r" in settled else settled
@@ -132,8 +134,13 @@ class Chunk:
         texts = [_shown(self._bytes(row), self.dialect.encoding) for row in range(self.height)]
         return pl.Series("data", texts, dtype=pl.String)
 
+    @cached_property
+    def _no_text(self) -> list[int]:
+        """The records with NUL or with bytes that are not valid; each of them has some fault."""
+        return [row for row in self.faults if not self._is_text(row)]
+
     def _raw(self) -> pl.Series:
-        rows = [row for row in self.faults if not self._is_text(row)]
+        rows = self._no_text
         raw = pl.Series("raw", [None] * self.height, dtype=pl.String)
         return raw.scatter(rows, [self._bytes(row).hex() for row in rows]) if rows else raw
 

@@ -64,12 +64,13 @@ def split(
 
     A record fails at the first of a stray quote, a quoted field that is not closed within
     `max_field_bytes`, and the end of `max_record_bytes`. It also fails when it closes on a later
-    line with the wrong width while a line that it took in begins a complete record of the right
-    width. One that fails by a stray quote on its first line ends with that line, so that the next
-    line is read anew. Any other failed record extends to the last line before one that begins a
-    complete record of the right width, by at most `max_record_bytes`, and its fault is that of the
-    bytes it ended up with. A single line longer than `max_record_bytes` is cut into pieces of that
-    length, all of them too large; `inside` says that the block begins within such a line.
+    line, with the wrong width or where no field may hold a line break, while a line it took in
+    begins a complete record of the right width. One that fails by a stray quote on its first line
+    ends with that line, so that the next line is read anew. Any other failed record extends to the
+    last line before one that begins a complete record of the right width, by at most
+    `max_record_bytes`, and its fault is that of the bytes it ended up with. A single line longer
+    than `max_record_bytes` is cut into pieces of that length, all of them too large; `inside` says
+    that the block begins within such a line.
     """
     data = block if isinstance(block, bytes) else bytes(block)
     # The last byte may be half of CRLF or of a doubled quote: what follows it decides.
@@ -163,7 +164,8 @@ def _judge(
     rival_undecided = np.append(readings.undecided, [False, False])[rival]
     closes_on = readings.closes_on[line]
     closed = closes_on >= 0
-    disputed = closed & (readings.fields[line] != width) & (rival <= closes_on)
+    doubtful = (readings.fields[line] != width) | (not dialect.line_breaks)
+    disputed = closed & doubtful & (rival <= closes_on)
     accepted = closed & ~disputed
 
     reach = lines.start[line] + dialect.max_record_bytes

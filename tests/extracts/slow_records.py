@@ -78,7 +78,7 @@ def record_at(
     )
     if reading.legal:
         closes_on = next(line for line in range(at, len(lines)) if lines[line].stop == reading.end)
-        if reading.fields == width or rival > closes_on:
+        if (reading.fields == width and dialect.line_breaks) or rival > closes_on:
             return closes_on, Fault.NONE
     elif reading.stray_at < stop:
         return at, Fault.STRAY_QUOTE

@@ -214,7 +214,7 @@ def test_dialect(tmp_path: Path) -> None:
     assert (dialect.delimiter, dialect.quote, dialect.encoding) == (b":", b"'", "cp1252")
     assert dialect.max_record_bytes == LIMITS.record_bytes
     given = Dialect(delimiter=b"^")
-    assert read(tmp_path, TONE.replace(",", "^"), dialect=given).dialect is given
+    assert read(tmp_path, TONE.replace(",", "^"), dialect=given).dialect == given
     # A stated delimiter is not doubted.
     assert refusal(tmp_path, TONE, profile=Profile(delimiter=";")).code == "missing_column"
     assert read(tmp_path, '"AvatarsId";"TenantsId";"Name"').dialect.delimiter == b";"

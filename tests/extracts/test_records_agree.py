@@ -21,12 +21,16 @@ texts = st.sampled_from(ALPHABETS).flatmap(
     lambda alphabet: st.lists(st.sampled_from(alphabet), max_size=120).map(b"".join)
 )
 dialects = st.builds(
-    lambda field, more, encoding: Dialect(
-        encoding=encoding, max_field_bytes=field, max_record_bytes=field + more
+    lambda field, more, encoding, line_breaks: Dialect(
+        encoding=encoding,
+        max_field_bytes=field,
+        max_record_bytes=field + more,
+        line_breaks=line_breaks,
     ),
     st.sampled_from([3, 8, 1000]),
     st.sampled_from([0, 2, 20, 1000]),
     st.sampled_from(["utf-8", "cp1252", "latin-1"]),
+    st.booleans(),
 )
 cuts = st.lists(st.integers(0, 20), max_size=150)
 
