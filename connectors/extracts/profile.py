@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -241,7 +241,7 @@ def _encoding(key: str, value: object) -> str:
 
 def _date_format(key: str, value: object) -> str:
     text = _text(key, value)
-    moment = datetime(2031, 12, 30, 23, 58, 57)  # noqa: DTZ001 (only the date is compared)
+    moment = datetime(2031, 12, 30, 23, 58, 57, tzinfo=UTC)
     try:
         read = datetime.strptime(moment.strftime(text), text)  # noqa: DTZ007
     except ValueError as error:

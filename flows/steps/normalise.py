@@ -4,9 +4,11 @@ A feed profile states how a feed writes numbers, times and absence. What does no
 statement is not guessed: it is marked, and the check rejects it with the text that was delivered.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
+from functools import cache
 from zoneinfo import ZoneInfo
 
 import polars as pl
@@ -54,7 +56,7 @@ def normalise(
 def _column(of: Field, text: pl.Expr, writing: Writing) -> pl.Expr:
     if tuple(writing.null) != ("",):
         text = pl.when(~text.is_in(list(writing.null))).then(text)
-    if of.kind in NUMBERS and writing.decimal != ".":
+    if of.kind in NUMBERS and (writing.decimal != "." or writing.thousands):
         return text.map_elements(lambda cell: _number(cell, writing), return_dtype=pl.String)
     if of.kind in TIMES and (
         writing.date_format or writing.zone or writing.offset_minutes is not None
@@ -64,21 +66,25 @@ def _column(of: Field, text: pl.Expr, writing: Writing) -> pl.Expr:
 
 
 def _number(cell: str, writing: Writing) -> str:
-    whole, comma, fraction = cell.strip().partition(writing.decimal)
-    groups = whole.lstrip("+-").split(writing.thousands) if writing.thousands else [whole]
-    grouped = len(groups) == 1 or (
-        len(groups[0]) in (1, 2, 3) and all(len(group) == 3 for group in groups[1:])
+    text = cell.strip(" \t")
+    match = _form(writing.decimal, writing.thousands).fullmatch(text)
+    if match is None:
+        # What has no digit is no number in any writing, and may be told by its name, as NaN is.
+        digits = any(sign.isdigit() for sign in text)
+        return f"{cell} (decimal sign is {writing.decimal!r})" if digits else cell
+    sign, whole, fraction, exponent = (part or "" for part in match.groups())
+    if writing.thousands:
+        whole = whole.replace(writing.thousands, "")
+    return f"{sign}{whole}{'.' if fraction else ''}{fraction}{exponent}"
+
+
+@cache
+def _form(decimal: str, thousands: str) -> re.Pattern[str]:
+    """Numbers of one writing; 0.123 is no number of thousands, whatever sign separates them."""
+    grouped = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|" if thousands else ""
+    return re.compile(
+        rf"([+-]?)(?=.*[0-9])({grouped}[0-9]*)(?:{re.escape(decimal)}([0-9]+))?([eE][+-]?[0-9]+)?"
     )
-    if (
-        not grouped
-        or (comma and not fraction)
-        or "." in fraction
-        or (writing.thousands != "." and "." in whole)
-    ):
-        return f"{cell} (decimal sign is {writing.decimal!r})"
-    sign = whole[: len(whole) - len(whole.lstrip("+-"))]
-    digits = "".join(groups) if writing.thousands else whole.lstrip("+-")
-    return f"{sign}{digits}.{fraction}" if fraction else f"{sign}{digits}"
 
 
 def _time(cell: str, writing: Writing) -> str:
@@ -86,6 +92,9 @@ def _time(cell: str, writing: Writing) -> str:
         try:
             wall = datetime.strptime(cell.strip(), writing.date_format)  # noqa: DTZ007
         except ValueError:
+            wall = None
+        # Python reads digits of other scripts too, but only some of them and at some places.
+        if wall is None or any(sign.isdigit() and not sign.isascii() for sign in cell):
             return f"{cell} (not written as {writing.date_format})"
         if wall.tzinfo is not None:
             return wall.isoformat()
@@ -109,4 +118,6 @@ def _offset(wall: datetime, writing: Writing) -> int | str | None:
     assert late is not None
     if early != late:
         return f"this time does not exist once in {writing.zone}"
+    if early % timedelta(minutes=1):
+        return f"its offset in {writing.zone} has seconds"
     return early // timedelta(minutes=1)
