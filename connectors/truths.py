@@ -11,7 +11,7 @@ import polars as pl
 import psycopg
 
 from schemas.field import Field, Kind, Table
-from schemas.kinds import OFFSET, Dtype
+from schemas.kinds import OFFSET, WORD, Dtype
 from schemas.sql import SCHEMA, staged_name
 from schemas.views import STATE, quoted, told_joins
 
@@ -37,7 +37,7 @@ def extract_rows(
     `places` names the files: columns `extract_id` and `file`.
     """
     place: dict[str, tuple[str, Dtype]] = {
-        "state": (STATE, pl.String()),
+        "state": (STATE, WORD),
         "line": ("s.first_line", pl.Int64()),
         "row": ("s.record_number", pl.Int64()),
         "extract_id": ("s.extract_id", pl.Int32()),
@@ -48,7 +48,7 @@ def extract_rows(
         ORDER BY s.extract_id, s.record_number"""
     truth = _read(connection, table, "s", source, place)
     file = pl.col("extract_id").replace_strict(
-        places["extract_id"], places["file"], default=None, return_dtype=pl.String
+        places["extract_id"], places["file"], default=None, return_dtype=WORD
     )
     return Truth(truth.rows.with_columns(file.alias("file")), truth.unfit)
 
@@ -68,7 +68,7 @@ def answers(connection: psycopg.Connection, operation: str, batches: Sequence[in
     columns: dict[str, tuple[str, Dtype]] = {
         "row": ("record_number", pl.Int64()),
         "extract_id": ("extract_id", pl.Int32()),
-        "state": ("state", pl.String()),
+        "state": ("state", WORD),
         "status": ("status", pl.Int32()),
         "echo": ("echo", pl.String()),
     }

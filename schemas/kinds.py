@@ -20,6 +20,9 @@ EXACT = "_exact"
 
 Dtype = pl.DataType | type[pl.DataType]
 
+WORD: Dtype = pl.Categorical()
+"""Few words said of very many rows, in frames: a number each in place of a text of 16 bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class World:

@@ -46,7 +46,7 @@ FAULTS = {
 def make_truths(folder: Path, payments: int) -> dict[str, int]:
     """Write E and D of every record as Parquet files, unless they are there; returns the faults."""
     told = folder / "planted.json"
-    if not told.exists():
+    if not told.exists() or not _fitting(folder):
         folder.mkdir(parents=True, exist_ok=True)
         truths, planted = _truths(payments)
         for name, frame in truths.items():
@@ -55,6 +55,15 @@ def make_truths(folder: Path, payments: int) -> dict[str, int]:
         told.write_text(json.dumps(planted, indent=1))
     planted = json.loads(told.read_text())
     return dict(planted)
+
+
+def _fitting(folder: Path) -> bool:
+    """Whether the files have the types that judgements ask for now."""
+    asked = {table.name: record_schema(table) | PLACE for table in TABLES}
+    return all(
+        dict(pl.read_parquet_schema(folder / f"E-{name}.parquet")) == schema
+        for name, schema in asked.items()
+    )
 
 
 def read_truths(folder: Path) -> tuple[dict[str, pl.DataFrame], dict[str, pl.DataFrame]]:

@@ -23,6 +23,7 @@ from flows.stages.truths import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import is_open
 from schemas.breaks import BREAKS, BreakClass
+from schemas.kinds import WORD
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 log = logging.getLogger("recon.reconcile")
@@ -83,7 +84,7 @@ def _wanted(
 ) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
     """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
     asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
-        "id", "record", "file", "line", "batch_id"
+        "id", "record", pl.col("file").cast(WORD), "line", "batch_id"
     )
     place = ["file", "line", "batch_id"]
     for record, frame in sorted(gathered.sources.extract.items()):

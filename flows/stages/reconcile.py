@@ -51,6 +51,7 @@ from flows.steps.reconcile.rule_text import rules_hash
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.reconcile.severity import severities
+from schemas.kinds import WORD
 from schemas.life import OPEN, RESOLVED
 from schemas.tables import CURRENCY_RATE, EXTRACTS
 
@@ -231,7 +232,11 @@ def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:
         table = EXTRACTS[record]
         if table.version is None:
             continue
-        places = breaks.filter(pl.col("record") == record).select("file", "line").unique()
+        places = (
+            breaks.filter(pl.col("record") == record)
+            .select(pl.col("file").cast(WORD), "line")
+            .unique()
+        )
         rows = frame.join(places, on=["file", "line"], how="semi")
         at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
         parts.append(rows.select(pl.lit(record).alias("record"), key_text(table, rows), at))

@@ -12,6 +12,7 @@ from flows.stages.batch_rows import delivered_batch_rows
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import Sources
 from schemas.field import Table
+from schemas.kinds import WORD
 from schemas.operations import OPERATIONS, PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 from schemas.views import APPLIED, LISTING_FEED
@@ -165,7 +166,7 @@ def _of_batches(
     told = expected.join(later, on=key, how="left", nulls_equal=True, maintain_order="left")
     overwritten = (pl.col("later") > pl.col("batch_id")) & pl.col("state").is_in(APPLIED)
     expected = told.with_columns(
-        pl.when(overwritten).then(pl.lit("superseded")).otherwise("state").alias("state")
+        pl.when(overwritten).then(pl.lit("superseded", WORD)).otherwise("state").alias("state")
     ).drop("later")
     gone = later.join(
         expected.filter(pl.col("state").is_in(APPLIED)).select(key),

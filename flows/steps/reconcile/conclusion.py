@@ -30,6 +30,7 @@ from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.sources import Sources
+from flows.steps.reconcile.statuses import STATUS
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
     chain_lines,
@@ -80,7 +81,7 @@ def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, pl.D
             )
             lines = lines.with_columns(
                 pl.when(manual)
-                .then(pl.lit(Status.MATCHED_MANUAL.value))
+                .then(pl.lit(Status.MATCHED_MANUAL.value, STATUS))
                 .otherwise("status")
                 .alias("status")
             )

@@ -19,9 +19,11 @@ from flows.steps.reconcile.rates import judge_rates
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.signed import changed_after_signoff
 from flows.steps.reconcile.sources import LINEAGE, Sources, record_schema
+from flows.steps.reconcile.statuses import STATUS
 from flows.steps.reconcile.tolerated import judge_tolerated
 from schemas.breaks import Status
 from schemas.field import Table
+from schemas.kinds import WORD
 from schemas.tables import (
     CURRENCY_RATE,
     EXTRACTS,
@@ -115,8 +117,8 @@ def _by_data(sources: Sources) -> Sources:
 
 def _not_listed(matched: Matched) -> Matched:
     """Insert-batch data without a listing: the records inside are compared, the rows are not."""
-    status = pl.lit(Status.EXCLUDED.value).alias("status")
-    lines = matched.statuses.with_columns(status, pl.lit("no listing").alias("rule"))
+    status = pl.lit(Status.EXCLUDED.value, STATUS).alias("status")
+    lines = matched.statuses.with_columns(status, pl.lit("no listing", WORD).alias("rule"))
     return replace(matched, statuses=lines)
 
 

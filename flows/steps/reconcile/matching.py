@@ -24,12 +24,12 @@ from flows.steps.reconcile.pairing import Pairs, key_frame, keyless, pair
 from flows.steps.reconcile.rules import Offset, Rules
 from flows.steps.reconcile.sources import ANSWER, LINEAGE, PLACE, Sources, record_schema
 from flows.steps.reconcile.standing import standing, unfit_amounts
-from flows.steps.reconcile.statuses import EXPECTED, found_columns, number, status_schema
+from flows.steps.reconcile.statuses import EXPECTED, STATUS, found_columns, number, status_schema
 from flows.steps.reconcile.tolerance import judged
 from flows.steps.reconcile.windows import business_date, waiting
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import Dtype
+from schemas.kinds import WORD, Dtype
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -54,9 +54,8 @@ _SERVICE_BREAKS = {
 }
 
 
-_TOLERANCE = Status.MATCHED_TOLERANCE.value
-_MATCHED = (Status.MATCHED_EXACT.value, _TOLERANCE)
-_LISTABLE = (*_MATCHED, Status.PENDING.value, Status.MISSING_IN_TARGET.value)
+_MATCHED = (Status.MATCHED_EXACT, Status.MATCHED_TOLERANCE)
+_LISTABLE = (*_MATCHED, Status.PENDING, Status.MISSING_IN_TARGET)
 
 
 @dataclass(frozen=True)
@@ -176,7 +175,7 @@ class _Match:
         sent = sends(self.extract, writers, self.answers)
         heard = compared & pairs.partner.is_not_null()
         return sent.with_columns(
-            pl.when(heard).then(service_status(self.table)).alias("service"),
+            pl.when(heard).then(service_status(self.table).cast(STATUS)).alias("service"),
             pl.Series("heard", heard),
         )
 
@@ -187,26 +186,26 @@ class _Match:
         height = self.extract.height
         missing = pairs.partner.is_null()
         wait = missing & waiting(self.table.name, dates, self.rules, self.as_of)
-        heard = pl.Series([None], dtype=pl.String) if sent is None else sent["service"]
+        heard = pl.Series([None], dtype=STATUS) if sent is None else sent["service"]
         status = (
             pl.when(own["status"].is_not_null())
             .then(own["status"])
             .when(wait)
-            .then(pl.lit(Status.PENDING.value))
+            .then(_status(Status.PENDING))
             .when(missing)
-            .then(pl.lit(Status.MISSING_IN_TARGET.value))
+            .then(_status(Status.MISSING_IN_TARGET))
             .when(_flags(height, told.filter(pl.col("tolerance").is_null())["row"]))
-            .then(pl.lit(Status.MISMATCH.value))
+            .then(_status(Status.MISMATCH))
             .when(heard.is_not_null())
             .then(heard)
             .when(_flags(height, told["row"]))
-            .then(pl.lit(_TOLERANCE))
-            .otherwise(pl.lit(Status.MATCHED_EXACT.value))
+            .then(_status(Status.MATCHED_TOLERANCE))
+            .otherwise(_status(Status.MATCHED_EXACT))
         )
         found = found_columns(self.table)
         names = [column.meta.output_name() for column in found]
         partner = self.found.with_columns(found).select(names)[pairs.partner]
-        answer = pl.Series([None], dtype=pl.String).new_from_index(0, height)
+        answer = pl.Series([None], dtype=WORD).new_from_index(0, height)
         return self.extract.select(
             *self.table.identity,
             number(self.table.tenant, "tenant"),
@@ -240,7 +239,7 @@ class _Match:
         )
         status = (
             pl.when(_flags(lines.height, absent))
-            .then(pl.lit(Status.MISSING_IN_TARGET.value))
+            .then(_status(Status.MISSING_IN_TARGET))
             .otherwise("status")
         )
         listed = alone_lines(self.table, listing[together.lone], together.repeats, self.rules)
@@ -354,6 +353,10 @@ class _Match:
         return waved.with_columns(
             pl.lit(self.table.name).alias("record"), key_text(self.table, about)
         ).select(pl.col(name).cast(dtype) for name, dtype in TOLERATED_SCHEMA.items())
+
+
+def _status(status: Status) -> pl.Expr:
+    return pl.lit(status.value, STATUS)
 
 
 def _seconds() -> pl.Expr:

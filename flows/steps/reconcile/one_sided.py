@@ -7,10 +7,11 @@ from flows.steps.reconcile.match_breaks import line_breaks
 from flows.steps.reconcile.pairing import keyless
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.standing import excluded, settle
-from flows.steps.reconcile.statuses import found_columns, number, status_schema
+from flows.steps.reconcile.statuses import STATUS, found_columns, number, status_schema
 from flows.steps.reconcile.windows import business_date
 from schemas.breaks import Status
 from schemas.field import Table
+from schemas.kinds import WORD
 
 
 def alone_lines(
@@ -18,9 +19,9 @@ def alone_lines(
 ) -> pl.DataFrame:
     """Lines of records that only a target has; `repeats` have a key that another one has too."""
     lines = (
-        pl.DataFrame(schema={"status": pl.String, "rule": pl.String})
+        pl.DataFrame(schema={"status": STATUS, "rule": WORD})
         .clear(records.height)
-        .with_columns(pl.lit("").alias("rule"))
+        .with_columns(pl.lit("", WORD).alias("rule"))
     )
     lines = settle(lines, keyless(table, records), Status.UNKNOWN)
     lines = excluded(table, records, lines, rules)

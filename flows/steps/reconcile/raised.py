@@ -111,7 +111,7 @@ def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.Data
         if rows is not None:
             own = told["row"].drop_nulls().unique()
             near = rows.lazy().select(*_PLACED).filter(pl.col("row").is_in(own.implode()))
-            parts.append(near.select(pl.lit(record).alias("record"), *_PLACED).collect())
+            parts.append(near.select(pl.lit(record).alias("record"), *_PLACED).cast(_PLACED).collect())
     on = ["record", *_WRITER]
     found = pl.concat(parts).unique(on, keep="first", maintain_order=True)
     found = found.rename({"file": "file_there", "line": "line_there"})

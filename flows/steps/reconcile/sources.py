@@ -12,11 +12,11 @@ import polars as pl
 
 from flows.steps.reconcile.breaks import AMOUNT
 from schemas.field import Table
-from schemas.kinds import EXACT, Dtype, frame_schema
+from schemas.kinds import EXACT, WORD, Dtype, frame_schema
 
 PLACE: dict[str, Dtype] = {
-    "state": pl.String(),
-    "file": pl.String(),
+    "state": WORD,
+    "file": WORD,
     "line": pl.Int64(),
     "row": pl.Int64(),
     "extract_id": pl.Int32(),
@@ -30,7 +30,7 @@ LINEAGE: dict[str, Dtype] = {"row": pl.Int64(), "extract_id": pl.Int32(), "batch
 ANSWER: dict[str, Dtype] = {
     "row": pl.Int64(),
     "extract_id": pl.Int32(),
-    "state": pl.String(),
+    "state": WORD,
     "status": pl.Int32(),
     "echo": pl.String(),
 }

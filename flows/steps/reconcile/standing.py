@@ -9,9 +9,10 @@ import polars as pl
 from flows.steps.reconcile.comparison import text
 from flows.steps.reconcile.pairing import key_frame, keyless, repeated
 from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.statuses import STATUS
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import frame_columns
+from schemas.kinds import WORD, frame_columns
 
 OWN: dict[str, tuple[Status, str]] = {
     "rejected": (Status.REJECTED, ""),
@@ -29,8 +30,12 @@ SUPERSEDED = "superseded"
 def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """Status and rule of every extract row; the status is null where the row is to be compared."""
     state = pl.col("state")
-    status = state.replace_strict({name: own[0].value for name, own in OWN.items()}, default=None)
-    rule = state.replace_strict({name: own[1] for name, own in OWN.items()}, default="")
+    status = state.replace_strict(
+        {name: own[0].value for name, own in OWN.items()}, default=None, return_dtype=STATUS
+    )
+    rule = state.replace_strict(
+        {name: own[1] for name, own in OWN.items()}, default="", return_dtype=WORD
+    )
     lines = extract.select(status.alias("status"), rule.alias("rule"))
     lines = settle(lines, keyless(table, extract), Status.UNKNOWN)
     lines = _newest(table, extract, lines)
@@ -104,6 +109,6 @@ def settle(lines: pl.DataFrame, where: pl.Series, status: Status, rule: str = ""
         return lines
     undecided = pl.col("status").is_null() & where
     return lines.with_columns(
-        pl.when(undecided).then(pl.lit(status.value)).otherwise("status").alias("status"),
-        pl.when(undecided).then(pl.lit(rule)).otherwise("rule").alias("rule"),
+        pl.when(undecided).then(pl.lit(status.value, STATUS)).otherwise("status").alias("status"),
+        pl.when(undecided).then(pl.lit(rule, WORD)).otherwise("rule").alias("rule"),
     )

@@ -4,9 +4,12 @@ import polars as pl
 
 from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.sources import PLACE, record_schema
+from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import Dtype
+from schemas.kinds import WORD, Dtype
 
+STATUS = pl.Enum(Status)
+"""One of the statuses, in a byte."""
 EXPECTED, FOUND = "_expected", "_found"
 """Suffixes of an amount field's two columns in a frame of statuses."""
 
@@ -22,14 +25,14 @@ def status_schema(table: Table) -> dict[str, Dtype]:
     return {
         **{name: schema[name] for name in table.identity},
         "tenant": pl.Int32(),
-        "status": pl.String(),
-        "rule": pl.String(),
+        "status": STATUS,
+        "rule": WORD,
         "currency": pl.Int32(),
         "currency_found": pl.Int32(),
         **{name + side: AMOUNT for name in table.amounts for side in (EXPECTED, FOUND)},
         "date": pl.Date(),
         "in_target": pl.Boolean(),
-        "answer": pl.String(),
+        "answer": WORD,
         **PLACE,
     }
 
