@@ -46,8 +46,7 @@ def _partner(rows: pl.DataFrame, told: pl.DataFrame) -> pl.Series:
 
 
 def _places(rows: pl.DataFrame) -> pl.DataFrame:
-    place = pl.col("extract_id").cast(pl.Int128) * 2**64 + pl.col("row").cast(pl.Int128)
-    return rows.select(place.alias("place"))
+    return rows.select("row", "extract_id")
 
 
 def service_status(table: Table) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""Near keys: whole numbers that lie close together are paired by a table instead of a join.
+"""Near keys: whole numbers that lie close together are told apart and paired by a table.
 
 Ids that a database has dealt out are such numbers. The table takes a quarter of the time and a
 tenth of the memory of a join of a million rows.
@@ -6,46 +6,62 @@ tenth of the memory of a join of a million rows.
 
 import polars as pl
 
-_PARTS = (1, 2**32)
-"""A key is looked up by itself, or without the tenant that is packed behind its Id."""
 _GAPS = 4
 """How many places of the table there may be per key."""
 _MOST = 2**31
+_WHOLE = (pl.Int32, pl.Int64)
 
 
 def near_partners(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
     """Per left key the number of the right key that equals it; None where a join has to be made.
 
-    The right keys need to be single numbers, each there once, and not far from each other.
+    Keys are of whole numbers, and the first one has to do: on the right each of it is there once,
+    and not far from the others. The right keys have no nulls, and null is no key on the left.
     """
-    if left.width != 1 or right.is_empty():
+    bounds = _bounds(right)
+    if bounds is None:
         return None
-    keys, others = left.to_series(), right.to_series()
-    if others.dtype != pl.Int128 or keys.null_count() or others.null_count():
-        return None
-    for part in _PARTS:
-        bounds = others.to_frame("key").select(
-            (pl.col("key") // part).min().alias("lowest"),
-            (pl.col("key") // part).max().alias("highest"),
-        )
-        lowest, highest = bounds.row(0)
-        if highest - lowest < min(_GAPS * others.len(), _MOST):
-            return _looked_up(keys, others, part, lowest, highest - lowest + 1)
-    return None
-
-
-def _looked_up(
-    keys: pl.Series, others: pl.Series, part: int, lowest: int, places: int
-) -> pl.Series | None:
-    place = pl.col("key") // part - pl.lit(lowest, pl.Int128)
-    taken = others.to_frame("key").select(place.cast(pl.UInt32)).to_series()
-    numbers = pl.int_range(others.len(), dtype=pl.UInt32, eager=True)
+    lowest, highest = bounds
+    name, *others = right.columns
+    places = highest - lowest + 1
+    numbers = pl.int_range(right.height, dtype=pl.UInt32, eager=True)
     empty = pl.Series([None], dtype=pl.UInt32).new_from_index(0, places)
-    table = empty.scatter(taken, numbers)
-    if places - table.null_count() != others.len():
+    table = empty.scatter(_places(right, lowest), numbers)
+    if places - table.null_count() != right.height:
         return None  # Two keys share a place.
-    inside = pl.when(place.is_between(0, places - 1)).then(place).cast(pl.UInt32)
-    there = table.gather(keys.to_frame("key").select(inside).to_series())
-    # What shares a place need not be the same key.
-    same = pl.when(others.gather(there) == keys).then(there)
-    return pl.select(same.alias("partner")).to_series()
+    near = left.select(pl.when(pl.col(name).is_between(lowest, highest)).then(name))
+    there = table.gather(_places(near, lowest))
+    for other in others:
+        # What shares a place need not be the same key.
+        same = left[other] == right[other].gather(there)
+        there = pl.select(pl.when(same).then(there)).to_series()
+    return there.alias("partner")
+
+
+def distinct(keys: pl.DataFrame) -> bool:
+    """Whether near keys are all different, by their first number; False where it does not tell."""
+    bounds = _bounds(keys)
+    if bounds is None:
+        return False
+    lowest, highest = bounds
+    empty = pl.Series([0], dtype=pl.UInt8).new_from_index(0, highest - lowest + 1)
+    taken = empty.scatter(_places(keys, lowest), 1)
+    return int(taken.cast(pl.Boolean).sum()) == keys.height
+
+
+def _bounds(keys: pl.DataFrame) -> tuple[int, int] | None:
+    """The lowest and the highest first number of keys that are near each other, else None."""
+    if keys.is_empty() or any(dtype not in _WHOLE for dtype in keys.dtypes):
+        return None
+    if any(column.null_count() for column in keys):
+        return None
+    first = keys.to_series()
+    lowest, highest = first.min(), first.max()
+    assert isinstance(lowest, int)
+    assert isinstance(highest, int)
+    near = highest - lowest < min(_GAPS * keys.height, _MOST)
+    return (lowest, highest) if near else None
+
+
+def _places(keys: pl.DataFrame, lowest: int) -> pl.Series:
+    return keys.select((pl.nth(0).cast(pl.Int64) - lowest).cast(pl.UInt32)).to_series()

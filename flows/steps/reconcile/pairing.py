@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from flows.steps.reconcile.near_keys import near_partners
+from flows.steps.reconcile.near_keys import distinct, near_partners
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 
-PACKED = "__key"
 _MINUTE = 60_000_000
-_BITS = {Kind.INTEGER: 32, Kind.INTEGER64: 64}
+_BITS: dict[pl.DataType | type[pl.DataType], int] = {pl.Int32: 32, pl.Int64: 64}
 _PACKED_BITS = 127
 
 
@@ -33,15 +32,10 @@ class Pairs:
 def key_frame(table: Table, frame: pl.DataFrame, *, wire: bool = False) -> pl.DataFrame:
     """The columns by which rows of a record are told apart.
 
-    Keys of required integers are packed into one number. `wire` makes empty text and null one, for
-    a side that came over the service's CSV, which cannot tell them apart.
+    `wire` makes empty text and null one, for a side that came over the service's CSV, which cannot
+    tell them apart.
     """
     fields = [table.by_name[name] for name in table.identity]
-    if _packable(table, fields):
-        packed = pl.lit(0, pl.Int128)
-        for field in fields:
-            packed = packed * 2 ** _BITS[field.kind] + pl.col(field.name).cast(pl.Int128)
-        return frame.select(packed.alias(PACKED))
     return frame.select(part for field in fields for part in key_parts(field, wire=wire))
 
 
@@ -69,6 +63,9 @@ def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:
 
 def repeated(keys: pl.DataFrame) -> pl.Series | None:
     """Which rows share their key with another row; None where every key is there once."""
+    if distinct(keys):
+        return None
+    keys = _packed(keys) if _packable(keys) else keys
     if keys.width == 1:
         column = keys.to_series()
         return None if column.n_unique() == keys.height else column.is_duplicated()
@@ -99,6 +96,8 @@ def _joined(
     left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool
 ) -> tuple[pl.Series, pl.Series | None]:
     """The left rows' partners, and the right rows whose key stands before them."""
+    if all(_packable(side, nulls=not nulls_equal) for side in (left, right)):
+        left, right = _packed(left), _packed(right)
     on = left.columns
     numbered = right.with_row_index("partner")
     again = None
@@ -112,9 +111,15 @@ def _joined(
     return partner, again
 
 
-def _packable(table: Table, fields: list[Field]) -> bool:
-    return (
-        bool(table.key)
-        and all(field.required and field.kind in _BITS for field in fields)
-        and sum(_BITS[field.kind] for field in fields) <= _PACKED_BITS
-    )
+def _packable(keys: pl.DataFrame, *, nulls: bool = False) -> bool:
+    """Whether keys are whole numbers that fit one; a key with a null in it is null then."""
+    bits = [_BITS.get(dtype, _PACKED_BITS + 1) for dtype in keys.dtypes]
+    return sum(bits) <= _PACKED_BITS and (nulls or not any(one.null_count() for one in keys))
+
+
+def _packed(keys: pl.DataFrame) -> pl.DataFrame:
+    """Keys as one number each, which is joined and counted in a fraction of the time."""
+    packed = pl.lit(0, pl.Int128)
+    for name, dtype in keys.schema.items():
+        packed = packed * 2 ** _BITS[dtype] + pl.col(name).cast(pl.Int128)
+    return keys.select(packed.alias("key"))
