@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
-from flows.steps.reconcile.matching import TOLERATED_SCHEMA, status_schema
 from flows.steps.reconcile.rules import Exclusion, Offset, Rules, Tolerance, Window
+from flows.steps.reconcile.statuses import status_schema
+from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA
 from schemas.breaks import BREAKS, Status
 from schemas.tables import (
     AVATAR,

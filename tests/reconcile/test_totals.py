@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from flows.report.reconciliation import Proof, ToleranceLine
 from flows.steps.reconcile.breaks import BREAK_SCHEMA, no_breaks
-from flows.steps.reconcile.matching import TOLERATED_SCHEMA
 from flows.steps.reconcile.rules import Budget, Exclusion, Rules, Severities, Tolerance, Window
 from flows.steps.reconcile.severity import severities
 from flows.steps.reconcile.sums import Sides, add_up
-from flows.steps.reconcile.tolerated import judge_tolerated
+from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA, judge_tolerated
 from flows.steps.reconcile.totals import (
     chain_lines,
     control_lines,

@@ -1,7 +1,7 @@
 """The report value from what was judged: totals, breaks as finance reads them, the verdict."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import polars as pl
@@ -30,7 +30,7 @@ from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.sources import Sources
-from flows.steps.reconcile.statuses import STATUS
+from flows.steps.reconcile.statuses import STATUS, Lines
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
     chain_lines,
@@ -64,8 +64,8 @@ class Facts:
     currencies: Mapping[str, str]
 
 
-def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Statuses by record kind; a record whose breaks are all accepted is MATCHED_MANUAL."""
+def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, Lines]:
+    """Lines by record kind; a record whose breaks are all accepted is MATCHED_MANUAL."""
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
     accepted = there.filter(pl.col("state") == BreakState.ACCEPTED)
     settled = accepted.join(
@@ -74,17 +74,15 @@ def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, pl.D
     statuses = {}
     for record, matched in judgement.matched.items():
         keys = settled.filter(pl.col("record") == record)["key"].unique()
-        lines = matched.statuses
+        lines = matched.lines
         if keys.len():
-            manual = lines["status"].is_in(ACCEPTABLE) & key_text(EXTRACTS[record], lines).is_in(
+            frame = lines.frame
+            manual = frame["status"].is_in(ACCEPTABLE) & key_text(EXTRACTS[record], frame).is_in(
                 keys.implode()
             )
-            lines = lines.with_columns(
-                pl.when(manual)
-                .then(pl.lit(Status.MATCHED_MANUAL.value, STATUS))
-                .otherwise("status")
-                .alias("status")
-            )
+            accepted_one = pl.lit(Status.MATCHED_MANUAL.value, STATUS)
+            status = pl.when(manual).then(accepted_one).otherwise("status")
+            lines = replace(lines, frame=frame.with_columns(status.alias("status")))
         statuses[record] = lines
     return statuses
 
@@ -105,8 +103,9 @@ def conclude(
 
     `carried` are the breaks as `life.carry` left them, with `severity`, `cause` and their ages.
     """
-    statuses = with_accepted(judgement, carried)
-    sides = [_sides(record, sources, lines) for record, lines in statuses.items()]
+    lines = with_accepted(judgement, carried)
+    sides = [_sides(record, sources, each) for record, each in lines.items()]
+    statuses = {record: each.frame for record, each in lines.items()}
     money_sides = [one for one in sides if one.table.amounts]
     controls = tuple(line for one in sides for line in control_lines(one))
     chain = tuple(
@@ -166,12 +165,12 @@ def conclude(
     )
 
 
-def _sides(record: str, sources: Sources, statuses: pl.DataFrame) -> Sides:
+def _sides(record: str, sources: Sources, lines: Lines) -> Sides:
     table = EXTRACTS[record]
     nothing = pl.DataFrame(schema=dict.fromkeys(table.columns, pl.String()))
     extract = sources.extract.get(record, nothing)
     target = sources.database.get(record, sources.listings.get(record, extract.clear()))
-    return add_up(table, extract, target, statuses)
+    return add_up(table, extract, target, lines.whole())
 
 
 def _leaves(line: ControlLine | ChainLine) -> bool:

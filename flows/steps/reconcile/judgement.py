@@ -12,7 +12,7 @@ from flows.steps.reconcile.batches import judge_batches
 from flows.steps.reconcile.breaks import gather
 from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
 from flows.steps.reconcile.documents import judge_documents
-from flows.steps.reconcile.matching import TOLERATED_SCHEMA, Matched, match
+from flows.steps.reconcile.matching import Matched, match
 from flows.steps.reconcile.plans import judge_plans
 from flows.steps.reconcile.raised import Annex, together
 from flows.steps.reconcile.rates import judge_rates
@@ -20,7 +20,7 @@ from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.signed import changed_after_signoff
 from flows.steps.reconcile.sources import LINEAGE, Sources, record_schema
 from flows.steps.reconcile.statuses import STATUS
-from flows.steps.reconcile.tolerated import judge_tolerated
+from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA, judge_tolerated
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.kinds import WORD
@@ -118,8 +118,9 @@ def _by_data(sources: Sources) -> Sources:
 def _not_listed(matched: Matched) -> Matched:
     """Insert-batch data without a listing: the records inside are compared, the rows are not."""
     status = pl.lit(Status.EXCLUDED.value, STATUS).alias("status")
-    lines = matched.statuses.with_columns(status, pl.lit("no listing", WORD).alias("rule"))
-    return replace(matched, statuses=lines)
+    rule = pl.lit("no listing", WORD).alias("rule")
+    lines = replace(matched.lines, frame=matched.lines.frame.with_columns(status, rule))
+    return replace(matched, lines=lines)
 
 
 def _target(table: Table, sources: Sources) -> pl.DataFrame:

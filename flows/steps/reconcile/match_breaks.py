@@ -1,7 +1,7 @@
 """The breaks of matching: every finding about a record, in the record's own words.
 
-A frame of lines (`matching.status_schema`) says what each record is; a finding names lines by their
-number and adds what is special about it.
+Lines (`statuses.Lines`) say what each record is; a finding names lines by their number and adds
+what is special about it.
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,8 @@ import polars as pl
 
 from flows.steps.reconcile.breaks import BREAK_SCHEMA, IDENTITY, no_breaks
 from flows.steps.reconcile.comparison import text
-from flows.steps.reconcile.pairing import key_parts
+from flows.steps.reconcile.statuses import EXPECTED, FOUND, Lines
 from schemas.field import Table
-
-SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "currency_rate": (
-        "RATE_DUPLICATE",
-        ("TenantsId", "FromCurrenciesId", "ToCurrenciesId", "EffectiveDate"),
-    ),
-    "invoice_file": ("INV_DUPLICATE", ("TenantsId", "DebtsId", "InvoiceUrl")),
-}
-"""Records that must also be told apart by something else than their key."""
 
 # About the whole money of the record; a differing amount is about the difference alone.
 _NO_AMOUNT = ("INSTANT", "OFFSET")
@@ -28,7 +19,7 @@ _NO_AMOUNT = ("INSTANT", "OFFSET")
 
 def line_breaks(
     table: Table,
-    lines: pl.DataFrame,
+    lines: Lines,
     rows: pl.Series | pl.DataFrame,
     **columns: str | pl.Expr,
 ) -> pl.DataFrame:
@@ -41,7 +32,7 @@ def line_breaks(
         return no_breaks()
     about = lines[findings["row"]]
     first = table.amounts[0] if table.amounts else None
-    amount = pl.coalesce(f"{first}_expected", f"{first}_found").abs() if first else pl.lit(None)
+    amount = pl.coalesce(first + EXPECTED, first + FOUND).abs() if first else pl.lit(None)
     named = about.select(
         pl.lit(table.name).alias("record"),
         "tenant",
@@ -100,39 +91,6 @@ def _values(table: Table, name: str, lines: pl.DataFrame) -> pl.Series:
         shown = column.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f").str.strip_suffix(".000000")
         return shown.str.strip_suffix("T00:00:00").alias(f"{number}")
     return text(column).alias(f"{number}")
-
-
-def second_key_breaks(
-    table: Table, lines: pl.DataFrame, records: pl.DataFrame, side: str
-) -> pl.DataFrame:
-    """Records that share their second key with one of a smaller key; `lines` say what each is.
-
-    Every record after the first has a break that names the first.
-    """
-    code, names = SECOND_KEYS[table.name]
-    parts = [part for name in names for part in key_parts(table.by_name[name])]
-    keys = records.select(parts).with_columns(
-        records["Id"].alias("__id"), pl.int_range(records.height, dtype=pl.UInt32).alias("row")
-    )
-    on = [name for name in keys.columns if name not in ("__id", "row")]
-    # What is there once has a hash of its own: few rows are left to be told apart by themselves.
-    near = keys.filter(keys.select(on).hash_rows().is_duplicated())
-    again = near.filter(pl.struct(on).is_duplicated()).drop_nulls(list(names))
-    if again.is_empty():
-        return no_breaks()
-    later = (
-        again.sort("__id", "row")
-        .with_columns(pl.col("__id").first().over(on).alias("first"))
-        .filter(pl.col("__id") != pl.col("first"))
-        .sort("row")
-    )
-    found = later.select(
-        "row",
-        pl.col("__id").cast(pl.String).alias("found"),
-        pl.col("first").cast(pl.String).alias("expected"),
-        pl.concat_str(pl.lit("the same as Id "), pl.col("first")).alias("note"),
-    )
-    return line_breaks(table, lines, found, code=code, side=side)
 
 
 def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -4,55 +4,38 @@ Extract rows are compared with the database, with what the service answered, and
 where it has one. Rows are told apart by number, never copied: columns are gathered one at a time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import polars as pl
 
-from flows.steps.reconcile.answers import ECHO_SCHEMA, echo_differences, sends, service_status
-from flows.steps.reconcile.breaks import AMOUNT, no_breaks
+from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
+from flows.steps.reconcile.breaks import no_breaks
 from flows.steps.reconcile.comparison import differences
-from flows.steps.reconcile.match_breaks import (
-    SECOND_KEYS,
-    key_text,
-    line_breaks,
-    numbered,
-    second_key_breaks,
-)
+from flows.steps.reconcile.match_breaks import line_breaks, numbered
 from flows.steps.reconcile.one_sided import alone_breaks, alone_lines, tenant_crossings
 from flows.steps.reconcile.pairing import Pairs, key_frame, keyless, pair
 from flows.steps.reconcile.rules import Offset, Rules
-from flows.steps.reconcile.sources import ANSWER, LINEAGE, PLACE, Sources, record_schema
+from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
+from flows.steps.reconcile.service_breaks import echoed, service_breaks
+from flows.steps.reconcile.sources import ANSWER, LINEAGE, PLACE, Sources, complete, record_schema
 from flows.steps.reconcile.standing import standing, unfit_amounts
-from flows.steps.reconcile.statuses import EXPECTED, STATUS, found_columns, number, status_schema
+from flows.steps.reconcile.statuses import (
+    EXPECTED,
+    PARTNER,
+    STATUS,
+    Lines,
+    found_columns,
+    number,
+)
 from flows.steps.reconcile.tolerance import judged
+from flows.steps.reconcile.tolerated import waved_through
 from flows.steps.reconcile.windows import business_date, waiting
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import WORD, Dtype
+from schemas.kinds import WORD
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
-
-TOLERATED_SCHEMA: dict[str, Dtype] = {
-    "tolerance": pl.String(),
-    "record": pl.String(),
-    "tenant": pl.Int32(),
-    "key": pl.String(),
-    "field": pl.String(),
-    "currency": pl.Int32(),
-    "expected": pl.String(),
-    "found": pl.String(),
-    "delta": AMOUNT,
-}
-"""One line per difference that a rule waved through."""
-
-_SERVICE_BREAKS = {
-    Status.REJECTED: "REFUSED",
-    Status.NOT_SENT: "NOT_SENT",
-    Status.IN_DOUBT: "IN_DOUBT",
-    Status.SENT_UNCONFIRMED: "UNCONFIRMED",
-}
-
 
 _MATCHED = (Status.MATCHED_EXACT, Status.MATCHED_TOLERANCE)
 _LISTABLE = (*_MATCHED, Status.PENDING, Status.MISSING_IN_TARGET)
@@ -62,10 +45,15 @@ _LISTABLE = (*_MATCHED, Status.PENDING, Status.MISSING_IN_TARGET)
 class Matched:
     """What became of every record of one kind."""
 
-    statuses: pl.DataFrame
-    """One line per record (`status_schema`): the extract rows, then what only a target has."""
+    lines: Lines
+    """One per record: the extract rows, then what only a target has."""
     breaks: pl.DataFrame
     tolerated: pl.DataFrame
+
+    @property
+    def statuses(self) -> pl.DataFrame:
+        """The lines as `status_schema`, with what the target has of each: a large frame."""
+        return self.lines.whole()
 
 
 def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bool) -> Matched:
@@ -75,29 +63,19 @@ def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bo
     Records without a key of their own are compared with the service's listing as well.
     """
     schema = record_schema(table)
-    extract = _complete(sources.extract.get(table.name), schema | PLACE)
+    extract = complete(sources.extract.get(table.name), schema | PLACE)
     database, listing = sources.database.get(table.name), sources.listings.get(table.name)
     side = "G" if database is None and listing is not None else "D"
-    found = _complete(listing if side == "G" else database, schema | LINEAGE)
+    found = complete(listing if side == "G" else database, schema | LINEAGE)
     asked = service and table.name in PUSHES
-    sent = _complete(sources.answers.get(table.name), ANSWER) if asked else None
+    sent = complete(sources.answers.get(table.name), ANSWER) if asked else None
     also = listing if side == "D" and not table.key else None
-    also = None if also is None else _complete(also, schema | LINEAGE)
+    also = None if also is None else complete(also, schema | LINEAGE)
     matched = _Match(table, rules, as_of, extract, found, side, sent).result(also)
     if table is INSERT_BATCH_DATA:
         # What its rows and listing owe each other has break codes of its own.
-        matched = Matched(matched.statuses, no_breaks(), matched.tolerated)
+        matched = replace(matched, breaks=no_breaks())
     return matched
-
-
-def _complete(frame: pl.DataFrame | None, schema: dict[str, Dtype]) -> pl.DataFrame:
-    """The frame with exactly these columns; what a source does not tell is null."""
-    if frame is None:
-        return pl.DataFrame(schema=schema)
-    return frame.select(
-        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in schema.items()
-    )
 
 
 @dataclass(frozen=True)
@@ -120,19 +98,16 @@ class _Match:
         told = self._differences(pl.select(pl.when(compared).then(pairs.partner)).to_series())
         sent = self._sent(compared, pairs)
         lines = self._lines(own, pairs, told, sent)
-        alone = alone_lines(self.table, self.found[pairs.lone], pairs.repeats, self.rules)
+        alone = self._alone(self.found, pairs.lone, pairs.repeats)
         breaks = [*self._line_breaks(lines, own), *self._alone_breaks(lines, alone)]
+        every = _beside(lines, alone)
         if listing is not None:
             lines, listed, unlisted = self._listed(lines, pairs, listing)
             breaks += [unlisted, *alone_breaks(self.table, listed, "G")]
-            alone = pl.concat([alone, listed], rechunk=False)
+            every = _beside(lines, alone, listed)
         breaks += self._difference_breaks(lines, told, sent)
-        breaks.append(self._second_keys(lines, alone, pairs))
-        return Matched(
-            pl.concat([lines, alone], rechunk=False),
-            numbered(breaks),
-            self._tolerated(lines, told),
-        )
+        breaks.append(self._second_keys(every, pairs))
+        return Matched(every, numbered(breaks), waved_through(self.table, lines, told))
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
         """Partners of the rows to compare; what a rule leaves out takes its partner along."""
@@ -181,7 +156,7 @@ class _Match:
 
     def _lines(
         self, own: pl.DataFrame, pairs: Pairs, told: pl.DataFrame, sent: pl.DataFrame | None
-    ) -> pl.DataFrame:
+    ) -> Lines:
         dates = business_date(self.table, self.extract)
         height = self.extract.height
         missing = pairs.partner.is_null()
@@ -202,29 +177,32 @@ class _Match:
             .then(_status(Status.MATCHED_TOLERANCE))
             .otherwise(_status(Status.MATCHED_EXACT))
         )
-        found = found_columns(self.table)
-        names = [column.meta.output_name() for column in found]
-        partner = self.found.with_columns(found).select(names)[pairs.partner]
         answer = pl.Series([None], dtype=WORD).new_from_index(0, height)
-        return self.extract.select(
+        lines = self.extract.select(
             *self.table.identity,
             number(self.table.tenant, "tenant"),
             status.alias("status"),
             pl.Series("rule", own["rule"]),
             number(self.table.currency, "currency"),
-            *partner,
             *(pl.col(name).alias(name + EXPECTED) for name in self.table.amounts),
             dates,
-            (~missing).alias("in_target"),
             (answer if sent is None else sent["state"]).alias("answer"),
+            pairs.partner.alias(PARTNER),
             *PLACE,
-        ).select(list(status_schema(self.table)))
+        )
+        return Lines(lines, found_columns(self.table, self.found))
+
+    def _alone(self, target: pl.DataFrame, numbers: pl.Series, repeats: pl.Series) -> Lines:
+        """Lines of the target's records that only it has."""
+        lines = alone_lines(self.table, target[numbers], numbers, repeats, self.rules)
+        return Lines(lines, found_columns(self.table, target))
 
     def _listed(
-        self, lines: pl.DataFrame, pairs: Pairs, listing: pl.DataFrame
-    ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+        self, lines: Lines, pairs: Pairs, listing: pl.DataFrame
+    ) -> tuple[Lines, Lines, pl.DataFrame]:
         """Lines and breaks with the service's listing considered, and what is listed alone."""
-        rows = lines["status"].is_in(_LISTABLE).arg_true()
+        status = lines.frame["status"]
+        rows = status.is_in(_LISTABLE).arg_true()
         lone = pairs.lone.filter(~pairs.repeats)
         left = [
             key_frame(self.table, self.extract[rows], wire=True),
@@ -232,20 +210,22 @@ class _Match:
         ]
         together = pair(pl.concat(left), key_frame(self.table, listing, wire=True))
         absent = rows.filter(together.partner.head(rows.len()).is_null())
-        matched = lines["status"].is_in(_MATCHED)
-        absent = absent.filter(matched.gather(absent))
+        absent = absent.filter(status.is_in(_MATCHED).gather(absent))
         unlisted = line_breaks(
             self.table, lines, absent, code=Status.MISSING_IN_TARGET.value, side="G"
         )
-        status = (
-            pl.when(_flags(lines.height, absent))
+        missing = (
+            pl.when(_flags(status.len(), absent))
             .then(_status(Status.MISSING_IN_TARGET))
             .otherwise("status")
         )
-        listed = alone_lines(self.table, listing[together.lone], together.repeats, self.rules)
-        return lines.with_columns(status.alias("status")), listed, unlisted
+        told = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
+        # Records of the listing are numbered behind those of the database.
+        both = pl.concat([self.found, listing])
+        numbers = (together.lone + self.found.height).cast(pl.UInt32)
+        return told, self._alone(both, numbers, together.repeats), unlisted
 
-    def _line_breaks(self, lines: pl.DataFrame, own: pl.DataFrame) -> list[pl.DataFrame]:
+    def _line_breaks(self, lines: Lines, own: pl.DataFrame) -> list[pl.DataFrame]:
         """What is wrong with an extract row by itself, or with its absence on the other side."""
         settled = own["status"]
         nameless = keyless(self.table, self.extract)
@@ -261,7 +241,7 @@ class _Match:
             )
             for name in unfit_amounts(self.table, self.extract)
         ]
-        missing = (lines["status"] == Status.MISSING_IN_TARGET).arg_true()
+        missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
         return [
             self._about(lines, settled == Status.REJECTED, "REJECTED", "E"),
             self._about(lines, settled == Status.DUPLICATE, "DUPLICATE", "E"),
@@ -270,22 +250,17 @@ class _Match:
             line_breaks(self.table, lines, missing, code="MISSING_IN_TARGET", side=self.side),
         ]
 
-    def _about(self, lines: pl.DataFrame, where: pl.Series, code: str, side: str) -> pl.DataFrame:
+    def _about(self, lines: Lines, where: pl.Series, code: str, side: str) -> pl.DataFrame:
         rows = where.fill_null(value=False).arg_true()
         return line_breaks(self.table, lines, rows, code=code, side=side)
 
     def _difference_breaks(
-        self, lines: pl.DataFrame, told: pl.DataFrame, sent: pl.DataFrame | None
+        self, lines: Lines, told: pl.DataFrame, sent: pl.DataFrame | None
     ) -> list[pl.DataFrame]:
         echoes, heard = pl.DataFrame(schema=ECHO_SCHEMA), []
         if sent is not None and self.answers is not None:
-            heard = self._service_breaks(lines, sent)
-            differing = sent.with_row_index("row").filter("heard", pl.col("state") == "differs")
-            echoes = echo_differences(
-                self.table,
-                self.extract[differing["row"]],
-                differing.with_columns(self.answers["echo"].gather(differing["answer"])),
-            )
+            heard = service_breaks(self.table, lines, sent)
+            echoes = echoed(self.table, self.extract, sent, self.answers)
         # The answer comes before the read-back: where it differs already, it diverged there.
         at_answer = told.join(echoes, on=["row", "field"], how="semi").select("row", "field")
         at_answer = at_answer.with_columns(pl.lit("A").alias("at"))
@@ -310,49 +285,32 @@ class _Match:
             *heard,
         ]
 
-    def _service_breaks(self, lines: pl.DataFrame, sent: pl.DataFrame) -> list[pl.DataFrame]:
-        breaks = []
-        for status, code in _SERVICE_BREAKS.items():
-            rows = (sent["service"] == status.value).fill_null(value=False).arg_true()
-            answers = sent.select("state", "status")[rows].select(
-                pl.when(pl.col("status").is_not_null())
-                .then(pl.concat_str(pl.lit("HTTP status "), pl.col("status").cast(pl.String)))
-                .otherwise(pl.lit(""))
-                .alias("note"),
-                rows.alias("row"),
-            )
-            side = "R" if status is Status.NOT_SENT else "A"
-            breaks.append(line_breaks(self.table, lines, answers, code=code, side=side))
-        return breaks
-
-    def _alone_breaks(self, lines: pl.DataFrame, alone: pl.DataFrame) -> list[pl.DataFrame]:
-        missing = (lines["status"] == Status.MISSING_IN_TARGET).arg_true()
+    def _alone_breaks(self, lines: Lines, alone: Lines) -> list[pl.DataFrame]:
+        missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
         return [
             *alone_breaks(self.table, alone, self.side),
-            tenant_crossings(self.table, lines, missing, alone),
+            tenant_crossings(self.table, lines, missing, alone.frame),
         ]
 
-    def _second_keys(self, lines: pl.DataFrame, alone: pl.DataFrame, pairs: Pairs) -> pl.DataFrame:
+    def _second_keys(self, lines: Lines, pairs: Pairs) -> pl.DataFrame:
         """Second keys are looked for in the target, where all records meet; else in the extract."""
         if self.table.name not in SECOND_KEYS:
             return no_breaks()
         if self.found.is_empty():
-            live = lines["status"].is_in([Status.MISSING_IN_TARGET, Status.PENDING]).arg_true()
-            return second_key_breaks(self.table, lines[live], self.extract[live], "E")
-        rows = pl.Series([None], dtype=pl.UInt32).new_from_index(0, self.found.height)
+            live = lines.frame["status"].is_in([Status.MISSING_IN_TARGET, Status.PENDING])
+            rows = live.arg_true()
+            return second_key_breaks(self.table, lines, self.extract[rows], rows, "E")
+        numbers = pl.Series([None], dtype=pl.UInt32).new_from_index(0, self.found.height)
         paired = pairs.partner.is_not_null().arg_true()
-        rows = rows.scatter(pairs.partner.drop_nulls(), paired.cast(pl.UInt32))
-        order = pl.Series(range(pairs.lone.len()), dtype=pl.UInt32) + lines.height
-        rows = rows.scatter(pairs.lone, order)
-        everything = pl.concat([lines, alone], rechunk=False)[rows]
-        return second_key_breaks(self.table, everything, self.found, self.side)
+        numbers = numbers.scatter(pairs.partner.drop_nulls(), paired.cast(pl.UInt32))
+        order = pl.Series(range(pairs.lone.len()), dtype=pl.UInt32) + self.extract.height
+        numbers = numbers.scatter(pairs.lone, order)
+        return second_key_breaks(self.table, lines, self.found, numbers, self.side)
 
-    def _tolerated(self, lines: pl.DataFrame, told: pl.DataFrame) -> pl.DataFrame:
-        waved = told.filter(pl.col("tolerance").is_not_null())
-        about = lines[waved["row"]]
-        return waved.with_columns(
-            pl.lit(self.table.name).alias("record"), key_text(self.table, about)
-        ).select(pl.col(name).cast(dtype) for name, dtype in TOLERATED_SCHEMA.items())
+
+def _beside(*parts: Lines) -> Lines:
+    """Lines as one; the last part's target has the records of all of them."""
+    return Lines(pl.concat([part.frame for part in parts], rechunk=False), parts[-1].target)
 
 
 def _status(status: Status) -> pl.Expr:

@@ -7,7 +7,7 @@ from flows.steps.reconcile.match_breaks import line_breaks
 from flows.steps.reconcile.pairing import keyless
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.standing import excluded, settle
-from flows.steps.reconcile.statuses import STATUS, found_columns, number, status_schema
+from flows.steps.reconcile.statuses import PARTNER, STATUS, Lines, line_schema, number
 from flows.steps.reconcile.windows import business_date
 from schemas.breaks import Status
 from schemas.field import Table
@@ -15,9 +15,12 @@ from schemas.kinds import WORD
 
 
 def alone_lines(
-    table: Table, records: pl.DataFrame, repeats: pl.Series, rules: Rules
+    table: Table, records: pl.DataFrame, numbers: pl.Series, repeats: pl.Series, rules: Rules
 ) -> pl.DataFrame:
-    """Lines of records that only a target has; `repeats` have a key that another one has too."""
+    """Lines (`statuses.line_schema`) of records that only a target has, which numbers them.
+
+    `repeats` have a key that another one has too.
+    """
     lines = (
         pl.DataFrame(schema={"status": STATUS, "rule": WORD})
         .clear(records.height)
@@ -28,21 +31,20 @@ def alone_lines(
     lines = settle(lines, repeats, Status.DUPLICATE)
     everything = pl.Series([True]).new_from_index(0, records.height)
     lines = settle(lines, everything, Status.MISSING_IN_EXTRACT)
-    none = {name: pl.lit(None, dtype).alias(name) for name, dtype in status_schema(table).items()}
+    none = {name: pl.lit(None, dtype).alias(name) for name, dtype in line_schema(table).items()}
     columns: dict[str, pl.Expr | pl.Series] = {
         **none,
         **{name: pl.col(name) for name in table.identity},
         "tenant": number(table.tenant, "tenant"),
         "status": lines["status"],
         "rule": lines["rule"],
-        **{expression.meta.output_name(): expression for expression in found_columns(table)},
         "date": business_date(table, records),
-        "in_target": pl.lit(True).alias("in_target"),
+        PARTNER: numbers.alias(PARTNER),
     }
     return records.select(columns.values()).select(list(none))
 
 
-def alone_breaks(table: Table, alone: pl.DataFrame, side: str) -> list[pl.DataFrame]:
+def alone_breaks(table: Table, alone: Lines, side: str) -> list[pl.DataFrame]:
     """Why a record that only a target has is there alone."""
     codes = {
         Status.MISSING_IN_EXTRACT: "MISSING_IN_EXTRACT",
@@ -51,20 +53,20 @@ def alone_breaks(table: Table, alone: pl.DataFrame, side: str) -> list[pl.DataFr
     }
     return [
         line_breaks(
-            table, alone, (alone["status"] == status.value).arg_true(), code=code, side=side
+            table, alone, (alone.frame["status"] == status.value).arg_true(), code=code, side=side
         )
         for status, code in codes.items()
     ]
 
 
 def tenant_crossings(
-    table: Table, lines: pl.DataFrame, missing: pl.Series, alone: pl.DataFrame
+    table: Table, lines: Lines, missing: pl.Series, alone: pl.DataFrame
 ) -> pl.DataFrame:
     """Missing records whose Id the target has under another tenant, without an extract row."""
     tenant = table.tenant
     if tenant is None or set(table.key) != {"Id", tenant} or alone.is_empty() or not missing.len():
         return no_breaks()
-    wanted = lines[missing].select("Id", tenant).with_columns(missing.alias("row"))
+    wanted = lines.frame[missing].select("Id", tenant).with_columns(missing.alias("row"))
     there = alone.filter(pl.col("status") == Status.MISSING_IN_EXTRACT)
     others = there.group_by("Id").agg(pl.col(tenant).min().alias("other"))
     crossed = wanted.join(others, on="Id", maintain_order="left")

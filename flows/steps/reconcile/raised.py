@@ -105,13 +105,14 @@ def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.Data
     """
     if not set(_WRITER) <= set(breaks.columns):
         return breaks
+    place = [pl.col(name).cast(dtype) for name, dtype in _PLACED.items()]
     parts = [pl.DataFrame(schema={"record": pl.String, **_PLACED})]
     for (record,), told in breaks.select("record", *_WRITER).group_by("record"):
         rows = places.get(str(record))
         if rows is not None:
             own = told["row"].drop_nulls().unique()
-            near = rows.lazy().select(*_PLACED).filter(pl.col("row").is_in(own.implode()))
-            parts.append(near.select(pl.lit(record).alias("record"), *_PLACED).cast(_PLACED).collect())
+            near = rows.lazy().filter(pl.col("row").is_in(own.implode()))
+            parts.append(near.select(pl.lit(record).alias("record"), *place).collect())
     on = ["record", *_WRITER]
     found = pl.concat(parts).unique(on, keep="first", maintain_order=True)
     found = found.rename({"file": "file_there", "line": "line_there"})

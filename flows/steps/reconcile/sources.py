@@ -57,3 +57,13 @@ def record_schema(table: Table) -> dict[str, Dtype]:
         for name, dtype in frame_schema(table).items()
         if not name.endswith(EXACT)
     }
+
+
+def complete(frame: pl.DataFrame | None, schema: dict[str, Dtype]) -> pl.DataFrame:
+    """The frame with exactly these columns; what a source does not tell is null."""
+    if frame is None:
+        return pl.DataFrame(schema=schema)
+    return frame.select(
+        (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in schema.items()
+    )

@@ -1,5 +1,7 @@
 """Statuses: the frame that says what became of every record, one line each."""
 
+from dataclasses import dataclass
+
 import polars as pl
 
 from flows.steps.reconcile.breaks import AMOUNT
@@ -12,15 +14,50 @@ STATUS = pl.Enum(Status)
 """One of the statuses, in a byte."""
 EXPECTED, FOUND = "_expected", "_found"
 """Suffixes of an amount field's two columns in a frame of statuses."""
+PARTNER = "partner"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What became of records, beside the target's values, which are looked up when asked for.
+
+    A target's values beside a million lines are a large frame, and few of them are ever shown.
+    """
+
+    frame: pl.DataFrame
+    """As `line_schema`."""
+    target: pl.DataFrame
+    """`found_columns` of the target's records, which PARTNER numbers."""
+
+    def __getitem__(self, rows: pl.Series) -> pl.DataFrame:
+        """Some lines, as `status_schema`."""
+        return self._beside(self.frame[rows])
+
+    def whole(self) -> pl.DataFrame:
+        """All lines, as `status_schema`."""
+        return self._beside(self.frame)
+
+    def _beside(self, lines: pl.DataFrame) -> pl.DataFrame:
+        found = self.target[lines[PARTNER]]
+        there = lines[PARTNER].is_not_null().alias("in_target")
+        return lines.drop(PARTNER).hstack([*found, there])
 
 
 def status_schema(table: Table) -> dict[str, Dtype]:
     """Columns of a frame of statuses.
 
-    `rule` is the exclusion's id; `currency_found` the currency the target has the record in; `date`
-    its business date; `in_target` whether the target has it; `state` and `answer` are the end state
-    of the extract row and of its send.
+    `rule` is the exclusion's id; `date` the record's business date; `state` and `answer` are the
+    end state of the extract row and of its send; `currency_found` the currency the target has the
+    record in; `in_target` whether the target has it.
     """
+    lines = line_schema(table)
+    del lines[PARTNER]
+    found = {name + FOUND: AMOUNT for name in table.amounts}
+    return {**lines, "currency_found": pl.Int32(), **found, "in_target": pl.Boolean()}
+
+
+def line_schema(table: Table) -> dict[str, Dtype]:
+    """Columns of `Lines`: PARTNER is the number of the target's record, null where it has none."""
     schema = record_schema(table)
     return {
         **{name: schema[name] for name in table.identity},
@@ -28,19 +65,21 @@ def status_schema(table: Table) -> dict[str, Dtype]:
         "status": STATUS,
         "rule": WORD,
         "currency": pl.Int32(),
-        "currency_found": pl.Int32(),
-        **{name + side: AMOUNT for name in table.amounts for side in (EXPECTED, FOUND)},
+        **{name + EXPECTED: AMOUNT for name in table.amounts},
         "date": pl.Date(),
-        "in_target": pl.Boolean(),
         "answer": WORD,
+        PARTNER: pl.UInt32(),
         **PLACE,
     }
 
 
-def found_columns(table: Table) -> list[pl.Expr]:
-    currency = number(table.currency, "currency_found")
-    return [currency, *(pl.col(name).alias(name + FOUND) for name in table.amounts)]
+def found_columns(table: Table, target: pl.DataFrame) -> pl.DataFrame:
+    """What lines tell of the target's records."""
+    amounts = {name + FOUND: pl.col(name) for name in table.amounts}
+    found = target.with_columns(number(table.currency, "currency_found"), **amounts)
+    return found.select("currency_found", *amounts)
 
 
 def number(name: str | None, alias: str) -> pl.Expr:
+    """A column of whole numbers under another name; nulls where there is none."""
     return (pl.col(name) if name else pl.lit(None)).cast(pl.Int32).alias(alias)

@@ -5,16 +5,41 @@ from decimal import Decimal
 import polars as pl
 
 from flows.report.reconciliation import ToleranceLine
+from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.raised import Annex, money, raised
 from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.statuses import Lines
+from schemas.field import Table
+from schemas.kinds import Dtype
 
 EVERY = "all tolerances"
+TOLERATED_SCHEMA: dict[str, Dtype] = {
+    "tolerance": pl.String(),
+    "record": pl.String(),
+    "tenant": pl.Int32(),
+    "key": pl.String(),
+    "field": pl.String(),
+    "currency": pl.Int32(),
+    "expected": pl.String(),
+    "found": pl.String(),
+    "delta": AMOUNT,
+}
+"""One line per difference that a rule waved through."""
+
+
+def waved_through(table: Table, lines: Lines, differences: pl.DataFrame) -> pl.DataFrame:
+    """The differences that have a `tolerance`, as `TOLERATED_SCHEMA`."""
+    waved = differences.filter(pl.col("tolerance").is_not_null())
+    return waved.with_columns(
+        pl.lit(table.name).alias("record"), key_text(table, lines.frame[waved["row"]])
+    ).select(pl.col(name).cast(dtype) for name, dtype in TOLERATED_SCHEMA.items())
 
 
 def judge_tolerated(tolerated: pl.DataFrame, rules: Rules) -> Annex[ToleranceLine]:
     """Lines per rule and currency, then the sums the budget limits, and breaks of the latter.
 
-    `tolerated` holds one line per difference, as `matching.TOLERATED_SCHEMA`. The limit of amounts
+    `tolerated` holds one line per difference, as `TOLERATED_SCHEMA`. The limit of amounts
     holds in each currency, that of differences over all of them.
     """
     sizes = tolerated.with_columns(
@@ -60,7 +85,7 @@ def _breaks(over: list[ToleranceLine]) -> pl.DataFrame:
             "name": pl.String(),
             "expected": pl.String(),
             "found": pl.String(),
-            "amount": pl.Decimal(38, 18),
+            "amount": AMOUNT,
         },
     )
     return raised(

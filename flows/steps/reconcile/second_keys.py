@@ -1,0 +1,53 @@
+"""Second keys: records that must also be told apart by something else than their key."""
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import no_breaks
+from flows.steps.reconcile.match_breaks import line_breaks
+from flows.steps.reconcile.pairing import key_parts
+from flows.steps.reconcile.statuses import Lines
+from schemas.field import Table
+
+SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "currency_rate": (
+        "RATE_DUPLICATE",
+        ("TenantsId", "FromCurrenciesId", "ToCurrenciesId", "EffectiveDate"),
+    ),
+    "invoice_file": ("INV_DUPLICATE", ("TenantsId", "DebtsId", "InvoiceUrl")),
+}
+"""Record kind -> the break and the fields of its second key."""
+
+
+def second_key_breaks(
+    table: Table, lines: Lines, records: pl.DataFrame, numbers: pl.Series, side: str
+) -> pl.DataFrame:
+    """Records that share their second key with one of a smaller key.
+
+    `numbers` are those of the records' lines. Every record after the first has a break that names
+    the first.
+    """
+    code, names = SECOND_KEYS[table.name]
+    parts = [part for name in names for part in key_parts(table.by_name[name])]
+    # What is there once has a hash of its own: few rows are left to be told apart by themselves.
+    near = records.select(parts).hash_rows().is_duplicated().arg_true()
+    found = records[near]
+    keys = found.select(parts).with_columns(
+        found["Id"].alias("__id"), numbers.gather(near).alias("row"), near.alias("__at")
+    )
+    on = [name for name in keys.columns if name not in ("__id", "row", "__at")]
+    again = keys.filter(pl.struct(on).is_duplicated()).drop_nulls(list(names))
+    if again.is_empty():
+        return no_breaks()
+    later = (
+        again.sort("__id", "__at")
+        .with_columns(pl.col("__id").first().over(on).alias("first"))
+        .filter(pl.col("__id") != pl.col("first"))
+        .sort("__at")
+    )
+    told = later.select(
+        "row",
+        pl.col("__id").cast(pl.String).alias("found"),
+        pl.col("first").cast(pl.String).alias("expected"),
+        pl.concat_str(pl.lit("the same as Id "), pl.col("first")).alias("note"),
+    )
+    return line_breaks(table, lines, told, code=code, side=side)
