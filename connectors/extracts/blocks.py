@@ -48,5 +48,7 @@ def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[byte
 
 
 def _pieces(text: bytes, skip: int, block_bytes: int) -> Iterator[bytes]:
-    for begin in range(skip, len(text), block_bytes):
-        yield text[begin : begin + block_bytes]
+    # Cut where a reading from the beginning cuts, so that chunks are the same after a stop.
+    for begin in range(skip - skip % block_bytes, len(text), block_bytes):
+        if piece := text[max(begin, skip) : begin + block_bytes]:
+            yield piece

@@ -1,0 +1,60 @@
+"""Reading that begins at any chunk gives that chunk and all later ones, exactly."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.content import open_content
+from connectors.extracts.header import read_header
+from connectors.extracts.profile import DEFAULT
+from connectors.extracts.reader import Chunk, first_place, read_chunks
+from connectors.settings import Limits
+from data_samples.generate import write_payments
+from schemas.tables import FORM_REPLY
+
+SEED = 31
+LIMITS = Limits(record_bytes=600, field_bytes=300)
+PIECES = (
+    *('1,2,"a",', '"a ""b"" c",', '"open', 'stray"quote,', "支払い,", "é", "x" * 250),
+    *("\n", "\n", "\r\n", "\n\n\n", "\r", ",,,,,,,\n", '"\n', "y" * 700),
+)
+
+
+def shape(chunk: Chunk) -> Any:
+    records = chunk.records
+    columns = (records.start, records.end, records.first_line, records.last_line, records.fault)
+    return chunk.start, chunk.end, [column.tolist() for column in columns]
+
+
+def settled(path: Path, encoding: str, table: Any) -> None:
+    content = open_content(path, encoding)
+    header = read_header(content, None, table, DEFAULT, LIMITS)
+    for block_bytes in (700, 3_000):
+        whole = list(read_chunks(content, header, first_place(header), block_bytes))
+        assert len(whole) > 3
+        for number, chunk in enumerate(whole):
+            again = read_chunks(content, header, chunk.start, block_bytes)
+            assert [shape(one) for one in again] == [shape(one) for one in whole[number:]]
+            behind = read_chunks(content, header, chunk.end, block_bytes)
+            assert [shape(one) for one in behind] == [shape(one) for one in whole[number + 1 :]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_dirty_payments(tmp_path: Path, encoding: str) -> None:
+    write_payments(tmp_path, 150, 0.2, SEED)
+    path = tmp_path / "payments.csv"
+    path.write_bytes(path.read_bytes().decode().encode(encoding))
+    settled(path, "utf-8", None)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("seed", range(SEED, SEED + 4))
+def test_anything(tmp_path: Path, encoding: str, seed: int) -> None:
+    chance = random.Random(seed)
+    header = ",".join(field.name for field in FORM_REPLY.delivered)
+    text = header + "\n" + "".join(chance.choices(PIECES, k=250))
+    path = tmp_path / "a.csv"
+    path.write_bytes(text.encode(encoding))
+    settled(path, "utf-8", FORM_REPLY)
