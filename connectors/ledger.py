@@ -248,6 +248,19 @@ def list_receipts(
     ]
 
 
+def withdraw_receipts(
+    connection: psycopg.Connection, stage: str, extract_id: int, chunk: int, record: int
+) -> None:
+    """Forget what is said of an extract from a chunk, which begins with this record, on."""
+    connection.execute(
+        "DELETE FROM receipt WHERE extract_id = %s AND stage = %s AND chunk >= %s",
+        [extract_id, stage, chunk],
+    )
+    connection.execute(
+        "DELETE FROM outcome WHERE extract_id = %s AND record_number >= %s", [extract_id, record]
+    )
+
+
 def add_event(
     connection: psycopg.Connection,
     what: str,

@@ -101,11 +101,13 @@ def copy_text(rows: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def withdraw_staged(connection: psycopg.Connection, table: Table, extract_id: int) -> None:
-    """Take back the staged rows of a file that turned out to be incomplete."""
+def withdraw_staged(
+    connection: psycopg.Connection, table: Table, extract_id: int, record: int = 0
+) -> None:
+    """Take back the staged rows of a file that turned out to be incomplete, from a record on."""
     connection.execute(
-        sql.SQL("DELETE FROM {} WHERE extract_id = %s").format(
+        sql.SQL("DELETE FROM {} WHERE extract_id = %s AND record_number >= %s").format(
             sql.Identifier(SCHEMA, staged_name(table))
         ),
-        [extract_id],
+        [extract_id, record],
     )

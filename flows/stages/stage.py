@@ -1,7 +1,8 @@
 """Stage: every row of every extract verbatim into PostgreSQL, with its position and verdict.
 
-Chunk by chunk: rows and receipt in one transaction. A run that died goes on at the first byte
-after the last receipt. While one chunk is written the next one is read and checked.
+Chunk by chunk: rows and receipt in one transaction. A run that died goes on at the first chunk
+without a receipt; one whose chunks were shared out may leave such gaps. While one chunk is written
+the next one is read and checked.
 """
 
 import hashlib
@@ -16,14 +17,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
+import psycopg
 
 from connectors import ledger
 from connectors.errors import ConservationError
-from connectors.extracts.content import open_content
+from connectors.extracts.content import Content, open_content
 from connectors.extracts.header import Header
 from connectors.extracts.manifest import Entry, differences, incomplete, read_entry
 from connectors.extracts.profile import Profile
-from connectors.extracts.reader import Chunk, Place, first_place, read_chunks
+from connectors.extracts.reader import Chunk, read_chunks
 from connectors.extracts.records import conserved
 from connectors.ledger import Extract, Lease, Receipt, State
 from connectors.spool import spool_path, write_spool
@@ -31,15 +33,15 @@ from connectors.staging import CopyRows, copy_staged, copy_tuples, withdraw_stag
 from connectors.tuples import Bytes, encode, has_fixed_width, plain_rows, target_columns
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.recovery import reach
+from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
 from flows.stages.workspace import Workspace
 from flows.steps.judge import Judged, judge
 from flows.steps.normalise import Writing
-from flows.steps.sieve import Sieve, looked_at
+from flows.steps.sieve import At, Sieve, looked_at
 from flows.steps.totals import Totals, add
 from schemas.reading import Unread, offset_minutes
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
-STAGE = "stage"
 READ_AHEAD = 2
 """Chunks in memory beside the one that is being written: one is judged, one waits for it."""
 log = logging.getLogger("recon.stage")
@@ -60,10 +62,10 @@ class Prepared:
     clues: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Where later stages need to look, by record kind."""
 
-    def look(self, sieve: Sieve) -> None:
+    def look(self, sieve: Sieve, at: At) -> None:
         """Gather the clues; chunks have to do so in their order."""
         for record, keys in self.keys.items():
-            self.clues[record] = sieve.add(EXTRACTS[record], keys)
+            self.clues[record] = sieve.add(EXTRACTS[record], keys, at)
         self.keys.clear()
 
 
@@ -87,7 +89,9 @@ def stage(workspace: Workspace, lease: Lease) -> None:
     for extract in extracts:
         if extract.refused is None:
             stage_extract(workspace, lease, extract, profile, Span(done, total), sieve)
-            _compare_with_manifest(lease, extract)
+            _tell(lease, extract)
+            if _differs_from_manifest(lease, extract):
+                sieve.forget()
             done += extract.bytes or 0
     workspace.progress(STAGE, total, total)
     lease.set_state(State.STAGED)
@@ -101,28 +105,41 @@ def stage_extract(
     profile: Profile,
     span: Span,
     sieve: Sieve,
-) -> None:
-    """Stage one extract from where its receipts end."""
-    content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
-    header = header_of(content, profile, profile.record, workspace.settings)
+    stretch: Stretch | None = None,
+) -> int:
+    """Stage the chunks of a stretch that have no receipt, or all of them; returns their rows."""
+    content, header = open_archived(workspace, extract, profile)
+    block_bytes = workspace.settings.limits.block_bytes
+    if stretch is None:
+        take_back_misfits(lease, extract, content, header, block_bytes)
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
-    place = _after(receipts[-1]) if receipts else first_place(header)
-    chunks = read_chunks(content, header, place, workspace.settings.limits.block_bytes)
-    number = len(receipts)
+    stretch = stretch or first_gap(receipts, header)
+    chunks = missing(read_chunks(content, header, stretch.place, block_bytes), stretch, receipts)
     prepare = partial(prepare_chunk, header, profile, extract)
+    rows, follows = 0, stretch.first
     with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as writer:
-        written: Future[None] | None = None
-        for prepared in _in_order(reader, prepare, chunks):
-            prepared.look(sieve)
+        written: Future[int] | None = None
+        for number, prepared in _in_order(reader, prepare, chunks):
+            if number != follows:
+                sieve.forget()
+            prepared.look(sieve, (extract.id, number))
+            follows = number + 1
             if written is not None:
-                written.result()
+                rows += written.result()
             path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
-            written = writer.submit(_write, lease, extract, number, prepared, path)
-            number += 1
+            written = writer.submit(_write_once, lease, extract, number, prepared, path)
             workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
         if written is not None:
-            written.result()
-    _tell(lease, extract)
+            rows += written.result()
+    return rows
+
+
+def open_archived(
+    workspace: Workspace, extract: Extract, profile: Profile
+) -> tuple[Content, Header]:
+    """The archived content of an extract, and its header."""
+    content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
+    return content, header_of(content, profile, profile.record, workspace.settings)
 
 
 def _tell(lease: Lease, extract: Extract) -> None:
@@ -133,10 +150,10 @@ def _tell(lease: Lease, extract: Extract) -> None:
     log.info("%s: %s", extract.name, told or "no rows")
 
 
-def _compare_with_manifest(lease: Lease, extract: Extract) -> None:
+def _differs_from_manifest(lease: Lease, extract: Extract) -> bool:
     """Refuse the file, and take its rows back, when it is not what its manifest says."""
     if extract.manifest is None:
-        return
+        return False
     entry = read_entry(extract.manifest)
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
     read = add(
@@ -147,12 +164,13 @@ def _compare_with_manifest(lease: Lease, extract: Extract) -> None:
     )
     details = manifest_differences(entry, read)
     if not details:
-        return
+        return False
     with lease.transaction() as connection:
         for record in {record for receipt in receipts for record in receipt.totals}:
             withdraw_staged(connection, EXTRACTS[record], extract.id)
         ledger.refuse_extract(connection, extract, incomplete(entry, extract.name, details))
     log.warning("%s: refused, it is not what %s says of it", extract.name, entry.manifest)
+    return True
 
 
 def manifest_differences(entry: Entry, read: Totals) -> list[str]:
@@ -171,16 +189,19 @@ def archived(workspace: Workspace, extract: Extract) -> Path:
 
 
 def _in_order(
-    reader: ThreadPoolExecutor, prepare: Callable[[Chunk], Prepared], chunks: Iterator[Chunk]
-) -> Iterator[Prepared]:
+    reader: ThreadPoolExecutor,
+    prepare: Callable[[Chunk], Prepared],
+    chunks: Iterator[tuple[int, Chunk]],
+) -> Iterator[tuple[int, Prepared]]:
     """Chunks prepared while the next ones are split and those before are written."""
-    waiting: deque[Future[Prepared]] = deque()
-    for chunk in chunks:
-        waiting.append(reader.submit(prepare, chunk))
+    waiting: deque[tuple[int, Future[Prepared]]] = deque()
+    for number, chunk in chunks:
+        waiting.append((number, reader.submit(prepare, chunk)))
         if len(waiting) == READ_AHEAD:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+            first, prepared = waiting.popleft()
+            yield first, prepared.result()
+    for first, prepared in waiting:
+        yield first, prepared.result()
 
 
 def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chunk) -> Prepared:
@@ -284,6 +305,22 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
     return positions.with_columns(parents.alias("parent"))
 
 
+def _write_once(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> int:
+    """Write a chunk; returns its rows, or 0 when somebody else has written it.
+
+    A worker that was taken for dead may have been slow, and its chunks were given to another one:
+    the key of the receipts lets one of the two transactions commit.
+    """
+    try:
+        _write(lease, extract, number, prepared, path)
+    except psycopg.errors.UniqueViolation:
+        receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
+        if (number, prepared.sha256) not in {(one.chunk, one.sha256) for one in receipts}:
+            raise
+        return 0
+    return prepared.chunk.height
+
+
 def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> None:
     chunk, judged = prepared.chunk, prepared.judged
     if prepared.spool is not None:
@@ -331,14 +368,6 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path
         )
         reach("receipt")
     reach("chunk")
-
-
-def _after(receipt: Receipt) -> Place:
-    assert receipt.byte_end is not None
-    assert receipt.last_line is not None
-    return Place(
-        receipt.byte_end, receipt.last_line + 1, receipt.last_record + 1, bool(receipt.inside)
-    )
 
 
 def writing_of(profile: Profile) -> Writing:

@@ -3,13 +3,17 @@
 While rows are read, every key leaves a mark in a table of fixed size; a key whose mark is there
 already *may* have been seen before. Only those are looked at again when duplicates are settled, and
 only the distinct values of a reference are looked up. Both say where to look, never what is true:
-the database judges. What a chunk adds is kept in its receipt, with the number of rows that went
-before it, so that a gap (a run that died and lost its marks) is found and everything is looked at.
+the database judges. What a chunk adds is kept in its receipt, with the chunk its sieve began with
+and the number of rows it saw since, so that a gap is found. Where a batch went through several
+sieves (a run that died, or partitions side by side), a key can be in two of them only when it is a
+stray of one, or where their keys overlap; strays are looked at, and when keys overlap, everything.
 """
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,8 @@ from schemas.sql import IDENTITY, key_columns
 MARKS = 27
 """Bits of a mark: 2^27 marks take 16 MiB for each record kind, whatever is delivered."""
 MOST_KEYS_OF_CHUNK = 5_000
+MOST_STRAYS = 100
+"""Of a chunk, below and above: keys that are left out of where its keys lie."""
 MOST_KEYS = 200_000
 MOST_VALUES = 50_000
 """Of one reference; from there on the database finds the distinct values itself."""
@@ -29,6 +35,8 @@ _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 _LAST_MARK = np.uint64((1 << MARKS) - 1)
 
 Key = Sequence[int | str]
+At = Sequence[int]
+"""A chunk's extract and number: in the order of the rows. None given: before all."""
 Clues = Mapping[str, Any]
 Numbers = NDArray[np.uint64]
 
@@ -51,17 +59,30 @@ def looked_at(table: Table) -> list[str]:
 
 
 class Sieve:
-    """The marks of one run through a batch."""
+    """The marks of one run through consecutive chunks of a batch."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
+        self._since: At | None = None
 
-    def add(self, table: Table, rows: pl.DataFrame) -> dict[str, Any]:
+    def forget(self) -> None:
+        """Begin again: the next chunk does not follow, or the rows before it were taken back."""
+        self._seen.clear()
+        self._since = None
+
+    def add(self, table: Table, rows: pl.DataFrame, at: At = ()) -> dict[str, Any]:
         """Take in the `looked_at` of a chunk's clean rows; returns the clues they give."""
         seen = self._seen.setdefault(table.name, _Seen())
+        if self._since is None:
+            self._since = at
+        middle, strays = _middle(table, rows)
         clues = {
+            "at": list(at),
+            "since": list(self._since),
             "after": seen.rows,
             "keys": seen.repeated(table, rows),
+            "middle": middle,
+            "strays": strays,
             "values": {one.field: seen.fresh(one, table, rows) for one in table.references},
             "span": _span(table, rows),
         }
@@ -123,6 +144,19 @@ class _Seen:
         return [list(row) for row in fresh.sort("value", "tenant").rows()]
 
 
+def _middle(table: Table, rows: pl.DataFrame) -> tuple[list[int] | None, list[Key]]:
+    """Between what numbers nearly all keys lie, and the keys that do not."""
+    if rows.is_empty():
+        return None, []
+    key = rows.select(key_columns(table))
+    first = _numbers(key)[0]
+    cut = min(MOST_STRAYS, len(first) // 10)
+    ordered = np.partition(first, [cut, len(first) - 1 - cut])
+    low, high = ordered[cut], ordered[len(first) - 1 - cut]
+    strays = key[np.flatnonzero((first < low) | (first > high))]
+    return [int(low), int(high)], [list(row) for row in strays.rows()]
+
+
 def _span(table: Table, rows: pl.DataFrame) -> list[int] | None:
     """The least and the greatest of the key's first column, where it is a number."""
     name = key_columns(table)[0]
@@ -145,27 +179,66 @@ def _numbers(key: pl.DataFrame) -> list[Numbers]:
 def gather(told: Iterable[tuple[Mapping[str, int], Clues]]) -> dict[str, Known]:
     """The clues of all chunks of a batch in order, each with its clean rows by record kind.
 
-    Nothing is known of a kind when a chunk's clues do not follow on all the rows before it.
+    Nothing is known of a kind when the sieve of a chunk did not see all rows since it began.
     """
-    rows: dict[str, int] = defaultdict(int)
-    known: dict[str, Known] = defaultdict(Known)
+    gathered: dict[str, _Gathered] = defaultdict(_Gathered)
     for clean, clues in told:
         for record, number in clean.items():
-            _join(known[record], clues.get(record, {}), rows[record], number)
-            rows[record] += number
-    return dict(known)
+            if number:
+                gathered[record].join(clues.get(record, {}), number)
+    return {record: one.known() for record, one in gathered.items()}
 
 
-def _join(known: Known, clue: Clues, before: int, rows: int) -> None:
-    if not rows:
-        return
-    follows = clue.get("after") == before
-    keys = clue.get("keys") if follows else None
-    if known.keys is not None:
-        known.keys = None if keys is None else known.keys + keys
-    if known.keys is not None and len(known.keys) > MOST_KEYS:
-        known.keys = None
-    fresh = clue.get("values", {}) if follows else {}
-    for name in known.values.keys() | fresh.keys():
-        mine, theirs = known.values.get(name, [] if not before else None), fresh.get(name)
-        known.values[name] = None if mine is None or theirs is None else mine + theirs
+@dataclass(slots=True)
+class _Gathered:
+    """What the chunks of one record kind tell."""
+
+    rows: int = 0
+    starts: list[tuple[list[int], int]] = field(default_factory=list)
+    """Of each chunk so far: its place, and the clean rows before it."""
+    keys: list[Key] | None = field(default_factory=list)
+    strays: list[Key] | None = field(default_factory=list)
+    middles: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
+    """Of each sieve: the ends of where its keys lie, chunk by chunk."""
+    values: dict[str, dict[tuple[int | str, ...], None] | None] = field(default_factory=dict)
+
+    def join(self, clue: Clues, rows: int) -> None:
+        since = list(clue.get("since", ()))
+        self.starts.append((list(clue.get("at", ())), self.rows))
+        begun = bisect_left(self.starts, since, key=lambda start: start[0])
+        seen = self.rows - self.starts[min(begun, len(self.starts) - 1)][1]
+        whole = clue.get("after") == seen
+        self.keys = _joined(self.keys, clue.get("keys") if whole else None)
+        self.strays = _joined(self.strays, clue.get("strays"))
+        ends = self.middles.setdefault(tuple(since), [])
+        ends += clue.get("middle", [])
+        fresh = clue.get("values", {}) if whole else {}
+        for name in self.values.keys() | fresh.keys():
+            mine, theirs = self.values.get(name, {} if not self.rows else None), fresh.get(name)
+            if mine is not None and theirs is not None:
+                self.values[name] = mine | dict.fromkeys(map(tuple, theirs))
+            else:
+                self.values[name] = None
+        self.rows += rows
+
+    def known(self) -> Known:
+        values: dict[str, list[Key] | None] = {
+            name: None
+            if found is None or len(found) > MOST_VALUES
+            else [list(one) for one in found]
+            for name, found in self.values.items()
+        }
+        return Known(self._keys(), values)
+
+    def _keys(self) -> list[Key] | None:
+        if len(self.middles) < 2:
+            return self.keys
+        spans = sorted((min(ends), max(ends)) for ends in self.middles.values() if ends)
+        apart = all(one[1] < other[0] for one, other in pairwise(spans))
+        return _joined(self.keys, self.strays) if apart else None
+
+
+def _joined(known: list[Key] | None, keys: list[Key] | None) -> list[Key] | None:
+    if known is None or keys is None or len(known) + len(keys) > MOST_KEYS:
+        return None
+    return known + keys

@@ -1,0 +1,220 @@
+"""Stage one large delivery in partitions that run side by side, in other processes or machines.
+
+A partition is places, never rows: some megabytes of an extract, or many small extracts. One run
+holds the batch and hands them out; who takes one writes its chunks under the lease of that run, so
+that nothing is written any more once another run took the batch over. Chunks are cut, numbered and
+judged as they are without partitions: either way finishes what the other began.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextvars import copy_context
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import Any, Self
+
+import psycopg
+
+from connectors import ledger
+from connectors.errors import SettingsError
+from connectors.extracts.profile import Profile
+from connectors.extracts.reader import Place, read_chunks
+from connectors.ledger import Batch, Extract, Lease, State
+from connectors.settings import Limits
+from flows.stages.receive import restored_profile
+from flows.stages.stage import Span, archived, open_archived, stage, stage_extract
+from flows.stages.stretches import STAGE, Stretch, first_gap, take_back_misfits
+from flows.stages.workspace import Workspace, silent
+from flows.steps.sieve import Sieve
+
+CHUNKS_AT_LEAST = 8
+"""Of a partition: 32 MiB with the usual limits, a second or two of work."""
+MOST_PARTITIONS = 128
+"""Of a delivery, about: whoever runs them has its own cost for each."""
+FROZEN_SECONDS = 60
+"""A worker that stops in the middle of a chunk keeps others from the batch for so long."""
+
+Run = Callable[["Partition"], int]
+"""Takes a partition somewhere, waits for it, and returns how many rows it staged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of an extract; None: all of it."""
+
+    extract_id: int
+    stretch: Stretch | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """What one worker stages at a time, in the order of the files."""
+
+    batch_id: int
+    epoch: int
+    content_id: str
+    """Of the batch; a worker with another database may know another one by this number."""
+    limits: Mapping[str, int]
+    """Those of the run that holds the batch: with others, chunks would be others."""
+    parts: tuple[Part, ...]
+
+    @property
+    def bytes(self) -> int:
+        """How much is to be read."""
+        return sum(part.bytes for part in self.parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """The partition as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, shape: Mapping[str, Any]) -> Self:
+        """The partition that `as_json` gave, also after a journey as JSON."""
+        parts = tuple(
+            Part(**part | {"stretch": _stretch(part["stretch"])}) for part in shape["parts"]
+        )
+        return cls(**{**shape, "parts": parts})
+
+
+def _stretch(shape: Any) -> Stretch | None:
+    if shape is None:
+        return None
+    first, beyond, place = shape
+    return Stretch(first, beyond, Place(**place))
+
+
+def stage_in_partitions(
+    workspace: Workspace,
+    lease: Lease,
+    run: Run,
+    *,
+    at_once: int = MOST_PARTITIONS,
+    chunks: int = CHUNKS_AT_LEAST,
+) -> None:
+    """Stage the batch, at most so many partitions at once; raises what a partition raised.
+
+    A partition has at least so many chunks of an extract, or the rest of it.
+    """
+    if ledger.find_batch(lease.connection, lease.batch_id).state is State.RECEIVED:
+        with ThreadPoolExecutor(at_once) as threads:
+            running = {
+                threads.submit(copy_context().run, run, partition): partition.bytes
+                for partition in partitions(workspace, lease, chunks)
+            }
+            _wait(workspace, running)
+    # Whatever was left out is staged here; then the files are closed as they always are.
+    stage(workspace, lease)
+
+
+def _wait(workspace: Workspace, running: Mapping[Future[int], int]) -> None:
+    done, total = 0, sum(running.values())
+    try:
+        for future in as_completed(running):
+            future.result()
+            done += running[future]
+            workspace.progress(STAGE, done, total)
+    finally:
+        # One that has begun is waited for: it would go on writing.
+        for future in running:
+            future.cancel()
+
+
+def is_large(workspace: Workspace, lease: Lease) -> bool:
+    """Whether the batch is more than one partition."""
+    extracts = ledger.list_extracts(lease.connection, lease.batch_id)
+    size = sum(extract.bytes or 0 for extract in extracts if extract.refused is None)
+    return size > CHUNKS_AT_LEAST * workspace.settings.limits.block_bytes
+
+
+def partitions(workspace: Workspace, lease: Lease, chunks: int) -> Iterator[Partition]:
+    """What is left to stage of a batch that is held, in the order of the files."""
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    extracts = ledger.list_extracts(lease.connection, lease.batch_id)
+    usable = [extract for extract in extracts if extract.refused is None]
+    limits = workspace.settings.limits
+    blocks = sum(extract.bytes or 0 for extract in usable) // limits.block_bytes
+    chunks = max(chunks, blocks // MOST_PARTITIONS + 1)
+    made = partial(Partition, batch.id, lease.epoch, batch.content_id, asdict(limits))
+    waiting: list[Part] = []
+    for extract in usable:
+        for part in _parts(workspace, lease, extract, restored_profile(batch), chunks):
+            waiting.append(part)
+            if sum(one.bytes for one in waiting) > (chunks - 1) * limits.block_bytes:
+                yield made(tuple(waiting))
+                waiting = []
+    if waiting:
+        yield made(tuple(waiting))
+
+
+Found = tuple[int, Place, int]
+"""Number of a chunk, where it begins, and the position behind its last byte."""
+
+
+def _parts(
+    workspace: Workspace, lease: Lease, extract: Extract, profile: Profile, chunks: int
+) -> Iterator[Part]:
+    """An extract in stretches of so many chunks, found by reading it once from border to border."""
+    content, header = open_archived(workspace, extract, profile)
+    block_bytes = workspace.settings.limits.block_bytes
+    take_back_misfits(lease, extract, content, header, block_bytes)
+    if content.size <= chunks * block_bytes:
+        yield Part(extract.id, None, content.size)
+        return
+    receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
+    done = {receipt.chunk for receipt in receipts}
+    gap = first_gap(receipts, header)
+    found: Iterator[Found] = (
+        (number, chunk.start, chunk.end.byte)
+        for number, chunk in enumerate(
+            read_chunks(content, header, gap.place, block_bytes), gap.first
+        )
+    )
+    for _, group in groupby(found, key=lambda one: one[0] // chunks):
+        left = [one for one in group if one[0] not in done]
+        if left:
+            (first, place, _), (last, _, end) = left[0], left[-1]
+            yield Part(extract.id, Stretch(first, last + 1, place), end - place.byte)
+
+
+def stage_partition(
+    workspace: Workspace, connection: psycopg.Connection, partition: Partition
+) -> int:
+    """Stage a partition and return its rows, without those that were staged before.
+
+    Raises BatchHeldElsewhere once another run has taken the batch over, and SettingsError where
+    this worker has another database or archive than that run.
+    """
+    batch = ledger.find_batch(connection, partition.batch_id)
+    extracts = {one.id: one for one in ledger.list_extracts(connection, partition.batch_id)}
+    _refuse_elsewhere(workspace, batch, extracts, partition)
+    settings = replace(workspace.settings, limits=Limits(**partition.limits))
+    workspace = replace(workspace, settings=settings, progress=silent)
+    connection.execute(f"SET idle_in_transaction_session_timeout = '{FROZEN_SECONDS}s'")
+    lease = Lease(connection, partition.batch_id, partition.epoch)
+    profile = restored_profile(batch)
+    sieve, span, rows = Sieve(), Span(0, partition.bytes), 0
+    for part in partition.parts:
+        extract = extracts[part.extract_id]
+        rows += stage_extract(workspace, lease, extract, profile, span, sieve, part.stretch)
+        if extract.manifest is not None:
+            sieve.forget()  # Its rows may yet be taken back.
+    return rows
+
+
+def _refuse_elsewhere(
+    workspace: Workspace, batch: Batch, extracts: Mapping[int, Extract], partition: Partition
+) -> None:
+    if batch.content_id != partition.content_id:
+        raise SettingsError(
+            f"Batch {batch.id} is another delivery in the database of this worker: give it the "
+            "RECON_DATABASE_URL of the run that imports. Nothing was written."
+        )
+    for part in partition.parts:
+        if not archived(workspace, extracts[part.extract_id]).is_file():
+            raise SettingsError(
+                f"{extracts[part.extract_id].name} is not in the archive of this worker: its "
+                "RECON_HOME has to be the folder of the run that imports, by network where "
+                "that is another machine. Nothing was written."
+            )

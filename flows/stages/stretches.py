@@ -1,0 +1,105 @@
+"""Which chunks of an extract are left to stage, when some of them were staged before.
+
+The receipts tell. They end early when a run died, and may leave gaps when its chunks were shared
+out to several workers.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from connectors import ledger
+from connectors.errors import ConservationError
+from connectors.extracts.content import Content
+from connectors.extracts.header import Header
+from connectors.extracts.reader import Chunk, Place, first_place, read_chunks
+from connectors.ledger import Extract, Lease, Receipt
+from connectors.staging import withdraw_staged
+from schemas.tables import EXTRACTS
+
+STAGE = "stage"
+log = logging.getLogger("recon.stage")
+
+
+class Stretch(NamedTuple):
+    """Consecutive chunks of an extract."""
+
+    first: int
+    """Number of the first chunk; that of the extract's first one is 0."""
+    beyond: int | None
+    """Number of the chunk behind the last one; None: to the end of the extract."""
+    place: Place
+    """Where the first chunk begins."""
+
+
+def first_gap(receipts: Sequence[Receipt], header: Header) -> Stretch:
+    """All chunks of an extract from the first one without a receipt on."""
+    number, place = 0, first_place(header)
+    for receipt in receipts:
+        if receipt.chunk != number:
+            break
+        if receipt.first_record != place.record:
+            raise ConservationError(
+                f"Chunk {number} of extract {receipt.extract_id} begins with record "
+                f"{receipt.first_record} and not {place.record}: its receipts were changed outside "
+                "of the program. Read the batch anew from the stage `stage`."
+            )
+        number, place = number + 1, _after(receipt)
+    return Stretch(number, None, place)
+
+
+def missing(
+    chunks: Iterable[Chunk], stretch: Stretch, receipts: Sequence[Receipt]
+) -> Iterator[tuple[int, Chunk]]:
+    """The chunks of a stretch that have no receipt, with their numbers."""
+    done = {receipt.chunk for receipt in receipts}
+    most = None if stretch.beyond is None else stretch.beyond - stretch.first
+    for number, chunk in enumerate(islice(chunks, most), stretch.first):
+        if number not in done:
+            yield number, chunk
+
+
+def take_back_misfits(
+    lease: Lease, extract: Extract, content: Content, header: Header, block_bytes: int
+) -> None:
+    """Take back the rows beyond a gap when they were staged in chunks of another size.
+
+    That happens when the limits were changed in between; they are then read and judged again.
+    """
+    receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
+    gap = first_gap(receipts, header)
+    left = {receipt.chunk: receipt for receipt in receipts[gap.first :]}
+    chunks = enumerate(read_chunks(content, header, gap.place, block_bytes), gap.first)
+    while left:
+        number, chunk = next(chunks, (None, None))
+        if number is not None and chunk is not None and _fits(chunk, number, left):
+            left.pop(number, None)
+            continue
+        _take_back(lease, extract, min(left.values(), key=lambda receipt: receipt.chunk), left)
+        return
+
+
+def _fits(chunk: Chunk, number: int, left: dict[int, Receipt]) -> bool:
+    receipt = left.get(number)
+    if receipt is None:
+        return all(chunk.end.record <= later.first_record for later in left.values())
+    return receipt.byte_end == chunk.end.byte and (
+        (receipt.byte_start, receipt.first_record) == (chunk.start.byte, chunk.start.record)
+    )
+
+
+def _take_back(lease: Lease, extract: Extract, first: Receipt, left: dict[int, Receipt]) -> None:
+    with lease.transaction() as connection:
+        for record in {record for receipt in left.values() for record in receipt.totals}:
+            withdraw_staged(connection, EXTRACTS[record], extract.id, first.first_record)
+        ledger.withdraw_receipts(connection, STAGE, extract.id, first.chunk, first.first_record)
+    log.info("%s: read again from record %s on", extract.name, f"{first.first_record:,}")
+
+
+def _after(receipt: Receipt) -> Place:
+    assert receipt.byte_end is not None
+    assert receipt.last_line is not None
+    return Place(
+        receipt.byte_end, receipt.last_line + 1, receipt.last_record + 1, bool(receipt.inside)
+    )

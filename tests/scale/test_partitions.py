@@ -1,0 +1,259 @@
+"""A delivery in partitions ends as it does without: rows, places, receipts, targets, reports."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors import ledger
+from connectors.errors import BatchHeldElsewhere, SettingsError
+from connectors.extracts.profile import DEFAULT
+from connectors.ledger import Lease
+from data_samples.generate import write_payments
+from flows.stages.partitions import Partition, partitions, stage_in_partitions, stage_partition
+from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.stage import stage
+from flows.stages.workspace import Workspace
+from flows.steps.judge import READY
+from flows.steps.sieve import Known, gather
+from tests.scale.conftest import NewWorkspace
+from tests.scale.workers import import_in_partitions, left_behind, processes, received
+from tests.stages.payments import line, write
+
+SAMPLES = Path(__file__).parents[2] / "data_samples" / "dirty"
+ROWS, SEED = 6_000, 23
+RECEIPTS = ("receipt",)
+
+
+@pytest.fixture
+def delivery(tmp_path: Path) -> Path:
+    write_payments(tmp_path / "delivery", ROWS, 0.03, SEED)
+    return tmp_path / "delivery" / "payments.csv"
+
+
+def without_partitions(workspace: Workspace, *paths: Path) -> dict[str, Any]:
+    import_delivery(workspace, [str(path) for path in paths], DEFAULT)
+    return left_behind(workspace)
+
+
+def staged_chunks(lease: Lease) -> list[int]:
+    return [one.chunk for one in ledger.list_receipts(lease.connection, lease.batch_id, "stage")]
+
+
+@pytest.mark.parametrize("block_bytes", [3_000, 64 * 1024])
+def test_the_samples(new_workspace: NewWorkspace, block_bytes: int) -> None:
+    paths = sorted(SAMPLES.glob("*.csv"))
+    whole, shared = new_workspace(block_bytes), new_workspace(block_bytes)
+    expected = without_partitions(whole, *paths)
+    import_in_partitions(shared, paths)
+    assert left_behind(shared) == expected
+
+
+def test_a_large_dirty_file(new_workspace: NewWorkspace, tmp_path: Path) -> None:
+    write_payments(tmp_path / "large", 200_000, 0.03, SEED)
+    path = tmp_path / "large" / "payments.csv"
+    whole, shared = new_workspace(512 * 1024), new_workspace(512 * 1024)
+    expected = without_partitions(whole, path)
+    import_in_partitions(shared, [path])
+    assert expected["staged_payment"][0] == 200_000
+    assert left_behind(shared) == expected
+
+
+@pytest.mark.parametrize("point", ["copy:2", "receipt:3", "chunk:3", "spool:2"])
+def test_a_worker_is_killed_and_one_process_finishes(
+    new_workspace: NewWorkspace, delivery: Path, point: str
+) -> None:
+    whole, shared = new_workspace(16 * 1024), new_workspace(16 * 1024)
+    expected = without_partitions(whole, delivery)
+    with received(shared, [delivery]) as lease:
+        with (
+            pytest.raises(BrokenProcessPool),
+            processes(shared.settings, crash=point) as run,
+        ):
+            stage_in_partitions(shared, lease, run, chunks=8)
+        left = staged_chunks(lease)
+        assert 0 < len(left) < expected["receipt"][0]
+        batch = lease.batch_id
+    run_batch(shared, batch)
+    assert left_behind(shared) == expected
+
+
+def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[int]:
+    """Stage only these partitions, so that receipts have gaps; returns the chunks staged."""
+    for partition in list(partitions(workspace, lease, 3))[wanted]:
+        stage_partition(workspace, lease.connection, partition)
+    return staged_chunks(lease)
+
+
+@pytest.mark.parametrize("wanted", [slice(1, None, 2), slice(0, None, 2), slice(-1, None)])
+def test_gaps_are_filled_either_way(
+    new_workspace: NewWorkspace, delivery: Path, wanted: slice
+) -> None:
+    whole = new_workspace(16 * 1024)
+    expected = without_partitions(whole, delivery)
+    for in_partitions in (False, True):
+        gaps = new_workspace(16 * 1024)
+        with received(gaps, [delivery]) as lease:
+            left = some_partitions(gaps, lease, wanted)
+            assert left != list(range(len(left)))
+        if in_partitions:
+            import_in_partitions(gaps, [delivery])
+        else:
+            run_batch(gaps, lease.batch_id)
+        assert left_behind(gaps) == expected, in_partitions
+
+
+@pytest.mark.parametrize("block_bytes", [5_000, 40_000, 1_000_000])
+def test_gaps_and_chunks_of_another_size(
+    new_workspace: NewWorkspace, delivery: Path, block_bytes: int
+) -> None:
+    expected = without_partitions(new_workspace(16 * 1024), delivery)
+    gaps = new_workspace(16 * 1024)
+    with received(gaps, [delivery]) as lease:
+        some_partitions(gaps, lease, slice(1, None, 2))
+    limits = replace(gaps.settings.limits, block_bytes=block_bytes)
+    run_batch(replace(gaps, settings=replace(gaps.settings, limits=limits)), lease.batch_id)
+    found = left_behind(gaps)
+    assert {k: v for k, v in found.items() if k not in RECEIPTS} == {
+        k: v for k, v in expected.items() if k not in RECEIPTS
+    }
+
+
+def test_nothing_is_written_after_a_take_over(
+    new_workspace: NewWorkspace, delivery: Path, database_url: str
+) -> None:
+    workspace = new_workspace(16 * 1024)
+    with received(workspace, [delivery]) as lease:
+        handed_out = list(partitions(workspace, lease, 3))
+    with received(workspace, [delivery]) as lease:
+        with workspace.database.connect() as late, pytest.raises(BatchHeldElsewhere):
+            stage_partition(workspace, late, handed_out[1])
+        assert staged_chunks(lease) == []
+        stage(workspace, lease)
+
+
+def test_a_worker_with_another_database_or_archive_writes_nothing(
+    new_workspace: NewWorkspace, delivery: Path, tmp_path: Path
+) -> None:
+    here, there = new_workspace(16 * 1024), new_workspace(16 * 1024)
+    without_partitions(there, Path(write(tmp_path / "other.csv", line(1))))
+    before = left_behind(there)
+    with received(here, [delivery]) as lease:
+        first = next(partitions(here, lease, 3))
+        text = json.dumps(first.as_json())
+        with (
+            there.database.connect() as connection,
+            pytest.raises(SettingsError, match="another delivery in the database"),
+        ):
+            stage_partition(there, connection, Partition.from_json(json.loads(text)))
+        elsewhere = replace(here, settings=replace(here.settings, home=there.settings.home))
+        with pytest.raises(SettingsError, match=r"payments\.csv is not in the archive"):
+            stage_partition(elsewhere, lease.connection, first)
+        assert staged_chunks(lease) == []
+    assert left_behind(there) == before
+
+
+def test_a_partition_is_places_and_limits_as_json(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    workspace = new_workspace(16 * 1024)
+    assert workspace.settings.database_url is not None
+    with received(workspace, [delivery]) as lease:
+        for partition in partitions(workspace, lease, 3):
+            text = json.dumps(partition.as_json())
+            assert Partition.from_json(json.loads(text)) == partition
+            assert len(text) < 1_000, "it has more than places"
+            assert workspace.settings.database_url not in text
+
+
+def test_a_partition_handed_out_twice_is_staged_once(
+    new_workspace: NewWorkspace, delivery: Path
+) -> None:
+    expected = without_partitions(new_workspace(16 * 1024), delivery)
+    workspace = new_workspace(16 * 1024)
+
+    def take(partition: Partition) -> int:
+        with workspace.database.connect() as connection:
+            return stage_partition(workspace, connection, partition)
+
+    with received(workspace, [delivery]) as lease, ThreadPoolExecutor(2) as threads:
+        rows = 0
+        for partition in partitions(workspace, lease, 6):
+            rows += sum(threads.map(take, [partition] * 2))
+        assert rows == ROWS
+        assert take(partition) == 0
+    run_batch(workspace, lease.batch_id)
+    assert left_behind(workspace) == expected
+
+
+def known_of(workspace: Workspace, lease: Lease) -> Known:
+    receipts = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+    clean = [{"payment": one.totals["payment"][READY]["rows"]} for one in receipts]
+    return gather(zip(clean, [one.clues for one in receipts], strict=True))["payment"]
+
+
+@pytest.mark.parametrize("wanted", [slice(None), slice(1, None, 2), slice(-1, None)])
+def test_partitions_know_where_repeats_can_be(
+    new_workspace: NewWorkspace, delivery: Path, wanted: slice
+) -> None:
+    whole, shared = new_workspace(16 * 1024), new_workspace(16 * 1024)
+    with received(whole, [delivery]) as lease:
+        stage(whole, lease)
+        expected = known_of(whole, lease)
+    with received(shared, [delivery]) as lease:
+        some_partitions(shared, lease, wanted)
+        stage(shared, lease)
+        found = known_of(shared, lease)
+    assert expected.keys is not None
+    assert found.keys is not None
+    # Those at the ends of a chunk are looked at too, and still nearly all are not.
+    assert {tuple(key) for key in expected.keys} <= {tuple(key) for key in found.keys}
+    assert len(found.keys) < len(expected.keys) + ROWS // 4
+    assert found.values.keys() == expected.values.keys()
+    for name, values in expected.values.items():
+        assert values is not None
+        assert sorted(found.values[name] or []) == sorted(values), name
+
+
+def test_repeats_across_partitions_are_left_to_the_database(
+    new_workspace: NewWorkspace, tmp_path: Path
+) -> None:
+    keys = [*range(1, 800, 2), *range(1, 800, 3)]
+    path = Path(
+        write(tmp_path / "a.csv", *(line(key, day=1 + n % 9) for n, key in enumerate(keys)))
+    )
+    whole, shared = new_workspace(2_000), new_workspace(2_000)
+    expected = without_partitions(whole, path)
+    with received(shared, [path]) as lease:
+        some_partitions(shared, lease, slice(None))
+        assert known_of(shared, lease).keys is None
+    run_batch(shared, lease.batch_id)
+    assert left_behind(shared) == expected
+    assert expected["outcome"][0] > 10
+
+
+def test_a_file_that_is_taken_back_takes_its_marks_along(
+    new_workspace: NewWorkspace, tmp_path: Path
+) -> None:
+    """Rows that were only in a refused file are no repeats, and hide no repeat."""
+    folder = tmp_path / "delivery"
+    write(folder / "a.csv", *(line(key) for key in range(1, 50)))
+    write(folder / "b.csv", *(line(key) for key in range(50, 99)))
+    write(folder / "c.csv", *(line(key, amount="3.5") for key in range(40, 140)))
+    stated = {"a.csv": {"rows": 49}, "b.csv": {"rows": 7}, "c.csv": {"rows": 100}}
+    (folder / "manifest.json").write_text(json.dumps({"files": stated}))
+    found = []
+    for in_partitions in (False, True):
+        workspace = new_workspace(16 * 1024)
+        if in_partitions:
+            import_in_partitions(workspace, [folder])
+        else:
+            import_delivery(workspace, [str(folder)], DEFAULT)
+        found.append(left_behind(workspace))
+    assert found[0] == found[1]
+    assert found[0]["staged_payment"][0] == 149
+    assert found[0]["outcome"][0] > 0
