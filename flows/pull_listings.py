@@ -10,13 +10,13 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from connectors.ledger import State
+from flows.attempts import FROM_LEDGER
 from flows.holding import connected, open_workspace
 from flows.hooks import HOOKS, note_run
 from flows.report.markdown import cell
 from flows.report.text import digits
 from flows.stages.pull import pull
 from flows.states import COMPLETED, WITH_ERRORS
-from flows.tasks import FROM_LEDGER
 
 ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]
 """The listings of the service; a test holds it to the operation table."""

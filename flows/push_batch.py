@@ -15,6 +15,7 @@ from connectors.errors import ServiceUnusable
 from connectors.ledger import State
 from connectors.sends import count_states, waiting_batches
 from flows import rerun_tasks, tasks
+from flows.attempts import FROM_LEDGER
 from flows.holding import connected, held, open_workspace
 from flows.hooks import HOOKS
 from flows.report.batch import PUSH_STATES
@@ -22,7 +23,7 @@ from flows.report.text import digits
 from flows.stages.push import ask_for_service, push
 from flows.stages.workspace import Workspace
 from flows.states import COMPLETED, WITH_ERRORS
-from flows.tasks import FROM_LEDGER, Manifest
+from flows.tasks import Manifest
 
 MOST_BATCHES = 50
 """Batches of one run; the next run goes on with the rest."""

@@ -11,6 +11,7 @@ from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import BaseModel, ConfigDict, Field
 
+from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.hooks import HOOKS
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
@@ -18,7 +19,6 @@ from flows.stages.reconcile import Asked, Reconciled
 from flows.stages.reconcile import reconcile as reconcile_scope
 from flows.stages.rules import read_rules
 from flows.stages.truths import Scope
-from flows.tasks import FROM_LEDGER
 
 NO_BREAKS = [{"Code": "none"}]
 """A table without a line has no columns either; the UI takes those from the first line."""

@@ -7,6 +7,7 @@ from prefect import get_run_logger, task
 
 from connectors import ledger
 from connectors.ledger import Lease
+from flows.attempts import FROM_LEDGER
 from flows.holding import connected, open_workspace
 from flows.report.changes import Counts
 from flows.stages.finish import build_report
@@ -14,7 +15,7 @@ from flows.stages.receive import restored_profile
 from flows.stages.rejects import write_rejects
 from flows.stages.rewind import rewind
 from flows.stages.sequence import refuse_if_taken_back
-from flows.tasks import FROM_LEDGER, REMEMBERED, Manifest, opened_now, received_from
+from flows.tasks import REMEMBERED, Manifest, opened_now, received_from
 
 
 @task(name="receive correction", task_run_name="receive correction", **REMEMBERED)

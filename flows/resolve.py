@@ -10,6 +10,7 @@ from prefect.states import Completed
 from pydantic import Field
 
 from connectors.sends import Decision
+from flows.attempts import FROM_LEDGER
 from flows.holding import connected, open_workspace
 from flows.hooks import HOOKS, note_run
 from flows.report.markdown import cell
@@ -17,7 +18,6 @@ from flows.report.text import digits
 from flows.stages.resolve import Chosen
 from flows.stages.resolve import resolve as settle
 from flows.states import COMPLETED
-from flows.tasks import FROM_LEDGER
 
 OperationName = Literal[
     "SaveCampaignActionClientForm",

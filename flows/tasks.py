@@ -17,34 +17,29 @@ from typing import Any, Literal
 import psycopg
 from prefect import get_run_logger, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
-from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import State as RunState
-from prefect.client.schemas.objects import TaskRun
 from prefect.context import FlowRunContext, TaskRunContext
-from prefect.tasks import Task
 from pydantic import BaseModel, ConfigDict
 
 from connectors import ledger
-from connectors.errors import ConservationError, DatabaseUnusable
+from connectors.errors import ConservationError
 from connectors.extracts.profile import DEFAULT, Profile, load_profile
 from connectors.ledger import Lease, State
+from flows.attempts import ATTEMPTS, FROM_LEDGER
 from flows.holding import connected, held, open_workspace
 from flows.hooks import note_run
 from flows.report.batch import BatchReport
 from flows.report.decision import decision_markdown
 from flows.report.markdown import rejects_table, summary_markdown
+from flows.scale import stage_delivery
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, release, staged_tables
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
 from flows.stages.push import push
 from flows.stages.receive import receive
 from flows.stages.rejects import first_rejects
-from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from schemas.views import apply_stage
 
-RETRY_SECONDS = [5, 30]
-"""Waits before the second and the third attempt, when the database could not be used."""
 MESSAGES_SHOWN = 20
 NO_REJECTS = [{"Reason": "none", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
@@ -72,21 +67,6 @@ class Manifest(BaseModel):
     """Whether its rows are to be pushed to a service."""
     folder: str | None = None
     """Where the report files are."""
-
-
-def _is_worth_another_attempt(_task: Task[..., Any], _run: TaskRun, state: RunState[Any]) -> bool:
-    return isinstance(state.data, DatabaseUnusable)
-
-
-ATTEMPTS: dict[str, Any] = {
-    "retries": len(RETRY_SECONDS),
-    "retry_delay_seconds": RETRY_SECONDS,
-    "retry_condition_fn": _is_worth_another_attempt,
-    "result_serializer": "json",
-}
-"""Only a database that cannot be used is tried again; anything else would fail alike."""
-FROM_LEDGER: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE, **ATTEMPTS}
-"""The ledger, not Prefect, knows how far such a stage is."""
 
 
 def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
@@ -176,7 +156,7 @@ def state_of(batch: Manifest) -> State:
 def stage_rows(batch: Manifest) -> Manifest:
     """Keep every row verbatim with its position and verdict; nothing can be lost after this."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        stage(workspace, lease)
+        stage_delivery(workspace, lease)
         return _told(lease, batch, _receipts(lease, "stage"))
 
 

@@ -185,6 +185,7 @@ def test_a_database_that_stays_away_fails_after_every_attempt(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows import tasks
+    from flows.attempts import RETRY_SECONDS
 
     attempts: list[str] = []
     monkeypatch.setenv("RECON_DATABASE_URL", f"postgresql://nobody:{CANARY}@127.0.0.1:1/nowhere")
@@ -196,7 +197,7 @@ def test_a_database_that_stays_away_fails_after_every_attempt(
     assert state.type.value == "FAILED"
     assert "DatabaseUnusable: The database cannot be used:" in state.message
     assert CANARY not in state.message
-    assert len(attempts) == 1 + len(tasks.RETRY_SECONDS)
+    assert len(attempts) == 1 + len(RETRY_SECONDS)
 
 
 def test_a_delivery_that_does_not_exist_fails_at_once_with_its_path(
