@@ -4,6 +4,10 @@ The rows of a range that the target knows are judged first; what is new is inser
 is updated with its image kept. The target is locked against other writers meanwhile, so a verdict
 is still true when it is acted upon.
 
+A range whose keys lie beyond all that the target knows needs neither judging nor the lock: all its
+rows are new, and should one not be after all, the key's index refuses the whole range, which is
+then judged like any other. So several such ranges may be inserted at once.
+
 Most rows of a range end alike. Their verdict is told once, in the receipt of the range; only rows
 that end otherwise get an outcome of their own. `schemas.views.staged_row` reads both.
 """
@@ -28,6 +32,9 @@ from schemas.sql import IDENTITY, key_columns, staged_name
 from schemas.views import quoted
 
 CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
+NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
+"""What the database says when a range of new rows is not one; two that insert the same keys in
+different orders wait for each other."""
 INSERTED = "inserted"
 VERDICTS = (INSERTED, "updated", "unchanged", "stale")
 MOST_LEFT_OUT = 200_000
@@ -85,11 +92,7 @@ def apply_rows(
     it costs no other row. `spooled` are parts of the range whose tuples are at hand, `span` the
     least and the greatest value of the key's first column in the range, where they are known.
     """
-    connection.execute("DROP TABLE IF EXISTS pg_temp.present")
-    judged = _judge_present(table, span)
-    if not _may_meet(connection, table, span):
-        judged += " WITH NO DATA"
-    connection.execute(judged, rows.parameters())
+    _tell_present(connection, table, rows, span)
     connection.execute("ANALYZE present")
     done = _act(connection, table, rows, spooled)
     known = connection.execute(
@@ -103,7 +106,19 @@ def apply_rows(
     return Applied(counts, verdict)
 
 
-def _may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int] | None) -> bool:
+def add_rows(
+    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
+) -> Applied:
+    """Insert the clean rows of a range that have no outcome yet, inside the open transaction.
+
+    They are taken for new. Raises one of `NOT_NEW`, and nothing of the range may be kept, when one
+    of them is not, or the database refuses it for another reason: then `apply_rows` decides.
+    """
+    _tell_present(connection, table, rows, None, none=True)
+    return Applied(+Counter({INSERTED: _add(connection, table, rows, spooled)}), INSERTED)
+
+
+def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int] | None) -> bool:
     """Whether keys within the span may be in the target, by the ends of its index."""
     if span is None:
         return True
@@ -111,6 +126,22 @@ def _may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int
     ends = connection.execute(f"SELECT min({key}), max({key}) FROM {table.name}").fetchone()
     assert ends is not None
     return ends[0] is not None and span[0] <= ends[1] and span[1] >= ends[0]
+
+
+def _tell_present(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    span: tuple[int, int] | None,
+    *,
+    none: bool = False,
+) -> None:
+    """The temporary table `present`: what the target knows of the range; nothing, if `none`."""
+    judged = _judge_present(table, span)
+    if none or not may_meet(connection, table, span):
+        judged += " WITH NO DATA"
+    connection.execute("DROP TABLE IF EXISTS pg_temp.present")
+    connection.execute(judged, rows.parameters())
 
 
 def _judge_present(table: Table, span: tuple[int, int] | None) -> str:

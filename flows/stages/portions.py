@@ -1,0 +1,104 @@
+"""Portions: consecutive chunks of an extract that are applied together, with one receipt."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import ceil
+from operator import attrgetter
+
+from connectors.apply import Range
+from connectors.ledger import Receipt
+from connectors.settings import Settings
+from connectors.spool import Spooled, spool_path
+from flows.steps.judge import READY
+from schemas.field import Table
+
+ROWS_AT_ONCE = 1_000_000
+"""A portion is joined with the target as one: many small ones would read the target many times."""
+LEAST = 2
+"""Portions of an extract of several chunks, so that they can be inserted side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """Clean rows of one record kind in consecutive chunks of one extract."""
+
+    table: Table
+    chunk: int
+    where: Range
+    rows: int
+    spooled: tuple[Spooled, ...] = ()
+    """Chunks whose tuples were kept."""
+    spans: tuple[tuple[int, int] | None, ...] = ()
+    """Of each chunk: the least and the greatest value of the key's first column."""
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The same of all chunks; None where that of one is not known."""
+        known = [span for span in self.spans if span is not None]
+        if len(known) < len(self.spans):
+            return None
+        return min(low for low, _ in known), max(high for _, high in known)
+
+
+def cut_portions(
+    table: Table, staged: Sequence[Receipt], applied: Sequence[Receipt], settings: Settings
+) -> Iterator[Portion]:
+    """What is not applied yet, in even portions.
+
+    The same chunks are always cut alike, whatever of them is applied, so that a run that goes on
+    writes the receipts of a run that was never interrupted.
+    """
+    for _, receipts in groupby(staged, attrgetter("extract_id")):
+        chunks = [one for one in receipts if clean_rows(table, one)]
+        total = sum(clean_rows(table, one) for one in chunks)
+        number = max(LEAST, ceil(total / ROWS_AT_ONCE))
+        shares: dict[int, list[Receipt]] = {}
+        before = 0
+        for one in chunks:
+            rows = clean_rows(table, one)
+            # A chunk goes where its middle lies.
+            share = (2 * before + rows) * number // (2 * total)
+            before += rows
+            if not any(_covers(receipt, one) for receipt in applied):
+                shares.setdefault(share, []).append(one)
+        for share_of in shares.values():
+            yield _portion(table, share_of, settings)
+
+
+def clean_rows(table: Table, receipt: Receipt) -> int:
+    """How many clean rows of a record kind are in a staged chunk."""
+    return int(receipt.totals.get(table.name, {}).get(READY, {}).get("rows", 0))
+
+
+def _portion(table: Table, chunks: Sequence[Receipt], settings: Settings) -> Portion:
+    first, last = chunks[0], chunks[-1]
+    return Portion(
+        table,
+        first.chunk,
+        Range(first.batch_id, first.extract_id, first.first_record, last.last_record),
+        sum(clean_rows(table, one) for one in chunks),
+        tuple(spooled for one in chunks for spooled in _spooled(table, one, settings)),
+        tuple(_span(table, one) for one in chunks),
+    )
+
+
+def _covers(applied: Receipt, chunk: Receipt) -> bool:
+    return (
+        applied.extract_id == chunk.extract_id
+        and applied.first_record <= chunk.first_record
+        and chunk.last_record <= applied.last_record
+    )
+
+
+def _spooled(table: Table, receipt: Receipt, settings: Settings) -> Iterator[Spooled]:
+    sha256 = receipt.clues.get(table.name, {}).get("spool")
+    if sha256:
+        path = spool_path(settings, receipt.batch_id, receipt.extract_id, receipt.chunk)
+        rows = clean_rows(table, receipt)
+        yield Spooled(path, sha256, receipt.first_record, receipt.last_record, rows)
+
+
+def _span(table: Table, receipt: Receipt) -> tuple[int, int] | None:
+    span = receipt.clues.get(table.name, {}).get("span")
+    return None if span is None else (span[0], span[1])

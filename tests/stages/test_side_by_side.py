@@ -1,0 +1,71 @@
+"""New rows are inserted over two connections side by side, and the ledger tells it as one."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from connectors.settings import Limits
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from tests.stages.payments import line, write
+
+ROWS = 4_000
+RECEIPTS = """SELECT first_record, last_record, verdict FROM receipt
+    WHERE stage = 'apply payment' ORDER BY extract_id, chunk"""
+SMALL = Limits(block_bytes=16 * 1024)
+WAITING = "SELECT count(*) FROM pg_locks WHERE relation = 'payment'::regclass AND NOT granted"
+
+
+@pytest.fixture
+def small(workspace: Workspace) -> Workspace:
+    """The workspace, with chunks of a few hundred rows."""
+    return replace(workspace, settings=replace(workspace.settings, limits=SMALL))
+
+
+@pytest.mark.parametrize("step", [1, -1], ids=["rising keys", "falling keys"])
+def test_an_extract_of_several_chunks_is_two_even_portions(
+    small: Workspace, tmp_path: Path, rows: Any, step: int
+) -> None:
+    keys = range(1, ROWS + 1)[::step]
+    ended = import_delivery(small, [write(tmp_path / "a.csv", *map(line, keys))], DEFAULT)
+    assert ended.exit_code == 0
+    (first, second) = rows(RECEIPTS)
+    assert (first[0], second[1]) == (1, ROWS)
+    assert second[0] == first[1] + 1
+    assert abs(first[1] - ROWS // 2) < 400
+    assert {first[2], second[2]} == {"inserted"}
+    assert rows('SELECT count(*), sum("Id") FROM payment') == [(ROWS, sum(keys))]
+
+
+def test_a_row_that_somebody_else_writes_meanwhile_is_judged(
+    small: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    """Both portions are on their way when one of their keys is written by another hand."""
+    delivered = write(tmp_path / "a.csv", *map(line, range(1, ROWS + 1)))
+    other = write(tmp_path / "b.csv", line(ROWS - 7, amount="99", day=9))
+    import_delivery(small, [other], DEFAULT)
+    with small.database.connect() as connection, ThreadPoolExecutor(1) as beside:
+        ((image,),) = connection.execute("DELETE FROM payment RETURNING payment::text").fetchall()
+        with connection.transaction():
+            connection.execute("LOCK TABLE payment IN SHARE ROW EXCLUSIVE MODE")
+            run = beside.submit(import_delivery, small, [delivered], DEFAULT)
+            until(lambda: run.done() or rows(WAITING) == [(2,)])
+            connection.execute("INSERT INTO payment SELECT (%s::payment).*", [image])
+        ended = run.result()
+    assert ended.exit_code == 0
+    assert rows("SELECT state, count(*) FROM staged_row WHERE batch_id = 2 GROUP BY 1") == [
+        ("inserted", ROWS - 1),
+        ("stale", 1),
+    ]
+    assert [verdict for *_, verdict in rows(RECEIPTS)[1:]] == ["inserted", "inserted"]
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Ask again until it is so; the server ends every statement long before the test would."""
+    while not done():
+        pass
