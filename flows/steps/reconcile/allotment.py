@@ -16,6 +16,12 @@ from flows.steps.reconcile.raised import LINES, Annex, as_day, money, zero
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
 
 _STATUS = "StatusCodesId"
+_PLAN = ("PaymentPlansId", "currency")
+_PARTS = (
+    *(*PAYMENT_OF, "paid_in", "settled"),
+    *("detail", "PaymentPlansId", "PlannedCurrenciesId", "PlannedAmount", "day"),
+)
+"""What of linked details tells to whom a payment falls."""
 PLANNED_SCHEMA: dict[str, pl.DataType] = {
     "tenant": pl.Int32(),
     "debt": pl.Int64(),
@@ -62,7 +68,7 @@ def planned(beside: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFr
 
 def allotted(links: pl.DataFrame, paid: pl.DataFrame) -> pl.DataFrame:
     """Linked details with what was `allotted` of their payment, in the payment's currency."""
-    counted = links.join(
+    counted = links.select(_PARTS).join(
         paid.select(*PAYMENT_OF, "details"), on=PAYMENT_OF, how="left", maintain_order="left"
     )
     alone = counted.filter(pl.col("details") == 1).with_columns(pl.col("settled").alias("allotted"))
@@ -88,58 +94,48 @@ def allotted(links: pl.DataFrame, paid: pl.DataFrame) -> pl.DataFrame:
 def plan_rows(
     beside: pl.DataFrame, parts: pl.DataFrame, breaks: pl.DataFrame, as_of: date
 ) -> pl.DataFrame:
-    """One line per plan and currency: planned, paid, outstanding, overdue, codes, flags."""
-    plan = ["PaymentPlansId", "currency"]
-    own = parts.select(
-        "detail",
-        pl.when(pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
-        .then("allotted")
-        .otherwise(zero())
-        .alias("own"),
-    )
-    amount = pl.col("PlannedAmount").fill_null(zero())
-    open_part = pl.max_horizontal(amount - pl.col("own").fill_null(zero()), zero())
-    asked = (
-        beside.join(own, on="detail", how="left")
-        .with_columns(
-            pl.col("PlannedCurrenciesId").alias("currency"),
-            pl.when(pl.col("day") <= as_day(as_of)).then(open_part).otherwise(zero()).alias("due"),
+    """One line per plan and currency: details, planned, paid, outstanding, overdue, flags."""
+    currency = pl.col("PlannedCurrenciesId").alias("currency")
+    same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
+    own = pl.when(same).then("allotted").fill_null(zero()).alias("own")
+    details = [
+        side.select("PaymentPlansId", currency, "PlannedAmount", "day", paid)
+        for side, paid in (
+            (parts, own),
+            (beside.filter(pl.col("tenant").is_null()), zero().alias("own")),
         )
-        .group_by(plan)
+    ]
+    amount = pl.col("PlannedAmount").fill_null(zero())
+    due = pl.col("day") <= as_day(as_of)
+    asked = (
+        pl.concat(details)
+        .lazy()
+        .group_by(_PLAN)
         .agg(
             pl.len().alias("details"),
             amount.sum().alias("planned"),
-            pl.col("due").sum().alias("overdue"),
+            pl.when(due)
+            .then(pl.max_horizontal(amount - pl.col("own"), zero()))
+            .sum()
+            .alias("overdue"),
         )
+        .collect(engine="streaming")
     )
     paid = (
-        parts.with_columns(pl.col("paid_in").alias("currency"))
-        .group_by(plan)
+        parts.lazy()
+        .group_by("PaymentPlansId", pl.col("paid_in").alias("currency"))
         .agg(pl.col("allotted").sum().alias("paid"))
+        .collect(engine="streaming")
     )
-    # Distinct first and listed then: much faster than a set per plan.
-    codes = (
-        beside.select("PaymentPlansId", pl.col("PlannedCurrenciesId").alias("currency"), _STATUS)
-        .drop_nulls(_STATUS)
-        .unique()
-        .sort(_STATUS)
-        .group_by(plan, maintain_order=True)
-        .agg(pl.col(_STATUS).alias("status_codes"))
-    )
-    whose = beside.group_by("PaymentPlansId").agg(pl.col("whose").first().alias("tenant"))
     return (
-        asked.join(paid, on=plan, how="full", nulls_equal=True, coalesce=True)
-        .join(codes, on=plan, how="left", nulls_equal=True)
+        asked.join(paid, on=_PLAN, how="full", nulls_equal=True, coalesce=True)
         .with_columns(
-            pl.col("details").fill_null(0),
-            pl.col("planned", "paid", "overdue").fill_null(zero()),
-            pl.col("status_codes").fill_null(pl.lit([], pl.List(pl.Int32))),
+            pl.col("details").fill_null(0), pl.col("planned", "paid", "overdue").fill_null(zero())
         )
         .with_columns((pl.col("planned") - pl.col("paid")).alias("outstanding"))
-        .join(whose, on="PaymentPlansId", how="left", nulls_equal=True)
         .join(_flags(breaks, parts), on="PaymentPlansId", how="left")
         .with_columns(pl.col("flags").fill_null(pl.lit([], pl.List(pl.String))))
-        .sort("PaymentPlansId", "currency", nulls_last=True)
+        .sort(_PLAN, nulls_last=True)
     )
 
 
@@ -164,7 +160,7 @@ def _flags(breaks: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def plan_lines(rows: pl.DataFrame) -> tuple[PlanLine, ...]:
+def plan_lines(rows: pl.DataFrame, beside: pl.DataFrame) -> tuple[PlanLine, ...]:
     """The lines a reader sees; plans with flags come into it before others."""
     shown = rows.with_row_index("at")
     if shown.height > LINES:
@@ -181,8 +177,24 @@ def plan_lines(rows: pl.DataFrame) -> tuple[PlanLine, ...]:
             paid=money(row["paid"]),
             outstanding=money(row["outstanding"]),
             overdue=money(row["overdue"]),
-            status_codes=tuple(row["status_codes"]),
+            status_codes=tuple(row["status_codes"] or ()),
             flags=tuple(row["flags"]),
         )
-        for row in shown.iter_rows(named=True)
+        for row in _told(shown, beside).sort("at").iter_rows(named=True)
+    )
+
+
+def _told(shown: pl.DataFrame, beside: pl.DataFrame) -> pl.DataFrame:
+    """Lines of plans with their tenant and the status codes of their details."""
+    details = beside.select(
+        *("PaymentPlansId", "whose", _STATUS), pl.col("PlannedCurrenciesId").alias("currency")
+    ).join(shown, on="PaymentPlansId", how="semi", nulls_equal=True)
+    codes = (
+        details.drop_nulls(_STATUS)
+        .group_by(_PLAN)
+        .agg(pl.col(_STATUS).unique().sort().alias("status_codes"))
+    )
+    whose = details.group_by("PaymentPlansId").agg(pl.col("whose").first().alias("tenant"))
+    return shown.join(codes, on=_PLAN, how="left", nulls_equal=True).join(
+        whose, on="PaymentPlansId", how="left", nulls_equal=True
     )

@@ -6,6 +6,7 @@ A debt is a DebtsId of a tenant. Money is added per currency only.
 import polars as pl
 
 from flows.report.reconciliation import DebtLine
+from flows.steps.reconcile.packing import packing
 from flows.steps.reconcile.raised import (
     LINES,
     joined,
@@ -26,21 +27,20 @@ DEBT = ("tenant", "debt")
 
 def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
     """Payments by tenant, debt and currency: how many, paid, discount, and the last day."""
-    return (
-        payments.lazy()
-        .group_by(
-            pl.col("TenantsId").alias("tenant"),
-            pl.col("DebtsId").alias("debt"),
-            pl.col("CurrenciesId").alias("currency"),
-        )
-        .agg(
-            pl.len().alias("payments"),
-            pl.col("PaidAmount").sum().alias("paid"),
-            pl.col("DiscountAmount").sum().alias("discount"),
-            own_day("PaymentDate").max().alias("day"),
-        )
-        .collect(engine="streaming")
-    )
+    by = {"TenantsId": "tenant", "DebtsId": "debt", "CurrenciesId": "currency"}
+    sums = [
+        pl.len().alias("payments"),
+        pl.col("PaidAmount").sum().alias("paid"),
+        pl.col("DiscountAmount").sum().alias("discount"),
+        own_day("PaymentDate").max().alias("day"),
+    ]
+    pack = packing(payments, [*by])
+    key = [*by] if pack is None else [pack.packed.alias("packed")]
+    rolled = payments.lazy().group_by(key).agg(sums).collect(engine="streaming")
+    if pack is not None:
+        told = pack.unpacked(pl.col("packed"))
+        rolled = rolled.select(*told, *rolled.columns[1:])
+    return rolled.rename(by)
 
 
 def judge_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -104,7 +104,8 @@ def _unequal(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.Da
 
 def _mixed(rolled: pl.DataFrame) -> pl.DataFrame:
     # Debts that are there twice have two currencies: one line is one debt in one currency.
-    several = rolled.filter(pl.struct(DEBT).is_duplicated())
+    several = rolled.filter(rolled.select(DEBT).hash_rows().is_duplicated())
+    several = several.filter(pl.struct(DEBT).is_duplicated())
     debts = several.group_by(DEBT).agg(
         pl.col("currency").sort().alias("currencies"), pl.col("day").min()
     )
@@ -167,9 +168,10 @@ def _within_reach(
     """Of very many debts those that can be among the lines shown, all of them of fewer."""
     if rolled.height <= LINES:
         return rolled, planned, invoices
-    largest = rolled.sort("paid", *DEBT, descending=[True, False, False]).head(LINES)
-    flagged = flags.sort(DEBT).join(rolled, on=DEBT, how="semi", maintain_order="left")
-    near = pl.concat([largest.select(DEBT), flagged.select(DEBT), flags.select(DEBT).head(LINES)])
+    largest = rolled.top_k(LINES, by=["paid", *DEBT], reverse=[False, True, True])
+    flagged = rolled.join(flags, on=DEBT, how="semi")
+    other = flags.sort(DEBT).head(LINES)
+    near = pl.concat([side.select(DEBT) for side in (largest, flagged, other)])
     return tuple(side.join(near, on=DEBT, how="semi") for side in (rolled, planned, invoices))  # type: ignore[return-value]
 
 

@@ -9,6 +9,8 @@ import polars as pl
 
 from flows.report.reconciliation import DebtLine
 from flows.steps.reconcile.debts import DEBT
+from flows.steps.reconcile.order import in_order
+from flows.steps.reconcile.pairing import pair
 from flows.steps.reconcile.raised import NOWHERE, PLACE, Annex, key_text, raised, text, told_apart
 from flows.steps.reconcile.tenants import crossings
 from schemas.tables import INVOICE_FILE, PAYMENT
@@ -27,8 +29,10 @@ def judge_documents(
         pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
     )
     counts = files.group_by(DEBT).agg(pl.len().alias("invoices"))
-    loose = counts.join(rolled, on=DEBT, how="anti").select(DEBT)
-    strays = files.join(loose, on=DEBT, how="semi", maintain_order="left")
+    whole = ["debt", "tenant"]
+    both = pair(rolled.select(whole), counts.select(whole), nulls_equal=False)
+    loose = counts[both.lone].select(DEBT)
+    strays = in_order(INVOICE_FILE, files.join(loose, on=DEBT, how="semi", maintain_order="left"))
     abroad = (
         rolled.join(loose, on="debt", how="semi")
         .group_by("debt")
@@ -36,7 +40,7 @@ def judge_documents(
     )
     strange = strays.join(abroad, on="debt", how="inner", maintain_order="left")
     unpaid = strays.join(abroad, on="debt", how="anti", maintain_order="left")
-    without = rolled.join(counts, on=DEBT, how="anti").join(strange, on="debt", how="anti")
+    without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
     breaks = told_apart(
         [
             _none(without),
@@ -95,9 +99,9 @@ def _file_break(code: str, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame
 
 def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     """Debts with more than one address; one address under two numbers is INV_DUPLICATE."""
+    more = counts.filter(pl.col("invoices") > 1)
     debts = (
-        files.lazy()
-        .join(counts.lazy().filter(pl.col("invoices") > 1), on=DEBT, how="semi")
+        in_order(INVOICE_FILE, files.join(more, on=DEBT, how="semi", maintain_order="left"))
         .group_by(DEBT)
         .agg(
             pl.col("InvoiceUrl").n_unique().alias("addresses"),
@@ -105,7 +109,6 @@ def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
         )
         .filter(pl.col("addresses") > 1)
         .sort(DEBT)
-        .collect()
     )
     return raised(
         "INV_MULTI",

@@ -13,6 +13,7 @@ from flows.steps.reconcile.breaks import gather
 from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
 from flows.steps.reconcile.documents import judge_documents
 from flows.steps.reconcile.matching import Matched, match
+from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import judge_plans
 from flows.steps.reconcile.raised import Annex, together
 from flows.steps.reconcile.rates import judge_rates
@@ -65,10 +66,12 @@ def judge(sources: Sources, rules: Rules, as_of: date, *, service: bool) -> Judg
     asked = rules.references
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
-        rated = judge_rates(payments, _in_order(CURRENCY_RATE, sources), rules, as_of, places)
+        rated = judge_rates(
+            payments, in_order(CURRENCY_RATE, _target(CURRENCY_RATE, sources)), rules, as_of, places
+        )
     planned = PlanAnnex()
-    if "plans" in asked and _target(_DETAIL, sources).height:
-        planned = judge_plans(_in_order(_DETAIL, sources), payments, rules, as_of, places)
+    if "plans" in asked and (details := _target(_DETAIL, sources)).height:
+        planned = judge_plans(in_order(_DETAIL, details), payments, rules, as_of, places)
     debts = _judge_debts(payments, sources, planned, rules)
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
@@ -131,25 +134,6 @@ def _target(table: Table, sources: Sources) -> pl.DataFrame:
     return pl.DataFrame(schema=record_schema(table) | LINEAGE) if found is None else found
 
 
-def _in_order(table: Table, sources: Sources) -> pl.DataFrame:
-    """The records in the order of the rows that wrote them; others last, by what they are.
-
-    Where several records make one break it is told at the first of them.
-    """
-    records = _target(table, sources)
-    row = pl.col("row")
-    if records.select(row.is_between(0, _ROWS - 1).all() & row.is_not_null().all()).item():
-        # One number sorts eight times as fast as two columns and the identity behind them.
-        writer = records.select(pl.col("extract_id").cast(pl.Int64) * _ROWS + row).to_series()
-        if not writer.null_count() and writer.n_unique() == writer.len():
-            return records if writer.is_sorted() else records[writer.arg_sort()]
-    return records.sort("extract_id", "row", *table.identity, nulls_last=True)
-
-
-_ROWS = 2**32
-"""More rows than an extract can have; their numbers and the extract's fit 64 bits together."""
-
-
 def _judge_debts(
     payments: pl.DataFrame, sources: Sources, planned: PlanAnnex, rules: Rules
 ) -> Annex[DebtLine]:
@@ -157,7 +141,7 @@ def _judge_debts(
     rolled = roll_up(payments)
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
     owed = judge_debts(rolled, asks, rules) if "plans" in rules.references else together([])
-    invoices = _in_order(INVOICE_FILE, sources)
+    invoices = _target(INVOICE_FILE, sources)
     filed: Annex[DebtLine] = judge_documents(rolled, invoices, sources.extract)
     breaks = together([owed, filed.breaks] if "documents" in rules.references else [owed])
     return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks), rolled)

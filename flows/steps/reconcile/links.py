@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from flows.steps.reconcile.pairing import pair
 from flows.steps.reconcile.raised import PLACE, own_day, zero
 from flows.steps.reconcile.rules import Discount
 from flows.steps.reconcile.rules import Plans as PlanRules
@@ -33,7 +34,7 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one.
     """
     named = _named(details, payments, rules)
-    beside = details.join(named, on="pay_id", how="left", maintain_order="left")
+    beside = _beside(details, named)
     whose = (
         beside.filter(pl.col("tenants") == 1)
         .group_by("PaymentPlansId")
@@ -64,7 +65,7 @@ def _named(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     named = (
         payments.lazy()
         .select(*record, "PaymentDate", "PaymentDate" + OFFSET, *place)
-        .join(details.lazy().select(pl.col("pay_id").alias("Id")), on="Id", how="semi")
+        .filter(pl.col("Id").is_in(details["pay_id"].drop_nulls().unique().implode()))
         .select(
             pl.col("Id").alias("pay_id"),
             pl.col("TenantsId").alias("tenant"),
@@ -82,6 +83,14 @@ def _named(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
         return named.with_columns(pl.lit(1, pl.UInt32).alias("tenants"))
     one = named.unique(PAYMENT_OF, keep="last", maintain_order=True)
     return one.with_columns(pl.len().over("pay_id").alias("tenants"))
+
+
+def _beside(details: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
+    if not named.select((pl.col("tenants") == 1).all()).item():
+        return details.join(named, on="pay_id", how="left", maintain_order="left")
+    # Numbers that are there once, and close together mostly, are paired without a join.
+    partner = pair(details.select("pay_id"), named.select("pay_id"), nulls_equal=False).partner
+    return details.hstack(named.drop("pay_id")[partner])
 
 
 def per_payment(links: pl.DataFrame) -> pl.DataFrame:

@@ -67,7 +67,7 @@ def judge_plans(
         places,
     )
     rows = plan_rows(beside, allotted(links, paid), breaks, as_of)
-    return PlanAnnex(breaks, plan_lines(rows), rows, asked)
+    return PlanAnnex(breaks, plan_lines(rows, beside), rows, asked)
 
 
 def _detail_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:

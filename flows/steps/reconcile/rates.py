@@ -152,7 +152,11 @@ def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
     wrong = used.filter(pl.any_horizontal(FLAGS)).drop("payments", "PaidAmount")
     if wrong.is_empty():
         return together([])
-    rows = payments.join(wrong, on=USE, nulls_equal=True, maintain_order="left")
+    # Few of the rates are used wrongly: only payments that name one of them are joined.
+    near = pl.col("CurrencyRatesId").is_in(
+        wrong["CurrencyRatesId"].unique().implode(), nulls_equal=True
+    )
+    rows = payments.filter(near).join(wrong, on=USE, nulls_equal=True, maintain_order="left")
     rate = joined(pl.col("CurrencyRatesId"), pl.col("rate_tenant"))
     pair = joined(pl.col("FromCurrenciesId"), pl.col("ToCurrenciesId"))
     day, effective = text(pl.col("day")), text(pl.col("effective"))
