@@ -69,6 +69,8 @@ def repeated(keys: pl.DataFrame) -> pl.Series | None:
     if keys.width == 1:
         column = keys.to_series()
         return None if column.n_unique() == keys.height else column.is_duplicated()
+    if keys.hash_rows().n_unique() == keys.height:
+        return None
     flags = keys.is_duplicated()
     return flags if flags.any() else None
 
@@ -76,6 +78,8 @@ def repeated(keys: pl.DataFrame) -> pl.Series | None:
 def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -> Pairs:
     """Pair rows by equal keys; of equal right keys the first pairs."""
     partner, again = near_partners(left, right), None
+    if partner is None and nulls_equal:
+        partner = _hashed(left, right)
     if partner is None:
         partner, again = _joined(left, right, nulls_equal=nulls_equal)
     if right.is_empty():
@@ -90,6 +94,25 @@ def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -
         else lone.is_in(again.implode())
     )
     return Pairs(partner, lone, repeats.alias("repeats"))
+
+
+def _hashed(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
+    """Partners of keys of several columns by their hashes; None where a hash does not tell.
+
+    A join of the columns themselves copies all of them: five times the memory.
+    """
+    if left.width == 1:
+        return None
+    keys, others = (side.hash_rows().alias("hash").to_frame() for side in (left, right))
+    if others.to_series().n_unique() != right.height:
+        return None
+    partner, _ = _joined(keys, others, nulls_equal=True)
+    paired = partner.is_not_null()
+    for name in left.columns:
+        same = left[name].eq_missing(right[name].gather(partner))
+        if not (same | ~paired).all():
+            return None  # Two keys share a hash.
+    return partner
 
 
 def _joined(
