@@ -11,7 +11,7 @@ import polars as pl
 
 from flows.report.reconciliation import PlanLine
 from flows.steps.reconcile.breaks import AMOUNT
-from flows.steps.reconcile.links import PAYMENT_OF
+from flows.steps.reconcile.links import PAYMENT_OF, once
 from flows.steps.reconcile.raised import LINES, Annex, as_day, money, zero
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
 
@@ -44,41 +44,36 @@ def planned(beside: pl.DataFrame, links: pl.DataFrame, as_of: date) -> pl.DataFr
     Where a plan leads to one debt only, its details that are due and have no payment count too.
     """
     debt = ["tenant", "debt"]
-    named = links.filter(pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
+    columns = [*debt, pl.col("PlannedCurrenciesId").alias("currency"), "PlannedAmount"]
+    known = pl.col("PlannedAmount").is_not_null()
+    named = links.lazy().filter(known, pl.col("PlannedCurrenciesId") == pl.col("paid_in"))
+    open_ones = beside.filter(known, pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
     only = (
-        links.filter(pl.col("PaymentPlansId").is_not_null())
+        links.lazy()
         .select("PaymentPlansId", *debt)
+        .join(open_ones.lazy(), on="PaymentPlansId", how="semi")
         .unique()
         .filter(~pl.col("PaymentPlansId").is_duplicated())
     )
-    due = (
-        beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
-        .drop(debt)
-        .join(only, on="PaymentPlansId", how="inner")
-    )
-    columns = [*debt, pl.col("PlannedCurrenciesId").alias("currency"), "PlannedAmount"]
+    due = open_ones.lazy().drop(debt).join(only, on="PaymentPlansId", how="inner")
     return (
         pl.concat([named.select(columns), due.select(columns)])
-        .filter(pl.col("PlannedAmount").is_not_null())
         .group_by(*debt, "currency")
         .agg(pl.col("PlannedAmount").sum().alias("planned"))
         .cast(PLANNED_SCHEMA)  # type: ignore[arg-type]
+        .collect(engine="streaming")
     )
 
 
-def allotted(links: pl.DataFrame, paid: pl.DataFrame) -> pl.DataFrame:
+def allotted(links: pl.DataFrame) -> pl.DataFrame:
     """Linked details with what was `allotted` of their payment, in the payment's currency."""
-    counted = links.select(_PARTS).join(
-        paid.select(*PAYMENT_OF, "details"), on=PAYMENT_OF, how="left", maintain_order="left"
-    )
-    alone = counted.filter(pl.col("details") == 1).with_columns(pl.col("settled").alias("allotted"))
+    single, several = once(links.select(_PARTS))
+    alone = single.with_columns(pl.col("settled").alias("allotted"))
     same = (pl.col("PlannedCurrenciesId") == pl.col("paid_in")).fill_null(False)
     wanted = pl.when(same).then(pl.col("PlannedAmount").fill_null(zero())).otherwise(zero())
     # Details in another currency come first with nothing, so the last one can take what is left.
-    shared = (
-        counted.filter(pl.col("details") > 1)
-        .with_columns(same.alias("same"), wanted.alias("wanted"))
-        .sort(*PAYMENT_OF, "same", "day", "detail", nulls_last=True)
+    shared = several.with_columns(same.alias("same"), wanted.alias("wanted")).sort(
+        *PAYMENT_OF, "same", "day", "detail", nulls_last=True
     )
     before = pl.col("wanted").cum_sum().over(PAYMENT_OF) - pl.col("wanted")
     share = pl.min_horizontal("wanted", pl.col("settled") - before)
@@ -88,7 +83,7 @@ def allotted(links: pl.DataFrame, paid: pl.DataFrame) -> pl.DataFrame:
     spread = filled.with_columns(
         pl.when(last).then(pl.col("settled") - earlier).otherwise("share").alias("allotted")
     )
-    return pl.concat([alone, spread.select(alone.columns)])
+    return pl.concat([alone, spread.select(alone.columns)], rechunk=False)
 
 
 def plan_rows(

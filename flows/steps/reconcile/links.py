@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from flows.steps.reconcile.pairing import pair
+from flows.steps.reconcile.pairing import pair, repeated
 from flows.steps.reconcile.raised import PLACE, own_day, zero
 from flows.steps.reconcile.rules import Discount
 from flows.steps.reconcile.rules import Plans as PlanRules
@@ -34,17 +34,20 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one.
     """
     named = _named(details, payments, rules)
-    beside = _beside(details, named)
+    if named.select((pl.col("tenants") == 1).all()).item():
+        beside = looked_up(details, named, "pay_id")
+    else:
+        beside = details.join(named, on="pay_id", how="left", maintain_order="left")
     whose = (
-        beside.filter(pl.col("tenants") == 1)
+        beside.lazy()
+        .filter(pl.col("tenants") == 1)
         .group_by("PaymentPlansId")
         .agg(pl.col("tenant").min().alias("whose"), pl.col("tenant").max().alias("highest"))
         .filter(pl.col("whose") == pl.col("highest"))
         .drop("highest")
+        .collect()
     )
-    known = beside.join(
-        whose, on="PaymentPlansId", how="left", nulls_equal=True, maintain_order="left"
-    )
+    known = looked_up(beside, whose, "PaymentPlansId", nulls_equal=True)
     several = pl.col("tenants").fill_null(0) > 1
     if not known.select(several.any()).item():
         return known
@@ -85,25 +88,45 @@ def _named(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     return one.with_columns(pl.len().over("pay_id").alias("tenants"))
 
 
-def _beside(details: pl.DataFrame, named: pl.DataFrame) -> pl.DataFrame:
-    if not named.select((pl.col("tenants") == 1).all()).item():
-        return details.join(named, on="pay_id", how="left", maintain_order="left")
-    # Numbers that are there once, and close together mostly, are paired without a join.
-    partner = pair(details.select("pay_id"), named.select("pay_id"), nulls_equal=False).partner
-    return details.hstack(named.drop("pay_id")[partner])
+def looked_up(
+    rows: pl.DataFrame, others: pl.DataFrame, key: str, *, nulls_equal: bool = False
+) -> pl.DataFrame:
+    """Rows with the columns of others, each of which has a key of its own.
+
+    A left join, without a copy of what the rows have; close numbers are paired without any join.
+    """
+    both = pair(rows.select(key), others.select(key), nulls_equal=nulls_equal)
+    return rows.hstack(others.drop(key)[both.partner])
+
+
+def once(links: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Links whose payment no other one names, nearly all of them mostly, and the others."""
+    again = repeated(links.select("pay_id"))
+    if again is None:
+        return links, links.clear()
+    return links.filter(~again), links.filter(again)
 
 
 def per_payment(links: pl.DataFrame) -> pl.DataFrame:
     """One line per payment that a plan names: what is planned for it, in its own currency."""
     same = pl.col("PlannedCurrenciesId") == pl.col("paid_in")
-    return links.group_by(PAYMENT_OF).agg(
+    told = (same & pl.col("PlannedAmount").is_not_null()).fill_null(False)
+    places = [name for name in PLACE if f"paid_{name}" in links.columns]
+    own = ["paid_in", "paid_on", "paid", "discount", "settled"]
+    single, several = once(links)
+    alone = single.select(
+        *PAYMENT_OF,
+        pl.lit(1, pl.UInt32).alias("details"),
+        pl.when(told).then("PlannedAmount").otherwise(zero()).alias("planned"),
+        told.alias("judged"),
+        *own,
+        *(pl.col(f"paid_{name}").alias(name) for name in places),
+    )
+    shared = several.group_by(PAYMENT_OF).agg(
         pl.len().alias("details"),
         pl.col("PlannedAmount").filter(same).sum().alias("planned"),
-        (same & pl.col("PlannedAmount").is_not_null()).fill_null(False).all().alias("judged"),
-        pl.col("paid_in", "paid_on", "paid", "discount", "settled").first(),
-        *(
-            pl.col(f"paid_{name}").first().alias(name)
-            for name in PLACE
-            if f"paid_{name}" in links.columns
-        ),
+        told.all().alias("judged"),
+        pl.col(own).first(),
+        *(pl.col(f"paid_{name}").first().alias(name) for name in places),
     )
+    return pl.concat([alone, shared], rechunk=False)

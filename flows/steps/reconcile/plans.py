@@ -66,7 +66,7 @@ def judge_plans(
         ],
         places,
     )
-    rows = plan_rows(beside, allotted(links, paid), breaks, as_of)
+    rows = plan_rows(beside, allotted(links), breaks, as_of)
     return PlanAnnex(breaks, plan_lines(rows, beside), rows, asked)
 
 
