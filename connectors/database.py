@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import sqlalchemy as sa
@@ -13,14 +14,28 @@ from alembic.script import ScriptDirectory
 
 from connectors.embedded import embedded_url
 from connectors.errors import DatabaseUnusable
+from connectors.refusals import told
 from connectors.settings import Settings
-from schemas.sql import SCHEMA
+from schemas.sql import METADATA, SCHEMA
+from schemas.views import VIEWS
 
 OLDEST_SERVER = 150000
 """PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 900
 """No statement may wait for ever; a chunk takes seconds."""
+MISSING_SHOWN = 5
+SILENT_PEER: dict[str, Any] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+"""A server that vanished without a word is noticed within a minute."""
+SILENT_CLIENT = (
+    "SELECT set_config('client_connection_check_interval', '1s', FALSE) "
+    "WHERE version() !~ 'windows|Visual C'"
+)
+"""A run that died in a long statement must not hold its batch until that ends; Windows cannot."""
 
 
 def database_url(settings: Settings) -> str:
@@ -42,7 +57,11 @@ class Database:
 
     @contextmanager
     def connect(self) -> Iterator[psycopg.Connection]:
-        """One connection outside any transaction; transactions are opened explicitly."""
+        """One connection outside any transaction; transactions are opened explicitly.
+
+        Raises DatabaseUnusable, DatabaseLost when it is lost meanwhile, and StatementRefused for
+        what the database says to a statement and nobody has dealt with.
+        """
         try:
             connection = psycopg.connect(
                 self.url,
@@ -51,11 +70,17 @@ class Database:
                 options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
                 f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
                 "-c application_name=recon",
+                **SILENT_PEER,
             )
         except psycopg.OperationalError as error:
             raise DatabaseUnusable(_no_connection(error)) from None
         with connection:
-            yield connection
+            try:
+                connection.execute(SILENT_CLIENT)
+                yield connection
+            except psycopg.Error as error:
+                # Without the error itself: its details quote rows, and Prefect keeps them.
+                raise told(error, lost=connection.broken) from None
 
 
 def analyse(connection: psycopg.Connection, *tables: str) -> None:
@@ -92,6 +117,7 @@ def open_database(settings: Settings) -> Database:
         with engine.begin() as connection:
             _refuse_unusable(connection)
             migrate(connection)
+            _refuse_incomplete(connection)
     except sa.exc.DBAPIError as error:
         raise DatabaseUnusable(_no_connection(error.orig or error)) from None
     finally:
@@ -116,7 +142,44 @@ def migrate(connection: sa.Connection) -> None:
             f"The schema {SCHEMA!r} is at revision {current}, which this version does not know. "
             "It was migrated by a newer version; use that one."
         )
-    command.upgrade(config, "head")
+    try:
+        command.upgrade(config, "head")
+    except sa.exc.ProgrammingError as error:
+        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
+            f"this version needs revision {newest}, and the role of RECON_DATABASE_URL may not "
+            "bring it there. Run any command, `recon status` for one, once as the owner of the "
+            "schema; nothing was changed."
+        ) from None
+
+
+def _refuse_incomplete(connection: sa.Connection) -> None:
+    """A table or column that somebody took away is told before any row is touched."""
+    found = connection.execute(
+        sa.text(
+            "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+            "WHERE c.relnamespace = to_regnamespace(:schema) AND a.attnum > 0 "
+            "AND NOT a.attisdropped"
+        ),
+        {"schema": SCHEMA},
+    )
+    there = {(table, column) for table, column in found}
+    missing = [
+        f"{table.name}.{column.name}"
+        for table in METADATA.sorted_tables
+        for column in table.columns
+        if (table.name, column.name) not in there
+    ]
+    missing += [view for view in VIEWS if view not in {table for table, _ in there}]
+    if missing:
+        shown = ", ".join(missing[:MISSING_SHOWN])
+        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} lacks {shown}{more}. It was changed by hand or restored in "
+            "part: restore it from a backup, or name an empty database. Nothing was changed."
+        )
 
 
 def _refuse_unusable(connection: sa.Connection) -> None:

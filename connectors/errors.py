@@ -7,7 +7,9 @@ ReconError                 shown to the user as text, exit code 2
 ├── RulesError             a rule file that cannot be used: file, line, and what is allowed
 ├── SidesRefused           two sides that cannot be compared
 ├── SettingsError          an environment variable or option that cannot be used
-├── DatabaseUnusable       no connection, wrong role, missing or older schema
+├── DatabaseUnusable       no connection, wrong role, missing or older schema, no room
+│   └── DatabaseLost       the connection was lost in the middle; what was committed is kept
+├── StatementRefused       the database refused a statement: a right, a table, a limit of its own
 ├── ServiceUnusable        the service refuses us, or gives no answer that can be used
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
 ├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
@@ -58,7 +60,15 @@ class SettingsError(ReconError):
 
 
 class DatabaseUnusable(ReconError):
-    """The database cannot be used; nothing was written."""
+    """The database cannot be used; what was committed before is kept, and nothing else written."""
+
+
+class DatabaseLost(DatabaseUnusable):
+    """The connection was lost in the middle: the outcome of the last statement is not known."""
+
+
+class StatementRefused(ReconError):
+    """The database refused a statement; nothing of its transaction was written."""
 
 
 class ServiceUnusable(ReconError):

@@ -7,12 +7,10 @@ from contextlib import contextmanager, nullcontext
 from logging import Logger, LoggerAdapter
 from typing import Any
 
-import psycopg
 from prefect import get_run_logger
 
 from connectors import ledger
 from connectors.database import open_database
-from connectors.errors import DatabaseUnusable, ReconError
 from connectors.ledger import Lease, State, hold_batch
 from flows.blocks import run_credentials, run_settings
 from flows.stages.workspace import Workspace
@@ -40,35 +38,11 @@ def held(batch_id: int, state: State) -> Iterator[tuple[Workspace, Lease]]:
     A batch that has ended is only read, with a lease that can write nothing.
     """
     workspace = open_workspace()
-    with connected(workspace, batch_id) as connection:
+    with workspace.database.connect() as connection:
         read_only = nullcontext(Lease(connection, batch_id, epoch=-1))
         ended = state in ledger.ENDED
         with read_only if ended else hold_batch(connection, batch_id) as lease:
             yield workspace, lease
-
-
-@contextmanager
-def connected(workspace: Workspace, batch_id: int) -> Iterator[psycopg.Connection]:
-    """A connection whose errors never quote a row: Prefect keeps the texts of errors."""
-    with workspace.database.connect() as connection:
-        try:
-            yield connection
-        except psycopg.Error as error:
-            raise _without_rows(batch_id, error, lost=connection.closed) from None
-
-
-def _without_rows(batch_id: int, error: psycopg.Error, *, lost: bool) -> ReconError:
-    if lost and isinstance(error, psycopg.OperationalError):
-        return DatabaseUnusable(
-            f"The connection to the database was lost in the middle of batch {batch_id}. "
-            "What was committed is kept; the batch goes on from there when it is run again."
-        )
-    said = error.diag.message_primary or type(error).__name__
-    return ReconError(
-        f"The database refused a statement of batch {batch_id}: {said} "
-        f"(SQLSTATE {error.sqlstate}). Nothing of its chunk was written; the server's log has the "
-        f"rest. Run the batch again with recon rerun {batch_id} when it is mended."
-    )
 
 
 class _Lines:

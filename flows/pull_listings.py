@@ -11,7 +11,7 @@ from prefect.states import Completed
 
 from connectors.ledger import State
 from flows.attempts import FROM_LEDGER
-from flows.holding import connected, open_workspace
+from flows.holding import open_workspace
 from flows.hooks import HOOKS, note_run
 from flows.report.markdown import cell
 from flows.report.text import digits
@@ -67,7 +67,7 @@ def read_listings(names: list[str]) -> dict[str, Any]:
     workspace = open_workspace()
     pulled = pull(workspace, names)
     batch = pulled.ended.batch
-    with connected(workspace, batch.id) as connection:
+    with workspace.database.connect() as connection:
         context = FlowRunContext.get()
         if context is not None and context.flow_run is not None:
             note_run(connection, batch.id, context.flow_run)

@@ -16,7 +16,7 @@ from connectors.ledger import State
 from connectors.sends import count_states, waiting_batches
 from flows import rerun_tasks, tasks
 from flows.attempts import FROM_LEDGER
-from flows.holding import connected, held, open_workspace
+from flows.holding import held, open_workspace
 from flows.hooks import HOOKS
 from flows.report.batch import PUSH_STATES
 from flows.report.text import digits
@@ -70,7 +70,7 @@ def push_batch(
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
 def waiting() -> list[int]:
     """The batches that have something to push, the oldest first."""
-    with connected(open_workspace(), 0) as connection:
+    with open_workspace().database.connect() as connection:
         return waiting_batches(connection)
 
 
@@ -93,7 +93,7 @@ def _at_rate(workspace: Workspace, rate: float) -> Workspace:
 
 def _publish(batches: Sequence[int]) -> None:
     lines: list[dict[str, str]] = []
-    with connected(open_workspace(), 0) as connection:
+    with open_workspace().database.connect() as connection:
         for number in batches:
             for operation, states in count_states(connection, number).items():
                 lines += [

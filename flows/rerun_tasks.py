@@ -8,7 +8,7 @@ from prefect import get_run_logger, task
 from connectors import ledger
 from connectors.ledger import Lease
 from flows.attempts import FROM_LEDGER
-from flows.holding import connected, open_workspace
+from flows.holding import open_workspace
 from flows.report.changes import Counts
 from flows.stages.finish import build_report
 from flows.stages.receive import restored_profile
@@ -25,7 +25,7 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> Manifest:
     It is read, bound and judged on the terms of the batch it corrects.
     """
     workspace = open_workspace()
-    with connected(workspace, batch_id) as connection:
+    with workspace.database.connect() as connection:
         profile = restored_profile(ledger.find_batch(connection, batch_id))
     if corrected_file is not None:
         return received_from(workspace, [corrected_file], profile, profile.record, batch_id)
@@ -45,7 +45,7 @@ def open_batch(batch_id: int, *, from_the_start: bool = False) -> Manifest:
     Raises BatchUnknown, and BatchStateError for a batch that cannot go on.
     """
     workspace = open_workspace()
-    with connected(workspace, batch_id) as connection:
+    with workspace.database.connect() as connection:
         refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
         if from_the_start:
             with ledger.hold_batch(connection, batch_id) as lease:
@@ -62,7 +62,7 @@ def count_rows(batch_id: int) -> Counts:
 def rows_now(batch_id: int) -> Counts:
     """Rows of a batch by record kind and state."""
     workspace = open_workspace()
-    with connected(workspace, batch_id) as connection:
+    with workspace.database.connect() as connection:
         report = build_report(workspace, Lease(connection, batch_id, epoch=-1))
     return {
         chain.record: {state: totals.rows for state, totals in chain.states.items()}

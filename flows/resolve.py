@@ -11,7 +11,7 @@ from pydantic import Field
 
 from connectors.sends import Decision
 from flows.attempts import FROM_LEDGER
-from flows.holding import connected, open_workspace
+from flows.holding import open_workspace
 from flows.hooks import HOOKS, note_run
 from flows.report.markdown import cell
 from flows.report.text import digits
@@ -87,7 +87,7 @@ def settle_rows(
 ) -> dict[str, Any]:
     """What the audit trail keeps of the decision; raises BatchStateError where no row is chosen."""
     workspace = open_workspace()
-    with connected(workspace, batch_id) as connection:
+    with workspace.database.connect() as connection:
         context = FlowRunContext.get()
         if context is not None and context.flow_run is not None:
             note_run(connection, batch_id, context.flow_run)

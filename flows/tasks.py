@@ -25,7 +25,7 @@ from connectors.errors import ConservationError
 from connectors.extracts.profile import DEFAULT, Profile, load_profile
 from connectors.ledger import Lease, State
 from flows.attempts import ATTEMPTS, FROM_LEDGER
-from flows.holding import connected, held, open_workspace
+from flows.holding import held, open_workspace
 from flows.hooks import note_run
 from flows.report.batch import BatchReport
 from flows.report.decision import decision_markdown
@@ -131,7 +131,7 @@ def received_from(
 
 def opened_now(workspace: Workspace, batch_id: int) -> Manifest:
     """A batch as it is, with the note that this run works on it."""
-    with connected(workspace, batch_id) as connection:
+    with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         context = FlowRunContext.get()
         if context is not None and context.flow_run is not None:
@@ -148,7 +148,7 @@ def opened_now(workspace: Workspace, batch_id: int) -> Manifest:
 
 def state_of(batch: Manifest) -> State:
     """What the ledger says of a batch now."""
-    with connected(open_workspace(), batch.batch_id) as connection:
+    with open_workspace().database.connect() as connection:
         return ledger.find_batch(connection, batch.batch_id).state
 
 

@@ -18,6 +18,7 @@ from connectors.extracts.header import Header, read_header
 from connectors.extracts.manifest import Entry, check_bytes, entry_text, read_manifests
 from connectors.extracts.profile import Profile
 from connectors.ledger import Extract, State
+from connectors.resume import resumed
 from connectors.settings import Settings
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace, named_service
@@ -61,10 +62,14 @@ def receive(
     """Archive the files of a delivery and open a batch for them; the same bytes open it once."""
     service = named_service(workspace.settings.service) if profile.push else None
     opened = open_delivery(workspace, paths, profile, record)
-    with workspace.database.connect() as connection, connection.transaction():
-        # Two runs that receive the same delivery at once must not open two batches for it.
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
-        return _register(connection, opened, profile, record, corrects, service)
+
+    def register() -> Received:
+        with workspace.database.connect() as connection, connection.transaction():
+            # Two runs that receive the same delivery at once must not open two batches for it.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
+            return _register(connection, opened, profile, record, corrects, service)
+
+    return resumed(workspace.database, register)
 
 
 def open_delivery(

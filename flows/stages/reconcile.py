@@ -7,6 +7,8 @@ run, and the next one starts anew.
 
 import json
 import logging
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -16,6 +18,7 @@ import polars as pl
 import psycopg
 
 from connectors.breaks import breaks_before, decisions_since
+from connectors.errors import ReconciliationUnknown
 from connectors.reconciliations import (
     Reconciliation,
     find_run,
@@ -25,6 +28,7 @@ from connectors.reconciliations import (
     save_run,
     scope_hash,
 )
+from connectors.resume import resumed
 from flows.report.reconciliation import (
     RECONCILED,
     ReconciliationReport,
@@ -146,6 +150,28 @@ def _as_json(run: Reconciliation, folder: Path) -> dict[str, Any]:
 
 def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
     """Reconcile a scope; what was signed before is held against what is there now."""
+    written: dict[int, _Unsaved] = {}
+
+    def run() -> Reconciled:
+        return _saved(workspace, written) or _reconcile(workspace, asked, written)
+
+    return resumed(workspace.database, run)
+
+
+_Unsaved = tuple[ReconciliationReport, Written]
+"""Of a run whose files are written: it may have been saved, or not."""
+
+
+def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled | None:
+    """The run that lost its connection while it was saved, if it was."""
+    with workspace.database.connect() as connection:
+        for number, (report, files) in written.items():
+            with suppress(ReconciliationUnknown):
+                return Reconciled(find_run(connection, number), report, files)
+    return None
+
+
+def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved]) -> Reconciled:
     scope = asked.scope.text
     with workspace.database.connect() as connection, hold_scope(connection, scope):
         workspace.progress("gather", 0, 3)
@@ -181,6 +207,7 @@ def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
         written = write_reconciliation(
             workspace, folder, number, report, carried, gathered, previous
         )
+        unsaved[number] = report, written
         reach("reconciliation-written")
         run = save_run(
             connection,

@@ -10,6 +10,7 @@ from connectors import ledger
 from connectors.errors import BatchStateError, ServiceUnusable
 from connectors.extracts.profile import Profile
 from connectors.ledger import Batch, Lease, State, hold_batch
+from connectors.resume import resumed
 from connectors.spool import clear_spool
 from flows.report.batch import BatchReport
 from flows.stages.apply import apply
@@ -54,6 +55,10 @@ def import_delivery(
 
 def run_batch(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
     """Take a batch from where it is to its end; every stage goes on where a dead run stopped."""
+    return resumed(workspace.database, lambda: _run_batch(workspace, batch_id, received))
+
+
+def _run_batch(workspace: Workspace, batch_id: int, received: Received | None) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         refuse_if_taken_back(lease)
         stage(workspace, lease)
@@ -70,6 +75,12 @@ def run_batch(workspace: Workspace, batch_id: int, received: Received | None = N
 
 def push_batch(workspace: Workspace, batch_id: int, *, most: int | None = None) -> Ended:
     """Send what is unsent of a batch that is in the database, then recount and report it."""
+    if most is not None:
+        return _push_batch(workspace, batch_id, most)  # Run again, it would send so many once more.
+    return resumed(workspace.database, lambda: _push_batch(workspace, batch_id, None))
+
+
+def _push_batch(workspace: Workspace, batch_id: int, most: int | None) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         refuse_if_taken_back(lease)
         ask_for_service(workspace, lease)

@@ -141,7 +141,7 @@ def test_a_run_after_a_failed_one_goes_on_where_it_stopped(
     on_payment(database_url, FAIL_ONCE)
     failed = run(path)
     assert failed.type.value == "FAILED"
-    assert "refused a statement of batch 1: on fire (SQLSTATE P0001)" in failed.message
+    assert "refused a statement: on fire (SQLSTATE P0001)" in failed.message
     assert rows("SELECT state FROM batch") == [("checked",)]
     staged = rows("SELECT * FROM receipt")
     state = run(path)
@@ -294,7 +294,7 @@ def test_what_the_database_says_of_a_row_is_not_kept(
 ) -> None:
     on_payment(database_url, f"RAISE 'refused' USING DETAIL = 'row ({CANARY})';")
     state = run(write(tmp_path / "a.csv", line(1)))
-    assert "refused a statement of batch 1: refused (SQLSTATE P0001)" in state.message
+    assert "refused a statement: refused (SQLSTATE P0001)" in state.message
     assert [file for file in kept_files(prefect_home) if CANARY.encode() in file.read_bytes()] == []
 
 
