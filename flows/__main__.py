@@ -4,13 +4,21 @@ Exit codes are a contract: 0 reconciled, 1 breaks, rejects or a decision needed,
 3 another run holds the batch, 130 stopped by the user.
 """
 
+import os
+import signal
 import sys
+import threading
+from contextlib import suppress
 from importlib.metadata import version
+from types import FrameType
 
 import cyclopts
 
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
+STOPS = (signal.SIGINT, signal.SIGTERM)
+STOP_SECONDS = 30
+"""What a command that was told to stop may take to end what it has under way."""
 
 COMMANDS = {
     "demo": ("learn", "Import the sample deliveries through the Prefect flow and show the proof."),
@@ -67,8 +75,11 @@ def main(arguments: list[str] | None = None) -> None:
     from connectors.errors import ReconError  # noqa: PLC0415 -- keeps `recon --help` quick.
 
     given = sys.argv[1:] if arguments is None else arguments
+    if arguments is None:
+        _stop_when_told()
     try:
         code = build_app(given)(given, result_action="return_value", exit_on_error=False)
+        sys.stdout.flush()
     except cyclopts.CycloptsError:
         sys.exit(COULD_NOT_RUN)  # It has been told what is wrong with the arguments.
     except ReconError as error:
@@ -77,7 +88,40 @@ def main(arguments: list[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.stderr.write("recon: stopped. `recon rerun` goes on where it stopped.\n")
         sys.exit(INTERRUPTED)
+    except OSError as error:
+        _tell_of_system(error)
+        sys.exit(COULD_NOT_RUN)
     sys.exit(code or 0)
+
+
+def _stop_when_told() -> None:
+    """End in order at SIGTERM or Ctrl-C; at the second one, or when that takes long, at once."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for name in STOPS:
+            signal.signal(name, lambda *_: os._exit(INTERRUPTED))
+        deadline = threading.Timer(STOP_SECONDS, os._exit, [INTERRUPTED])
+        deadline.daemon = True
+        deadline.start()
+        raise KeyboardInterrupt
+
+    for name in STOPS:
+        signal.signal(name, stop)
+
+
+def _tell_of_system(error: OSError) -> None:
+    """A full disk, a folder that is not ours, an output nobody takes: no fault of the program."""
+    where = f" ({error.filename})" if error.filename else ""
+    sys.stderr.write(
+        f"recon: {error.strerror or error}{where}. Nothing that was committed is lost: mend it and "
+        "run the command again; `recon status` shows where every batch is.\n"
+    )
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What could not be written would be tried again at the end, and change the exit code.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
