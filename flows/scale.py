@@ -16,7 +16,7 @@ from connectors import ledger
 from connectors.errors import SettingsError
 from connectors.ledger import Lease
 from flows.attempts import FROM_LEDGER
-from flows.holding import connected, open_workspace
+from flows.holding import open_workspace
 from flows.stages.partitions import (
     MOST_PARTITIONS,
     Partition,
@@ -72,7 +72,7 @@ def stage_one_partition(partition: Mapping[str, Any]) -> int:
     """Stage a partition under the lease of the run that handed it out; returns its rows."""
     workspace = open_workspace()
     wanted = Partition.from_json(partition)
-    with connected(workspace, wanted.batch_id) as connection:
+    with workspace.database.connect() as connection:
         return stage_partition(workspace, connection, wanted)
 
 
