@@ -1,5 +1,6 @@
 """The ledger at a glance: batches with their rows and errors, without reading a staged row."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -22,8 +23,8 @@ class BatchLine(NamedTuple):
     rows: int
     errors: int
     """Rows that carry HasError now: those corrected since are none any more."""
-    undecided: int
-    """Those of them that the service refused, or that are in doubt there."""
+    at_service: Mapping[str, int]
+    """State at the service -> rows; those refused, differing or in doubt are errors too."""
     held_because: str | None
 
 
@@ -64,14 +65,18 @@ _OVERVIEW = """
             - count(*) FILTER (WHERE verdict = 'corrected') AS errors
         FROM outcome WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
     ), sent AS (
-        SELECT batch_id, count(*) AS undecided FROM send
-        WHERE state IN ('refused', 'differs', 'in_doubt')
-            AND batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1
+        SELECT batch_id, json_object_agg(state, rows) AS states,
+            coalesce(sum(rows) FILTER (WHERE state IN ('refused', 'differs', 'in_doubt')), 0)
+                AS undecided
+        FROM (
+            SELECT batch_id, state, count(*) AS rows FROM send
+            WHERE batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1, 2
+        ) counted GROUP BY 1
     )
     SELECT b.id, b.feed, b.state, b.opened_at, coalesce(f.files, 0) AS files,
         coalesce(f.refused, 0) AS refused, coalesce(s.rows, 0)::bigint AS rows,
         (coalesce(s.rejected, 0) + coalesce(t.errors, 0) + coalesce(u.undecided, 0))::bigint
-            AS errors, coalesce(u.undecided, 0) AS undecided, b.held_because
+            AS errors, coalesce(u.states, '{}') AS at_service, b.held_because
     FROM shown b LEFT JOIN files f ON f.batch_id = b.id LEFT JOIN staged s ON s.batch_id = b.id
     LEFT JOIN told t ON t.batch_id = b.id LEFT JOIN sent u ON u.batch_id = b.id
     ORDER BY b.id DESC"""

@@ -12,7 +12,8 @@ from pydantic import Field
 from connectors.ledger import State
 from connectors.overview import list_overview
 from flows.holding import open_workspace
-from flows.report.board import MOST, board_table, next_step
+from flows.report.board import MOST, board_table
+from flows.report.next_step import next_step
 
 DAYS = 14
 

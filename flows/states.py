@@ -28,12 +28,9 @@ def end_state(batch: Manifest) -> RunState[Any]:
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS if clean:
             return Completed(name=COMPLETED, message=counted(batch), data=data)
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
-            todo = f"Next: read the report in {batch.folder}."
-            if batch.rows.get("rejected") or batch.rows.get("conflict"):
-                todo = f"Next: recon rejects {batch.batch_id} --out FOLDER, correct, import again."
-            elif batch.errors:
-                todo = f"Next: recon sends {batch.batch_id}, then recon resolve."
-            return Completed(name=WITH_ERRORS, message=f"{counted(batch)}. {todo}", data=data)
+            todo = batch.next or f"read the report in {batch.folder}"
+            told = f"{counted(batch)}. Next: {todo}."
+            return Completed(name=WITH_ERRORS, message=told, data=data)
         case State.HELD:
             todo = (
                 f"Nothing is applied: {batch.held_because}. Next: Retry asks again, "
@@ -50,9 +47,10 @@ def end_state(batch: Manifest) -> RunState[Any]:
                 f"Batch {batch.batch_id} is undone. Import its files again; they are taken as new."
             )
         case _:
+            todo = batch.next or f"recon rerun {batch.batch_id}"
             raise BatchStateError(
                 f"{counted(batch)}; it stopped as {batch.state}. Read the report in "
-                f"{batch.folder}, then go on with recon rerun {batch.batch_id}."
+                f"{batch.folder}, then go on with {todo}."
             )
 
 

@@ -30,6 +30,7 @@ from flows.hooks import note_run
 from flows.report.batch import BatchReport
 from flows.report.decision import decision_markdown
 from flows.report.markdown import rejects_table, summary_markdown
+from flows.report.next_step import commands, left_of
 from flows.scale import stage_delivery
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, release, staged_tables
@@ -67,6 +68,8 @@ class Manifest(BaseModel):
     """Whether its rows are to be pushed to a service."""
     folder: str | None = None
     """Where the report files are."""
+    next: str = ""
+    """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
 
 
 def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
@@ -200,7 +203,7 @@ def apply_rows(batch: Manifest) -> Manifest:
 
 @task(name="push rows", task_run_name="push rows of batch {batch.batch_id}", **FROM_LEDGER)
 def push_rows(batch: Manifest) -> Manifest:
-    """Send what is unsent to the service; raises ServiceUnusable when it cannot go on."""
+    """Send what is unsent to the service; raises one of STOPS_PUSH when it cannot go on."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         push(workspace, lease)
         return _told(lease, batch, batch.rows)
@@ -222,6 +225,7 @@ def report_batch(batch: Manifest) -> Manifest:
         _publish(lease, report, folder)
         ended = _told(lease, batch, _end_states(report))
         told = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
+        told["next"] = commands(lease.batch_id, left_of(report))
         return ended.model_copy(update=told)
 
 

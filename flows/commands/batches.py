@@ -12,7 +12,7 @@ from connectors.overview import list_overview
 from connectors.sends import left_at_service
 from flows.commands.console import out, print_json, workspace
 from flows.commands.deliver import Json, show_ended
-from flows.report.board import next_step
+from flows.report.next_step import next_step
 from flows.stages.rejects import write_rejects
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, release_batch, run_batch

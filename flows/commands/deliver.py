@@ -101,6 +101,7 @@ def import_command(
 
 def show_ended(ended: "Ended", reports: Path, *, as_json: bool) -> None:
     """Tell what became of a batch and where its report is."""
+    from flows.report.next_step import commands, left_of  # noqa: PLC0415
     from flows.report.text import render_text  # noqa: PLC0415
 
     folder = reports / f"batch-{ended.batch.id}"
@@ -115,12 +116,8 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool) -> None:
     if ended.batch.held_because:
         console.print(f"held: {ended.batch.held_because}")
         console.print(f"next: recon release {ended.batch.id} --reason '...', or recon discard")
-    elif any(one.waits for one in ended.report.pushed):
-        console.print(f"next: recon push {ended.batch.id}")
-    elif any(one.undecided for one in ended.report.pushed):
-        console.print(f"next: recon sends {ended.batch.id} --state in_doubt, then recon resolve")
-    elif ended.report.errors:
-        console.print(f"next: recon rejects {ended.batch.id} --out FOLDER, correct, import again")
+    elif todo := commands(ended.batch.id, left_of(ended.report)):
+        console.print(f"next: {todo}")
     console.print(f"report: {folder / 'report.html'}")
 
 

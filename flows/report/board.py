@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from connectors.ledger import ENDED, State
 from connectors.overview import BatchLine
 from flows.report.markdown import cell
+from flows.report.next_step import next_step
 from flows.report.text import digits
 
 MOST = 200
@@ -30,22 +30,3 @@ def board_table(lines: Iterable[BatchLine]) -> list[dict[str, str]]:
         for line in lines
     ]
     return table[:MOST] or [NO_BATCH]
-
-
-def next_step(line: BatchLine) -> str:
-    """What to do about a batch; empty where nothing is left to do."""
-    match line.state:
-        case State.HELD:
-            release = f"recon release {line.id} --reason ..."
-            return f"{release}, or recon discard {line.id} --reason ..."
-        case State.FAILED:
-            return f"read the report; recon rerun {line.id} recounts"
-        case State.COMPLETE_WITH_ERRORS if line.errors > line.undecided:
-            return f"recon rejects {line.id} --out FOLDER"
-        case State.COMPLETE_WITH_ERRORS if line.undecided:
-            return f"recon sends {line.id}, then recon resolve"
-        case State.COMPLETE_WITH_ERRORS if line.refused:
-            return f"deliver {line.refused} refused files anew"
-        case state if state not in ENDED:
-            return f"recon rerun {line.id}"
-    return ""

@@ -61,6 +61,14 @@ VERDICTS: Mapping[str, Verdict] = {
     "undone": Verdict("UNDONE", "What was applied has been taken back.", "Deliver it corrected."),
 }
 
+AT_SERVICE: Mapping[str, str] = {
+    "unsent": "Push what is unsent.",
+    "in_doubt": "Look at the service for the rows in doubt, then settle them.",
+    "differs": "Look at the service for the rows that differ there, then settle them.",
+    "refused": "Correct the rows that the service refused, or settle them.",
+}
+"""What to do next about rows at the service, by their state."""
+
 
 class Figure(NamedTuple):
     """One number that is followed through every stage."""
@@ -133,7 +141,21 @@ def verdict_of(report: BatchReport) -> Verdict:
     known = VERDICTS.get(report.verdict, under_way)
     if report.held_because and report.verdict == "held":
         return known._replace(meaning=f"{known.meaning} {visible(report.held_because)}.")
-    return known
+    remedies = [text for state, text in AT_SERVICE.items() if _at_service(report, state)]
+    if not remedies or report.verdict not in ("complete_with_errors", "merged"):
+        return known
+    if report.errors > sum(one.undecided for one in report.pushed) or _refused(report):
+        remedies.append(known.remedy)
+    meaning = "What is clean is applied and every figure ties; not all of it is at the service."
+    return Verdict(known.word, meaning, " ".join(remedies))
+
+
+def _at_service(report: BatchReport, state: str) -> int:
+    return sum(one.states[state].rows for one in report.pushed if state in one.states)
+
+
+def _refused(report: BatchReport) -> int:
+    return sum(line.refused is not None for line in report.files)
 
 
 def record_title(report: BatchReport, record: str | None) -> str:
@@ -201,7 +223,7 @@ def refusal(line: FileLine) -> str:
 
 def _cover(report: BatchReport) -> Iterator[str]:
     verdict = verdict_of(report)
-    refused = sum(line.refused is not None for line in report.files)
+    refused = _refused(report)
     yield from ("BATCH REPORT", "=" * WIDTH)
     facts = (
         ("Feed", neutral(report.feed)),

@@ -7,10 +7,11 @@ import pytest
 
 from connectors.ledger import State
 from connectors.overview import BatchLine
-from flows.report.board import MOST, board_table, next_step
+from flows.report.board import MOST, board_table
+from flows.report.next_step import next_step
 
 LINE = BatchLine(
-    7, "bank", State.COMPLETE, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 1, 0, 9, 0, 0, None
+    7, "bank", State.COMPLETE, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 1, 0, 9, 0, {}, None
 )
 
 
@@ -19,17 +20,29 @@ STEPS: list[tuple[State, dict[str, Any], str]] = [
     (State.STAGED, {}, "recon rerun 7"),
     (State.CHECKED, {}, "recon rerun 7"),
     (State.MERGED, {}, "recon rerun 7"),
+    (State.MERGED, {"at_service": {"unsent": 2, "acknowledged": 1}}, "recon push 7"),
     (State.HELD, {}, "recon release 7 --reason ..., or recon discard 7 --reason ..."),
     (State.FAILED, {}, "read the report; recon rerun 7 recounts"),
     (State.COMPLETE, {}, ""),
     (State.COMPLETE_WITH_ERRORS, {"errors": 2}, "recon rejects 7 --out FOLDER"),
-    (State.COMPLETE_WITH_ERRORS, {"errors": 2, "undecided": 1}, "recon rejects 7 --out FOLDER"),
     (
         State.COMPLETE_WITH_ERRORS,
-        {"errors": 2, "undecided": 2},
-        "recon sends 7, then recon resolve",
+        {"errors": 2, "at_service": {"in_doubt": 2, "acknowledged": 5}},
+        "recon sends 7 --state in_doubt, then recon resolve",
     ),
-    (State.COMPLETE_WITH_ERRORS, {"refused": 2}, "deliver 2 refused files anew"),
+    (
+        State.COMPLETE_WITH_ERRORS,
+        {"errors": 4, "at_service": {"in_doubt": 1, "refused": 1, "differs": 1}},
+        "recon sends 7 --state in_doubt --state differs --state refused, then recon resolve; "
+        "recon rejects 7 --out FOLDER",
+    ),
+    (State.COMPLETE_WITH_ERRORS, {"at_service": {"abandoned": 2}}, ""),
+    (State.COMPLETE_WITH_ERRORS, {"refused": 1}, "deliver the refused file anew"),
+    (
+        State.COMPLETE_WITH_ERRORS,
+        {"errors": 1, "refused": 2},
+        "recon rejects 7 --out FOLDER; deliver 2 refused files anew",
+    ),
     (State.COMPLETE_WITH_ERRORS, {}, ""),  # Every error was corrected.
     (State.DISCARDED, {}, ""),
     (State.UNDONE, {}, ""),

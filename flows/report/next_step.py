@@ -1,0 +1,66 @@
+"""What somebody has to do next about a batch: one answer for lists, pages and messages."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from connectors.ledger import ENDED, State
+from connectors.overview import BatchLine
+from flows.report.batch import PUSH_ERRORS, PUSH_LEFT, BatchReport
+
+
+class Left(NamedTuple):
+    """What of a batch is not where it should be."""
+
+    rejected: int = 0
+    """Rows that we refused, or that contradict each other."""
+    files: int = 0
+    """Files that could not be read."""
+    at_service: Mapping[str, int] = {}
+    """State at the service -> rows."""
+
+
+def next_step(line: BatchLine) -> str:
+    """What to do about a batch of a list; empty where nothing is left to do."""
+    undecided = sum(line.at_service.get(state, 0) for state in PUSH_ERRORS)
+    left = Left(line.errors - undecided, line.refused, line.at_service)
+    match line.state:
+        case State.HELD:
+            release = f"recon release {line.id} --reason ..."
+            return f"{release}, or recon discard {line.id} --reason ..."
+        case State.FAILED:
+            return f"read the report; recon rerun {line.id} recounts"
+        case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
+            return commands(line.id, left)
+        case State.MERGED if any(line.at_service.get(state) for state in PUSH_LEFT):
+            return commands(line.id, left)
+        case state if state not in ENDED:
+            return f"recon rerun {line.id}"
+    return ""
+
+
+def left_of(report: BatchReport) -> Left:
+    """What a report says is left."""
+    at_service: Counter[str] = Counter()
+    for one in report.pushed:
+        at_service.update({state: totals.rows for state, totals in one.states.items()})
+    undecided = sum(one.undecided for one in report.pushed)
+    files = sum(file.refused is not None for file in report.files)
+    return Left(report.errors - undecided, files, at_service)
+
+
+def commands(batch_id: int, left: Left) -> str:
+    """The commands that settle what is left, in the order that saves work; empty: nothing is."""
+    steps = []
+    if any(left.at_service.get(state) for state in PUSH_LEFT):
+        steps.append(f"recon push {batch_id}")
+    undecided = [state for state in reversed(PUSH_ERRORS) if left.at_service.get(state)]
+    if undecided:
+        states = " ".join(f"--state {state}" for state in undecided)
+        steps.append(f"recon sends {batch_id} {states}, then recon resolve")
+    if left.rejected:
+        steps.append(f"recon rejects {batch_id} --out FOLDER")
+    if left.files:
+        files = "the refused file" if left.files == 1 else f"{left.files} refused files"
+        steps.append(f"deliver {files} anew")
+    return "; ".join(steps)
