@@ -5,7 +5,9 @@ name the rows. What follows from that is written down as an outcome of the repai
 back when it is true no longer.
 """
 
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import psycopg
 
@@ -34,6 +36,54 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
             for table in _staged_tables(connection, current):
                 _tell(connection, table, current)
         current = _corrects(connection, current)
+
+
+class Place(NamedTuple):
+    """Where a row is that repairs another one, or is repaired by it."""
+
+    batch_id: int
+    file: str
+    record_number: int
+    state: str
+
+
+def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> Place | None:
+    """The row that a row of this batch repairs, by the name it was delivered with."""
+    found = re.fullmatch(r"(\d{1,9}):(\d{1,18})", name)
+    corrected = _corrects(connection, batch_id)
+    if found is None or corrected is None:
+        return None
+    return _place(connection, corrected, int(found[1]), int(found[2]))
+
+
+def repairs_of(
+    connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
+) -> list[Place]:
+    """The rows that came to repair a row, in the order they came, whatever became of them."""
+    batches = connection.execute(
+        "SELECT id FROM batch WHERE corrects = %s AND id > corrects ORDER BY id", [batch_id]
+    ).fetchall()
+    places = []
+    for (correction,) in batches:
+        for table in _staged_tables(connection, correction):
+            rows = connection.execute(
+                f"""SELECT extract_id, record_number FROM {staged_name(table)} s
+                WHERE {of_batch("s")} AND s.parent = %(name)s ORDER BY 1, 2""",
+                batch_span(connection, correction) | {"name": f"{extract_id}:{record_number}"},
+            ).fetchall()
+            places += [_place(connection, correction, *row) for row in rows]
+    return [place for place in places if place is not None]
+
+
+def _place(
+    connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
+) -> Place | None:
+    row = connection.execute(
+        "SELECT e.name, s.state FROM staged_row s JOIN extract e ON e.id = s.extract_id "
+        "WHERE s.batch_id = %s AND s.extract_id = %s AND s.record_number = %s",
+        [batch_id, extract_id, record_number],
+    ).fetchone()
+    return Place(batch_id, row[0], record_number, row[1]) if row else None
 
 
 def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:

@@ -1,11 +1,13 @@
 """Batches: `recon status`, `row`, `rejects`, `rerun`, `release`, `discard` and `undo`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import psycopg
 from cyclopts import Parameter
 
 from connectors import ledger
+from connectors.corrections import repaired_row, repairs_of
 from connectors.errors import BatchUnknown
 from connectors.findings import find_row
 from connectors.overview import list_overview
@@ -75,7 +77,7 @@ def row_command(
         extracts = [one for one in ledger.list_extracts(connection, batch) if one.name == file]
         texts = Texts(place, connection, [batch])
         rows = [
-            texts.fill(row._asdict())
+            {**texts.fill(row._asdict()), **_repairs(connection, row)}
             for one in extracts
             for row in find_row(connection, one.id, record_number)
         ]
@@ -90,9 +92,27 @@ def row_command(
         else:
             console = out()
             for name, value in facts.items():
-                if value is not None:
-                    console.print(f"{name:>16}  {value}")
+                for one in value if isinstance(value, list) else [value]:
+                    if one is not None:
+                        console.print(f"{name:>16}  {_place(one)}")
     return 0
+
+
+def _repairs(connection: psycopg.Connection, row: Any) -> dict[str, Any]:
+    """The row that this one repairs, and the rows that came to repair it."""
+    repaired = repaired_row(connection, row.batch_id, row.parent) if row.parent else None
+    repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
+    return {
+        "repairs": repaired and repaired._asdict(),
+        "repaired_by": [repair._asdict() for repair in repairs],
+    }
+
+
+def _place(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    command = "recon row {batch_id} {file} {record_number}".format_map(value)
+    return f"batch {value['batch_id']}, {value['state']}: {command}"
 
 
 def rejects_command(

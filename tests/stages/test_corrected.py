@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from connectors.corrections import Place, repaired_row, repairs_of
 from connectors.extracts.profile import DEFAULT
 from connectors.ledger import State
 from flows.report.batch import BatchReport
@@ -199,3 +200,20 @@ def test_a_row_inside_insert_batch_data_is_corrected_where_it_was_staged(
     import_delivery(workspace, [str(repair)], DEFAULT, corrects=1)
     assert states(rows) == {1: "corrected"}
     assert counted(look(workspace, 1).report) == {"corrected": 1}
+
+
+def test_a_row_names_its_repair_and_the_repair_names_its_row(
+    workspace: Workspace, rows: Any, correct: Any
+) -> None:
+    correct({2: line(2, amount="still wrong")})
+    correct({2: line(2, amount="10"), 9: line(9)})
+    with workspace.database.connect() as connection:
+        assert repairs_of(connection, 1, 1, 2) == [
+            Place(2, "repair-1.csv", 1, "rejected"),
+            Place(3, "repair-2.csv", 1, "inserted"),
+        ]
+        assert repairs_of(connection, 1, 1, 1) == []
+        assert repaired_row(connection, 3, "1:2") == Place(1, "a.csv", 2, "corrected")
+        # A name that leads nowhere, or is none, or is of a batch this one does not correct.
+        for batch, name in ((3, "1:9"), (3, "x"), (3, "2:1"), (1, "1:2")):
+            assert repaired_row(connection, batch, name) is None
