@@ -12,6 +12,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── StatementRefused       the database refused a statement: a right, a table, a limit of its own
 ├── ServiceUnusable        the service refuses us, or gives no answer that can be used
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
+│   └── OperationBusy      another run sends to the operation, for longer than we wait
 ├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
 ├── BatchUnknown           no such batch
 ├── BatchStateError        the batch is not in a state that allows this
@@ -79,6 +80,14 @@ class BatchHeldElsewhere(ReconError):
     """Another run holds the batch; the text says who and since when."""
 
     exit_code = 3
+
+
+class OperationBusy(BatchHeldElsewhere):
+    """Another run sends to the operation; this batch has unsent rows, and nothing is lost."""
+
+
+STOPS_PUSH = (ServiceUnusable, OperationBusy)
+"""What ends a push in good order: the batch is reported with its unsent rows all the same."""
 
 
 class InboxHeldElsewhere(ReconError):

@@ -5,6 +5,7 @@ PUT is simply sent again, a POST is in doubt until somebody decides.
 """
 
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import psycopg
 
-from connectors.errors import BatchHeldElsewhere
+from connectors.errors import BatchHeldElsewhere, OperationBusy
 from connectors.ledger import Lease, whoami
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.field import Table
@@ -22,6 +23,8 @@ from schemas.push_keys import push_key
 from schemas.reasons import REASONS
 from schemas.sql import key_columns, staged_name
 from schemas.views import json_expression, quoted
+
+log = logging.getLogger("recon.push")
 
 FAR_APART = 2_000
 """Records between two rows of a block from which on they are looked up separately."""
@@ -54,24 +57,22 @@ class Lane:
 
 
 @contextmanager
-def hold_lane(lease: Lease, operation: Operation, table: Table) -> Iterator[Lane]:
-    """Send to an operation alone; raises BatchHeldElsewhere naming who does.
+def hold_lane(
+    lease: Lease, operation: Operation, table: Table, *, wait_seconds: float
+) -> Iterator[Lane]:
+    """Send to an operation alone; raises OperationBusy, naming who does, after the wait.
 
     What a run left `sending` when it died is settled first, whichever batch it was.
     """
     connection = lease.connection
-    locked = connection.execute(
-        "SELECT pg_try_advisory_lock(hashtext('recon push'), hashtext(%s))", [operation.name]
-    ).fetchone()
-    if not (locked and locked[0]):
-        holder = connection.execute(
-            "SELECT batch_id, owner FROM push_lane WHERE operation = %s", [operation.name]
-        ).fetchone()
-        batch, owner = holder or ("another one", "another run")
-        raise BatchHeldElsewhere(
-            f"{operation.name} is being pushed for batch {batch} by {owner}. "
-            f"Wait for it; `recon push {lease.batch_id}` goes on then."
-        )
+    if not _locked(connection, operation):
+        log.info("Waiting for %s", _holder(connection, operation))
+        if not _locked(connection, operation, wait_seconds):
+            raise OperationBusy(
+                f"{_holder(connection, operation)}, and did not end within {wait_seconds:g} s. "
+                f"What is unsent of batch {lease.batch_id} stays so and is in its report; "
+                f"`recon push {lease.batch_id}` sends it when that run has ended."
+            )
     try:
         with lease.transaction():
             epoch = _take(lease, operation)
@@ -82,6 +83,36 @@ def hold_lane(lease: Lease, operation: Operation, table: Table) -> Iterator[Lane
                 "SELECT pg_advisory_unlock(hashtext('recon push'), hashtext(%s))",
                 [operation.name],
             )
+
+
+def _locked(
+    connection: psycopg.Connection, operation: Operation, wait_seconds: float | None = None
+) -> bool:
+    """Whether this connection has the lock of an operation now, or gets it within the wait."""
+    if wait_seconds is None:
+        row = connection.execute(
+            "SELECT pg_try_advisory_lock(hashtext('recon push'), hashtext(%s))", [operation.name]
+        ).fetchone()
+        return bool(row and row[0])
+    try:
+        with connection.transaction():
+            # Zero would be no limit at all.
+            milliseconds = max(1, round(wait_seconds * 1000))
+            connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", [str(milliseconds)])
+            connection.execute(
+                "SELECT pg_advisory_lock(hashtext('recon push'), hashtext(%s))", [operation.name]
+            )
+    except psycopg.errors.LockNotAvailable:
+        return False
+    return True
+
+
+def _holder(connection: psycopg.Connection, operation: Operation) -> str:
+    row = connection.execute(
+        "SELECT batch_id, owner FROM push_lane WHERE operation = %s", [operation.name]
+    ).fetchone()
+    batch, owner = row or ("another one", "another run")
+    return f"{operation.name} is being pushed for batch {batch} by {owner}"
 
 
 def _take(lease: Lease, operation: Operation) -> int:

@@ -67,6 +67,8 @@ class ServiceSettings:
     """A service that asks for a longer pause is not waited for."""
     breaker: int = 20
     """Nothing more is sent after so many rows in a row that got no answer at all."""
+    turn_seconds: float = 120.0
+    """How long a run waits for another one that sends to the same operation."""
     seed: int = 0
     """Of the jitter between attempts."""
     answer_bytes: int = 16 * MIB

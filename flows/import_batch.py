@@ -8,7 +8,7 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-from connectors.errors import ServiceUnusable
+from connectors.errors import STOPS_PUSH
 from connectors.ledger import State
 from flows import tasks
 from flows.approval import OverBudget, decide
@@ -65,7 +65,7 @@ def carry(received: Manifest, over_budget: OverBudget = "ask") -> Manifest:
         try:
             # Applied rows go on to the service; what became of each is written down.
             applied = tasks.push_rows(applied)
-        except ServiceUnusable:
+        except STOPS_PUSH:
             tasks.report_batch(applied)
             raise
     # Everything is recounted from the rows themselves: what does not tie fails the run.

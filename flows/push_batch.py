@@ -11,7 +11,7 @@ from prefect.states import Completed
 from pydantic import Field
 
 from connectors import ledger
-from connectors.errors import ServiceUnusable
+from connectors.errors import STOPS_PUSH
 from connectors.ledger import State
 from connectors.sends import count_states, waiting_batches
 from flows import rerun_tasks, tasks
@@ -58,7 +58,7 @@ def push_batch(
         opened = rerun_tasks.open_batch(number)
         try:
             pushed = push_rows(opened, max_rows=max_rows, rate=rate)
-        except ServiceUnusable:
+        except STOPS_PUSH:
             tasks.report_batch(opened.model_copy(update={"state": State.MERGED}))
             _publish(batches)
             raise
@@ -76,7 +76,7 @@ def waiting() -> list[int]:
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
 def push_rows(batch: Manifest, *, max_rows: int | None, rate: float | None) -> Manifest:
-    """Name the service if need be, and send; raises ServiceUnusable when it cannot go on."""
+    """Name the service if need be, and send; raises one of STOPS_PUSH when it cannot go on."""
     # Held for writing even when it has ended: rows of it may be unsent again.
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
         place = workspace if rate is None else _at_rate(workspace, rate)

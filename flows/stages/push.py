@@ -46,7 +46,7 @@ PASSES = 3
 
 
 def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None:
-    """Send what is unsent of a batch that asks for a service; raises ServiceUnusable.
+    """Send what is unsent of a batch that asks for a service; raises one of STOPS_PUSH.
 
     One row that is refused costs one row. A service that refuses us or does not answer at all
     stops the run once; what is unsent stays so and a later run goes on with it. `most` limits the
@@ -66,7 +66,8 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
         run.total = _unsent(lease)
         run.room = most
         for table in tables:
-            with hold_lane(lease, PUSHES[table.name], table) as lane:
+            turn = workspace.settings.service.turn_seconds
+            with hold_lane(lease, PUSHES[table.name], table, wait_seconds=turn) as lane:
                 run.push_operation(lane)
     workspace.progress("push", run.total, run.total)
     for name, states in count_states(lease.connection, lease.batch_id).items():

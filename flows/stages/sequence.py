@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors import ledger
-from connectors.errors import BatchStateError, ServiceUnusable
+from connectors.errors import STOPS_PUSH, BatchStateError
 from connectors.extracts.profile import Profile
 from connectors.ledger import Batch, Lease, State, hold_batch
 from connectors.resume import resumed
@@ -89,10 +89,10 @@ def _push_batch(workspace: Workspace, batch_id: int, most: int | None) -> Ended:
 
 
 def push_and_finish(workspace: Workspace, lease: Lease, *, most: int | None = None) -> BatchReport:
-    """Push where the batch asks for it; the report is written even when the service stops us."""
+    """Push where the batch asks for it; the report is written even when something stops that."""
     try:
         push(workspace, lease, most=most)
-    except ServiceUnusable:
+    except STOPS_PUSH:
         finish(workspace, lease)
         raise
     return finish(workspace, lease)

@@ -1,12 +1,18 @@
 """Who may send: one run per batch and per operation, and nobody who was taken over."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.errors import BatchHeldElsewhere, BatchStateError, SettingsError
+from connectors.errors import (
+    BatchHeldElsewhere,
+    BatchStateError,
+    OperationBusy,
+    SettingsError,
+)
 from connectors.extracts.profile import DEFAULT
 from connectors.ledger import hold_batch
 from connectors.push_plan import plan_sends
@@ -24,26 +30,57 @@ from tests.service.faulty_server import FaultyServer
 TONES, PAYMENTS = PUSHES["message_tone"], PUSHES["payment"]
 
 
-def test_another_run_that_sends_to_the_operation_is_named(
+def test_a_run_waits_for_its_turn_and_reports_what_is_unsent(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:
     with FaultyServer() as server:
-        place = towards(workspace, server.url)
+        place = towards(workspace, server.url, turn_seconds=0.01)
         import_delivery(workspace, [tones(tmp_path / "a.csv", 2)], DEFAULT)
-        import_delivery(workspace, [tones(tmp_path / "b.csv", 4)], DEFAULT)
         with workspace.database.connect() as connection, hold_batch(connection, 1) as lease:
             ask_for_service(place, lease)
             with (
-                hold_lane(lease, TONES, MESSAGE_TONE),
-                pytest.raises(BatchHeldElsewhere, match=r"pushed for batch 1 by .*pid \d+") as held,
+                hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1),
+                pytest.raises(OperationBusy, match=r"pushed for batch 1 by .*pid \d+") as held,
             ):
-                push_batch(place, 2)
+                deliver(place, tones(tmp_path / "b.csv", 4))
         assert held.value.exit_code == 3
+        assert "`recon push 2` sends it" in str(held.value)
         assert server.requests == []
+        # All of it is applied and told: nobody has to look for what became of the batch.
+        assert sent(2) == dict.fromkeys(range(1, 5), "unsent")
+        report = (workspace.settings.reports / "batch-2" / "report.txt").read_text()
+        assert "Push what is unsent." in report
         push_batch(place, 1)
         push_batch(place, 2)
         assert server.twice() == []
         assert len(server.effects) == 4
+
+
+def test_a_run_goes_on_as_soon_as_its_turn_comes(
+    workspace: Workspace, sent: Any, rows: Any, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        import_delivery(workspace, [tones(tmp_path / "a.csv", 2)], DEFAULT)
+        with (
+            ThreadPoolExecutor(1) as threads,
+            workspace.database.connect() as connection,
+            hold_batch(connection, 1) as lease,
+        ):
+            ask_for_service(place, lease)
+            with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1):
+                second = threads.submit(deliver, place, tones(tmp_path / "b.csv", 4))
+                while not (second.done() or waits(rows)):
+                    pass
+                assert not second.done()
+                assert server.requests == []
+            assert second.result().report.verdict == "complete"
+        assert set(sent(2).values()) == {"acknowledged"}
+
+
+def waits(rows: Any) -> bool:
+    """Whether a connection waits for a lock that only sessions know of."""
+    return bool(rows("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +102,7 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
         ask_for_service(place, lease)
         with lease.transaction():
             plan_sends(lease, table)
-        with hold_lane(lease, operation, table) as lane:
+        with hold_lane(lease, operation, table, wait_seconds=1) as lane:
             requests = [row.request for row in next_rows(lane, 0, 2)]
             with lane.transaction():
                 claim(lane, requests)
@@ -73,7 +110,7 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
             # The lock dies with its connection; what goes on in a frozen process does not.
             frozen.execute("SELECT pg_advisory_unlock_all()")
             with workspace.database.connect() as other, hold_batch(other, 1) as taken:
-                with hold_lane(taken, operation, table):
+                with hold_lane(taken, operation, table, wait_seconds=1):
                     pass
                 assert sent(1) == {1: left, 2: left, 3: "unsent"}
                 with pytest.raises(BatchHeldElsewhere, match="taken over"), lane.transaction():
@@ -91,7 +128,7 @@ def test_what_another_batch_left_on_its_way_is_settled_first(
             ask_for_service(place, lease)
             with lease.transaction():
                 plan_sends(lease, MESSAGE_TONE)
-            with hold_lane(lease, TONES, MESSAGE_TONE) as lane:
+            with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1) as lane:
                 requests = [row.request for row in next_rows(lane, 0, 1)]
                 with lane.transaction():
                     claim(lane, requests)
@@ -123,7 +160,7 @@ def test_an_answer_is_recorded_for_no_row_but_its_own(
         ask_for_service(place, lease)
         with lease.transaction():
             plan_sends(lease, MESSAGE_TONE)
-        with hold_lane(lease, TONES, MESSAGE_TONE) as lane:
+        with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1) as lane:
             requests = [row.request for row in next_rows(lane, 0, 4)]
             assert len({request.push_key for request in requests}) == 4
             with lane.transaction():
@@ -175,7 +212,7 @@ def test_text_of_the_service_that_no_database_holds(
         ask_for_service(place, lease)
         with lease.transaction():
             plan_sends(lease, MESSAGE_TONE)
-        with hold_lane(lease, TONES, MESSAGE_TONE) as lane:
+        with hold_lane(lease, TONES, MESSAGE_TONE, wait_seconds=1) as lane:
             requests = [row.request for row in next_rows(lane, 0, 4)]
             with lane.transaction():
                 claim(lane, requests)
