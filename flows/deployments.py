@@ -4,7 +4,6 @@
 `prefect deploy`; it is written by `python -m flows.deployments` and compared by a test.
 """
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -28,15 +27,12 @@ from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.utilities.callables import parameter_schema
 
 from connectors.errors import SettingsError
-from connectors.settings import Settings
 
 POOL = "recon"
 """Name of the work pool where nothing else is said."""
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 TAG = "recon"
 """Every run of ours carries it; automations and the run list of the UI go by it."""
-INBOX = "{{ $RECON_INBOX }}"
-"""Filled in when a deployment is registered, as `prefect deploy` does it too."""
 ONE_AT_A_TIME = ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
 """The later run waits. One that was cancelled instead could block its schedule for ever."""
 
@@ -81,15 +77,6 @@ class Deployment:
 
 
 DEPLOYMENTS = (
-    Deployment(
-        "import_batch",
-        "nightly",
-        "Take in what lies in the inbox at a fixed hour. The schedule waits to be switched on.",
-        schedule=Schedule("nightly", cron="0 2 * * *", active=False),
-        one_at_a_time=True,
-        parameters={"delivery": {"paths": [INBOX]}},
-        tags=("import",),
-    ),
     Deployment(
         "import_batch",
         "adhoc",
@@ -146,6 +133,15 @@ DEPLOYMENTS = (
         tags=("import",),
     ),
     Deployment(
+        "watch_inbox",
+        "nightly",
+        "The same look at a fixed hour, for inboxes that are emptied once a day. The schedule "
+        "waits to be switched on; switch that of watch off.",
+        schedule=Schedule("nightly", cron="0 2 * * *", active=False),
+        one_at_a_time=True,
+        tags=("import",),
+    ),
+    Deployment(
         "batch_board",
         "board",
         "The table of batches: state, errors, next step.",
@@ -192,20 +188,17 @@ def create_pool(name: str = POOL, kind: str = "process") -> None:
                 ) from None
 
 
-def register(settings: Settings, pool: str = POOL) -> list[str]:
+def register(pool: str = POOL) -> list[str]:
     """Create or update every deployment of this version; gives their names.
 
     The table decides what runs and when; whether a schedule is switched on, and every schedule an
     operator added, stay as they are on the server.
     """
-    values = {"RECON_INBOX": str(settings.home / "inbox")}
     with get_client(sync_client=True) as client:
-        return [_register(client, line, pool, values) for line in ready()]
+        return [_register(client, line, pool) for line in ready()]
 
 
-def _register(
-    client: SyncPrefectClient, line: Deployment, pool: str, values: Mapping[str, str]
-) -> str:
+def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> str:
     flow = load(line)
     found = _existing(client, line)
     # An update could not take a schedule away; this request replaces the whole deployment.
@@ -214,7 +207,7 @@ def _register(
         name=line.name,
         description=line.description,
         tags=[TAG, *line.tags],
-        parameters=_filled(line.parameters, values),
+        parameters=dict(line.parameters),
         parameter_openapi_schema=parameter_schema(flow).model_dump(exclude_unset=True),
         enforce_parameter_schema=True,
         schedules=_schedules(line, found.schedules if found else []),
@@ -267,22 +260,9 @@ def _when(schedule: Schedule) -> CronSchedule | IntervalSchedule:
     return IntervalSchedule(interval=timedelta(minutes=schedule.minutes), anchor_date=ANCHOR)
 
 
-def _filled(parameters: Any, values: Mapping[str, str]) -> Any:
-    """The parameters with `{{ $NAME }}` replaced."""
-    match parameters:
-        case Mapping():
-            return {name: _filled(value, values) for name, value in parameters.items()}
-        case list():
-            return [_filled(value, values) for value in parameters]
-        case str():
-            return re.sub(r"\{\{ \$(\w+) \}\}", lambda found: values[found[1]], parameters)
-        case _:
-            return parameters
-
-
 HEADER = """# Written by `python -m flows.deployments`; the table is in flows/deployments.py.
 # `recon deploy` registers the same and creates the work pool first. With `prefect deploy --all`
-# create it yourself (prefect work-pool create recon --type process) and set RECON_INBOX.
+# create it yourself: prefect work-pool create recon --type process
 """
 
 

@@ -108,7 +108,7 @@ def deploy_command(
     _say(f"work pool   {pool}")
     for name in blocks.register():
         _say(f"block       {name}")
-    for name in deployments.register(read_settings(), pool):
+    for name in deployments.register(pool):
         _say(f"deployment  {name}")
     for name in automations.register(notices):
         _say(f"automation  {name}")

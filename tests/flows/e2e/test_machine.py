@@ -48,10 +48,9 @@ def test_deploying_again_keeps_what_operators_switched(machine: Machine) -> None
         schedules = {str(one["slug"]): one for one in deployment["schedules"]}
         return deployment, schedules
 
-    deployment, schedules = of("import-batch/nightly")
+    deployment, schedules = of("watch-inbox/nightly")
     assert deployment["global_concurrency_limit"]["limit"] == 1
     assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    assert deployment["parameters"]["delivery"]["paths"] == [str(machine.home / "inbox")]
     before = schedules["nightly"]
     assert not before["active"]
     path = f"/deployments/{deployment['id']}/schedules"
@@ -67,7 +66,7 @@ def test_deploying_again_keeps_what_operators_switched(machine: Machine) -> None
         found = machine.post("/automations/filter")
         assert sorted(one["name"] for one in found) == sorted(one["name"] for one in automations)
         assert not next(one for one in found if one["id"] == telling["id"])["enabled"]
-        again, schedules = of("import-batch/nightly")
+        again, schedules = of("watch-inbox/nightly")
         assert again["id"] == deployment["id"]
         assert {slug: one["active"] for slug, one in schedules.items()} == {
             "nightly": True,
