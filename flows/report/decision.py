@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from flows.report.batch import BatchReport
-from flows.report.markdown import cell, markdown_table, value_cell
+from flows.report.markdown import cell, value_cell
 from flows.report.text import digits, record_title
 
 REASONS_SHOWN = 15
@@ -34,32 +34,31 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
         "others stay rejected. **reject** applies nothing and ends the batch; its files may be "
         "delivered again.",
         "### Rows by reason",
-        markdown_table(("Record", "Reason", "Field", " Rows", "Next"), list(_reasons(report))),
+        *_reasons(report),
     ]
     left = len(report.reasons) - REASONS_SHOWN
     if left > 0:
         blocks.append(f"{digits(left)} reasons more are in the artifact rejects.")
-    shown = list(_rows(rows[:ROWS_SHOWN]))
-    if shown:
-        head = ("File", " Line", "Reason", "Field", "Value")
-        blocks += ["### The first of them", markdown_table(head, shown)]
+    if rows:
+        blocks += ["### The first of them", *_rows(rows[:ROWS_SHOWN])]
     return "\n\n".join(blocks) + "\n"
 
 
-def _reasons(report: BatchReport) -> Iterator[tuple[str, ...]]:
+# Paragraphs and no tables: the form is narrow, and a table in it would hide its last columns.
+def _reasons(report: BatchReport) -> Iterator[str]:
     for line in report.reasons[:REASONS_SHOWN]:
-        record = cell(record_title(report, line.record))
-        yield record, cell(line.code), cell(line.field), digits(line.rows), cell(line.remedy, 160)
+        rows = "1 row" if line.rows == 1 else f"{digits(line.rows)} rows"
+        what = _joined(cell(line.code), cell(line.field), cell(record_title(report, line.record)))
+        yield f"**{rows}**: {what}. {cell(line.remedy, 160)}"
 
 
-def _rows(rows: Sequence[FirstReject]) -> Iterator[tuple[str, ...]]:
+def _rows(rows: Sequence[FirstReject]) -> Iterator[str]:
     for row in rows:
         error: dict[str, Any] = json.loads(row.error_data)[0]
         value = str(error["Meta"].get("value") or "")
-        yield (
-            cell(row.file),
-            digits(row.line),
-            cell(error["ErrorCode"]),
-            cell(error["FieldName"] or ""),
-            value_cell(value),
-        )
+        what = _joined(cell(error["ErrorCode"]), cell(error["FieldName"] or ""), value_cell(value))
+        yield f"{cell(row.file)}, line {digits(row.line)}: {what}"
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(part for part in parts if part)
