@@ -54,7 +54,6 @@ def copy_tuples(
     None: the rows are kept without their text.
     """
     columns = (*PLACE, *tuples.target_columns(table))
-    kept = len(columns)
     if text is not None:
         columns = (*columns, "data")
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
@@ -66,13 +65,12 @@ def copy_tuples(
         place = tuples.encode(table, own, PLACE)
         assert place is not None
         assert len(place) == 1  # A place is never null.
-        bodies = tuples.joined(place[0].body, part.body, more=len(columns) - kept)
         if text is None:
-            whole.append(bodies.data.cast("B"))
+            whole.append(tuples.joined(place[0].body, part.body).data.cast("B"))
             continue
         source = np.frombuffer(text, np.uint8)
         start, end = (own[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
-        whole.append(tuples.with_texts(bodies, source, start, end).data)
+        whole.append(tuples.with_texts(place[0].body, part.body, source, start, end).data)
     return CopyRows(statement, (*whole, tuples.TAIL))
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from schemas.field import Kind, Table
-from schemas.kinds import stored_columns
+from schemas.kinds import SCALE, stored_columns
 from schemas.ledger import LINEAGE
 from schemas.sql import IDENTITY, key_columns
 
@@ -24,6 +24,8 @@ MOST_PATTERNS = 16
 """Different sets of empty columns in one frame; beyond, too little is alike."""
 COUNT_BYTES = 2
 """A tuple begins with the number of its columns."""
+LENGTH_BYTES = 4
+"""Before the bytes of every value."""
 RECORD_NUMBER_BYTES = 8
 """The last column of a target's tuple is the record number."""
 
@@ -87,11 +89,12 @@ def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tu
     """The columns of `plain_rows` as tuples; None: too many sets of empty columns."""
     if frame.is_empty():
         return []
-    frame = frame.select(columns)
+    scales = [name for name in frame.columns if name.endswith(SCALE)]
+    frame = frame.select([*columns, *scales])
     empty = [name for name in columns if frame[name].null_count()]
     every = np.arange(frame.height)
     if not empty:
-        return [Tuples(every, _pack(table, frame, ()))]
+        return [Tuples(every, _pack(table, frame, columns))]
     pattern = np.zeros(frame.height, np.uint64)
     for number, name in enumerate(empty):
         pattern |= frame[name].is_null().to_numpy().astype(np.uint64) << np.uint64(number)
@@ -102,41 +105,57 @@ def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tu
     for bits in found.tolist():
         rows = np.flatnonzero(pattern == bits)
         left_out = [name for number, name in enumerate(empty) if bits >> number & 1]
-        parts.append(Tuples(rows, _pack(table, frame[rows], left_out)))
+        parts.append(Tuples(rows, _pack(table, frame[rows], columns, left_out)))
     return parts
 
 
-def joined(one: Bytes, other: Bytes, *, more: int = 0) -> Bytes:
-    """Tuples of the columns of both, and of `more` that are still to be put behind them."""
-    number = sum(int.from_bytes(body[0, :COUNT_BYTES].tobytes(), "big") for body in (one, other))
+def joined(one: Bytes, other: Bytes) -> Bytes:
+    """Tuples of the columns of both."""
     both = np.hstack([one, other[:, COUNT_BYTES:]])
-    both[:, :COUNT_BYTES] = np.frombuffer((number + more).to_bytes(COUNT_BYTES, "big"), np.uint8)
+    both[:, :COUNT_BYTES] = np.frombuffer(_count(one, other), np.uint8)
     return both
 
 
 def with_texts(
-    bodies: Bytes, source: Bytes, start: NDArray[np.int64], end: NDArray[np.int64]
+    one: Bytes, other: Bytes, source: Bytes, start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> Bytes:
-    """The tuples with one more column behind: a piece of the source for each.
+    """Tuples of the columns of both and of one more: a piece of the source for each.
 
     Rows whose pieces are of one length are copied at once, so they leave in that order.
     """
-    rows, width = bodies.shape
+    count = np.frombuffer(_count(one, other, more=1), f"V{COUNT_BYTES}")[0]
+    parts = [_values_only(body) for body in (one, other)]
     length = end - start
-    whole = bodies.view(f"V{width}").reshape(rows)
-    out = np.empty(rows * (width + 4) + int(length.sum()), np.uint8)
-    order = np.argsort(length, kind="stable")
+    width = COUNT_BYTES + sum(part.itemsize for part in parts) + LENGTH_BYTES
+    out = np.empty(len(one) * width + int(length.sum()), np.uint8)
+    # Few lengths occur, and sixteen bits are sorted by counting.
+    order = np.argsort(
+        length.astype(np.uint16) if length.max() < 1 << 16 else length, kind="stable"
+    )
     ordered = length[order]
     edges = np.flatnonzero(np.diff(ordered, prepend=-1, append=-1)).tolist()
     done = 0
     for first, beyond in pairwise(edges):
         chosen, size = order[first:beyond], int(ordered[first])
-        form = np.dtype([("body", f"V{width}"), ("length", ">i4"), ("text", f"V{size}")])
+        forms = [count.dtype, *(part.dtype for part in parts), ">i4", f"V{size}"]
+        form = np.dtype([(str(number), form) for number, form in enumerate(forms)])
         view = out[done : done + form.itemsize * len(chosen)].view(form)
         windows = np.ndarray((len(source) - size + 1,), f"V{size}", source.data, strides=(1,))
-        view["body"], view["length"], view["text"] = whole[chosen], size, windows[start[chosen]]
+        view["0"], view["3"] = count, size
+        view["1"], view["2"], view["4"] = *(part[chosen] for part in parts), windows[start[chosen]]
         done += view.nbytes
     return out
+
+
+def _count(*bodies: Bytes, more: int = 0) -> bytes:
+    """What tuples of the columns of these, and of `more`, begin with."""
+    numbers = (int.from_bytes(body[0, :COUNT_BYTES].tobytes(), "big") for body in bodies)
+    return (sum(numbers) + more).to_bytes(COUNT_BYTES, "big")
+
+
+def _values_only(body: Bytes) -> NDArray[np.void]:
+    columns = body[:, COUNT_BYTES:]
+    return columns.view(f"V{columns.shape[1]}").reshape(len(body))
 
 
 def record_numbers(bodies: Bytes) -> NDArray[np.int64]:
@@ -145,32 +164,37 @@ def record_numbers(bodies: Bytes) -> NDArray[np.int64]:
     return last.view(">i8").reshape(-1).astype(np.int64)
 
 
-def _pack(table: Table, frame: pl.DataFrame, left_out: Sequence[str]) -> Bytes:
+def _pack(
+    table: Table, frame: pl.DataFrame, columns: Sequence[str], left_out: Sequence[str] = ()
+) -> Bytes:
     layout: list[tuple[str, str | np.dtype[Any]]] = [("count", ">i2")]
     values: dict[str, NDArray[np.generic]] = {}
-    for number, column in enumerate(frame):
-        if column.name in left_out:
+    for number, name in enumerate(columns):
+        if name in left_out:
             layout.append((f"length{number}", ">i4"))
             continue
-        value = _values(table, column)
-        form = value.dtype if value.dtype.names else value.dtype.newbyteorder(">")
-        layout += [(f"length{number}", ">i4"), (f"value{number}", form)]
+        value = _values(table, frame, name)
+        layout += [(f"length{number}", ">i4"), (f"value{number}", value.dtype.newbyteorder(">"))]
         values[f"value{number}"] = value
-    packed = np.empty(frame.height, np.dtype(layout))
-    packed["count"] = frame.width
+    form = np.dtype(layout)
+    alike = np.zeros((), form)
+    alike["count"] = len(columns)
+    for number in range(len(columns)):
+        given = values.get(f"value{number}")
+        alike[f"length{number}"] = -1 if given is None else given.itemsize
+    packed = np.full(frame.height, alike.view(f"V{form.itemsize}"))
+    fields = packed.view(form)
     for name, value in values.items():
-        packed[name] = value
-        packed[name.replace("value", "length")] = packed.dtype[name].itemsize
-    for number, name in enumerate(frame.columns):
-        if name in left_out:
-            packed[f"length{number}"] = -1
-    return packed.view(np.uint8).reshape(frame.height, packed.dtype.itemsize)
+        fields[name] = value
+    return packed.view(np.uint8).reshape(frame.height, form.itemsize)
 
 
-def _values(table: Table, column: pl.Series) -> NDArray[np.generic]:
-    field = table.by_name.get(column.name)
+def _values(table: Table, frame: pl.DataFrame, name: str) -> NDArray[np.generic]:
+    field, column = table.by_name.get(name), frame[name]
     if field is not None and field.kind is Kind.DOUBLE:
-        return _numerics(column)
+        if column.dtype == pl.String:
+            return _numerics(*_millionths(column))
+        return _numerics(column.to_numpy(), frame[name + SCALE].to_numpy())
     if isinstance(column.dtype, pl.Datetime):
         return column.cast(pl.Int64).to_numpy() - _SINCE_2000
     if column.dtype == pl.Boolean:
@@ -178,14 +202,18 @@ def _values(table: Table, column: pl.Series) -> NDArray[np.generic]:
     return column.to_numpy()
 
 
-def _numerics(texts: pl.Series) -> NDArray[np.generic]:
-    """Plain decimals, nine digits before and six behind the point, with the scale as written."""
+def _millionths(texts: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.generic]]:
+    """Plain decimals as integers, and how many digits each has behind the point."""
     micro = texts.cast(pl.Decimal(18, 6)).to_physical().cast(pl.Int64).to_numpy()
     point = texts.str.find(".", literal=True)
-    scale = (texts.str.len_bytes() - point - 1).fill_null(0).to_numpy()
+    return micro, (texts.str.len_bytes() - point - 1).fill_null(0).to_numpy()
+
+
+def _numerics(micro: NDArray[np.int64], scale: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Nine digits before and six behind the point, with the scale as written."""
     whole, part = np.divmod(np.abs(micro), _MICRO)
     whole, part = whole.astype(np.uint32), part.astype(np.uint32)
-    out = np.empty(len(texts), _NUMERIC)
+    out = np.empty(len(micro), _NUMERIC)
     out["digits"], out["weight"], out["scale"] = 5, 2, scale
     out["sign"] = np.where(micro < 0, _NEGATIVE, 0)
     groups = out["groups"]
@@ -194,7 +222,8 @@ def _numerics(texts: pl.Series) -> NDArray[np.generic]:
     groups[:, 2] = whole % 10_000
     groups[:, 3] = part // 100
     groups[:, 4] = part % 100 * 100
-    return out
+    # As one value of so many bytes it is copied at once.
+    return out.view(f"V{_NUMERIC.itemsize}")
 
 
 def pieces(parts: Sequence[bytes | memoryview], size: int) -> Iterator[bytes | memoryview]:

@@ -18,6 +18,9 @@ OFFSET = "_offset"
 EXACT = "_exact"
 """Suffix: the decimal text of a double; frames only, SQL holds it as numeric."""
 
+SCALE = "_scale"
+"""Suffix: how many digits were written behind the point of a double that is held in millionths."""
+
 Dtype = pl.DataType | type[pl.DataType]
 
 WORD: Dtype = pl.Categorical()

@@ -27,7 +27,7 @@ from connectors.extracts.reader import Chunk, first_place, read_chunks  # noqa: 
 from connectors.extracts.records import conserved  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
 from connectors.staging import copy_text  # noqa: E402
-from flows.stages.stage import writing_of  # noqa: E402
+from flows.stages.judge_chunk import writing_of  # noqa: E402
 from flows.steps import check  # noqa: E402
 from flows.steps.normalise import normalise  # noqa: E402
 from flows.steps.rows import Positions, all_rows, identities, staged_rows  # noqa: E402

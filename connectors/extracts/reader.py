@@ -4,12 +4,13 @@ import codecs
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 
+from connectors.extracts.bits import Flags, Places
 from connectors.extracts.blocks import blocks
 from connectors.extracts.content import Content
 from connectors.extracts.dialect import Dialect, Fault
@@ -41,6 +42,8 @@ class Chunk:
     records: Records
     start: Place
     dialect: Dialect
+    chosen: Flags | None = None
+    """Which of the records between start and end they are; None: all."""
 
     @property
     def height(self) -> int:
@@ -50,12 +53,33 @@ class Chunk:
     @property
     def end(self) -> Place:
         """Where the next chunk begins."""
+        height = self.height if self.chosen is None else len(self.chosen)
         return Place(
             self.start.byte + self.records.consumed,
             self.start.line + self.records.lines,
-            self.start.record + self.height,
+            self.start.record + height,
             self.records.inside,
         )
+
+    def only(self, chosen: Flags) -> "Chunk":
+        """Some of the records, where they are."""
+        records = self.records
+        some = replace(
+            records,
+            start=records.start[chosen],
+            end=records.end[chosen],
+            first_line=records.first_line[chosen],
+            last_line=records.last_line[chosen],
+            fault=records.fault[chosen],
+        )
+        return replace(self, records=some, chosen=chosen)
+
+    @cached_property
+    def numbers(self) -> Places:
+        """The number of each record in its extract."""
+        if self.chosen is None:
+            return np.arange(self.start.record, self.start.record + self.height, dtype=np.int64)
+        return self.start.record + np.flatnonzero(self.chosen)
 
     @cached_property
     def faults(self) -> dict[int, str]:
@@ -94,10 +118,10 @@ class Chunk:
 
     def places(self) -> pl.DataFrame:
         """Of all records: number, first and last line, byte range."""
-        records, number = self.records, self.start.record
+        records = self.records
         return pl.DataFrame(
             {
-                "record_number": np.arange(number, number + self.height, dtype=np.int64),
+                "record_number": self.numbers,
                 "first_line": records.first_line,
                 "last_line": records.last_line,
                 "byte_start": records.start + self.start.byte,

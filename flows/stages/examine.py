@@ -17,8 +17,9 @@ from connectors.extracts.manifest import incomplete, read_manifests
 from connectors.extracts.profile import Profile
 from connectors.extracts.reader import first_place, read_chunks
 from connectors.settings import Settings
+from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.stages.receive import Opened, open_extract
-from flows.stages.stage import judge_chunk, manifest_differences, writing_of
+from flows.stages.stage import manifest_differences
 from flows.stages.workspace import Progress, silent
 from flows.steps.judge import Judged
 from flows.steps.repeats import Repeats, conflict_error

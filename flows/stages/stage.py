@@ -8,7 +8,7 @@ the next one is read and checked.
 import hashlib
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -29,18 +29,17 @@ from connectors.extracts.reader import Chunk, read_chunks
 from connectors.extracts.records import conserved
 from connectors.ledger import Extract, Lease, Receipt, State
 from connectors.spool import spool_path, write_spool
-from connectors.staging import CopyRows, copy_staged, copy_tuples, withdraw_staged
-from connectors.tuples import Bytes, encode, has_fixed_width, plain_rows, target_columns
+from connectors.staging import CopyRows, withdraw_staged
+from connectors.tuples import Bytes
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.recovery import reach
 from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
 from flows.stages.workspace import Workspace
-from flows.steps.judge import Judged, judge
-from flows.steps.normalise import Writing
-from flows.steps.sieve import At, Sieve, looked_at
+from flows.stages.write_out import write_out
+from flows.steps.judge import Judged
+from flows.steps.sieve import At, Sieve
 from flows.steps.totals import Totals, add
-from schemas.reading import Unread, offset_minutes
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS
 
 READ_AHEAD = 2
 """Chunks in memory beside the one that is being written: one is judged, one waits for it."""
@@ -53,7 +52,7 @@ class Prepared:
 
     chunk: Chunk
     judged: Judged
-    copies: tuple[CopyRows, ...]
+    copies: Sequence[CopyRows]
     sha256: str
     keys: dict[str, pl.DataFrame]
     """What `Sieve` looks at, by record kind."""
@@ -212,97 +211,9 @@ def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chu
             f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
             "record. This is a fault of the program; nothing of the chunk was staged."
         )
-    judged = judge_chunk(
-        chunk,
-        header,
-        profile,
-        writing_of(profile),
-        extract.batch_id,
-        extract.id,
-        with_texts=not _goes_in_binary(chunk, header),
-    )
-    copies, spool = _copies(chunk, header, judged, profile)
-    keys = {
-        record: rows.filter(pl.col("error_data").is_null()).select(looked_at(EXTRACTS[record]))
-        for record, rows in judged.rows.items()
-        if record != INSERT_BATCH_DATA.name
-    }
-    judged.rows.clear()
-    return Prepared(chunk, judged, copies, hashlib.sha256(settled).hexdigest(), keys, spool)
-
-
-def _copies(
-    chunk: Chunk, header: Header, judged: Judged, profile: Profile
-) -> tuple[tuple[CopyRows, ...], list[Bytes] | None]:
-    """A chunk's rows written out for COPY, and the clean ones for their target where possible."""
-    if not _goes_in_binary(chunk, header):
-        every = (copy_staged(EXTRACTS[record], rows) for record, rows in judged.rows.items())
-        return tuple(every), None
-    table, rows = header.table, judged.rows[header.table.name]
-    clean = rows["error_data"].is_null()
-    plain = clean & plain_rows(table, rows)
-    parts = encode(table, rows.filter(plain), target_columns(table))
-    if parts is None:
-        plain, parts = plain & False, []
-    left = rows.filter(~plain)
-    texts = chunk.texts((left["record_number"] - chunk.start.record).to_list())
-    text = None if profile.keep == "reference" else chunk.block
-    copies = [
-        copy_tuples(table, rows.filter(plain), parts, text, chunk.start.byte),
-        copy_staged(table, left.with_columns(texts)),
-    ]
-    bodies = [part.body for part in parts]
-    counts = (plain.sum(), left.height)
-    kept = tuple(copy for copy, number in zip(copies, counts, strict=True) if number)
-    whole = bool(bodies) and plain.sum() == clean.sum() and not profile.compare_only
-    return kept, bodies if whole else None
-
-
-def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
-    """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
-    return (
-        has_fixed_width(header.table)
-        and header.parent_column is None
-        and chunk.dialect.encoding == "utf-8"
-    )
-
-
-def judge_chunk(
-    chunk: Chunk,
-    header: Header,
-    profile: Profile,
-    writing: Writing,
-    batch_id: int,
-    extract_id: int,
-    *,
-    with_texts: bool = True,
-) -> Judged:
-    """The rows of a chunk with their verdicts, by the record kind they are staged under."""
-    cells = chunk.cells(header.width)
-    return judge(
-        header.table,
-        cells,
-        header.fields,
-        positions=_with_parent(chunk, cells, header) if with_texts else chunk.places(),
-        faults=chunk.faults,
-        writing=writing,
-        batch_id=batch_id,
-        extract_id=extract_id,
-        tenant=profile.tenant,
-        inner_record=profile.inner_record,
-        unwrapped=not profile.compare_only,
-    )
-
-
-def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFrame:
-    positions = chunk.positions()
-    if header.parent_column is None:
-        return positions
-    parents = cells[str(header.parent_column)]
-    if chunk.faults:
-        rows = [row for row in range(chunk.height) if row not in chunk.faults]
-        parents = pl.Series([None] * chunk.height, dtype=pl.String).scatter(rows, parents)
-    return positions.with_columns(parents.alias("parent"))
+    written = write_out(chunk, header, profile, extract)
+    sha256 = hashlib.sha256(settled).hexdigest()
+    return Prepared(chunk, written.judged, written.copies, sha256, written.keys, written.spool)
 
 
 def _write_once(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> int:
@@ -368,18 +279,3 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path
         )
         reach("receipt")
     reach("chunk")
-
-
-def writing_of(profile: Profile) -> Writing:
-    """How the feed of a profile writes values."""
-    offset = offset_minutes(profile.offset)
-    assert not isinstance(offset, Unread)  # The profile was refused otherwise.
-    return Writing(
-        decimal=profile.decimal,
-        thousands=profile.thousands or "",
-        date_format=profile.date_format,
-        offset_minutes=offset,
-        zone=profile.zone,
-        null=profile.null,
-        constants=profile.constants,
-    )

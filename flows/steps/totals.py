@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from schemas.digits import MICRO_DIGITS
 from schemas.field import Kind, Table
 from schemas.kinds import EXACT
 from schemas.sql import IDENTITY, key_columns
@@ -99,6 +100,19 @@ def counted(table: Table, typed: pl.DataFrame, identity: pl.Series) -> pl.DataFr
 def totals_of(table: Table, rows: pl.DataFrame) -> Totals:
     """The control totals of `counted` rows; unreadable values are left out."""
     return Totals(rows.height, _keys(table, rows), _amounts(table, rows))
+
+
+def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
+    """The control totals of typed rows whose amounts are integers, in millionths."""
+    amounts: dict[str, dict[str, Decimal]] = {}
+    if table.amounts and not rows.is_empty():
+        assert table.currency is not None
+        # A sum of many amounts may need more than 64 bits.
+        sums = rows.group_by(table.currency).agg(pl.col(table.amounts).cast(pl.Int128).sum())
+        for currency, *found in sums.iter_rows():
+            values = (Decimal(value).scaleb(-MICRO_DIGITS, _EXACT) for value in found)
+            amounts[str(currency)] = dict(zip(table.amounts, values, strict=True))
+    return Totals(rows.height, _keys(table, rows), amounts)
 
 
 def _keys(table: Table, typed: pl.DataFrame) -> int:

@@ -11,7 +11,7 @@ from connectors.extracts.header import read_header
 from connectors.extracts.profile import DEFAULT
 from connectors.extracts.reader import first_place, read_chunks
 from connectors.settings import Limits
-from flows.stages.stage import judge_chunk, writing_of
+from flows.stages.judge_chunk import judge_chunk, writing_of
 
 
 def main(path: Path) -> None:

@@ -1,0 +1,63 @@
+"""Judge chunk: the records of a chunk by the profile of their feed."""
+
+import polars as pl
+
+from connectors.extracts.header import Header
+from connectors.extracts.profile import Profile
+from connectors.extracts.reader import Chunk
+from flows.steps.judge import Judged, judge
+from flows.steps.normalise import Writing
+from schemas.reading import Unread, offset_minutes
+
+
+def judge_chunk(
+    chunk: Chunk,
+    header: Header,
+    profile: Profile,
+    writing: Writing,
+    batch_id: int,
+    extract_id: int,
+    *,
+    with_texts: bool = True,
+) -> Judged:
+    """The rows of a chunk with their verdicts, by the record kind they are staged under."""
+    cells = chunk.cells(header.width)
+    return judge(
+        header.table,
+        cells,
+        header.fields,
+        positions=_with_parent(chunk, cells, header) if with_texts else chunk.places(),
+        faults=chunk.faults,
+        writing=writing,
+        batch_id=batch_id,
+        extract_id=extract_id,
+        tenant=profile.tenant,
+        inner_record=profile.inner_record,
+        unwrapped=not profile.compare_only,
+    )
+
+
+def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFrame:
+    positions = chunk.positions()
+    if header.parent_column is None:
+        return positions
+    parents = cells[str(header.parent_column)]
+    if chunk.faults:
+        rows = [row for row in range(chunk.height) if row not in chunk.faults]
+        parents = pl.Series([None] * chunk.height, dtype=pl.String).scatter(rows, parents)
+    return positions.with_columns(parents.alias("parent"))
+
+
+def writing_of(profile: Profile) -> Writing:
+    """How the feed of a profile writes values."""
+    offset = offset_minutes(profile.offset)
+    assert not isinstance(offset, Unread)  # The profile was refused otherwise.
+    return Writing(
+        decimal=profile.decimal,
+        thousands=profile.thousands or "",
+        date_format=profile.date_format,
+        offset_minutes=offset,
+        zone=profile.zone,
+        null=profile.null,
+        constants=profile.constants,
+    )

@@ -1,0 +1,145 @@
+"""Write out: the rows of a chunk with their verdicts, as COPY and the later stages take them.
+
+Plain rows are typed from their bytes and go in binary. So do other clean rows, where all values of
+their record kind are of a fixed size; whatever else there is goes as text.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from connectors.extracts.dialect import Fault
+from connectors.extracts.header import Header
+from connectors.extracts.profile import Profile
+from connectors.extracts.reader import Chunk
+from connectors.ledger import Extract
+from connectors.staging import CopyRows, copy_staged, copy_tuples
+from connectors.tuples import Bytes, encode, has_fixed_width, plain_rows, target_columns
+from flows.stages.judge_chunk import judge_chunk, writing_of
+from flows.steps.judge import READY, Judged
+from flows.steps.plain import Delivered, Plain, read_plain
+from flows.steps.sieve import looked_at
+from flows.steps.totals import Totals
+from schemas.field import Table
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+
+@dataclass(slots=True)
+class Written:
+    """A chunk's rows, ready to be sent."""
+
+    judged: Judged
+    """The totals, and which rows were merged before they came to us; its rows are written out."""
+    copies: list[CopyRows] = field(default_factory=list)
+    keys: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """What `Sieve` looks at, by record kind."""
+    spool: list[Bytes] | None = None
+    """Tuples of all clean rows for the target, where they could be written out."""
+
+
+def write_out(chunk: Chunk, header: Header, profile: Profile, extract: Extract) -> Written:
+    """A chunk judged and written out."""
+    binary = _goes_in_binary(chunk, header)
+    plain = plain_of(chunk, header, profile) if binary else None
+    rest = chunk if plain is None else chunk.only(~plain.rows)
+    judged = Judged()
+    if rest.height:
+        ids = extract.batch_id, extract.id
+        writing = writing_of(profile)
+        judged = judge_chunk(rest, header, profile, writing, *ids, with_texts=not binary)
+    written = Written(judged)
+    if binary:
+        written.spool = []
+        if plain is not None:
+            _add_plain(written, chunk, header.table, profile, extract, plain)
+        for rows in judged.rows.values():
+            _add_judged(written, chunk, header.table, profile, rows)
+        if profile.compare_only or not written.spool:
+            written.spool = None
+    else:
+        written.copies += [copy_staged(EXTRACTS[name], one) for name, one in judged.rows.items()]
+    for name, rows in judged.rows.items():
+        if name != INSERT_BATCH_DATA.name:
+            _add_keys(written, EXTRACTS[name], rows.filter(pl.col("error_data").is_null()))
+    judged.rows.clear()
+    return written
+
+
+def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
+    """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
+    return (
+        has_fixed_width(header.table)
+        and header.parent_column is None
+        and chunk.dialect.encoding == "utf-8"
+    )
+
+
+def plain_of(chunk: Chunk, header: Header, profile: Profile) -> Plain | None:
+    """The plain rows of a chunk, if it has some."""
+    records, dialect = chunk.records, chunk.dialect
+    delivered = Delivered(
+        np.frombuffer(chunk.block, np.uint8)[: records.consumed],
+        records.start,
+        records.end,
+        records.fault == Fault.NONE,
+        dialect.delimiter,
+        dialect.quote,
+    )
+    names, writing = header.fields, writing_of(profile)
+    return read_plain(header.table, names, delivered, writing, tenant=profile.tenant)
+
+
+def _add_plain(
+    written: Written,
+    chunk: Chunk,
+    table: Table,
+    profile: Profile,
+    extract: Extract,
+    plain: Plain,
+) -> None:
+    places = chunk.places()
+    if not plain.rows.all():
+        places = places.filter(pl.Series(plain.rows))
+    ids = {"batch_id": extract.batch_id, "extract_id": extract.id}
+    of = [pl.lit(number, pl.Int32).alias(name) for name, number in ids.items()]
+    rows = places.with_columns(of).hstack(plain.frame)
+    _add_tuples(written, chunk, table, profile, rows)
+    _add_keys(written, table, rows)
+    states = written.judged.totals.setdefault(table.name, {})
+    states[READY] = plain.totals + states.get(READY, Totals())
+
+
+def _add_judged(
+    written: Written, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
+) -> None:
+    clean = rows["error_data"].is_null()
+    short = clean & plain_rows(table, rows)
+    if not short.any() or not _add_tuples(written, chunk, table, profile, rows.filter(short)):
+        short = short & False
+    if short.sum() < clean.sum():
+        written.spool = None
+    left = rows.filter(~short)
+    if left.height:
+        texts = chunk.texts((left["record_number"] - chunk.start.record).to_list())
+        written.copies.append(copy_staged(table, left.with_columns(texts)))
+
+
+def _add_tuples(
+    written: Written, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
+) -> bool:
+    """Write rows out in binary; false: they are too different from each other."""
+    parts = encode(table, rows, target_columns(table))
+    if parts is None:
+        return False
+    text = None if profile.keep == "reference" else chunk.block
+    written.copies.append(copy_tuples(table, rows, parts, text, chunk.start.byte))
+    if written.spool is not None:
+        written.spool += [part.body for part in parts]
+    return True
+
+
+def _add_keys(written: Written, table: Table, rows: pl.DataFrame) -> None:
+    keys = rows.select(looked_at(table))
+    before = written.keys.get(table.name)
+    written.keys[table.name] = keys if before is None else before.vstack(keys)

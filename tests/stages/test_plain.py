@@ -1,0 +1,116 @@
+"""Plain rows, typed from their bytes, are what judging the same rows says."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.extracts.content import open_content
+from connectors.extracts.header import Header
+from connectors.extracts.profile import DEFAULT, Profile
+from connectors.extracts.reader import Chunk, first_place, read_chunks
+from connectors.ledger import Extract
+from connectors.settings import Settings
+from connectors.tuples import Bytes, encode, plain_rows, target_columns
+from data_samples.generate import write_payments
+from flows.stages.judge_chunk import judge_chunk, writing_of
+from flows.stages.receive import header_of
+from flows.stages.write_out import plain_of, write_out
+from flows.steps.sieve import looked_at
+from schemas.tables import PAYMENT
+from tests.stages.payments import HEADER, line
+
+EXTRACT = Extract(1, 1, "payments.csv", None, None, None, None, None, None, None)
+GOOD = st.builds(
+    line,
+    st.integers(-3, 10**17),
+    amount=st.from_regex(r"\A-?[0-9]{1,9}(\.[0-9]{1,7})?\Z"),
+    tenant=st.sampled_from([7, 7, 7, 8, 2**31]),
+    day=st.integers(1, 31),
+)
+BAD = st.sampled_from(
+    [
+        "",
+        "1,2,3",
+        "1,7,1,2,2026-01-01T10:00:00Z,1,1,1,1,1",
+        '"5",7,1,2,2026-01-01T10:00:00Z,"1",1,1,1',
+        '5,7,1,2,"2026-01-01\nT10:00:00Z",1,1,1,1',
+        "5,7,1,2,2026-01-01T10:00:00Z,,1,1,1",
+        "5,7,1,2,2026-01-01T10:00:00Z,1.5e3,1,1,1",
+        "5,7, 1,2,2026-01-01T10:00:00.5Z,1,1,1,1",
+        "5,7,1,2,2026-01-01T10:00:00Z,1,1,1,é",
+        '5,7,1,2,2026-01-01T10:00:00Z,5" pipe,1,1,1',
+        "5\r,7,1,2,2026-01-01T10:00:00Z,1,1,1,1",
+    ]
+)
+PROFILES = {
+    "as documented": DEFAULT,
+    "one tenant": replace(DEFAULT, tenant=7),
+    "decimal comma": replace(DEFAULT, decimal=","),
+}
+
+
+def chunks(path: Path, profile: Profile) -> tuple[Header, list[Chunk]]:
+    """The header of a file, and its records."""
+    content = open_content(path, profile.encoding, name=path.name)
+    where = Settings(path.parent)
+    header = header_of(content, profile, None, where)
+    return header, list(read_chunks(content, header, first_place(header), where.limits.block_bytes))
+
+
+def tuples_of(bodies: list[Bytes]) -> list[bytes]:
+    """Rows as the target takes them, in the order of their bytes."""
+    return sorted(row.tobytes() for body in bodies for row in body)
+
+
+def compare(header: Header, chunk: Chunk, profile: Profile) -> None:
+    """Hold what is written out of a chunk against the judgement of every one of its rows."""
+    judged = judge_chunk(chunk, header, profile, writing_of(profile), 1, 1, with_texts=False)
+    written = write_out(chunk, header, profile, EXTRACT)
+    told, wanted = (
+        {state: one.as_json() for state, one in every.totals["payment"].items()}
+        for every in (written.judged, judged)
+    )
+    assert told == wanted
+    rows = judged.rows["payment"]
+    clean = rows.filter(rows["error_data"].is_null())
+    keys = clean.select(looked_at(PAYMENT)).rows()
+    found = written.keys["payment"].rows() if "payment" in written.keys else []
+    assert sorted(found) == sorted(keys)
+    short = plain_rows(PAYMENT, clean)
+    parts = encode(PAYMENT, clean.filter(short), target_columns(PAYMENT))
+    assert parts is not None
+    if short.all() and len(short):
+        assert written.spool is not None
+        assert tuples_of(written.spool) == tuples_of([part.body for part in parts])
+    else:
+        assert written.spool is None
+
+
+@pytest.mark.parametrize("title", PROFILES)
+@settings(max_examples=150, deadline=None)
+@given(
+    lines=st.lists(st.one_of(GOOD, GOOD, GOOD, BAD), min_size=1, max_size=25),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+def test_plain_rows_are_what_judging_says(
+    tmp_path_factory: pytest.TempPathFactory, title: str, lines: list[str], end: str
+) -> None:
+    path = tmp_path_factory.mktemp("plain") / "payments.csv"
+    path.write_bytes(end.join([HEADER, *lines, ""]).encode())
+    header, found = chunks(path, PROFILES[title])
+    for chunk in found:
+        compare(header, chunk, PROFILES[title])
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.05, 0.5])
+def test_a_whole_file_is_what_judging_says(tmp_path: Path, rate: float) -> None:
+    write_payments(tmp_path, 5_000, rate, 17)
+    header, (chunk,) = chunks(tmp_path / "payments.csv", DEFAULT)
+    compare(header, chunk, DEFAULT)
+    plain = plain_of(chunk, header, DEFAULT)
+    if rate < 0.5:
+        assert plain is not None
+        assert plain.rows.mean() > 1 - 2 * rate - 0.01
