@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import psycopg
+
 from connectors import ledger
 from connectors.currencies import read_currencies
 from connectors.database import summarise
@@ -15,7 +17,7 @@ from connectors.errors import ConservationError
 from connectors.files import write_file
 from connectors.findings import findings, notes
 from connectors.ledger import Extract, Lease, State
-from connectors.recount import Sum, recount, recount_target
+from connectors.recount import Recount, Sum, recount, recount_both
 from connectors.sends import Refusal, recount_sends, refusals
 from connectors.spool import clear_spool
 from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
@@ -79,11 +81,12 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
     chains, reasons, pushed = [], [], []
     sums: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for table in staged_tables(lease):
-        staged = list(recount(connection, table, batch_id))
+        counted = _recount(connection, table, batch_id)
+        staged = counted.staged
         for one in staged:
             sums[one.extract_id]["rows"] += one.rows
             sums[one.extract_id]["rejected"] += one.rows * (one.state in ("rejected", "conflict"))
-        chains.append(_chain(lease, table, staged))
+        chains.append(_chain(lease, table, counted))
         reasons += [
             ReasonLine(
                 record=found.record,
@@ -135,15 +138,18 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
     )
 
 
-def _chain(lease: Lease, table: Table, staged: Iterable[Sum]) -> Chain:
+def _recount(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
+    if table is INSERT_BATCH_DATA:
+        return Recount(recount(connection, table, batch_id), [])  # It has no target.
+    return recount_both(connection, table, batch_id)
+
+
+def _chain(lease: Lease, table: Table, counted: Recount) -> Chain:
     read: dict[str, Totals] = {}
     for receipt in ledger.list_receipts(lease.connection, lease.batch_id, "stage"):
         for state, shape in receipt.totals.get(table.name, {}).items():
             read[state] = read.get(state, Totals()) + Totals.from_json(shape)
-    target: Iterable[Sum] = ()
-    if table is not INSERT_BATCH_DATA:
-        target = recount_target(lease.connection, table, lease.batch_id)
-    return build_chain(table, read, _by_state(staged), _by_state(target))
+    return build_chain(table, read, _by_state(counted.staged), _by_state(counted.database))
 
 
 def _by_state(sums: Iterable[Sum]) -> Mapping[str, Totals]:
