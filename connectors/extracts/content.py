@@ -13,6 +13,8 @@ from connectors.errors import ExtractRefused
 from schemas.reasons import REFUSALS
 
 HEAD_BYTES = 4096
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))
+"""What text has none of; the last two of the others end a file and switch character sets."""
 
 # UTF-32 first: its little-endian mark begins with the one of UTF-16.
 MARKS = (
@@ -152,7 +154,7 @@ def foreign_format(head: bytes) -> str | None:
         return "JSON"
     if begin == "<":
         return "HTML or XML"
-    controls = sum(byte < 32 and byte not in b"\t\n\v\f\r\x1a\x1b" for byte in head)
+    controls = len(head) - len(head.translate(None, _CONTROLS))
     if encoding is None and controls > max(8, len(head) // 10):
         return "binary data"
     return None
