@@ -232,19 +232,25 @@ def _write_once(lease: Lease, extract: Extract, number: int, prepared: Prepared,
     return prepared.chunk.height
 
 
-def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> None:
-    chunk, judged = prepared.chunk, prepared.judged
+def _spool(prepared: Prepared, path: Path) -> None:
+    """Keep the tuples of a chunk for the target; its receipt says what they are."""
     if prepared.spool is not None:
         (clues,) = prepared.clues.values()
         clues["spool"] = write_spool(path, prepared.spool)
         reach("spool")
-    with lease.transaction() as connection:
+
+
+def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> None:
+    chunk, judged = prepared.chunk, prepared.judged
+    with ThreadPoolExecutor(1) as beside, lease.transaction() as connection:
+        spooled = beside.submit(_spool, prepared, path)
         # The rows and their receipt are lost together or not at all; the state that follows the
         # last chunk is committed durably, and with it everything before.
         connection.execute("SET LOCAL synchronous_commit = off")
         for rows in prepared.copies:
             rows.send(connection)
         reach("copy")
+        spooled.result()
         if judged.superseded:
             with connection.cursor() as cursor:
                 cursor.executemany(
