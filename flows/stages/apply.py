@@ -4,7 +4,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from connectors import ledger
@@ -121,8 +121,13 @@ class _Lanes:
         self._tell(done)
 
     def _insert_beside(self, workspace: Workspace) -> None:
-        # Where the server has no connection left, the one of the lease does all.
-        with suppress(DatabaseUnusable), workspace.database.connect() as connection:
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(workspace.database.connect())
+            except DatabaseUnusable:
+                # Where the server has no connection left, the one of the lease does all. One that
+                # is lost later took a portion along: that is no fault to be passed over.
+                return
             lease = Lease(connection, self.lease.batch_id, self.lease.epoch)
             while self._insert_one(lease):
                 pass

@@ -65,6 +65,28 @@ def test_a_row_that_somebody_else_writes_meanwhile_is_judged(
     assert [verdict for *_, verdict in rows(RECEIPTS)[1:]] == ["inserted", "inserted"]
 
 
+@pytest.mark.parametrize("holds", ["NOT", ""], ids=["the second connection", "that of the lease"])
+def test_a_connection_that_is_lost_takes_no_portion_along(
+    small: Workspace, tmp_path: Path, rows: Any, holds: str
+) -> None:
+    delivered = write(tmp_path / "a.csv", *map(line, range(1, ROWS + 1)))
+    with small.database.connect() as connection, ThreadPoolExecutor(1) as beside:
+        with connection.transaction():
+            connection.execute("LOCK TABLE payment IN SHARE ROW EXCLUSIVE MODE")
+            run = beside.submit(import_delivery, small, [delivered], DEFAULT)
+            until(lambda: run.done() or rows(WAITING) == [(2,)])
+            ended = rows(
+                "SELECT pg_terminate_backend(pid) FROM pg_locks "
+                "WHERE relation = 'payment'::regclass AND NOT granted AND "
+                f"{holds} pid IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory')"
+            )
+            assert ended == [(True,)]
+        assert run.result().exit_code == 0
+    assert rows('SELECT count(*), count(DISTINCT "Id") FROM payment') == [(ROWS, ROWS)]
+    assert rows("SELECT DISTINCT state FROM staged_row") == [("inserted",)]
+    assert len(rows(RECEIPTS)) == 2
+
+
 def until(done: Callable[[], bool]) -> None:
     """Ask again until it is so; the server ends every statement long before the test would."""
     while not done():
