@@ -28,6 +28,8 @@ how much later the found time is."""
 
 SECRET = "(secret)"  # noqa: S105 -- what is shown where a secret stands.
 _MINUTE = 60_000_000
+_BLOCK = 250_000
+"""Rows of which a column of the other side is gathered at once."""
 _SAFE_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,18})?$"
 
 
@@ -35,27 +37,38 @@ def differences(
     table: Table, expected: pl.DataFrame, found: pl.DataFrame, partner: pl.Series
 ) -> pl.DataFrame:
     """Every field in which an expected row differs from its found partner (row number or null)."""
-    paired = partner.is_not_null()
-
-    def sides(name: str) -> pl.DataFrame:
-        return pl.DataFrame({"e": expected[name], "f": found[name].gather(partner)})
-
     parts = [pl.DataFrame(schema=DIFFERENCE_SCHEMA)]
     for field in table.delivered:
         if field.name in table.key:
             continue
-        both = sides(field.name)
-        if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
-            offsets = sides(field.name + OFFSET)
-            both = both.with_columns(offsets["e"].alias("eo"), offsets["f"].alias("fo"))
-            differ = pl.col("e").ne_missing(pl.col("f")) | pl.col("eo").ne_missing(pl.col("fo"))
-        else:
-            differ = pl.col("e").ne_missing(pl.col("f"))
-        places = both.select((differ & paired).arg_true()).to_series()
-        if places.len():
-            told = both[places].with_columns(row=places.cast(pl.UInt32))
-            parts.append(_told(field, told))
+        blocks = [
+            _differing(
+                field, expected[first : first + _BLOCK], found, partner[first : first + _BLOCK]
+            ).with_columns(pl.col("row") + first)
+            for first in range(0, expected.height, _BLOCK)
+        ]
+        differing = pl.concat(blocks) if blocks else None
+        if differing is not None and differing.height:
+            parts.append(_told(field, differing))
     return pl.concat(parts)
+
+
+def _differing(
+    field: Field, expected: pl.DataFrame, found: pl.DataFrame, partner: pl.Series
+) -> pl.DataFrame:
+    """Both values of a field (`e`, `f`, and offsets of times) in the rows where they differ."""
+
+    def sides(name: str) -> list[pl.Series]:
+        return [expected[name], found[name].gather(partner)]
+
+    columns = dict(zip("ef", sides(field.name), strict=True))
+    differ = pl.col("e").ne_missing(pl.col("f"))
+    if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+        columns |= zip(("eo", "fo"), sides(field.name + OFFSET), strict=True)
+        differ |= pl.col("eo").ne_missing(pl.col("fo"))
+    both = pl.DataFrame(columns)
+    places = both.select((differ & partner.is_not_null()).arg_true()).to_series()
+    return both[places].with_columns(row=places.cast(pl.UInt32))
 
 
 def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:

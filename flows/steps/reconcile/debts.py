@@ -7,6 +7,7 @@ import polars as pl
 
 from flows.report.reconciliation import DebtLine
 from flows.steps.reconcile.packing import packing
+from flows.steps.reconcile.pairing import maybe_repeated
 from flows.steps.reconcile.raised import (
     LINES,
     joined,
@@ -104,7 +105,8 @@ def _unequal(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.Da
 
 def _mixed(rolled: pl.DataFrame) -> pl.DataFrame:
     # Debts that are there twice have two currencies: one line is one debt in one currency.
-    several = rolled.filter(rolled.select(DEBT).hash_rows().is_duplicated())
+    alike = maybe_repeated(rolled.select(DEBT))
+    several = rolled.clear() if alike is None else rolled.filter(alike)
     several = several.filter(pl.struct(DEBT).is_duplicated())
     debts = several.group_by(DEBT).agg(
         pl.col("currency").sort().alias("currencies"), pl.col("day").min()

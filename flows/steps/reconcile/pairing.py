@@ -69,10 +69,19 @@ def repeated(keys: pl.DataFrame) -> pl.Series | None:
     if keys.width == 1:
         column = keys.to_series()
         return None if column.n_unique() == keys.height else column.is_duplicated()
-    if keys.hash_rows().n_unique() == keys.height:
+    if maybe_repeated(keys) is None:
         return None
     flags = keys.is_duplicated()
     return flags if flags.any() else None
+
+
+def maybe_repeated(rows: pl.DataFrame) -> pl.Series | None:
+    """Which rows are not known to be there once, by their hash; None where every row is.
+
+    What is there once has a hash of its own nearly always, so few rows are left to be compared.
+    """
+    hashes = rows.hash_rows()
+    return None if hashes.n_unique() == rows.height else hashes.is_duplicated()
 
 
 def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -> Pairs:

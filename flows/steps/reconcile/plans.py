@@ -13,6 +13,7 @@ import polars as pl
 from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
 from flows.steps.reconcile.breaks import no_breaks
 from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared
+from flows.steps.reconcile.pairing import maybe_repeated
 from flows.steps.reconcile.raised import (
     NOWHERE,
     PLACE,
@@ -252,10 +253,12 @@ def _repeated(beside: pl.DataFrame) -> pl.DataFrame:
     # What a status means is not shown: under another one it may be the same detail once more.
     names = [name for name in PAYMENT_PLAN_DETAIL.columns if name != "StatusCodesId"]
     content = [*names, "PlannedDate" + OFFSET]
-    # What is there once has a hash of its own: few rows are left to be told apart by themselves.
-    near = beside.filter(beside.select(content).hash_rows().is_duplicated())
+    alike = maybe_repeated(beside.select(content))
+    if alike is None:
+        return no_breaks()
     several = (
-        near.lazy()
+        beside.filter(alike)
+        .lazy()
         .filter(pl.struct(content).is_duplicated())
         .sort("StatusCodesId", nulls_last=True)
         .with_columns(pl.len().over(content).alias("times"))

@@ -4,7 +4,7 @@ import polars as pl
 
 from flows.steps.reconcile.breaks import no_breaks
 from flows.steps.reconcile.match_breaks import line_breaks
-from flows.steps.reconcile.pairing import key_parts
+from flows.steps.reconcile.pairing import key_parts, maybe_repeated
 from flows.steps.reconcile.statuses import Lines
 from schemas.field import Table
 
@@ -28,8 +28,10 @@ def second_key_breaks(
     """
     code, names = SECOND_KEYS[table.name]
     parts = [part for name in names for part in key_parts(table.by_name[name])]
-    # What is there once has a hash of its own: few rows are left to be told apart by themselves.
-    near = records.select(parts).hash_rows().is_duplicated().arg_true()
+    alike = maybe_repeated(records.select(parts))
+    if alike is None:
+        return no_breaks()
+    near = alike.arg_true()
     found = records[near]
     keys = found.select(parts).with_columns(
         found["Id"].alias("__id"), numbers.gather(near).alias("row"), near.alias("__at")

@@ -29,14 +29,14 @@ SUPERSEDED = "superseded"
 
 def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """Status and rule of every extract row; the status is null where the row is to be compared."""
-    state = pl.col("state")
-    status = state.replace_strict(
-        {name: own[0].value for name, own in OWN.items()}, default=None, return_dtype=STATUS
-    )
-    rule = state.replace_strict(
-        {name: own[1] for name, own in OWN.items()}, default="", return_dtype=WORD
-    )
-    lines = extract.select(status.alias("status"), rule.alias("rule"))
+    status, rule = pl.lit(None, STATUS), pl.lit("", WORD)
+    # A word is compared as a number; to be replaced it would become a text again.
+    for state in OWN.keys() & set(extract["state"].unique()):
+        there = (pl.col("state") == state).fill_null(value=False)
+        status = pl.when(there).then(pl.lit(OWN[state][0].value, STATUS)).otherwise(status)
+        rule = pl.when(there).then(pl.lit(OWN[state][1], WORD)).otherwise(rule)
+    own = extract.select("state", status.alias("status"), rule.alias("rule"))
+    lines = own.drop("state")
     lines = settle(lines, keyless(table, extract), Status.UNKNOWN)
     lines = _newest(table, extract, lines)
     lines = excluded(table, extract, lines, rules)
