@@ -6,7 +6,7 @@ A debt is a DebtsId of a tenant. Money is added per currency only.
 import polars as pl
 
 from flows.report.reconciliation import DebtLine
-from flows.steps.reconcile.packing import packing
+from flows.steps.reconcile.packing import grouped
 from flows.steps.reconcile.pairing import maybe_repeated
 from flows.steps.reconcile.raised import (
     LINES,
@@ -35,13 +35,7 @@ def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
         pl.col("DiscountAmount").sum().alias("discount"),
         own_day("PaymentDate").max().alias("day"),
     ]
-    pack = packing(payments, [*by])
-    key = [*by] if pack is None else [pack.packed.alias("packed")]
-    rolled = payments.lazy().group_by(key).agg(sums).collect(engine="streaming")
-    if pack is not None:
-        told = pack.unpacked(pl.col("packed"))
-        rolled = rolled.select(*told, *rolled.columns[1:])
-    return rolled.rename(by)
+    return grouped(payments, by, sums)
 
 
 def judge_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:

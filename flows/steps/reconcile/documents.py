@@ -10,6 +10,7 @@ import polars as pl
 from flows.report.reconciliation import DebtLine
 from flows.steps.reconcile.debts import DEBT
 from flows.steps.reconcile.order import in_order
+from flows.steps.reconcile.packing import grouped
 from flows.steps.reconcile.pairing import pair
 from flows.steps.reconcile.raised import NOWHERE, PLACE, Annex, key_text, raised, text, told_apart
 from flows.steps.reconcile.tenants import crossings
@@ -28,7 +29,8 @@ def judge_documents(
     files = invoices.with_columns(
         pl.col("TenantsId").alias("tenant"), pl.col("DebtsId").alias("debt")
     )
-    counts = files.group_by(DEBT).agg(pl.len().alias("invoices"))
+    whose = {"TenantsId": "tenant", "DebtsId": "debt"}
+    counts = grouped(invoices, whose, [pl.len().alias("invoices")])
     whole = ["debt", "tenant"]
     both = pair(rolled.select(whole), counts.select(whole), nulls_equal=False)
     loose = counts[both.lone].select(DEBT)

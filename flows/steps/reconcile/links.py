@@ -2,12 +2,17 @@
 
 import polars as pl
 
+from flows.steps.reconcile.near_keys import near_partners
 from flows.steps.reconcile.pairing import pair, repeated
 from flows.steps.reconcile.raised import PLACE, own_day, zero
 from flows.steps.reconcile.rules import Discount
 from flows.steps.reconcile.rules import Plans as PlanRules
 from schemas.kinds import OFFSET
 
+_RECORD = (
+    *("TenantsId", "DebtsId", "CurrenciesId", "PaidAmount", "DiscountAmount"),
+    *("PaymentDate", "PaymentDate" + OFFSET),
+)
 PAYMENT_OF = ("pay_id", "tenant")
 """What names a payment in linked details."""
 
@@ -33,11 +38,7 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     Of several, that of the tenant the rest of the plan belongs to is meant; where that does not
     decide, the detail stays without a payment. `whose` is the tenant of the plan, where it is one.
     """
-    named = _named(details, payments, rules)
-    if named.select((pl.col("tenants") == 1).all()).item():
-        beside = looked_up(details, named, "pay_id")
-    else:
-        beside = details.join(named, on="pay_id", how="left", maintain_order="left")
+    beside = _beside(details, payments, rules)
     whose = (
         beside.lazy()
         .filter(pl.col("tenants") == 1)
@@ -52,40 +53,48 @@ def linked(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> p
     if not known.select(several.any()).item():
         return known
     meant = pl.col("tenant").eq_missing(pl.col("whose"))
-    about = [name for name in named.columns if name not in ("pay_id", "tenants")]
+    about = [name for name in beside.columns if name not in (*details.columns, "tenants")]
     undecided = (
         known.filter(several & ~meant.any().over("detail"))
         .unique("detail", keep="first", maintain_order=True)
-        .with_columns(pl.lit(None, dtype=named.schema[name]).alias(name) for name in about)
+        .with_columns(pl.lit(None, dtype=beside.schema[name]).alias(name) for name in about)
     )
     return pl.concat([known.filter(~several | meant), undecided]).sort("detail")
 
 
-def _named(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
-    """The payments that details name; `paid_in` and `paid_on` are their currency and day."""
+def _beside(details: pl.DataFrame, payments: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
+    """Details beside every payment of the number they name; `tenants` counts these."""
     place = [name for name in PLACE if name in payments.columns]
-    record = ["Id", "TenantsId", "DebtsId", "CurrenciesId", "PaidAmount", "DiscountAmount"]
+    about = _about(place, rules)
+    there = near_partners(details.select("pay_id"), payments.select("Id"))
+    if there is not None:
+        tenants = pl.when(there.is_not_null()).then(pl.lit(1, pl.UInt32)).alias("tenants")
+        whole = payments.select(*_RECORD, *place)
+        return details.hstack(whole[there].select(about)).with_columns(tenants)
+    asked = details["pay_id"].drop_nulls().unique().implode()
     named = (
         payments.lazy()
-        .select(*record, "PaymentDate", "PaymentDate" + OFFSET, *place)
-        .filter(pl.col("Id").is_in(details["pay_id"].drop_nulls().unique().implode()))
-        .select(
-            pl.col("Id").alias("pay_id"),
-            pl.col("TenantsId").alias("tenant"),
-            pl.col("DebtsId").alias("debt"),
-            pl.col("CurrenciesId").alias("paid_in"),
-            own_day("PaymentDate").alias("paid_on"),
-            pl.col("PaidAmount").alias("paid"),
-            pl.col("DiscountAmount").fill_null(zero()).alias("discount"),
-            settled(rules).alias("settled"),
-            *(pl.col(name).alias(f"paid_{name}") for name in place),
-        )
+        .filter(pl.col("Id").is_in(asked))
+        .select(pl.col("Id").alias("pay_id"), *about)
         .collect()
+        .unique(PAYMENT_OF, keep="last", maintain_order=True)
+        .with_columns(pl.len().over("pay_id").alias("tenants"))
     )
-    if named["pay_id"].n_unique() == named.height:
-        return named.with_columns(pl.lit(1, pl.UInt32).alias("tenants"))
-    one = named.unique(PAYMENT_OF, keep="last", maintain_order=True)
-    return one.with_columns(pl.len().over("pay_id").alias("tenants"))
+    return details.join(named, on="pay_id", how="left", maintain_order="left")
+
+
+def _about(place: list[str], rules: PlanRules) -> list[pl.Expr]:
+    """What plans need of a payment; `paid_in` and `paid_on` are its currency and day."""
+    return [
+        pl.col("TenantsId").alias("tenant"),
+        pl.col("DebtsId").alias("debt"),
+        pl.col("CurrenciesId").alias("paid_in"),
+        own_day("PaymentDate").alias("paid_on"),
+        pl.col("PaidAmount").alias("paid"),
+        pl.col("DiscountAmount").fill_null(zero()).alias("discount"),
+        settled(rules).alias("settled"),
+        *(pl.col(name).alias(f"paid_{name}") for name in place),
+    ]
 
 
 def looked_up(

@@ -22,18 +22,17 @@ def near_partners(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
     if bounds is None:
         return None
     lowest, highest = bounds
-    name, *others = right.columns
     places = highest - lowest + 1
     numbers = pl.int_range(right.height, dtype=pl.UInt32, eager=True)
     empty = pl.Series([None], dtype=pl.UInt32).new_from_index(0, places)
     table = empty.scatter(_places(right, lowest), numbers)
     if places - table.null_count() != right.height:
         return None  # Two keys share a place.
-    near = left.select(pl.when(pl.col(name).is_between(lowest, highest)).then(name))
-    there = table.gather(_places(near, lowest))
-    for other in others:
+    near = pl.nth(0).is_between(lowest, highest)
+    there = table.gather(left.select(pl.when(near).then(_place(lowest))).to_series())
+    for mine, theirs in zip(left.columns[1:], right.columns[1:], strict=True):
         # What shares a place need not be the same key.
-        same = left[other] == right[other].gather(there)
+        same = left[mine] == right[theirs].gather(there)
         there = pl.select(pl.when(same).then(there)).to_series()
     return there.alias("partner")
 
@@ -64,4 +63,9 @@ def _bounds(keys: pl.DataFrame) -> tuple[int, int] | None:
 
 
 def _places(keys: pl.DataFrame, lowest: int) -> pl.Series:
-    return keys.select((pl.nth(0).cast(pl.Int64) - lowest).cast(pl.UInt32)).to_series()
+    return keys.select(_place(lowest)).to_series()
+
+
+def _place(lowest: int) -> pl.Expr:
+    """Where in the table a key is; any place where it lies outside."""
+    return (pl.nth(0).cast(pl.Int64) - lowest).cast(pl.UInt32, wrap_numerical=True)

@@ -1,12 +1,22 @@
 """Packing: several whole numbers as one, by which rows are grouped in half the time."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import polars as pl
 
 _MOST = 2**62
+
+
+def grouped(rows: pl.DataFrame, by: Mapping[str, str], sums: Sequence[pl.Expr]) -> pl.DataFrame:
+    """Rows grouped by columns of whole numbers, which get the names `by` gives them."""
+    pack = packing(rows, [*by])
+    key = [*by] if pack is None else [pack.packed.alias("packed")]
+    found = rows.lazy().group_by(key).agg(sums).collect(engine="streaming")
+    if pack is not None:
+        found = found.select(*pack.unpacked(pl.col("packed")), pl.exclude("packed"))
+    return found.rename(by)
 
 
 @dataclass(frozen=True, slots=True)

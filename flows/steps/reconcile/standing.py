@@ -63,12 +63,11 @@ def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules
 def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
     """Of rows with one key only those of the latest batch count; there they must be one record."""
     live = lines["status"].is_null()
-    rows = live.arg_true()
-    keys = key_frame(table, extract if live.all() else extract[rows])
+    keys = key_frame(table, extract if live.all() else extract.filter(live))
     again = repeated(keys)
     if again is None:
         return lines
-    places = rows.filter(again)
+    places = live.arg_true().filter(again)
     content = [name for field in table.delivered for name in frame_columns(field)]
     content = [name for name in content if name in extract.columns]
     ranked = pl.DataFrame(
