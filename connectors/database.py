@@ -52,8 +52,10 @@ WORK_MEMORY = "256MB"
 class Database:
     """Connections to one database whose schema is known to be ours and current."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, wait_seconds: int) -> None:
         self.url = url
+        self.wait_seconds = wait_seconds
+        """How long a lost connection is waited for."""
 
     @contextmanager
     def connect(self) -> Iterator[psycopg.Connection]:
@@ -122,7 +124,7 @@ def open_database(settings: Settings) -> Database:
         raise DatabaseUnusable(_no_connection(error.orig or error)) from None
     finally:
         engine.dispose()
-    return Database(url)
+    return Database(url, settings.limits.database_wait_seconds)
 
 
 def migrate(connection: sa.Connection) -> None:

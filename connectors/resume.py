@@ -19,8 +19,6 @@ from connectors.errors import (
 
 ATTEMPTS = 3
 """Runs of the same thing, the first one included."""
-RETURN_SECONDS = 60
-"""How long a server may take to come back, and to notice that the lost connection is gone."""
 PAUSE_SECONDS = 0.2
 
 log = logging.getLogger("recon.database")
@@ -38,7 +36,7 @@ def resumed(database: Database, run: Callable[[], Result]) -> Result:
         lost = error
     for attempt in range(2, ATTEMPTS + 1):
         log.warning("%s Attempt %s of %s follows.", lost, attempt, ATTEMPTS)
-        deadline = time.monotonic() + RETURN_SECONDS
+        deadline = time.monotonic() + database.wait_seconds
         _await_server(database, lost, deadline)
         try:
             return _run_when_let(run, deadline)

@@ -29,6 +29,8 @@ class Limits:
     block_bytes: int = 4 * MIB
     """How much of a file is in memory at once."""
     errors_per_row: int = 50
+    database_wait_seconds: int = 60
+    """How long a database may take to come back when its connection was lost."""
 
 
 @dataclass(frozen=True, slots=True)

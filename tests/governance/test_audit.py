@@ -202,7 +202,7 @@ def test_events_of_a_time_before_the_chain_are_its_beginning(
     with engine.begin() as upgraded:
         migrate(upgraded)
     engine.dispose()
-    old = replace(workspace, database=Database(url))
+    old = replace(workspace, database=Database(url, 0))
     with old.database.connect() as connection:
         proof = verify(connection)
     assert (proof.events, proof.broken) == (20, None)

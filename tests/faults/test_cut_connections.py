@@ -1,0 +1,161 @@
+"""The connection to the database is cut at the n-th message: the end is that of a quiet run.
+
+Once cut, the server is there again at once, and the run itself goes on; or it is away until a plain
+rerun. RECON_TEST_FAULTS=all cuts at every message, RECON_TEST_FAULTS=12,57 at these.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import date
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.errors import BatchStateError, DatabaseUnusable
+from connectors.extracts.profile import DEFAULT
+from flows.stages.reconcile import Asked, reconcile
+from flows.stages.sequence import import_delivery
+from flows.stages.truths import Scope
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
+from tests.faults.cases import differences, dirty_delivery, first_delivery, truth, workspace
+from tests.faults.conftest import Fresh, named
+from tests.faults.wire import Cut, Proxy, proxy
+
+WHERE = os.environ.get("RECON_TEST_FAULTS", "")
+WAYS = tuple(product(Cut, (False, True)))
+"""Before or after the server has executed it; whether the server stays away then."""
+
+Run = Callable[[Workspace, Path], object]
+
+
+def imported(place: Workspace, deliveries: Path) -> object:
+    return import_delivery(place, dirty_delivery(deliveries), DEFAULT)
+
+
+def undone(place: Workspace, _: Path) -> object:
+    return undo_batch(place, 2, by="a", reason="b")
+
+
+def reconciled(place: Workspace, _: Path) -> object:
+    rules = Rules()
+    return reconcile(place, Asked(Scope(), date(2026, 3, 31), rules, by="a"))
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is disturbed, what was done before, and at how many messages the gate cuts."""
+
+    run: Run
+    before: Sequence[Run]
+    cuts: int
+
+
+CASES = {
+    "import": Case(imported, (), 12),
+    "undo": Case(undone, (imported,), 5),
+    "reconcile": Case(reconciled, (imported,), 5),
+}
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A run that nothing disturbed."""
+
+    database: str
+    """As it was before."""
+    home: Path
+    truth: dict[str, Any]
+    messages: list[str]
+
+
+@contextmanager
+def quiet(case: Case, fresh: Fresh, server: str, folder: Path) -> Iterator[Quiet]:
+    with ExitStack() as opened:
+        template = opened.enter_context(fresh("recon_template"))
+        home = folder / "before"
+        place = workspace(named(server, template), home)
+        import_delivery(place, first_delivery(folder), DEFAULT)
+        for step in case.before:
+            step(place, folder)
+        copy, wire = opened.enter_context(fresh(template)), opened.enter_context(proxy(server))
+        mine = folder / "quiet"
+        shutil.copytree(home, mine)
+        case.run(workspace(wire.url(copy), mine), folder)
+        yield Quiet(template, home, truth(named(server, copy), mine), wire.seen)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cut_at_any_message_it_ends_the_same(
+    fresh: Fresh, server: str, tmp_path: Path, name: str
+) -> None:
+    case = CASES[name]
+    with quiet(case, fresh, server, tmp_path) as undisturbed:
+        failures = []
+        for number, (at, (cut, away)) in enumerate(chosen(undisturbed.messages, case.cuts)):
+            home = tmp_path / str(number)
+            shutil.copytree(undisturbed.home, home)
+            told = f"at {at} ({undisturbed.messages[at - 1]}), {cut.value}, away: {away}"
+            with fresh(undisturbed.database) as database, proxy(server) as wire:
+                wire.at, wire.cut, wire.stays_down = at, cut, away
+                try:
+                    disturb(case, wire, database, home, tmp_path)
+                    rerun(case, named(server, database), home, tmp_path)
+                except Exception as error:  # noqa: BLE001 -- each is told with its place.
+                    failures.append(f"{told}: {type(error).__name__}: {error}")
+                    continue
+                found = truth(named(server, database), home)
+            if wrong := differences(undisturbed.truth, found):
+                failures.append(f"{told}: {wrong}")
+    assert not failures, "\n".join([f"{len(failures)} of {number + 1}", *failures])
+
+
+def disturb(case: Case, wire: Proxy, database: str, home: Path, folder: Path) -> None:
+    try:
+        case.run(workspace(wire.url(database), home), folder)
+    except DatabaseUnusable as error:
+        assert "database" in str(error)  # noqa: PT017
+    else:
+        assert wire.done
+        goodbye = wire.seen[wire.at - 1] == "X"
+        assert goodbye or not wire.stays_down, "it went on without a database"
+
+
+def rerun(case: Case, url: str, home: Path, folder: Path) -> None:
+    """The same command again; what was done is named, not done again."""
+    if case.run is reconciled:
+        with psycopg.connect(url) as connection:
+            saved = connection.execute("SELECT count(*) FROM recon.reconciliation").fetchone()
+        if saved == (1,):
+            return  # Another one would be the next of its scope.
+    try:
+        case.run(workspace(url, home), folder)
+    except BatchStateError as error:
+        assert "is undone already" in str(error)  # noqa: PT017
+
+
+def chosen(messages: Sequence[str], cuts: int) -> list[tuple[int, tuple[Cut, bool]]]:
+    """Where to cut, and how: everywhere, where it was asked for, or a spread that has commits.
+
+    Nothing hangs on the goodbye of a connection, and the last one may come too late to be counted.
+    """
+    while messages[-1] == "X":
+        messages = messages[:-1]
+    if WHERE == "all":
+        return list(product(range(1, len(messages) + 1), WAYS))
+    if WHERE:
+        return list(product(map(int, WHERE.split(",")), WAYS))
+    commits = [at for at, told in enumerate(messages, 1) if "COMMIT" in told.upper()]
+    places = [1 + place * (len(messages) - 1) // (cuts - 1) for place in range(cuts)]
+    spread = [(at, WAYS[number % len(WAYS)]) for number, at in enumerate(places)]
+    lost = [(at, (Cut.AFTER, bool(number % 2))) for number, at in enumerate(commits)]
+    return [*spread, *lost]
+
+

@@ -1,0 +1,93 @@
+"""The connection to the database is cut while rows go to the sandbox: nothing is sent twice.
+
+What was being sent when the connection was lost is looked at as after a crash: a PUT goes again, a
+POST is in doubt. RECON_TEST_FAULTS works as in test_cut_connections.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from connectors.errors import DatabaseUnusable
+from connectors.extracts.profile import DEFAULT
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.workspace import Workspace
+from tests.faults.cases import dirty_delivery, workspace
+from tests.faults.conftest import Fresh, named
+from tests.faults.test_cut_connections import chosen
+from tests.faults.wire import proxy
+from tests.push.conftest import sandbox_at, towards
+
+CUTS = 9
+PAYMENTS, TONES = 61, 12
+
+
+def pushed(url: str, home: Path, service: str) -> Any:
+    place: Workspace = workspace(url, home)
+    return push_batch(towards(place, service, concurrency=4), 1)
+
+
+def test_cut_at_any_message_of_a_push(fresh: Fresh, server: str, tmp_path: Path) -> None:
+    with fresh("recon_template") as template:
+        imported = tmp_path / "imported"
+        import_delivery(
+            workspace(named(server, template), imported), dirty_delivery(tmp_path), DEFAULT
+        )
+        messages = one_push(fresh, server, template, imported, tmp_path / "quiet", None)
+        for number, cut in enumerate(chosen(messages, CUTS)):
+            one_push(fresh, server, template, imported, tmp_path / str(number), cut)
+
+
+def one_push(
+    fresh: Fresh, server: str, template: str, imported: Path, home: Path, cut: Any
+) -> list[str]:
+    """Push, cut it as told, and push again; gives the messages."""
+    shutil.copytree(imported, home)
+    with (
+        fresh(template) as database,
+        fresh(template) as other,
+        sandbox_at(named(server, other)) as (_, service),
+        proxy(server) as wire,
+    ):
+        if cut:
+            wire.at, (wire.cut, wire.stays_down) = cut
+        told = cut and f"{cut}: {wire.seen[cut[0] - 1 : cut[0]]}"
+        try:
+            pushed(wire.url(database), home, service)
+        except DatabaseUnusable:
+            assert wire.done, told
+        pushed(named(server, database), home, service)
+        check(named(server, database), named(server, other), disturbed=bool(cut), told=told)
+        return list(wire.seen)
+
+
+def check(ours: str, theirs: str, *, disturbed: bool, told: object) -> None:
+    with psycopg.connect(ours) as connection:
+        states = dict(
+            connection.execute(
+                "SELECT operation || ' ' || state, count(*) FROM recon.send GROUP BY 1"
+            ).fetchall()
+        )
+        doubtful = {
+            name
+            for (name,) in connection.execute(
+                'SELECT s."Name" FROM recon.send x JOIN recon.staged_message_tone s '
+                "USING (extract_id, record_number) WHERE x.state = 'in_doubt'"
+            )
+        }
+        batch = connection.execute("SELECT state FROM recon.batch").fetchone()
+    with psycopg.connect(theirs) as connection:
+        posted = [name for (name,) in connection.execute('SELECT "Name" FROM sandbox.message_tone')]
+        put = [one for (one,) in connection.execute('SELECT "Id" FROM sandbox.payment')]
+    assert len(set(posted)) == len(posted), (told, posted)
+    assert len(set(put)) == len(put) == PAYMENTS, (told, put)
+    assert disturbed or not doubtful, told
+    assert set(posted) | doubtful == {f"tone {number}" for number in range(1, TONES + 1)}, told
+    expected = {"EditPayment acknowledged": PAYMENTS}
+    expected["AddMessageTone acknowledged"] = TONES - len(doubtful)
+    if doubtful:
+        expected["AddMessageTone in_doubt"] = len(doubtful)
+    assert states == {name: rows for name, rows in expected.items() if rows}, told
+    assert batch == ("complete_with_errors",), told
