@@ -35,7 +35,7 @@ def resumed(database: Database, run: Callable[[], Result]) -> Result:
     except DatabaseLost as error:
         lost = error
     for attempt in range(2, ATTEMPTS + 1):
-        log.warning("%s Attempt %s of %s follows.", lost, attempt, ATTEMPTS)
+        log.warning("%s Attempt %s of %s follows by itself.", lost, attempt, ATTEMPTS)
         deadline = time.monotonic() + database.wait_seconds
         _await_server(database, lost, deadline)
         try:

@@ -1,6 +1,7 @@
 """What the commands share with a terminal: progress, tables, JSON."""
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -83,5 +84,17 @@ def workspace(*, quiet: bool = False) -> "Iterator[Workspace]":
 
     settings = read_settings()
     database = open_database(settings)
-    with told(quiet=quiet) as progress:
+    with told(quiet=quiet) as progress, _waits_told():
         yield Workspace(settings, database, progress)
+
+
+@contextmanager
+def _waits_told() -> "Iterator[None]":
+    """Say on standard error that a lost database is waited for; whoever watches would wonder."""
+    log, handler = logging.getLogger("recon.database"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("recon: %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

@@ -157,5 +157,3 @@ def chosen(messages: Sequence[str], cuts: int) -> list[tuple[int, tuple[Cut, boo
     spread = [(at, WAYS[number % len(WAYS)]) for number, at in enumerate(places)]
     lost = [(at, (Cut.AFTER, bool(number % 2))) for number, at in enumerate(commits)]
     return [*spread, *lost]
-
-

@@ -5,6 +5,7 @@ POST is in doubt. RECON_TEST_FAULTS works as in test_cut_connections.
 """
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.faults.test_cut_connections import chosen
 from tests.faults.wire import proxy
 from tests.push.conftest import sandbox_at, towards
 
-CUTS = 9
+CUTS = 6
 PAYMENTS, TONES = 61, 12
 
 
@@ -30,36 +31,48 @@ def pushed(url: str, home: Path, service: str) -> Any:
 
 
 def test_cut_at_any_message_of_a_push(fresh: Fresh, server: str, tmp_path: Path) -> None:
-    with fresh("recon_template") as template:
+    with (
+        fresh("recon_template") as template,
+        fresh("recon_template") as theirs,
+        sandbox_at(named(server, theirs)) as (_, service),
+    ):
+        place = Place(fresh, server, template, named(server, theirs), service)
         imported = tmp_path / "imported"
         import_delivery(
             workspace(named(server, template), imported), dirty_delivery(tmp_path), DEFAULT
         )
-        messages = one_push(fresh, server, template, imported, tmp_path / "quiet", None)
+        messages = one_push(place, imported, tmp_path / "quiet", None)
         for number, cut in enumerate(chosen(messages, CUTS)):
-            one_push(fresh, server, template, imported, tmp_path / str(number), cut)
+            one_push(place, imported, tmp_path / str(number), cut)
 
 
-def one_push(
-    fresh: Fresh, server: str, template: str, imported: Path, home: Path, cut: Any
-) -> list[str]:
+@dataclass(frozen=True)
+class Place:
+    """A batch to push, and the sandbox it goes to."""
+
+    fresh: Fresh
+    server: str
+    template: str
+    theirs: str
+    service: str
+
+
+def one_push(place: Place, imported: Path, home: Path, cut: Any) -> list[str]:
     """Push, cut it as told, and push again; gives the messages."""
     shutil.copytree(imported, home)
-    with (
-        fresh(template) as database,
-        fresh(template) as other,
-        sandbox_at(named(server, other)) as (_, service),
-        proxy(server) as wire,
-    ):
+    with psycopg.connect(place.theirs) as connection:
+        connection.execute("TRUNCATE sandbox.payment, sandbox.message_tone")
+    with place.fresh(place.template) as database, proxy(place.server) as wire:
+        ours = named(place.server, database)
         if cut:
             wire.at, (wire.cut, wire.stays_down) = cut
-        told = cut and f"{cut}: {wire.seen[cut[0] - 1 : cut[0]]}"
         try:
-            pushed(wire.url(database), home, service)
+            pushed(wire.url(database), home, place.service)
         except DatabaseUnusable:
-            assert wire.done, told
-        pushed(named(server, database), home, service)
-        check(named(server, database), named(server, other), disturbed=bool(cut), told=told)
+            assert wire.done, cut
+        told = cut and f"{cut}: {wire.seen[cut[0] - 1]}"
+        pushed(ours, home, place.service)
+        check(ours, place.theirs, disturbed=bool(cut), told=told)
         return list(wire.seen)
 
 

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +63,7 @@ def test_a_session_that_is_terminated(
                 "FOR EACH STATEMENT EXECUTE FUNCTION recon.fault()"
             )
         settings = Settings(tmp_path / "home", url, Limits(block_bytes=20_000))
-        ended = import_delivery(
-            Workspace(settings, open_database(settings)), [delivery], DEFAULT
-        )
+        ended = import_delivery(Workspace(settings, open_database(settings)), [delivery], DEFAULT)
         assert ended.batch.state == "complete"
         assert all(chain.ties for chain in ended.report.chains)
         with psycopg.connect(url) as owner:
@@ -101,7 +99,7 @@ def test_lost_every_time_it_gives_up(
 
 
 @pytest.fixture
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A server that may be restarted: its folder and the URL of a database with our schema."""
     import sqlalchemy as sa
 
@@ -111,7 +109,7 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path,
     with engine.begin() as connection:
         migrate(connection)
     engine.dispose()
-    yield folder, url
+    return folder, url
 
 
 def restart(folder: Path) -> None:
@@ -154,8 +152,7 @@ def test_a_server_that_is_restarted_while_rows_are_checked_and_applied(
         twice.write_text(twice.read_text() + line(1) + "\n")
         run = subprocess.Popen(
             [sys.executable, "-m", "flows", "import", delivery],
-            env=os.environ
-            | {"RECON_DATABASE_URL": url, "RECON_HOME": str(tmp_path / "home")},
+            env=os.environ | {"RECON_DATABASE_URL": url, "RECON_HOME": str(tmp_path / "home")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

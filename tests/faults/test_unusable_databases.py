@@ -1,0 +1,151 @@
+"""A database that cannot be used is refused before any row is touched: exit code 2, what to do."""
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from schemas.roles import READER, statements
+from schemas.sql import METADATA, SCHEMA
+from schemas.views import VIEWS
+from tests.faults.conftest import Fresh, named
+from tests.stages.payments import line, write
+
+OLDER = "0001"
+
+Fault = Callable[[psycopg.Connection, str], str]
+"""Does it, as the owner of the database; gives the user to come as."""
+
+
+def a_table_is_missing(owner: psycopg.Connection, _: str) -> str:
+    owner.execute("DROP TABLE recon.receipt CASCADE")
+    return "postgres"
+
+
+def a_column_is_missing(owner: psycopg.Connection, _: str) -> str:
+    owner.execute('ALTER TABLE recon.currency_rate DROP COLUMN "ExchangeRate" CASCADE')
+    return "postgres"
+
+
+def a_view_is_missing(owner: psycopg.Connection, _: str) -> str:
+    owner.execute("DROP VIEW recon.staged_row CASCADE")
+    return "postgres"
+
+
+def it_is_of_a_newer_version(owner: psycopg.Connection, _: str) -> str:
+    owner.execute("UPDATE recon.alembic_version SET version_num = '9999'")
+    return "postgres"
+
+
+def it_is_older_and_the_role_may_not_migrate(owner: psycopg.Connection, user: str) -> str:
+    owner.execute("UPDATE recon.alembic_version SET version_num = %s", [OLDER])
+    grant(owner, f"GRANT USAGE ON SCHEMA recon TO {user}")
+    grant(owner, f"GRANT ALL ON ALL TABLES IN SCHEMA recon TO {user}")
+    return user
+
+
+def there_is_no_schema_and_the_role_may_make_none(owner: psycopg.Connection, user: str) -> str:
+    owner.execute("DROP SCHEMA recon CASCADE")
+    return user
+
+
+def it_is_read_only(owner: psycopg.Connection, _: str) -> str:
+    grant(owner, f"ALTER DATABASE {owner.info.dbname} SET default_transaction_read_only = on")
+    return "postgres"
+
+
+def the_role_may_nothing(_: psycopg.Connection, user: str) -> str:
+    return user
+
+
+def the_role_may_only_read(owner: psycopg.Connection, user: str) -> str:
+    for statement in statements():
+        grant(owner, statement)
+    grant(owner, f"GRANT {READER} TO {user}")
+    return user
+
+
+def the_role_may_not_log_in(owner: psycopg.Connection, user: str) -> str:
+    grant(owner, f"ALTER ROLE {user} NOLOGIN")
+    return user
+
+
+def nobody_may_connect_any_more(owner: psycopg.Connection, user: str) -> str:
+    grant(owner, f"ALTER ROLE {user} CONNECTION LIMIT 0")
+    return user
+
+
+FAULTS: dict[Fault, str] = {
+    a_table_is_missing: "lacks receipt.",
+    a_column_is_missing: "lacks currency_rate.ExchangeRate",
+    a_view_is_missing: "lacks staged_row",
+    it_is_of_a_newer_version: "migrated by a newer version",
+    it_is_older_and_the_role_may_not_migrate: "once as the owner of the schema",
+    there_is_no_schema_and_the_role_may_make_none: "permission denied",
+    it_is_read_only: "read-only. Connect to the primary",
+    the_role_may_nothing: "permission denied for schema recon",
+    the_role_may_only_read: "lacks a right: permission denied",
+    the_role_may_not_log_in: "not permitted to log in",
+    nobody_may_connect_any_more: "too many connections for role",
+}
+
+
+def grant(owner: psycopg.Connection, statement: str) -> None:
+    owner.execute(statement)  # type: ignore[call-overload]
+
+
+def everything(owner: psycopg.Connection) -> dict[str, int]:
+    """Rows of every table that is there."""
+    names = owner.execute(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' "
+        "AND relnamespace = to_regnamespace('recon')"
+    ).fetchall()
+    return {
+        name: owner.execute(f"SELECT count(*) FROM {SCHEMA}.{name}").fetchone()[0]  # type: ignore[call-overload,index]
+        for (name,) in names
+    }
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_it_is_refused_before_any_row_is_touched(
+    fresh: Fresh, server: str, tmp_path: Path, fault: Fault
+) -> None:
+    delivery = write(tmp_path / "payments.csv", line(1), line(2, amount="x"))
+    user = f"user_{uuid.uuid4().hex[:8]}"
+    with fresh("recon_template") as database:
+        url = named(server, database)
+        with psycopg.connect(url, autocommit=True) as owner:
+            grant(owner, f"CREATE ROLE {user} LOGIN PASSWORD 'pw-canary'")
+            name = fault(owner, user)
+            before = everything(owner)
+        told = subprocess.run(
+            [sys.executable, "-m", "flows", "import", delivery],
+            env=os.environ
+            | {
+                "RECON_DATABASE_URL": url.replace("//postgres:@", f"//{name}:pw-canary@"),
+                "RECON_HOME": str(tmp_path / "home"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        with psycopg.connect(url, autocommit=True) as owner:
+            assert everything(owner) == before
+            grant(owner, f"DROP OWNED BY {user}")
+            grant(owner, f"DROP ROLE {user}")
+    assert told.returncode == 2, told.stderr
+    assert FAULTS[fault] in told.stderr
+    assert "Traceback" not in told.stderr
+    assert "pw-canary" not in told.stderr + told.stdout
+    assert told.stderr.count("\n") == 1, told.stderr
+
+
+def test_every_table_and_view_is_looked_for() -> None:
+    assert {"batch", "payment", "staged_payment"} <= {one.name for one in METADATA.sorted_tables}
+    assert set(VIEWS) == {"staged_row", "insert_batch_data", "shown_row"}
