@@ -110,6 +110,11 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
     ]
     if not gathered.sources.extract:
         told.append("there is no extract in this scope: nothing to hold the target against")
+    for record, amounts in sorted(gathered.unfit.items()):
+        told.append(
+            f"{amounts} amounts of {EXTRACTS[record].title.lower()} are too large or too long to "
+            "be added up exactly, and were not compared"
+        )
     for record in sorted(LISTED & set(gathered.sources.extract)):
         asked = record == INSERT_BATCH_DATA.name and "batches" in rules.references
         if gathered.service and asked and record not in gathered.sources.listings:

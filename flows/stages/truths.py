@@ -22,6 +22,9 @@ NOT_COUNTED = (State.UNDONE, State.DISCARDED)
 LISTED = tuple(operation.response for operation in OPERATIONS if operation.returns_list)
 """Record kinds the service lists."""
 
+MOST_ADDED = 2e19
+"""Sums below it fit an exact decimal column, and so does what is made of several of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -63,7 +66,7 @@ class Gathered:
     waiting: tuple[Batch, ...]
     """Batches that have not come to an end: what they bring is not all there."""
     unfit: dict[str, int] = field(default_factory=dict)
-    """Record kind -> rows with an amount that no exact decimal column holds."""
+    """Record kind -> amounts that are null here: no exact decimal column holds or adds them."""
 
 
 def gather_truths(
@@ -127,20 +130,24 @@ class _Frames:
         found = self._of_tenants(held.rows)
         if self.scope.batches or self.scope.feeds:
             expected, found = _of_batches(table, expected, found, batches)
+        (expected, found), large = _addable(table, expected, found)
         self.database[record] = found
-        unfit += held.unfit
         self.extract[record] = expected
-        if unfit:
-            self.unfit[record] = unfit
+        self._tell(record, unfit + held.unfit + large)
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
 
     def add_listing(self, listing: Extract, places: pl.DataFrame) -> None:
         assert listing.record is not None
         table = EXTRACTS[listing.record]
-        rows = truths.extract_rows(self.connection, table, [listing.batch_id], places).rows
-        mine = rows.filter(pl.col("extract_id") == listing.id)
-        self.listed[listing.record] = self._of_tenants(mine)
+        truth = truths.extract_rows(self.connection, table, [listing.batch_id], places)
+        mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
+        (self.listed[listing.record],), large = _addable(table, mine)
+        self._tell(listing.record, truth.unfit + large)
+
+    def _tell(self, record: str, unfit: int) -> None:
+        if unfit:
+            self.unfit[record] = self.unfit.get(record, 0) + unfit
 
     def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
         if not self.scope.tenants or "TenantsId" not in rows.columns:
@@ -149,6 +156,24 @@ class _Frames:
         return rows.filter(
             pl.col("TenantsId").is_in(self.scope.tenants) | pl.col("TenantsId").is_null()
         )
+
+
+def _addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
+    """Sides whose amounts can be added up in any groups, and how many had to be left out for that.
+
+    What is left out is null on every side, as an amount that no exact decimal column holds.
+    """
+    frames, left_out = list(sides), 0
+    for name in table.amounts:
+        sizes = [frame[name].cast(pl.Float64).abs() for frame in frames]
+        if all(size.sum() < MOST_ADDED for size in sizes):
+            continue
+        most = MOST_ADDED / max(frame.height for frame in frames)
+        for number, (frame, size) in enumerate(zip(frames, sizes, strict=True)):
+            left_out += int((size >= most).sum())
+            kept = pl.when(pl.lit(size < most)).then(pl.col(name)).alias(name)
+            frames[number] = frame.with_columns(kept)
+    return frames, left_out
 
 
 def _of_batches(

@@ -29,7 +29,7 @@ from flows.steps.reconcile.raised import money
 from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
-from flows.steps.reconcile.sources import Sources
+from flows.steps.reconcile.sources import Sources, record_schema
 from flows.steps.reconcile.statuses import STATUS, Lines
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
@@ -167,7 +167,7 @@ def conclude(
 
 def _sides(record: str, sources: Sources, lines: Lines) -> Sides:
     table = EXTRACTS[record]
-    nothing = pl.DataFrame(schema=dict.fromkeys(table.columns, pl.String()))
+    nothing = pl.DataFrame(schema=record_schema(table))
     extract = sources.extract.get(record, nothing)
     target = sources.database.get(record, sources.listings.get(record, extract.clear()))
     return add_up(table, extract, target, lines.whole())
