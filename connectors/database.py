@@ -200,6 +200,6 @@ def _no_connection(error: BaseException) -> str:
     # libpq's text names host and database, never the password.
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return (
-        f"The database cannot be used: {first} "
+        f"The database cannot be used: {first.rstrip('.')}. "
         "Check RECON_DATABASE_URL, the server and the role's rights."
     )

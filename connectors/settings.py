@@ -12,6 +12,8 @@ from connectors.errors import SettingsError
 from schemas.operations import OPERATIONS
 
 MIB = 1024 * 1024
+MOST = 2**50
+"""No limit on bytes or counts means anything above it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
             "RECON_DATABASE_URL does not name a PostgreSQL database. "
             "Use postgresql://USER:PASSWORD@HOST/DATABASE, or unset it for the embedded one."
         )
+    if url is not None and (problem := address_problem(url)):
+        raise SettingsError(f"RECON_DATABASE_URL cannot be read: {problem}.")
     currencies = environment.get("RECON_CURRENCIES") or None
     return Settings(
         home=Path(home).expanduser().resolve(),
@@ -133,6 +137,21 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
+def address_problem(url: str) -> str | None:
+    """What keeps a database's address from being read; no part of a password is ever in it.
+
+    Readers disagree about a password with bare signs in it, and name what they take for the host.
+    """
+    user, at, place = url.split("://", 1)[1].rpartition("@")
+    if at and any(sign in user for sign in "@/?#[]"):
+        return "a sign in its user or password has a meaning; write @ as %40, / as %2F, ? as %3F"
+    try:
+        urlsplit(f"//{place}").port  # noqa: B018 (reading it is the test)
+    except ValueError:
+        return "its host or port is none; write HOST:PORT, the port a number"
+    return None
+
+
 def _limits(environment: Mapping[str, str]) -> Limits:
     chosen: dict[str, int] = {}
     for limit in fields(Limits):
@@ -140,8 +159,8 @@ def _limits(environment: Mapping[str, str]) -> Limits:
         text = environment.get(name)
         if text is None:
             continue
-        if not text.isascii() or not text.isdigit() or int(text) == 0:
-            raise SettingsError(f"{name}={text!r} is not a positive whole number.")
+        if not text.isascii() or not text.isdigit() or len(text) > 18 or not 0 < int(text) <= MOST:
+            raise SettingsError(f"{name}={text!r} is not a whole number from 1 to {MOST}.")
         chosen[limit.name] = int(text)
     return Limits(**chosen)
 

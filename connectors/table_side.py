@@ -13,6 +13,7 @@ from psycopg import sql
 
 from connectors.database import CONNECT_SECONDS, STATEMENT_SECONDS, WORK_MEMORY
 from connectors.errors import SidesRefused
+from connectors.settings import address_problem
 from connectors.sides import Side, first_line, spill
 from schemas.kinds import Dtype
 from schemas.readings import Column, Reading, column
@@ -259,6 +260,8 @@ def _taken_apart(address: str) -> tuple[str, str, str, str | None]:
         query = dict(parse_qsl(parts.query))
     except ValueError:
         raise SidesRefused("An address of a table cannot be read.") from None
+    if problem := address_problem(address):
+        raise SidesRefused(f"An address of a table cannot be read: {problem}.")
     named = query.pop("table", "")
     password = parts.password or query.get("password")
     shown = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"

@@ -8,9 +8,10 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from importlib.metadata import version
 from types import FrameType
+from typing import Any, TextIO, cast
 
 import cyclopts
 
@@ -70,6 +71,37 @@ def build_app(arguments: list[str]) -> cyclopts.App:
     return app
 
 
+class Output:
+    """Standard output whose reader may leave early: then nobody has to be told any more."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.stream = stream or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+    def write(self, text: str) -> int:
+        """Write, unless the reader has left."""
+        try:
+            return self.stream.write(text)
+        except BrokenPipeError:
+            self._leave()
+            return len(text)
+
+    def flush(self) -> None:
+        """Hand over what was written, unless the reader has left."""
+        try:
+            self.stream.flush()
+        except BrokenPipeError:
+            self._leave()
+
+    def _leave(self) -> None:
+        # The exit code is that of the work: a reader that has seen enough changes nothing about it.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.stream.fileno())
+        os.close(nowhere)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit by the contract; only a bug shows a traceback."""
     from connectors.errors import ReconError  # noqa: PLC0415 -- keeps `recon --help` quick.
@@ -77,9 +109,11 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
         _stop_when_told()
+    told = cast("TextIO", Output(sys.stdout))
     try:
-        code = build_app(given)(given, result_action="return_value", exit_on_error=False)
-        sys.stdout.flush()
+        with redirect_stdout(told):
+            code = build_app(given)(given, result_action="return_value", exit_on_error=False)
+            told.flush()
     except cyclopts.CycloptsError:
         sys.exit(COULD_NOT_RUN)  # It has been told what is wrong with the arguments.
     except ReconError as error:
@@ -111,10 +145,11 @@ def _stop_when_told() -> None:
 
 def _tell_of_system(error: OSError) -> None:
     """A full disk, a folder that is not ours, an output nobody takes: no fault of the program."""
-    where = f" ({error.filename})" if error.filename else ""
+    where = repr(error.filename) if error.filename else "standard output or a file"
     sys.stderr.write(
-        f"recon: {error.strerror or error}{where}. Nothing that was committed is lost: mend it and "
-        "run the command again; `recon status` shows where every batch is.\n"
+        f"recon: {where}: {error.strerror or error}. What was done before stands. Make room, or "
+        "give the rights, and run the same command again: it goes on where it stopped; `recon "
+        "status` shows where every batch is.\n"
     )
     try:
         sys.stdout.flush()

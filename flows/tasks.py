@@ -10,7 +10,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +21,7 @@ from pydantic import BaseModel, ConfigDict
 
 from connectors import ledger
 from connectors.errors import ConservationError
-from connectors.extracts.profile import DEFAULT, Profile, load_profile
+from connectors.extracts.profile import DEFAULT, Profile, load_profile, with_terms
 from connectors.ledger import Lease, State
 from flows.attempts import ATTEMPTS, FROM_LEDGER
 from flows.holding import held, open_workspace
@@ -106,8 +105,7 @@ def receive_files(
         "budget_rate": max_error_rate,
         "push": push or None,
     }
-    feed = load_profile(Path(profile)) if profile else DEFAULT
-    feed = replace(feed, **{name: value for name, value in terms.items() if value is not None})
+    feed = with_terms(load_profile(Path(profile)) if profile else DEFAULT, terms)
     return received_from(open_workspace(), paths, feed, record=record, corrects=corrects)
 
 

@@ -108,6 +108,16 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
         (["import", "x.csv", "--profile", "none.toml"], {}, 2, "none.toml: cannot be read"),
         (["status"], {"RECON_DATABASE_URL": "mysql://x"}, 2, "does not name a PostgreSQL"),
         (["status"], {"RECON_LIMIT_COLUMNS": "many"}, 2, "RECON_LIMIT_COLUMNS='many'"),
+        (["check", "x.csv"], {"RECON_LIMIT_BLOCK_BYTES": "9" * 30}, 2, "from 1 to"),
+        (["check", "x.csv", "--tenant", "9" * 20], {}, 2, "tenant = 99999999999999999999 is out"),
+        (["import", "x.csv", "--max-errors", "-1"], {}, 2, "budget_errors = -1 is out of range"),
+        (["import", "x.csv", "--max-error-rate", "nan"], {}, 2, "is not a share"),
+        (["status", "--last", "-1"], {}, 2, "Must be from 1"),
+        (["audit", "list", "--last", "-1"], {}, 2, "Must be from 1"),
+        (["housekeeping", "--archive-days", "-1", "--remove"], {}, 2, "Must be from 1"),
+        (["watch", ".", "--every", "nan"], {}, 2, "Must be from 0"),
+        (["undo", "1", "--reason", " "], {}, 2, "A reason is needed"),
+        (["status"], {"RECON_DATABASE_URL": "postgresql://u:p@host:port/x"}, 2, "HOST:PORT"),
     ],
 )
 def test_what_cannot_run_says_why_without_a_traceback(
@@ -117,6 +127,51 @@ def test_what_cannot_run_says_why_without_a_traceback(
     assert run.returncode == code, run.stderr
     assert told in run.stderr
     assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("password", ["hush@secret", "hush/secret", "hush?secret", "hush#secret"])
+def test_a_password_with_bare_signs_is_shown_nowhere(recon: Any, password: str) -> None:
+    """What follows the sign would be taken for the host, and named as one that is not found."""
+    address = f"postgresql://user:{password}@localhost:1/x"
+    for run in (
+        recon("status", RECON_DATABASE_URL=address),
+        recon("compare", f"{address}?table=y", f"{address}?table=z", "--key", "Id"),
+    ):
+        assert run.returncode == 2
+        assert "write @ as %40" in run.stderr
+        assert "secret" not in run.stdout + run.stderr
+        assert "hush" not in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path, form: list[str]) -> None:
+    path = write(tmp_path / "a.csv", line(1))
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = subprocess.run(
+        [sys.executable, "-m", "flows", "check", path, *form],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writing)
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+def test_output_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", line(1))
+    with Path("/dev/full").open("wb") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "flows", "check", path],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    assert run.returncode == 2
+    assert b"No space left on device" in run.stderr
+    assert b"Traceback" not in run.stderr
 
 
 def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Where delivered files are: this disk, or an object store reached through fsspec."""
 
+import errno
 import glob
 import os
 import stat
@@ -74,7 +75,10 @@ class Disk:
         path = Path(location)
         try:
             mode = path.stat().st_mode
-        except (FileNotFoundError, NotADirectoryError):
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
+            # A link that leads nowhere, or in a circle, costs no other file of its folder.
             return "other" if path.is_symlink() else None
         return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
 

@@ -5,7 +5,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import chain
@@ -112,6 +112,13 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
     profile = Profile(**values)
     _check_together(profile)
     return profile
+
+
+def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
+    """The profile with what is stated for one delivery; None is not stated. Raises ProfileError."""
+    given = {name: value for name, value in terms.items() if value is not None}
+    readers = dict(chain(KEYS.values(), *(section.values() for section in SECTIONS.values())))
+    return replace(profile, **{name: readers[name](name, value) for name, value in given.items()})
 
 
 def _check_together(profile: Profile) -> None:

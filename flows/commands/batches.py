@@ -12,7 +12,7 @@ from connectors.errors import BatchUnknown
 from connectors.findings import find_row
 from connectors.overview import list_overview
 from connectors.sends import left_at_service
-from flows.commands.console import out, print_json, workspace
+from flows.commands.console import COUNT, out, print_json, stated, workspace
 from flows.commands.deliver import Json, show_ended
 from flows.report.next_step import next_step
 from flows.stages.rejects import write_rejects
@@ -23,11 +23,11 @@ from flows.stages.undo import undo_batch
 
 Batch = Annotated[int, Parameter(help="Number of the batch, as `recon status` lists it.")]
 By = Annotated[str | None, Parameter(help="Who decides; default: the user of this process.")]
-Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.")]
+Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validator=stated)]
 
 
 def status_command(
-    *, last: Annotated[int, Parameter(help="How many.")] = 20, json: Json = False
+    *, last: Annotated[int, Parameter(help="How many.", validator=COUNT)] = 20, json: Json = False
 ) -> int:
     """List the latest batches: state, files, rows, and what to do next.
 

@@ -3,7 +3,7 @@
 import json
 import logging
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,26 @@ TITLES = {
     "report": "recounting",
 }
 
+
+def within(least: float, most: float) -> Callable[[Any, Any], None]:
+    """A validator of an option: a number from `least` to `most`, which what is no number is not."""
+
+    def validate(_type: Any, value: Any) -> None:
+        if value is not None and not least <= value <= most:
+            raise ValueError(f"Must be from {least} to {most}.")
+
+    return validate
+
+
+def stated(_type: Any, value: Any) -> None:
+    """A validator of an option that is kept as a reason: blanks are none."""
+    if value is not None and not str(value).strip():
+        raise ValueError("A reason is needed; it is kept in the audit trail.")
+
+
+COUNT = within(1, 1_000_000)
+DAYS = within(1, 36_500)
+SECONDS = within(0, 86_400)
 
 WIDE = 200
 """Columns of a table where nobody watches, so that a script reads whole lines."""

@@ -1,6 +1,5 @@
 """Deliveries: `recon check` and `recon import`."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -168,15 +167,13 @@ def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:
 
 
 def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
-    from connectors.extracts.profile import DEFAULT, load_profile  # noqa: PLC0415
+    from connectors.extracts.profile import DEFAULT, load_profile, with_terms  # noqa: PLC0415
 
     if record is not None and record not in EXTRACTS:
         raise DeliveryError(
             f"There is no record kind {record!r}. Known: {', '.join(sorted(EXTRACTS))}."
         )
-    profile = load_profile(path) if path else DEFAULT
-    given = {name: value for name, value in terms.items() if value is not None}
-    return replace(profile, **given)
+    return with_terms(load_profile(path) if path else DEFAULT, terms)
 
 
 def _show(verdicts: "list[FileVerdict]") -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from flows.commands.breaks import Run
-from flows.commands.console import out, print_json, print_table, workspace
+from flows.commands.console import COUNT, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 from schemas.life import Role
 
@@ -93,7 +93,7 @@ def verify_command(
 @audit_command.command(name="list")
 def events_command(
     *,
-    last: Annotated[int, Parameter(help="How many.")] = 20,
+    last: Annotated[int, Parameter(help="How many.", validator=COUNT)] = 20,
     what: Annotated[str | None, Parameter(help="Only events with this in their name.")] = None,
     json: Json = False,
 ) -> int:

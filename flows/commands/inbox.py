@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from connectors.extracts.profile import DEFAULT, load_profile
 from connectors.inbox import Inbox
-from flows.commands.console import out, print_json, workspace
+from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Feed, Json
 from flows.stages.inbox import SETTLE_SECONDS, Line, Watch, import_here
 from flows.stages.retention import DEFAULT as KEPT
@@ -22,9 +22,10 @@ def watch_command(
     ] = None,
     *,
     settle: Annotated[
-        float, Parameter(help="Seconds a file must not change to count as complete.")
+        float,
+        Parameter(help="Seconds a file must not change to count as complete.", validator=SECONDS),
     ] = SETTLE_SECONDS,
-    every: Annotated[float, Parameter(help="Seconds between two looks.")] = 30.0,
+    every: Annotated[float, Parameter(help="Seconds between two looks.", validator=SECONDS)] = 30.0,
     once: Annotated[bool, Parameter(negative="", help="Look once and end.")] = False,
     profile: Feed = None,
     json: Json = False,
@@ -57,10 +58,13 @@ def watch_command(
 def housekeeping_command(
     *,
     archive_days: Annotated[
-        int, Parameter(help="Days delivered content is kept after its last batch has ended.")
+        int,
+        Parameter(
+            help="Days delivered content is kept after its last batch has ended.", validator=DAYS
+        ),
     ] = KEPT.archive_days,
     report_days: Annotated[
-        int, Parameter(help="Days reports of batches are kept.")
+        int, Parameter(help="Days reports of batches are kept.", validator=DAYS)
     ] = KEPT.report_days,
     inbox: Annotated[
         Path | None, Parameter(help="A watched folder; default: inbox in RECON_HOME.")

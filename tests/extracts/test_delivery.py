@@ -149,11 +149,12 @@ def test_every_cut_of_a_zip_is_found_or_refused(tmp_path: Path) -> None:
 def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
     (tmp_path / "broken.csv").symlink_to(tmp_path / "gone.csv")
+    (tmp_path / "circle.csv").symlink_to(tmp_path / "circle.csv")
     write(tmp_path, "real.csv")
     (tmp_path / "linked.csv").symlink_to(tmp_path / "real.csv")
     delivery = find_extracts([str(tmp_path)], LIMITS)
-    assert names(delivery) == ["broken.csv", "linked.csv", "pipe.csv", "real.csv"]
-    assert set(faults(delivery)) == {"broken.csv", "pipe.csv"}
+    assert names(delivery) == ["broken.csv", "circle.csv", "linked.csv", "pipe.csv", "real.csv"]
+    assert set(faults(delivery)) == {"broken.csv", "circle.csv", "pipe.csv"}
 
 
 @pytest.mark.parametrize(
