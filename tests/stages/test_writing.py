@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from connectors.extracts.profile import read_profile
-from flows.stages.stage import writing_of
+from flows.stages.judge_chunk import writing_of
 from flows.steps.normalise import normalise
 from schemas.tables import EXTRACTS
 
