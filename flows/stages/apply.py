@@ -3,9 +3,11 @@
 import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+
+import psycopg
 
 from connectors import ledger
 from connectors.apply import NOT_NEW, Applied, add_rows, apply_rows, lock_target, may_meet
@@ -23,6 +25,8 @@ from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
 from schemas.views import LISTED, apply_stage
 
+CANCEL_SECONDS = 1
+"""Between two requests to cancel: one that comes between two statements cancels nothing."""
 log = logging.getLogger("recon.apply")
 
 
@@ -105,20 +109,32 @@ class _Lanes:
     inserted: deque[Portion] = field(default_factory=deque)
     refused: deque[Portion] = field(default_factory=deque)
     """Of these nothing is in the target: not all of their rows are new."""
+    beside: psycopg.Connection | None = None
+    """The second connection, while there is one."""
 
     def insert(self, workspace: Workspace, done: _Done) -> None:
         """Insert all that waits; only this thread tells of it."""
+        more = len(self.waiting) > 1
         with ThreadPoolExecutor(1) as beside:
-            more = len(self.waiting) > 1
             other = beside.submit(self._insert_beside, workspace) if more else None
             try:
                 while self._insert_one(self.lease):
                     self._tell(done)
-            finally:
-                self.waiting.clear()
-            if other is not None:
-                other.result()
+                if other is not None:
+                    other.result()
+            except BaseException:
+                self._stop(other)
+                raise
         self._tell(done)
+
+    def _stop(self, other: Future[None] | None) -> None:
+        """Take back what is on its way beside: it may wait for a lock that is held for long."""
+        self.waiting.clear()
+        while other is not None and wait([other], timeout=0).not_done:
+            if self.beside is not None:
+                with suppress(psycopg.Error):
+                    self.beside.cancel_safe(timeout=CANCEL_SECONDS)
+            wait([other], timeout=CANCEL_SECONDS)
 
     def _insert_beside(self, workspace: Workspace) -> None:
         with ExitStack() as stack:
@@ -128,6 +144,7 @@ class _Lanes:
                 # Where the server has no connection left, the one of the lease does all. One that
                 # is lost later took a portion along: that is no fault to be passed over.
                 return
+            self.beside = connection
             lease = Lease(connection, self.lease.batch_id, self.lease.epoch)
             while self._insert_one(lease):
                 pass
