@@ -2,7 +2,8 @@
 
     python benchmarks/import/profile.py payments.csv [--block-mib 4]
 
-The steps are those of `flows.steps.judge`, taken apart; the last one is what staging adds.
+Plain rows are read from their bytes; all others take the steps of `flows.steps.judge`, here taken
+apart, and the last one, which is what staging adds. `--judge-all` sends every row that way.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from connectors.extracts.records import conserved  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
 from connectors.staging import copy_text  # noqa: E402
 from flows.stages.judge_chunk import writing_of  # noqa: E402
+from flows.stages.write_out import plain_of  # noqa: E402
 from flows.steps import check  # noqa: E402
 from flows.steps.normalise import normalise  # noqa: E402
 from flows.steps.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
@@ -37,6 +39,7 @@ from schemas.columns import type_cells  # noqa: E402
 STEPS = {
     "split": "records found in the bytes, faults of structure",
     "conserve": "every byte is in a record; hash of the chunk",
+    "plain": "plain rows typed, checked and added up from their bytes",
     "cells": "cells of the sound records as text",
     "positions": "lines, byte ranges, raw text",
     "normalise": "the feed's way of writing",
@@ -72,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--block-mib", type=int, default=Limits().block_bytes // MIB)
+    parser.add_argument("--judge-all", action="store_true", help="no row is read as a plain one")
     asked = parser.parse_args()
     profile = Profile()
     content = open_content(asked.file)
@@ -84,21 +88,27 @@ def main() -> None:
         if chunk is None:
             break
         rows += chunk.height
-        profile_chunk(profile, chunk, header)
+        profile_chunk(profile, chunk, header, judge_all=asked.judge_all)
     show(profile, rows)
 
 
-def profile_chunk(profile: Profile, chunk: Chunk, header: Header) -> None:
+def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, judge_all: bool) -> None:
     """Take one chunk through the steps."""
     table = header.table
     with profile.step("conserve"):
         settled = chunk.block[: chunk.records.consumed]
         assert conserved(settled, chunk.records)
         hashlib.sha256(settled).hexdigest()
+    if not judge_all:
+        with profile.step("plain"):
+            plain = plain_of(chunk, header, DEFAULT)
+            chunk = chunk if plain is None else chunk.only(~plain.rows)
+        if not chunk.height:
+            return
     with profile.step("cells"):
         cells = chunk.cells(header.width)
     with profile.step("positions"):
-        positions = chunk.positions()
+        positions = chunk.positions() if judge_all else chunk.places()
     with profile.step("normalise"):
         normal = normalise(table, cells, header.fields, writing_of(DEFAULT))
     with profile.step("type"):
