@@ -93,9 +93,10 @@ def dask_runner(cluster: str) -> "DaskTaskRunner":
         ) from None
     if not local:
         return DaskTaskRunner(address=cluster)
-    # One thread each: a partition keeps more than one core busy by itself.
+    # One thread each: a partition keeps more than one core busy by itself. What it keeps in memory
+    # is bounded, and Dask's own bound, a share of the machine, would end workers on a small one.
     processes = {"n_workers": int(local[1]), "threads_per_worker": 1, "processes": True}
-    return DaskTaskRunner(cluster_kwargs=processes | {"dashboard_address": None})
+    return DaskTaskRunner(cluster_kwargs=processes | {"memory_limit": 0, "dashboard_address": None})
 
 
 def at_once(setting: str, feed: str) -> int:
