@@ -178,7 +178,8 @@ def _drained(received: PGconn, pending: bytearray) -> bool:
             pending += row
     if size >= 0:
         return False
-    while (result := received.get_result()) is not None:
+    # Every result is taken before one of them is told of: the connection is usable again then.
+    for result in list(iter(received.get_result, None)):
         if result.status != ExecStatus.COMMAND_OK:
             raise error_from_result(result)
     return True

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import psycopg
 import pytest
 
 from connectors.extracts.profile import DEFAULT
@@ -77,6 +78,34 @@ def test_times_keep_their_instant_and_their_offset(
         frame = database_rows(connection, TABLES["payment"]).rows
     assert frame["PaymentDate"].to_list() == [datetime(2026, 1, 3, 9, tzinfo=UTC)]
     assert frame["PaymentDate_offset"].to_list() == [60]
+
+
+def test_many_rows_come_whole_and_in_order(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks end between rows, wherever the server's bytes were cut on their way."""
+    monkeypatch.setattr("connectors.truths.BLOCK_BYTES", 1000)
+    lines = [line(number) for number in range(1, 2001)]
+    batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
+    with workspace.database.connect() as connection:
+        expected = extract_rows(connection, TABLES["payment"], [batch], places(rows)).rows
+        found = database_rows(connection, TABLES["payment"]).rows
+    assert expected["Id"].to_list() == [*range(1, 2001)]
+    assert sorted(found["Id"]) == [*range(1, 2001)]
+
+
+def test_a_reading_that_fails_halfway_leaves_the_connection_usable(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    lines = [line(number) for number in range(1, 2001)]
+    import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
+    with workspace.database.connect() as connection:
+        # No number of microseconds is as large as this one.
+        connection.execute("""UPDATE payment SET "PaymentDate" = 'infinity' WHERE "Id" = 1999""")
+        with pytest.raises(psycopg.Error, match="infinity"), connection.transaction():
+            database_rows(connection, TABLES["payment"])
+        connection.execute('DELETE FROM payment WHERE "Id" = 1999')
+        assert database_rows(connection, TABLES["payment"]).rows.height == 1999
 
 
 @pytest.mark.parametrize("record", sorted(set(EXTRACTS) - {"insert_batch_data"}))
