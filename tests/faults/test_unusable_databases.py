@@ -86,7 +86,7 @@ FAULTS: dict[Fault, str] = {
     a_view_is_missing: "lacks staged_row",
     it_is_of_a_newer_version: "migrated by a newer version",
     it_is_older_and_the_role_may_not_migrate: "once as the owner of the schema",
-    there_is_no_schema_and_the_role_may_make_none: "permission denied",
+    there_is_no_schema_and_the_role_may_make_none: "'recon' is not there",
     it_is_read_only: "read-only. Connect to the primary",
     the_role_may_nothing: "permission denied for schema recon",
     the_role_may_only_read: "lacks a right: permission denied",
@@ -137,6 +137,7 @@ def test_it_is_refused_before_any_row_is_touched(
         )
         with psycopg.connect(url, autocommit=True) as owner:
             assert everything(owner) == before
+            owner.execute("SET default_transaction_read_only = off")
             grant(owner, f"DROP OWNED BY {user}")
             grant(owner, f"DROP ROLE {user}")
     assert told.returncode == 2, told.stderr
