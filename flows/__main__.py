@@ -62,6 +62,7 @@ def build_app(arguments: list[str]) -> cyclopts.App:
         name="recon",
         help="Import CSV extracts, account for every row, and prove that the totals agree.",
         help_format="markdown",
+        suppress_keyboard_interrupt=False,  # It would end without a word.
         version_flags=["--version"],
         version=lambda: version("recon"),
     )

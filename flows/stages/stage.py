@@ -41,6 +41,7 @@ from flows.steps.sieve import At, Sieve
 from flows.steps.totals import Totals, add
 from schemas.tables import EXTRACTS
 
+CANCEL_SECONDS = 5
 READ_AHEAD = 2
 """Chunks in memory beside the one that is being written: one is judged, one waits for it."""
 log = logging.getLogger("recon.stage")
@@ -117,19 +118,24 @@ def stage_extract(
     prepare = partial(prepare_chunk, header, profile, extract)
     rows, follows = 0, stretch.first
     with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as writer:
-        written: Future[int] | None = None
-        for number, prepared in _in_order(reader, prepare, chunks):
-            if number != follows:
-                sieve.forget()
-            prepared.look(sieve, (extract.id, number))
-            follows = number + 1
+        try:
+            written: Future[int] | None = None
+            for number, prepared in _in_order(reader, prepare, chunks):
+                if number != follows:
+                    sieve.forget()
+                prepared.look(sieve, (extract.id, number))
+                follows = number + 1
+                if written is not None:
+                    rows += written.result()
+                path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
+                written = writer.submit(_write_once, lease, extract, number, prepared, path)
+                workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
             if written is not None:
                 rows += written.result()
-            path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
-            written = writer.submit(_write_once, lease, extract, number, prepared, path)
-            workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
-        if written is not None:
-            rows += written.result()
+        except KeyboardInterrupt:
+            # The pools wait for their threads, and the writer's statement need not be waited for.
+            lease.connection.cancel_safe(timeout=CANCEL_SECONDS)
+            raise
     return rows
 
 
