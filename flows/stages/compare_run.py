@@ -122,6 +122,8 @@ def open_side(address: str, scratch: Path, delimiter: str | None) -> Side:
     path = Path(address)
     if not path.exists():
         raise SidesRefused(f"{address} does not exist.")
+    if not path.is_dir() and not path.is_file():
+        raise SidesRefused(f"{address} is no regular file. Write what it gives into one first.")
     if path.is_dir() or path.suffix.lower() in PARQUET:
         return parquet_side(path)
     return csv_side(path, scratch, delimiter)

@@ -3,13 +3,16 @@
 import csv
 import gzip
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from connectors.errors import SidesRefused
 from flows.__main__ import main
+from flows.stages.compare_run import run_comparison
 from tests.compare.tables import compared, counts, csv_file, parquet_file, values
 
 LEFT = 'id,amount,name\n1,10.00,Ann\n2,20.00,""\n3,30.00,Cy\n5,1,x\n5,2,y\n,9,z\n'
@@ -214,3 +217,9 @@ def test_a_column_that_stops_being_integers_is_text_all_along(
     }
     assert values(result) == [("v", "50", "050", None)]
     assert compared(left, parquet_file(tmp_path / "b.parquet", {"id": ["1"], "v": [True]})).pairs
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(SidesRefused, match=r"pipe\.csv is no regular file"):
+        run_comparison(str(tmp_path / "pipe.csv"), str(tmp_path / "pipe.csv"), key="a")

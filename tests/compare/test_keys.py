@@ -1,5 +1,7 @@
 """Which row is which: every row of both sides is told exactly once."""
 
+from datetime import UTC, datetime
+
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -117,3 +119,43 @@ def _told(found: Partners) -> dict[str, object]:
         "repeated": (found.repeated_left.to_list(), found.repeated_right.to_list()),
         "keyless": (found.keyless_left.to_list(), found.keyless_right.to_list()),
     }
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "readings", "same"),
+    [
+        ([0.0, -0.0], [-0.0, 0.0], (Reading.FLOAT, Reading.FLOAT), True),
+        ([0.0], [0], (Reading.FLOAT, Reading.INTEGER), True),
+        (["10.50", "1e3", "+7", "-0"], ["10.5", "1000", "7", "0"], "cell number", True),
+        (["10.50"], ["10.5"], "text text", False),
+        (["10.50"], ["10.5"], "cell cell", False),
+        (["007"], ["7"], "cell number", False),
+        (["TRUE", "f"], [True, False], (Reading.CELL, Reading.BOOLEAN), True),
+        (["2026-01-02T01:00:00+01:00"], [datetime(2026, 1, 2, tzinfo=UTC)], "cell instant", True),
+        (["2026-01-02T00:00:00"], [datetime(2026, 1, 2, tzinfo=UTC)], "cell instant", False),
+        (["2026-01-02 00:00:00.50"], [datetime(2026, 1, 2, 0, 0, 0, 500000)], "cell wall", True),  # noqa: DTZ001
+        ([None], ["a"], "cell number", False),
+    ],
+)
+def test_keys_are_the_same_when_they_are_one_value(
+    left: list[object], right: list[object], readings: str | tuple[Reading, Reading], same: bool
+) -> None:
+    if isinstance(readings, str):
+        mine, theirs = (Reading[name.upper()] for name in readings.split())
+    else:
+        mine, theirs = readings
+    for one, other, each in ((left, right, (mine, theirs)), (right, left, (theirs, mine))):
+        a, b = comparable(pl.Series(one), pl.Series(other), each)
+        assert (a.to_list() == b.to_list()) is same
+
+
+def test_texts_in_categories_stay_texts() -> None:
+    coded = pl.Series(["1", "1.0", "a"], dtype=pl.Categorical)
+    left, right = comparable(coded, pl.Series(["1", "1.0", "a"]), (Reading.TEXT, Reading.TEXT))
+    assert left.to_list() == right.to_list() == ["1", "1.0", "a"]
+
+
+def test_a_csv_key_without_values_is_no_integer_for_the_other_side() -> None:
+    empty = pl.Series([None], dtype=pl.Int64)
+    left, right = comparable(empty, pl.Series([True]), (Reading.CELL, Reading.BOOLEAN))
+    assert left.dtype == right.dtype == pl.String

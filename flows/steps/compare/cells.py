@@ -31,7 +31,14 @@ CELL_SCHEMA: dict[str, pl.DataType] = {
 # A number of a CSV cell; 007 is a text, because a number would lose its zeros.
 _NUMBER = r"^[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
 _FITTING = r"^[+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
-_BOOLEANS = {"true": "true", "t": "true", "1": "true", "false": "false", "f": "false", "0": "false"}
+BOOLEAN_WORDS = {
+    "true": "true",
+    "t": "true",
+    "1": "true",
+    "false": "false",
+    "f": "false",
+    "0": "false",
+}
 _TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
 _PRECISION = 2000
 _MICRO = 1_000_000
@@ -104,6 +111,28 @@ def texts(values: pl.Series) -> pl.Series:
             pl.when(values.is_not_null()).then(nested.struct.json_encode())
         ).to_series()
     return values.cast(pl.String)
+
+
+def plain_numbers(values: pl.Series) -> pl.Series:
+    """One text per number, whatever its writing; a text that is no number stays as it is."""
+    number = pl.col("t").str.contains(_NUMBER)
+    plain = plain_text(values).alias("plain")
+    told = pl.DataFrame({"t": values, "plain": plain})
+    told = told.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
+    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|[eE]")).to_series()
+    places = rare.fill_null(value=False).arg_true()
+    if not places.len():
+        return told["plain"]
+    written = [format(abs(n) if not (n := Decimal(one)) else n, "f") for one in values[places]]
+    return told["plain"].scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
+
+
+def plain_moments(values: pl.Series, *, zone: bool) -> pl.Series:
+    """Texts that are times with a zone, or without one, as `texts` writes them; others stay."""
+    read = _moments(values)
+    fits = read["at"].is_not_null() & (read["zone"] == zone)
+    moments = read["at"].cast(pl.Datetime("us", "UTC" if zone else None))
+    return texts(moments).zip_with(fits, values)
 
 
 def numbers(values: pl.Series) -> pl.Series:
@@ -198,7 +227,7 @@ def _micros(moment: Moment | None) -> int | None:
 
 def _as_booleans(cells: pl.DataFrame) -> pl.DataFrame:
     words = [
-        pl.col(side).str.to_lowercase().replace_strict(_BOOLEANS, default=None)
+        pl.col(side).str.to_lowercase().replace_strict(BOOLEAN_WORDS, default=None)
         for side in ("left", "right")
     ]
     return cells.with_columns(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from flows.steps.compare.cells import texts
-from schemas.readings import Reading
+from flows.steps.compare.cells import BOOLEAN_WORDS, plain_moments, plain_numbers, texts
+from schemas.readings import NUMBERS, Reading
 
 PART_ROWS = 250_000
 """Rows of a side that are joined at a time."""
@@ -48,9 +48,25 @@ def comparable(
         sides = [_integers(one) for one in (left, right)]
         if sides[0] is not None and sides[1] is not None:
             return sides[0], sides[1]
-    if left.dtype == right.dtype and not left.dtype.is_float():
+    if left.dtype == right.dtype and readings[0] is readings[1] and not left.dtype.is_float():
         return left, right
-    return texts(left), texts(right)
+    return _values(left, *readings), _values(right, *reversed(readings))
+
+
+def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
+    """One text per value; a CSV cell is read as the type of the other side, where it can be."""
+    # -0.0 and 0.0 are one number.
+    column = texts(column + 0.0 if column.dtype.is_float() else column)
+    if {own, other} <= NUMBERS:
+        return plain_numbers(column)
+    if own is not Reading.CELL:
+        return column
+    if other is Reading.BOOLEAN:
+        words = pl.col("word").str.to_lowercase().replace_strict(BOOLEAN_WORDS, default=None)
+        return column.to_frame("word").select(pl.coalesce(words, "word")).to_series()
+    if other in (Reading.INSTANT, Reading.WALL):
+        return plain_moments(column, zone=other is Reading.INSTANT)
+    return column
 
 
 def _integers(values: pl.Series) -> pl.Series | None:
