@@ -143,6 +143,18 @@ def test_a_password_with_bare_signs_is_shown_nowhere(recon: Any, password: str) 
         assert "hush" not in run.stdout + run.stderr
 
 
+def test_delivered_text_cannot_move_the_cursor(recon: Any, tmp_path: Path) -> None:
+    hostile = "1\x1b]0;title\x07\x1b[2J\u202e"
+    path = write(tmp_path / "a\x1b[31m\n.csv", line(2).replace("2,", f"{hostile},", 1))
+    told = [recon("check", path), recon("import", path), recon("status")]
+    name = "a\\x1b[31m\\n.csv"
+    told.append(recon("row", "1", name, "1"))
+    assert [run.returncode for run in told] == [1, 1, 0, 0], told
+    for run in told:
+        assert not {"\x1b", "\x07", "\u202e"} & {*run.stdout, *run.stderr}
+    assert r"1\x1b]0;title\x07\x1b[2J\u202e" in told[0].stdout
+
+
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path, form: list[str]) -> None:
     path = write(tmp_path / "a.csv", line(1))

@@ -20,10 +20,15 @@ from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, release_batch, run_batch
 from flows.stages.texts import Texts
 from flows.stages.undo import undo_batch
+from flows.steps.secrets import shown_record
+from schemas.tables import EXTRACTS
 
 Batch = Annotated[int, Parameter(help="Number of the batch, as `recon status` lists it.")]
 By = Annotated[str | None, Parameter(help="Who decides; default: the user of this process.")]
 Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validator=stated)]
+
+TEXTS_OF_ROW = ("data", "raw", "jsondata")
+"""Columns of a row that hold the whole record."""
 
 
 def status_command(
@@ -86,7 +91,12 @@ def row_command(
             f"Batch {batch} has no record {record_number} of a file named {file!r}. "
             "`recon status` lists batches; the report lists the files of a batch."
         )
-    for facts in rows:
+    for told in rows:
+        table = EXTRACTS[str(told["record"])]
+        facts = {
+            name: shown_record(table, value) if name in TEXTS_OF_ROW and value else value
+            for name, value in told.items()
+        }
         if json:
             print_json(facts)
         else:

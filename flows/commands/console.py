@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -52,9 +53,28 @@ WIDE = 200
 """Columns of a table where nobody watches, so that a script reads whole lines."""
 
 
+class Printed(Console):
+    """A console on which delivered text can neither move the cursor nor turn the writing round."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print; of signs without a shape only line ends keep their meaning."""
+        super().print(*(_printable(one) for one in objects), **options)
+
+
+def _printable(value: Any) -> Any:
+    if not isinstance(value, str) or value.isprintable():
+        return value
+    return "".join(
+        sign
+        if sign.isprintable() or sign == "\n" or category(sign) == "Zs"
+        else sign.encode("unicode_escape").decode()
+        for sign in value
+    )
+
+
 def out() -> Console:
     """Where results go; delivered text in it is never taken for markup."""
-    return Console(markup=False, highlight=False, soft_wrap=True)
+    return Printed(markup=False, highlight=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

@@ -23,6 +23,7 @@ from flows.stages.stage import manifest_differences
 from flows.stages.workspace import Progress, silent
 from flows.steps.judge import Judged
 from flows.steps.repeats import Repeats, conflict_error
+from flows.steps.secrets import shown_record
 from flows.steps.totals import Totals
 from schemas.tables import EXTRACTS
 
@@ -127,7 +128,7 @@ class _Examination:
             for name, staged in judged.rows.items():
                 verdict.rows_in += staged.height
                 bad = staged.filter(pl.col("error_data").is_not_null())
-                verdict.rejects += [_reject(row) for row in bad.select(ROW).iter_rows()]
+                verdict.rejects += [_reject(name, row) for row in bad.select(ROW).iter_rows()]
                 self.repeats.add(EXTRACTS[name], staged)
             for states in judged.totals.values():
                 for totals in states.values():
@@ -152,7 +153,7 @@ class _Examination:
                     found = staged.filter(pl.col("record_number").is_in(list(records)))
                     for row in found.iter_rows(named=True):
                         error = conflict_error(name, row)
-                        verdict.rejects.append(_reject((*(row[n] for n in ROW[:4]), error)))
+                        verdict.rejects.append(_reject(name, (*(row[n] for n in ROW[:4]), error)))
             verdict.rejects.sort(key=lambda reject: reject.record_number)
 
     def _judged(self, number: int) -> Iterator[Judged]:
@@ -166,6 +167,7 @@ class _Examination:
             yield judge_chunk(chunk, header, self.profile, writing, 0, number)
 
 
-def _reject(row: tuple[Any, ...]) -> Reject:
+def _reject(record: str, row: tuple[Any, ...]) -> Reject:
     record_number, first_line, last_line, data, error_data = row
-    return Reject(record_number, first_line, last_line, data, json.loads(error_data))
+    text = shown_record(EXTRACTS[record], data)
+    return Reject(record_number, first_line, last_line, text, json.loads(error_data))

@@ -194,6 +194,17 @@ def test_rerating_asks_what_a_rate_multiplies(
     assert annex.lines[0].rerated == effect
 
 
+@pytest.mark.parametrize("direction", [Direction.FROM_TO, Direction.TO_FROM])
+@pytest.mark.parametrize(("used", "best"), [(5e-324, 1.7e308), (1.7e308, 5e-324)])
+def test_the_furthest_rates_a_double_holds_can_be_rerated(
+    direction: Direction, used: float, best: float
+) -> None:
+    rules = Rules(rates=Rates(direction=direction, jump_percent=None))
+    payment = paid(5, PaidAmount=Decimal("9e18"), CurrenciesId=978)
+    annex = judged([payment], [rate(5, 4, used), rate(6, 5, best)], rules)
+    assert annex.lines[0].rerated
+
+
 def test_effects_in_two_currencies_are_not_added() -> None:
     payments = [paid(5, Id=1, CurrenciesId=978), paid(5, Id=2, CurrenciesId=840)]
     rules = Rules(rates=Rates(direction=Direction.FROM_TO, jump_percent=None))

@@ -33,8 +33,8 @@ from flows.steps.reconcile.series import PAIR, judge_series, series
 from flows.steps.reconcile.tenants import crossings
 from schemas.tables import CURRENCY_RATE, PAYMENT
 
-_WIDE = Context(prec=100)
-"""Exact for sums and products of what frames hold."""
+_WIDE = Context(prec=800)
+"""Exact for sums and products of what frames hold, from the least double to the largest."""
 _MILLIONTH = Decimal("0.000001")
 """To what a quotient is rounded."""
 USE = ("CurrencyRatesId", "TenantsId", "CurrenciesId", "day")
