@@ -1,5 +1,6 @@
 """New rows are inserted over two connections side by side, and the ledger tells it as one."""
 
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -8,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from connectors.database import Database
 from connectors.extracts.profile import DEFAULT
 from connectors.settings import Limits
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.roles import LOADER, MERGER, statements
 from tests.stages.payments import line, write
 
 ROWS = 4_000
@@ -90,6 +93,27 @@ def test_a_connection_that_is_lost_takes_no_portion_along(
         assert run.result().exit_code == 0
     assert rows('SELECT count(*), count(DISTINCT "Id") FROM payment') == [(ROWS, ROWS)]
     assert rows("SELECT DISTINCT state FROM staged_row") == [("inserted",)]
+    assert len(rows(RECEIPTS)) == 2
+
+
+def test_where_no_second_connection_is_left_one_does_it_all(
+    small: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    delivered = write(tmp_path / "a.csv", *map(line, range(1, ROWS + 1)))
+    user = f"narrow_{uuid.uuid4().hex[:8]}"
+    url = str(small.settings.database_url).replace("//postgres:@", f"//{user}@")
+    assert user in url
+    narrow = replace(small, database=Database(url, small.database.wait_seconds))
+    with small.database.connect() as owner:
+        for statement in statements():
+            owner.execute(statement)  # type: ignore[call-overload]
+        owner.execute(f"CREATE ROLE {user} LOGIN CONNECTION LIMIT 1 IN ROLE {LOADER}, {MERGER}")
+        try:
+            ended = import_delivery(narrow, [delivered], DEFAULT)
+        finally:
+            owner.execute(f"DROP ROLE {user}")
+    assert ended.exit_code == 0
+    assert rows("SELECT count(*) FROM payment") == [(ROWS,)]
     assert len(rows(RECEIPTS)) == 2
 
 
