@@ -69,6 +69,8 @@ def allotted(links: pl.DataFrame) -> pl.DataFrame:
     """Linked details with what was `allotted` of their payment, in the payment's currency."""
     single, several = once(links.select(_PARTS))
     alone = single.with_columns(pl.col("settled").alias("allotted"))
+    if several.is_empty():
+        return alone
     same = (pl.col("PlannedCurrenciesId") == pl.col("paid_in")).fill_null(False)
     wanted = pl.when(same).then(pl.col("PlannedAmount").fill_null(zero())).otherwise(zero())
     # Details in another currency come first with nothing, so the last one can take what is left.

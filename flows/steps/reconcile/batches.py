@@ -77,10 +77,10 @@ class _Inside:
         if rows.is_empty():
             nothing = pl.lit(None, pl.String)
             return rows.with_columns(nothing.alias("name"), nothing.alias("content"))
-        asked = self.texts.join(rows.select("inside").unique(), on="inside", how="semi")
+        asked = self.texts.lazy().join(rows.lazy(), on="inside", how="semi")
         about = [
             (place, self.found[place].name, digest(self.found[place].content(data, jsondata)))
-            for place, data, jsondata in asked.select("inside", *_TEXTS).iter_rows()
+            for place, data, jsondata in asked.select("inside", *_TEXTS).collect().iter_rows()
         ]
         schema = {"inside": pl.UInt32, "name": pl.String, "content": pl.String}
         names = pl.DataFrame(about, schema=schema, orient="row")

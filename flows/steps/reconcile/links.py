@@ -131,6 +131,8 @@ def per_payment(links: pl.DataFrame) -> pl.DataFrame:
         *own,
         *(pl.col(f"paid_{name}").alias(name) for name in places),
     )
+    if several.is_empty():
+        return alone
     shared = several.group_by(PAYMENT_OF).agg(
         pl.len().alias("details"),
         pl.col("PlannedAmount").filter(same).sum().alias("planned"),

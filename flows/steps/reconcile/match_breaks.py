@@ -104,12 +104,15 @@ def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     # The order rows come in must not decide which of them is the second.
     alike = [pl.col(name).fill_null("") if name != "tenant" else name for name in IDENTITY]
     place = ["batch_id", "file", "line", "amount", "expected", "found"]
-    ranked = breaks.with_row_index("nth").sort(place, nulls_last=True, maintain_order=True)
-    nth = ranked.select("nth", pl.int_range(pl.len(), dtype=pl.Int64).over(alike).alias("again"))
-    again = nth.sort("nth")["again"]
-    return breaks.with_columns(
-        pl.when(again > 0)
-        .then(pl.concat_str("key", pl.lit("#"), pl.lit((again + 1).cast(pl.String))))
-        .otherwise("key")
-        .alias("key")
+    again = pl.int_range(pl.len(), dtype=pl.Int64).over(alike)
+    told = pl.concat_str("key", pl.lit("#"), (pl.col("__again") + 1).cast(pl.String))
+    return (
+        breaks.lazy()
+        .with_row_index("__nth")
+        .sort(place, nulls_last=True, maintain_order=True)
+        .with_columns(again.alias("__again"))
+        .sort("__nth")
+        .with_columns(pl.when(pl.col("__again") > 0).then(told).otherwise("key").alias("key"))
+        .drop("__nth", "__again")
+        .collect()
     )
