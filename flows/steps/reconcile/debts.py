@@ -164,7 +164,8 @@ def _within_reach(
     """Of very many debts those that can be among the lines shown, all of them of fewer."""
     if rolled.height <= LINES:
         return rolled, planned, invoices
-    largest = rolled.top_k(LINES, by=["paid", *DEBT], reverse=[False, True, True])
+    large = rolled.filter(pl.col("paid") >= rolled["paid"].top_k(LINES).min())
+    largest = large.sort("paid", *DEBT, descending=[True, False, False]).head(LINES)
     flagged = rolled.join(flags, on=DEBT, how="semi")
     other = flags.sort(DEBT).head(LINES)
     near = pl.concat([side.select(DEBT) for side in (largest, flagged, other)])
