@@ -30,6 +30,7 @@ from connectors.extracts.content import (
 )
 from connectors.extracts.delivery import Source, is_broken_zip, open_source
 from connectors.extracts.places import store_errors, unreadable
+from connectors.recovery import reach
 from connectors.settings import Limits
 
 READ_BYTES = 1 << 20
@@ -294,8 +295,10 @@ def _keep(file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int) ->
             return path, True
     file.flush()
     os.fsync(file.fileno())
+    reach("hashed")
     path.parent.mkdir(exist_ok=True)
     draft.replace(path)
+    reach("archived")
     for folder in (path.parent, archive):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

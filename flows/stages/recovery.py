@@ -1,21 +1,5 @@
-"""Named recovery points: where a run may die, and tests make it die, without losing anything."""
+"""Recovery points of the stages; those of files and the archive are beside what they write."""
 
-import os
-import signal
-from collections import Counter
+from connectors.recovery import reach
 
-_reached: Counter[str] = Counter()
-
-
-def reach(point: str) -> None:
-    """Mark a recovery point; `CRASH_AT=point[:n]` kills this process at its n-th passing.
-
-    The kill is SIGKILL, so that nothing is tidied up: a rerun finds what a power cut leaves.
-    """
-    wanted = os.environ.get("CRASH_AT")
-    if not wanted:
-        return
-    _reached[point] += 1
-    name, _, count = wanted.partition(":")
-    if name == point and _reached[point] == int(count or 1):
-        os.kill(os.getpid(), signal.SIGKILL)
+__all__ = ["reach"]

@@ -6,9 +6,7 @@ import sys
 from pathlib import Path
 
 
-def start(
-    url: str, home: Path, *arguments: str, **environment: str
-) -> "subprocess.Popen[str]":
+def start(url: str, home: Path, *arguments: str, **environment: str) -> "subprocess.Popen[str]":
     """Start a command; its output is kept."""
     return subprocess.Popen(
         [sys.executable, "-m", "flows", *arguments],

@@ -19,6 +19,8 @@ ROWS, SEED = 3_000, 11
 BLOCK_BYTES = 64 * 1024
 
 POINTS = [
+    "hashed",
+    "archived",
     "open",
     "spool:2",
     "copy",
@@ -33,6 +35,9 @@ POINTS = [
     "apply-chunk",
     "apply-chunk:2",
     "applied",
+    "file-written",
+    "file-renamed",
+    "file-renamed:2",
     "report",
     "cleared",
     "finish",
@@ -89,6 +94,7 @@ def test_a_killed_import_goes_on_and_ends_the_same(
     after_crash = truth(workspace)
     report = (home / "reports" / "batch-1" / "report.html").read_bytes()
     assert not list(home.rglob(".writing-*"))
+    assert not list((home / "archive" / "incoming").iterdir())
     assert not list((home / "spool").rglob("*-*"))
 
     with workspace.database.connect() as connection:
