@@ -11,6 +11,7 @@ import polars as pl
 from connectors.errors import SidesRefused
 from connectors.sides import Side
 from schemas.breaks import Status
+from schemas.formulas import defused
 
 FOUND: dict[str, pl.DataType] = {
     "status": pl.String(),
@@ -75,7 +76,7 @@ class Differences:
         final.mkdir()
         with (self.scratch / "differences.csv").open("wb") as file:
             for number, named in enumerate(self._lines()):
-                named.write_csv(file, include_header=number == 0)
+                _defused(named).write_csv(file, include_header=number == 0)
                 named.write_parquet(final / f"{number:06}.parquet", compression="lz4")
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -124,6 +125,15 @@ class Differences:
             for side, row in ((self.left, "left_row"), (self.right, "right_row"))
         ]
         return pl.select(pl.coalesce(*sides)).to_series()
+
+
+def _defused(lines: pl.DataFrame) -> pl.DataFrame:
+    """Differences no cell of which a spreadsheet takes for a formula; Parquet has them as is."""
+    titles = pl.Series(lines.columns)
+    # A delta is no delivered text.
+    texts = [n for n, dtype in lines.schema.items() if dtype == pl.String and n != "delta"]
+    shown = lines.with_columns(defused(lines[name]) for name in texts)
+    return shown.rename(dict(zip(titles, defused(titles), strict=True)))
 
 
 def _place(whole: Path, name: Path) -> None:

@@ -223,3 +223,21 @@ def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -
     os.mkfifo(tmp_path / "pipe.csv")
     with pytest.raises(SidesRefused, match=r"pipe\.csv is no regular file"):
         run_comparison(str(tmp_path / "pipe.csv"), str(tmp_path / "pipe.csv"), key="a")
+
+
+def test_no_difference_is_a_formula_in_a_spreadsheet(tmp_path: Path) -> None:
+    """Numbers stay numbers, deltas too; Parquet has the texts as they are."""
+    left = csv_file(tmp_path / "l.csv", "=k,v,n\n@a,=1+1,5\n+b,x,-7\n")
+    right = csv_file(tmp_path / "r.csv", '=k,v,n\n@a,"\t-x",3\n+b,x,-9.5\n')
+    out = tmp_path / "out"
+    assert run(str(left), str(right), "--key", "=k", "--out", str(out)) == 1
+    with (out / "differences.csv").open(newline="") as file:
+        title, *lines = [line[1:6] for line in csv.reader(file)]
+    assert title == ["'=k", "column", "left", "right", "delta"]
+    assert sorted(lines) == [
+        ["'+b", "n", "-7", "-9.5", "-2.5"],
+        ["'@a", "n", "5", "3", "-2"],
+        ["'@a", "v", "'=1+1", "'\t-x", ""],
+    ]
+    exact = pl.read_parquet(out / "differences.parquet")
+    assert exact.filter(column="v").select("=k", "left", "right").row(0) == ("@a", "=1+1", "\t-x")

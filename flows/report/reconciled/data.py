@@ -19,6 +19,7 @@ import polars as pl
 
 from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.steps.totals import plain
+from schemas.formulas import formulas
 
 AMOUNT = pl.Decimal(38, 18)
 TYPES: Mapping[str, pl.DataType] = {
@@ -34,8 +35,6 @@ TYPES: Mapping[str, pl.DataType] = {
 """Columns that are no text."""
 CHUNK = 10_000
 QUOTED = "quoted"
-_FORMULA = r"^[\s\x00]*[=+\-@|%\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]|^[\t\r\n\x00]"
-_NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 
 def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
@@ -62,7 +61,7 @@ def breaks_csv(frame: pl.DataFrame) -> bytes:
 
 
 def _csv_lines(frame: pl.DataFrame) -> str:
-    marked = {name: mark for name in _texts(frame) if (mark := _formulas(frame[name])).any()}
+    marked = {name: mark for name in _texts(frame) if (mark := formulas(frame[name])).any()}
     told = pl.concat_str(
         [pl.when(mark).then(pl.lit(name)) for name, mark in marked.items()] or [pl.lit("")],
         separator=" ",
@@ -88,11 +87,6 @@ def _csv_lines(frame: pl.DataFrame) -> str:
 
 def _texts(frame: pl.DataFrame) -> list[str]:
     return [name for name, dtype in frame.schema.items() if dtype == pl.String]
-
-
-def _formulas(values: pl.Series) -> pl.Series:
-    """Which texts a spreadsheet would take for a formula; a number is none."""
-    return (values.str.contains(_FORMULA) & ~values.str.contains(_NUMBER)).fill_null(value=False)
 
 
 def _quoted(values: pl.Series) -> pl.Expr:
