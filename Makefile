@@ -1,4 +1,4 @@
-.PHONY: help demo check test stories golden fields deployments
+.PHONY: help demo check test stories faults golden fields deployments
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -19,6 +19,10 @@ test: ## All tests
 
 stories: ## The long stories on a machine that is up: a real Prefect server, worker and deployments
 	RECON_LONG=1 .venv/bin/python -m pytest tests/flows/e2e
+
+faults: ## The slow fault suites: every cut of a connection, hundreds of soups, fuzzed requests; an hour or more
+	RECON_TEST_FAULTS=all RECON_TEST_SOUPS=200 RECON_TEST_FUZZ=500 .venv/bin/python -m pytest \
+		tests/faults tests/push tests/stages tests/service tests/inbox tests/sandbox tests/test_torture.py
 
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
 	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q

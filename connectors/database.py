@@ -13,7 +13,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from connectors.embedded import embedded_url
-from connectors.errors import DatabaseUnusable
+from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.refusals import told
 from connectors.settings import Settings
 from schemas.sql import METADATA, SCHEMA
@@ -83,6 +83,11 @@ class Database:
             except psycopg.Error as error:
                 # Without the error itself: its details quote rows, and Prefect keeps them.
                 raise told(error, lost=connection.broken) from None
+            except UnicodeEncodeError:
+                raise StatementRefused(
+                    "A text that was given, such as a reason or a name, is not UTF-8 and cannot "
+                    "be kept. Give it in UTF-8; nothing was changed."
+                ) from None
 
 
 def analyse(connection: psycopg.Connection, *tables: str) -> None:

@@ -138,10 +138,27 @@ def _stop_when_told() -> None:
         deadline = threading.Timer(STOP_SECONDS, os._exit, [INTERRUPTED])
         deadline.daemon = True
         deadline.start()
-        raise KeyboardInterrupt
+        interrupt()
 
     for name in STOPS:
         signal.signal(name, stop)
+
+
+def interrupt() -> None:
+    """Raise KeyboardInterrupt here, or between two steps of the event loop that is running.
+
+    Anywhere else within the loop it would tear out a step, and what waits for it waits for ever.
+    """
+    if "asyncio" in sys.modules:
+        asyncio = sys.modules["asyncio"]
+        with suppress(RuntimeError):
+            asyncio.get_running_loop().call_soon_threadsafe(_raise)
+            return
+    _raise()
+
+
+def _raise() -> None:
+    raise KeyboardInterrupt
 
 
 def _tell_of_system(error: OSError) -> None:

@@ -21,6 +21,8 @@ from connectors.service.outgoing import Outgoing
 from connectors.service.pace import Backoff, Breaker, Pace, retry_after
 from connectors.settings import ServiceSettings
 
+END_SECONDS = 5
+"""Work that is dropped ends at once; what an interrupt has torn out of the loop never does."""
 PROMPT_SECONDS = 0.005
 """An answer is given to the caller after at most so long, alone or with others."""
 
@@ -140,8 +142,16 @@ class Sending:
         for worker in workers:
             worker.cancel()
         if workers:
-            ended = asyncio.gather(*workers, return_exceptions=True)
-            self._loop.run_until_complete(ended)
+            # A turn that was interrupted may have lost a worker's next step: it never ends. And it
+            # may have left its own end behind, which ends one turn more.
+            ended = self._loop.create_task(asyncio.wait(workers, timeout=END_SECONDS))
+            try:
+                self._loop.run_until_complete(ended)
+            except RuntimeError:
+                self._loop.run_until_complete(ended)
+            for worker in workers:
+                if worker.done() and not worker.cancelled():
+                    worker.exception()  # It was told already.
 
     async def _work(self, line: Line) -> None:
         while True:

