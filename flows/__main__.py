@@ -5,21 +5,17 @@ Exit codes are a contract: 0 reconciled, 1 breaks, rejects or a decision needed,
 """
 
 import os
-import signal
 import sys
-import threading
 from contextlib import redirect_stdout, suppress
 from importlib.metadata import version
-from types import FrameType
 from typing import Any, TextIO, cast
 
 import cyclopts
 
+from flows.commands.stopping import stop_when_told
+
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
-STOPS = (signal.SIGINT, signal.SIGTERM)
-STOP_SECONDS = 30
-"""What a command that was told to stop may take to end what it has under way."""
 
 COMMANDS = {
     "demo": ("learn", "Import the sample deliveries through the Prefect flow and show the proof."),
@@ -109,7 +105,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
-        _stop_when_told()
+        stop_when_told(INTERRUPTED)
     told = cast("TextIO", Output(sys.stdout))
     try:
         with redirect_stdout(told):
@@ -127,38 +123,6 @@ def main(arguments: list[str] | None = None) -> None:
         _tell_of_system(error)
         sys.exit(COULD_NOT_RUN)
     sys.exit(code or 0)
-
-
-def _stop_when_told() -> None:
-    """End in order at SIGTERM or Ctrl-C; at the second one, or when that takes long, at once."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        for name in STOPS:
-            signal.signal(name, lambda *_: os._exit(INTERRUPTED))
-        deadline = threading.Timer(STOP_SECONDS, os._exit, [INTERRUPTED])
-        deadline.daemon = True
-        deadline.start()
-        interrupt()
-
-    for name in STOPS:
-        signal.signal(name, stop)
-
-
-def interrupt() -> None:
-    """Raise KeyboardInterrupt here, or between two steps of the event loop that is running.
-
-    Anywhere else within the loop it would tear out a step, and what waits for it waits for ever.
-    """
-    if "asyncio" in sys.modules:
-        asyncio = sys.modules["asyncio"]
-        with suppress(RuntimeError):
-            asyncio.get_running_loop().call_soon_threadsafe(_raise)
-            return
-    _raise()
-
-
-def _raise() -> None:
-    raise KeyboardInterrupt
 
 
 def _tell_of_system(error: OSError) -> None:

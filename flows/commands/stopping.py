@@ -1,0 +1,67 @@
+"""How a command ends that is told to stop: in order first, then at once."""
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from types import FrameType
+
+STOPS = (signal.SIGINT, signal.SIGTERM)
+STOP_SECONDS = 30
+"""What a command that was told to stop may take to end what it has under way."""
+WAKE = signal.SIGUSR1
+
+
+def stop_when_told(exit_code: int) -> None:
+    """End in order at SIGTERM or Ctrl-C; at the second one, or when that takes long, at once."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for name in STOPS:
+            signal.signal(name, lambda *_: os._exit(exit_code))
+        deadline = threading.Timer(STOP_SECONDS, os._exit, [exit_code])
+        deadline.daemon = True
+        deadline.start()
+        interrupt()
+
+    for name in STOPS:
+        signal.signal(name, stop)
+    _wake_when_told()
+
+
+def _wake_when_told() -> None:
+    """Let no signal find the main thread asleep.
+
+    Whoever imports polars gets its handler for SIGINT in front of ours, and it lets a thread that
+    waits for another sleep on: Ctrl-C would do nothing until the wait is over.
+    """
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    signal.signal(WAKE, lambda *_: None)
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def wake() -> None:
+        while number := os.read(told, 1):
+            if number[0] != WAKE:
+                signal.pthread_kill(main, WAKE)
+
+    threading.Thread(target=wake, name="wake", daemon=True).start()
+
+
+def interrupt() -> None:
+    """Raise KeyboardInterrupt here, or between two steps of the event loop that is running.
+
+    Anywhere else within the loop it would tear out a step, and what waits for it waits for ever.
+    """
+    if "asyncio" in sys.modules:
+        asyncio = sys.modules["asyncio"]
+        with suppress(RuntimeError):
+            asyncio.get_running_loop().call_soon_threadsafe(_raise)
+            return
+    _raise()
+
+
+def _raise() -> None:
+    raise KeyboardInterrupt
