@@ -8,11 +8,11 @@ import os
 import sys
 from contextlib import redirect_stdout, suppress
 from importlib.metadata import version
-from typing import Any, TextIO, cast
+from typing import Any, NoReturn, TextIO, cast
 
 import cyclopts
 
-from flows.commands.stopping import stop_when_told
+from flows.commands.stopping import stop_when_told, stopping
 
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
@@ -113,16 +113,22 @@ def main(arguments: list[str] | None = None) -> None:
             told.flush()
     except cyclopts.CycloptsError:
         sys.exit(COULD_NOT_RUN)  # It has been told what is wrong with the arguments.
+    except KeyboardInterrupt:
+        _say_stopped()
     except ReconError as error:
+        if stopping.is_set():
+            _say_stopped()  # What was torn out of a statement failed a moment later.
         sys.stderr.write(f"recon: {error}\n")
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("recon: stopped. `recon rerun` goes on where it stopped.\n")
-        sys.exit(INTERRUPTED)
     except OSError as error:
         _tell_of_system(error)
         sys.exit(COULD_NOT_RUN)
     sys.exit(code or 0)
+
+
+def _say_stopped() -> NoReturn:
+    sys.stderr.write("recon: stopped. `recon rerun` goes on where it stopped.\n")
+    sys.exit(INTERRUPTED)
 
 
 def _tell_of_system(error: OSError) -> None:

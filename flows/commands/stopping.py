@@ -1,5 +1,6 @@
 """How a command ends that is told to stop: in order first, then at once."""
 
+import logging
 import os
 import signal
 import sys
@@ -11,6 +12,8 @@ STOPS = (signal.SIGINT, signal.SIGTERM)
 STOP_SECONDS = 30
 """What a command that was told to stop may take to end what it has under way."""
 WAKE = signal.SIGUSR1
+stopping = threading.Event()
+"""Set once the command was told to stop."""
 
 
 def stop_when_told(exit_code: int) -> None:
@@ -22,6 +25,9 @@ def stop_when_told(exit_code: int) -> None:
         deadline = threading.Timer(STOP_SECONDS, os._exit, [exit_code])
         deadline.daemon = True
         deadline.start()
+        stopping.set()
+        # It would say of the connection that was left in the middle what nobody asks any more.
+        logging.getLogger("psycopg").setLevel(logging.CRITICAL)
         interrupt()
 
     for name in STOPS:

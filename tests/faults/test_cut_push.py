@@ -21,7 +21,7 @@ from tests.faults.test_cut_connections import chosen
 from tests.faults.wire import proxy
 from tests.push.conftest import sandbox_at, towards
 
-CUTS = 6
+CUTS = 4
 PAYMENTS, TONES = 61, 12
 
 

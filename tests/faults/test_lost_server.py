@@ -18,7 +18,7 @@ from connectors.extracts.profile import DEFAULT
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from tests.faults.conftest import Fresh, named
+from tests.faults.conftest import Fresh, named, slow
 from tests.stages.payments import line, write
 
 ROWS = 3_000
@@ -50,7 +50,10 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "place",
+    [slow("receipt"), slow("state of the batch"), "copy of staged rows", "copy of target rows"],
+)
 def test_a_session_that_is_terminated(
     fresh: Fresh, server: str, tmp_path: Path, delivery: str, place: str
 ) -> None:
@@ -134,7 +137,7 @@ def until(happened: Callable[[], bool]) -> None:
     raise AssertionError("it never happened")
 
 
-@pytest.mark.parametrize("target", ["outcome", "payment"])
+@pytest.mark.parametrize("target", [slow("outcome"), "payment"])
 def test_a_server_that_is_restarted_while_rows_are_checked_and_applied(
     own_server: tuple[Path, str], tmp_path: Path, delivery: str, target: str
 ) -> None:

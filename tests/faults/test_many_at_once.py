@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 
 from tests.faults.commands import command, ended, start
+from tests.faults.conftest import slow
 from tests.faults.waits import standing, until
 from tests.push.deliveries import payments
 
 HELD = 3
 
 
-@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("count", [2, slow(8)])
 @pytest.mark.parametrize(
     ("asked", "when", "said"),
     [
