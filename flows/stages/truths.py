@@ -66,7 +66,7 @@ class Gathered:
     waiting: tuple[Batch, ...]
     """Batches that have not come to an end: what they bring is not all there."""
     unfit: dict[str, int] = field(default_factory=dict)
-    """Record kind -> amounts that are null here: no exact decimal column holds or adds them."""
+    """Record kind -> amounts that are null here, and no break tells: none holds or adds them."""
 
 
 def gather_truths(
@@ -133,7 +133,7 @@ class _Frames:
         (expected, found), large = _addable(table, expected, found)
         self.database[record] = found
         self.extract[record] = expected
-        self._tell(record, unfit + held.unfit + large)
+        self._tell(table, unfit + held.unfit, large)
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
 
@@ -143,11 +143,14 @@ class _Frames:
         truth = truths.extract_rows(self.connection, table, [listing.batch_id], places)
         mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
         (self.listed[listing.record],), large = _addable(table, mine)
-        self._tell(listing.record, truth.unfit + large)
+        self._tell(table, truth.unfit, large)
 
-    def _tell(self, record: str, unfit: int) -> None:
-        if unfit:
-            self.unfit[record] = self.unfit.get(record, 0) + unfit
+    def _tell(self, table: Table, unfit: int, large: int) -> None:
+        # A required amount that is null is a PRECISION break; of others null is all there is.
+        a_break = all(field.required for field in table.delivered if field.amount)
+        told = large if a_break else unfit + large
+        if told:
+            self.unfit[table.name] = self.unfit.get(table.name, 0) + told
 
     def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
         if not self.scope.tenants or "TenantsId" not in rows.columns:
