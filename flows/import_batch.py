@@ -8,7 +8,6 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-from connectors.errors import STOPS_PUSH
 from connectors.ledger import State
 from flows import tasks
 from flows.approval import OverBudget, decide
@@ -62,12 +61,8 @@ def carry(received: Manifest, over_budget: OverBudget = "ask") -> Manifest:
     # Clean rows go into their tables, each once, with what was there before.
     applied = tasks.apply_rows(checked)
     if applied.service:
-        try:
-            # Applied rows go on to the service; what became of each is written down.
-            applied = tasks.push_rows(applied)
-        except STOPS_PUSH:
-            tasks.report_batch(applied)
-            raise
+        # Applied rows go on to the service; what became of each is written down.
+        applied = tasks.push_rows(applied)
     # Everything is recounted from the rows themselves: what does not tie fails the run.
     return tasks.report_batch(applied)
 

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 from prefect import flow, task
 from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 from pydantic import Field
 
 from connectors import ledger
-from connectors.errors import STOPS_PUSH
 from connectors.ledger import State
 from connectors.sends import count_states, waiting_batches
 from flows import rerun_tasks, tasks
@@ -56,13 +55,10 @@ def push_batch(
     ended = []
     for number in batches:
         opened = rerun_tasks.open_batch(number)
-        try:
-            pushed = push_rows(opened, max_rows=max_rows, rate=rate)
-        except STOPS_PUSH:
-            tasks.report_batch(opened.model_copy(update={"state": State.MERGED}))
-            _publish(batches)
-            raise
+        pushed = push_rows(opened, max_rows=max_rows, rate=rate)
         ended.append(tasks.report_batch(pushed))
+        if pushed.stopped:
+            break
     _publish(batches)
     return _end_state(ended)
 
@@ -76,14 +72,14 @@ def waiting() -> list[int]:
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)
 def push_rows(batch: Manifest, *, max_rows: int | None, rate: float | None) -> Manifest:
-    """Name the service if need be, and send; raises one of STOPS_PUSH when it cannot go on."""
+    """Name the service if need be, and send; a service that is down is told, with the way on."""
     # Held for writing even when it has ended: rows of it may be unsent again.
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
         place = workspace if rate is None else _at_rate(workspace, rate)
         ask_for_service(place, lease)
-        push(place, lease, most=max_rows)
+        stopped = tasks.push_told(lambda: push(place, lease, most=max_rows))
         now = ledger.find_batch(lease.connection, lease.batch_id)
-        return batch.model_copy(update={"state": now.state, "service": True})
+        return batch.model_copy(update={"state": now.state, "service": True, "stopped": stopped})
 
 
 def _at_rate(workspace: Workspace, rate: float) -> Workspace:
@@ -115,14 +111,13 @@ def _publish(batches: Sequence[int]) -> None:
 
 def _end_state(ended: Sequence[Manifest]) -> RunState[Any]:
     data = [batch.model_dump(mode="json") for batch in ended]
+    if ended and ended[-1].stopped:
+        return Failed(message=ended[-1].stopped)
     left = [batch for batch in ended if batch.verdict != State.COMPLETE]
     if not left:
         told = f"{len(ended)} batches: everything is at the service" if ended else "Nothing unsent"
         return Completed(name=COMPLETED, message=told, data=data)
     numbers = ", ".join(str(batch.batch_id) for batch in left)
-    return Completed(
-        name=WITH_ERRORS,
-        message=f"Batches {numbers} have rows that are not at the service or carry errors. "
-        "Next: recon sends BATCH, then recon resolve.",
-        data=data,
-    )
+    todo = "; ".join(batch.next for batch in left if batch.next) or "read their reports"
+    told = f"Batches {numbers} have rows that are not at the service or carry errors. Next: {todo}."
+    return Completed(name=WITH_ERRORS, message=told, data=data)

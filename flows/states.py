@@ -23,6 +23,9 @@ REJECTED = "Rejected"
 def end_state(batch: Manifest) -> RunState[Any]:
     """The state a run ends in; raises BatchStateError for a batch that is at no such end."""
     data = batch.model_dump(mode="json")
+    if batch.stopped:
+        # Returned and not raised: the message says it, and a traceback would hide it.
+        return Failed(message=batch.stopped)
     clean = batch.verdict == State.COMPLETE
     match batch.state:
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS if clean:

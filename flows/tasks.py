@@ -9,7 +9,7 @@ the inbox has been emptied since.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from prefect.context import FlowRunContext, TaskRunContext
 from pydantic import BaseModel, ConfigDict
 
 from connectors import ledger
-from connectors.errors import ConservationError
+from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.extracts.profile import DEFAULT, Profile, load_profile, with_terms
 from connectors.ledger import Lease, State
 from flows.attempts import ATTEMPTS, FROM_LEDGER
@@ -67,6 +67,8 @@ class Manifest(BaseModel):
     """Whether its rows are to be pushed to a service."""
     folder: str | None = None
     """Where the report files are."""
+    stopped: str | None = None
+    """Why not everything could be sent to the service; None: nothing was in the way."""
     next: str = ""
     """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
 
@@ -201,10 +203,20 @@ def apply_rows(batch: Manifest) -> Manifest:
 
 @task(name="push rows", task_run_name="push rows of batch {batch.batch_id}", **FROM_LEDGER)
 def push_rows(batch: Manifest) -> Manifest:
-    """Send what is unsent to the service; raises one of STOPS_PUSH when it cannot go on."""
+    """Send what is unsent to the service; a service that is down is told, with the way on."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        push(workspace, lease)
-        return _told(lease, batch, batch.rows)
+        stopped = push_told(lambda: push(workspace, lease))
+        return _told(lease, batch.model_copy(update={"stopped": stopped}), batch.rows)
+
+
+def push_told(send: Callable[[], None]) -> str | None:
+    """Push, and give what stopped it: one line that says what to do, and no traceback above it."""
+    try:
+        send()
+    except STOPS_PUSH as stop:
+        get_run_logger().error("%s", stop)
+        return str(stop)
+    return None
 
 
 @task(name="report batch", task_run_name="report batch {batch.batch_id}", **FROM_LEDGER)
