@@ -46,7 +46,8 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
 
 # Paragraphs and no tables: the form is narrow, and a table in it would hide its last columns.
 def _reasons(report: BatchReport) -> Iterator[str]:
-    for line in report.reasons[:REASONS_SHOWN]:
+    most_first = sorted(report.reasons, key=lambda line: -line.rows)
+    for line in most_first[:REASONS_SHOWN]:
         rows = "1 row" if line.rows == 1 else f"{digits(line.rows)} rows"
         what = _joined(cell(line.code), cell(line.field), cell(record_title(report, line.record)))
         yield f"**{rows}**: {what}. {cell(line.remedy, 160)}"
@@ -56,7 +57,9 @@ def _rows(rows: Sequence[FirstReject]) -> Iterator[str]:
     for row in rows:
         error: dict[str, Any] = json.loads(row.error_data)[0]
         value = str(error["Meta"].get("value") or "")
-        what = _joined(cell(error["ErrorCode"]), cell(error["FieldName"] or ""), value_cell(value))
+        what = _joined(
+            cell(error["ErrorCode"]), cell(error["FieldName"] or ""), value and value_cell(value)
+        )
         yield f"{cell(row.file)}, line {digits(row.line)}: {what}"
 
 

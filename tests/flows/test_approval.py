@@ -108,8 +108,8 @@ def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: An
     schema, text = waiting.form
     assert schema["properties"]["decision"]["enum"] == ["release", "reject"]
     assert "2 of 3 rows have errors; the budget allows 0 rows" in text
-    assert "| Payment | Number | PaidAmount | 2 |" in text
-    assert "| a.csv | 4 | Number | PaidAmount | “x” |" in text
+    assert "**2 rows**: Number, PaidAmount, Payment. " in text
+    assert "a.csv, line 4: Number, PaidAmount, “x”" in text
     assert HOSTILE not in text
     assert r"\[x\]\(javascript:alert\(1\)\)\|\<script\>" in text
     assert waiting.answer(RELEASE).status.value == "ACCEPT"
