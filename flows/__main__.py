@@ -51,6 +51,15 @@ COMMANDS = {
 }
 """Command -> its module under `flows.commands` and its line in the overview."""
 
+GROUPS = {
+    "Deliveries": ("check", "import", "watch", "rejects", "rerun", "undo"),
+    "Batches": ("status", "row", "release", "discard"),
+    "The service": ("push", "sends", "resolve", "pull"),
+    "Reconciliation": ("reconcile", "report", "breaks", "sign", "audit", "compare"),
+    "This machine": ("demo", "up", "down", "deploy", "sandbox", "housekeeping", "fields"),
+}
+"""The overview, in the order a delivery goes; a test holds it to the commands."""
+
 
 def build_app(arguments: list[str]) -> cyclopts.App:
     """The commands, imported only when called; the one that is called tells its own help."""
@@ -61,11 +70,22 @@ def build_app(arguments: list[str]) -> cyclopts.App:
         suppress_keyboard_interrupt=False,  # It would end without a word.
         version_flags=["--version"],
         version=lambda: version("recon"),
+        group_commands=cyclopts.Group("Options", sort_key=len(GROUPS)),
+        # No option that empties a list, and no default where that is to say nothing.
+        default_parameter=cyclopts.Parameter(negative_iterable=(), show_default=_shown),
     )
-    for name, (module, line) in COMMANDS.items():
-        help_line = None if name in arguments[:1] else line
-        app.command(f"flows.commands.{module}:{name}_command", name=name, help=help_line)
+    for place, (title, names) in enumerate(GROUPS.items()):
+        group = cyclopts.Group(title, sort_key=place)
+        for order, name in enumerate(names):
+            module, line = COMMANDS[name]
+            help_line = None if name in arguments[:1] else line
+            where = f"flows.commands.{module}:{name}_command"
+            app.command(where, name=name, help=help_line, group=group, sort_key=order)
     return app
+
+
+def _shown(default: object) -> object:
+    return None if default is False or default == () else default
 
 
 class Output:

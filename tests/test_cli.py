@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cyclopts import App
 
-from flows.__main__ import COMMANDS
+from flows.__main__ import COMMANDS, GROUPS
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write
 
@@ -244,3 +244,8 @@ def test_the_sandbox_serves_until_it_is_stopped(workspace: Workspace) -> None:
 def test_the_readme_names_every_command() -> None:
     named = {name for name in COMMANDS if f"recon {name}" in README}
     assert named >= {"demo", "check", "import", "status", "row", "rejects", "undo", "fields"}
+
+
+def test_every_command_has_one_place_in_the_overview() -> None:
+    placed = [name for names in GROUPS.values() for name in names]
+    assert sorted(placed) == sorted(COMMANDS)
