@@ -114,10 +114,16 @@ def told(running: Running | None) -> str:
         f"recon is up (process {running.process.pid}):\n"
         f"  pages    {running.prefect}\n"
         f"  API      {running.prefect}/api    (export PREFECT_API_URL=...)\n"
-        f"  service  {running.sandbox}    (the sandbox, user demo, password demo)\n"
+        f"  service  {running.sandbox}    ({_about_sandbox()})\n"
         f"  inbox    {running.inbox}\n"
         f"  logs     {running.logs}"
     )
+
+
+def _about_sandbox() -> str:
+    if "RECON_SERVICE_URL" in os.environ:
+        return "the sandbox; runs push to RECON_SERVICE_URL instead"
+    return "the sandbox, user demo, password demo"
 
 
 def _start(
