@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ import psycopg
 import pytest
 
 from connectors.sandbox import Sandbox, SandboxOptions, User
+from connectors.settings import read_settings
+from flows.laptop import Choice, prefect_environment
+from flows.running import children_of
 from tests.flows.e2e.conftest import CANARY
 from tests.flows.e2e.machine import ENDS, Machine, free_port
 from tests.stages.payments import line, write
@@ -203,6 +208,58 @@ def test_killed_anywhere_the_retry_makes_the_totals_agree(
     type_, name, message = machine.end(run, runs=2)
     assert (type_, name) == ("COMPLETED", "CompletedWithErrors"), message
     assert applied(machine, first, 150) == (149, good)
+
+
+@pytest.mark.long
+def test_a_run_that_fell_silent_is_crashed_once_somebody_wants_it(
+    machine: Machine, folder: Path
+) -> None:
+    path, good = payments(folder / "silent.csv", 9000, 20)
+    (silent,) = [one for one in machine.post("/automations/filter") if "silent" in one["name"]]
+    switch = f"/automations/{silent['id']}"
+    machine.api.patch(switch, json={"enabled": True}).raise_for_status()
+    # A run that no worker of this machine looks after: with its process, everything is gone.
+    deployment = machine.deployment(IMPORT)["id"]
+    body = {"parameters": {"delivery": {"paths": [path]}}, "state": {"type": "PENDING"}}
+    run = str(machine.post(f"/deployments/{deployment}/create_flow_run", body)["id"])
+    choice = Choice(port=machine.port)
+    settings = read_settings({"RECON_HOME": str(machine.home)})
+    environment = machine.environment | {
+        name: value
+        for name, value in prefect_environment(settings, choice, None).items()
+        if name.startswith("PREFECT_")
+    }
+    with psycopg.connect(machine.database("recon")) as connection:
+        connection.execute("LOCK TABLE recon.payment IN SHARE ROW EXCLUSIVE MODE")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "flow-run", "execute", run],
+            env=environment | {"RECON_DATABASE_URL": machine.database("recon")},
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        machine.until(lambda: heartbeats(machine, run) or None)
+        for one in (*children_of(process.pid), process):
+            one.kill()
+        process.wait()
+    assert machine.run(run)["state"]["name"] == "Running"
+    machine.until(lambda: True if over(machine, run) == "Crashed" else None, 300)
+    assert "No heartbeat" in machine.run(run)["state"]["message"]
+    machine.api.patch(switch, json={"enabled": False}).raise_for_status()
+    machine.until(lambda: None if busy(machine) else True)
+    machine.retry(run)
+    assert machine.end(run, runs=2)[1] == "Completed"
+    assert applied(machine, 9000, 20) == (20, good)
+
+
+def heartbeats(machine: Machine, run: str) -> int:
+    wanted = {
+        "filter": {
+            "event": {"name": ["prefect.flow-run.heartbeat"]},
+            "resource": {"id": [f"prefect.flow-run.{run}"]},
+        }
+    }
+    return int(machine.post("/events/filter", wanted)["total"])
 
 
 def waiting(machine: Machine) -> int:
