@@ -109,7 +109,7 @@ def test_a_service_that_refuses_us_is_told_by_the_exit_code(
         assert USER.password not in stopped.stderr + stopped.stdout
         assert len(server.requests) <= CONCURRENCY
         waiting = recon(workspace, server.url, "status")
-    assert "recon rerun 1" in waiting.stdout
+    assert "recon push 1" in waiting.stdout
 
 
 def test_eight_pushes_at_once_are_one(workspace: Workspace, rows: Any, delivery: Path) -> None:

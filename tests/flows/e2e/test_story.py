@@ -99,6 +99,23 @@ def test_a_killed_run_is_crashed_and_its_retry_finishes(machine: Machine, folder
     assert batches == 1
 
 
+def test_a_cancelled_run_stops_and_its_retry_finishes(machine: Machine, folder: Path) -> None:
+    path, good = payments(folder / "cancelled.csv", 8000, 300, 7)
+    with psycopg.connect(machine.database("recon"), autocommit=True) as connection:
+        with connection.transaction():
+            connection.execute("LOCK TABLE recon.payment IN SHARE ROW EXCLUSIVE MODE")
+            run = machine.start(IMPORT, {"delivery": {"paths": [path]}})
+            machine.until(lambda: waiting(machine) or None)
+            machine.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
+            assert machine.end(run)[0] == "CANCELLED"
+        machine.until(lambda: None if busy(machine) else True)
+    assert applied(machine, 8000, 300) == (0, Decimal())
+    machine.retry(run)
+    type_, name, message = machine.end(run, runs=2)
+    assert (type_, name) == ("COMPLETED", "CompletedWithErrors"), message
+    assert applied(machine, 8000, 300) == (299, good)
+
+
 def test_a_run_over_budget_waits_for_an_answer(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "held.csv", 3000, 100, 1, 2)
     request = {"paths": [path], "max_errors": 1, "over_budget": "ask"}
