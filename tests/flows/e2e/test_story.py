@@ -99,6 +99,7 @@ def test_a_killed_run_is_crashed_and_its_retry_finishes(machine: Machine, folder
     assert batches == 1
 
 
+@pytest.mark.long
 def test_a_cancelled_run_stops_and_its_retry_finishes(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "cancelled.csv", 8000, 300, 7)
     with psycopg.connect(machine.database("recon"), autocommit=True) as connection:

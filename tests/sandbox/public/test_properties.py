@@ -40,7 +40,7 @@ from tests.sandbox.conftest import Host
 SEED = 20260102
 Case: TypeAlias = AnyCase[Any]
 APIOperation: TypeAlias = AnyOperation[Any, Any, Any, Any]
-EXAMPLES = int(os.environ.get("RECON_TEST_FUZZ", "10"))
+EXAMPLES = int(os.environ.get("RECON_TEST_FUZZ", "6"))
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
