@@ -76,33 +76,40 @@ class Database:
             )
         except psycopg.OperationalError as error:
             raise DatabaseUnusable(_no_connection(error)) from None
-        with connection:
-            try:
-                connection.execute(SILENT_CLIENT)
-                yield connection
-            except psycopg.Error as error:
-                # Without the error itself: its details quote rows, and Prefect keeps them.
-                raise told(error, lost=connection.broken) from None
-            except UnicodeEncodeError:
-                raise StatementRefused(
-                    "A text that was given, such as a reason or a name, is not UTF-8 and cannot "
-                    "be kept. Give it in UTF-8; nothing was changed."
-                ) from None
+        with connection, errors_told(connection):
+            connection.execute(SILENT_CLIENT)
+            yield connection
+
+
+@contextmanager
+def errors_told(connection: psycopg.Connection) -> Iterator[None]:
+    """Raise DatabaseLost and StatementRefused for what the database says."""
+    try:
+        yield
+    except psycopg.Error as error:
+        # Without the error itself: its details quote rows, and Prefect keeps them.
+        raise told(error, lost=connection.broken) from None
+    except UnicodeEncodeError:
+        raise StatementRefused(
+            "A text that was given, such as a reason or a name, is not UTF-8 and cannot be kept. "
+            "Give it in UTF-8; nothing was changed."
+        ) from None
 
 
 def analyse(connection: psycopg.Connection, *tables: str) -> None:
     """Let the planner know rows that were just written; without, it expects a handful of them.
 
-    Counts and distinct keys are all our statements need, and a small sample tells those.
+    Counts and distinct keys are all our statements need, and a small sample tells those. A table
+    the server itself is busy with is left out: waiting would make it give up its vacuum.
     """
     connection.execute("SET default_statistics_target = 10")
-    connection.execute(f"ANALYZE {', '.join(tables)}")
+    connection.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(tables)}")
 
 
 def summarise(connection: psycopg.Connection, *tables: str) -> None:
     """Bring the block range indexes up to date, so that a range is found without the whole table.
 
-    The server does it by itself, but some time after the rows were written.
+    The server does it by itself only when it vacuums.
     """
     connection.execute(
         "SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i "

@@ -22,6 +22,10 @@ _GENERATED = {
 
 METADATA = sa.MetaData(schema=SCHEMA)
 
+# Not summarised by the server as rows arrive: it takes few requests at once and logs every other
+# one, which is most of a large load. A batch that ends does it once (`connectors.database`).
+BLOCK_RANGES = {"pages_per_range": 32, "autosummarize": False}
+
 
 def key_columns(table: Table) -> tuple[str, ...]:
     """The columns that tell two target rows apart.
@@ -83,7 +87,7 @@ def _staged(table: Table) -> sa.Table:
         staged.c.extract_id,
         staged.c.record_number,
         postgresql_using="brin",
-        postgresql_with={"pages_per_range": 32, "autosummarize": True},
+        postgresql_with=BLOCK_RANGES,
     )
     sa.Index(
         f"{staged.name}_rejected",
@@ -113,7 +117,7 @@ for _name in ("outcome", "before_image"):
         _table.c.extract_id,
         _table.c.record_number,
         postgresql_using="brin",
-        postgresql_with={"pages_per_range": 32, "autosummarize": True},
+        postgresql_with=BLOCK_RANGES,
     )
 _send = LEDGER_TABLES["send"]
 # No index holds a column that a send changes, so a change stays on the row's own page.
@@ -126,8 +130,16 @@ sa.Index(
         "(writer_extract_id, writer_record_number) <> (extract_id, record_number)"
     ),
 )
-STORAGE = {"send": "fillfactor = 60"}
-"""Storage parameters by table: room on every page for the two changes a send goes through."""
+STORAGE = {
+    # Room on every page for the two changes a send goes through.
+    "send": "fillfactor = 60",
+    # A batch does for its rows what the server would do later, in the way of the next one.
+    **dict.fromkeys(
+        map(staged_name, EXTRACTS.values()),
+        "autovacuum_vacuum_insert_threshold = -1, autovacuum_analyze_threshold = 2000000000",
+    ),
+}
+"""Storage parameters by table."""
 sa.Index("note_batch", LEDGER_TABLES["note"].c.batch_id)
 sa.Index("batch_content", LEDGER_TABLES["batch"].c.content_id)
 sa.Index("extract_batch", LEDGER_TABLES["extract"].c.batch_id)

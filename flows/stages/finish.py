@@ -62,9 +62,9 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
             f"Batch {batch.id} does not tie. {folder / 'report.html'} shows which stage differs; "
             "nothing is lost, but do not use the data before this is explained."
         )
+    tables = [staged_name(table) for table in staged_tables(lease)]
+    summarise(lease.connection, "outcome", "before_image", *tables)
     if batch.state in (State.MERGED, State.FAILED):
-        tables = [staged_name(table) for table in staged_tables(lease)]
-        summarise(lease.connection, "outcome", "before_image", *tables)
         clear_spool(workspace.settings, batch.id)
         reach("cleared")
         lease.set_state(State(report.verdict))

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
-from connectors.database import open_database
+from connectors.database import analyse, open_database
 from connectors.errors import DatabaseUnusable
 from connectors.extracts.profile import DEFAULT
 from connectors.settings import Settings
@@ -38,6 +38,32 @@ def test_migrations_lead_to_the_field_tables(database_url: str) -> None:
         )
         assert compare_metadata(context, METADATA) == []
     engine.dispose()
+
+
+def test_an_old_database_is_summarised_once_a_batch(database_url: str, rows: Any) -> None:
+    """The server logs every request to summarise that it has no room for: thousands a load."""
+    indexes = dict(
+        rows(
+            "SELECT c.relname, c.reloptions FROM pg_class c JOIN pg_am a ON a.oid = c.relam "
+            "WHERE a.amname = 'brin'"
+        )
+    )
+    assert {"staged_payment_range", "outcome_range", "before_image_range"} <= indexes.keys()
+    for name, options in indexes.items():
+        assert "autosummarize=off" in options, name
+
+
+def test_statistics_do_not_wait_for_a_vacuum(workspace: Workspace) -> None:
+    """Who waits for one makes the server give it up, and a large table is never vacuumed."""
+    with workspace.database.connect() as vacuum, workspace.database.connect() as connection:
+        connection.execute("SET lock_timeout = '1s'")
+        with vacuum.transaction():
+            vacuum.execute("LOCK TABLE staged_payment IN SHARE UPDATE EXCLUSIVE MODE")
+            analyse(connection, "staged_payment", "payment")
+        done = connection.execute(
+            "SELECT relname FROM pg_class WHERE oid = 'payment'::regclass AND reltuples = 0"
+        )
+        assert done.fetchall() == [("payment",)]
 
 
 def test_jsondata_is_the_canonical_json(workspace: Workspace, rows: Any) -> None:
