@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 import psycopg
 from numpy.typing import NDArray
 
 from connectors import tuples
-from connectors.spool import Spooled, read_spool
+from connectors.spool import OF_EXTRACT, Spooled, read_spool
 from connectors.staging import COPY_BYTES
-from connectors.tuples import Bytes
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
@@ -89,7 +89,7 @@ def apply_rows(
     """Apply the clean rows of a range that have no outcome yet, inside the open transaction.
 
     A row the database refuses by a constraint of its own ends in conflict with PostgreSQL's code;
-    it costs no other row. `spooled` are parts of the range whose tuples are at hand, `span` the
+    it costs no other row. `spooled` are parts of the range whose rows are at hand, `span` the
     least and the greatest value of the key's first column in the range, where they are known.
     """
     _tell_present(connection, table, rows, span)
@@ -190,7 +190,7 @@ def _act(
 def _add(
     connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
 ) -> int:
-    """Insert what is new in a range: tuples at hand by COPY, which costs half, all other by SQL."""
+    """Insert what is new in a range: rows at hand by COPY, which costs half, all other by SQL."""
     left_out = _left_out(connection, rows) if spooled else None
     if left_out is None:
         return connection.execute(_insert(table), rows.parameters()).rowcount
@@ -200,10 +200,9 @@ def _add(
         with cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
             copy.write(tuples.HEAD)
             for part in spooled:
-                bodies = read_spool(part)
-                if bodies is not None:
-                    new = [body.data.cast("B") for body in _without(bodies, left_out) if len(body)]
-                    for piece in tuples.pieces(new, COPY_BYTES):
+                written = _written_out(table, rows, part, left_out)
+                if written is not None:
+                    for piece in tuples.pieces(written, COPY_BYTES):
                         copy.write(piece)
                     copied.append(part)
             copy.write(tuples.TAIL)
@@ -211,6 +210,21 @@ def _add(
     for between in _between(rows, copied):
         added += connection.execute(_insert(table), between.parameters()).rowcount
     return added
+
+
+def _written_out(
+    table: Table, rows: Range, part: Spooled, left_out: NDArray[np.int64]
+) -> list[memoryview] | None:
+    """The rows of a part but those left out, as COPY takes them; None: they are not at hand."""
+    frame = read_spool(part)
+    if frame is None:
+        return None
+    if len(left_out):
+        frame = frame.filter(pl.Series(~np.isin(frame["record_number"].to_numpy(), left_out)))
+    ids = zip(OF_EXTRACT, (rows.batch_id, rows.extract_id), strict=True)
+    frame = frame.with_columns(pl.lit(number, pl.Int32).alias(name) for name, number in ids)
+    found = tuples.encode(table, frame, tuples.target_columns(table))
+    return None if found is None else [one.body.data.cast("B") for one in found]
 
 
 def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] | None:
@@ -223,12 +237,6 @@ def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] 
     if len(found) > MOST_LEFT_OUT:
         return None
     return np.array([number for (number,) in found], np.int64)
-
-
-def _without(bodies: Sequence[Bytes], left_out: NDArray[np.int64]) -> list[Bytes]:
-    if not len(left_out):
-        return list(bodies)
-    return [body[~np.isin(tuples.record_numbers(body), left_out)] for body in bodies]
 
 
 def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:

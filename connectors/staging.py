@@ -1,7 +1,6 @@
 """Staged rows on their way into PostgreSQL: COPY, in binary where the columns allow it."""
 
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,6 @@ import psycopg
 from psycopg import sql
 
 from connectors import tuples
-from connectors.tuples import Tuples
 from schemas.field import Table
 from schemas.sql import SCHEMA, staged_columns, staged_name
 
@@ -46,31 +44,30 @@ def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
 
 
 def copy_tuples(
-    table: Table, rows: pl.DataFrame, parts: Sequence[Tuples], text: bytes | None, text_start: int
-) -> CopyRows:
-    """Clean staged rows for COPY in binary: `parts` are the rows' tuples for the target.
+    table: Table, rows: pl.DataFrame, text: bytes | None, text_start: int
+) -> CopyRows | None:
+    """Clean staged rows `in_millionths` for COPY in binary; None: they differ too much for that.
 
     `text` is what was delivered from byte `text_start` on; every row's own text is cut out of it.
     None: the rows are kept without their text.
     """
     columns = (*PLACE, *tuples.target_columns(table))
+    parts = tuples.encode(table, rows, columns)
+    if parts is None:
+        return None
     if text is not None:
         columns = (*columns, "data")
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
         sql.Identifier(SCHEMA, staged_name(table)), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
     whole: list[bytes | memoryview] = [tuples.HEAD]
+    start, end = (rows[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
     for part in parts:
-        own = rows[part.rows]
-        place = tuples.encode(table, own, PLACE)
-        assert place is not None
-        assert len(place) == 1  # A place is never null.
-        if text is None:
-            whole.append(tuples.joined(place[0].body, part.body).data.cast("B"))
-            continue
-        source = np.frombuffer(text, np.uint8)
-        start, end = (own[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
-        whole.append(tuples.with_texts(place[0].body, part.body, source, start, end).data)
+        body = part.body
+        if text is not None:
+            source = np.frombuffer(text, np.uint8)
+            body = tuples.with_texts(body, source, start[part.rows], end[part.rows])
+        whole.append(body.data.cast("B"))
     return CopyRows(statement, (*whole, tuples.TAIL))
 
 

@@ -26,8 +26,6 @@ COUNT_BYTES = 2
 """A tuple begins with the number of its columns."""
 LENGTH_BYTES = 4
 """Before the bytes of every value."""
-RECORD_NUMBER_BYTES = 8
-"""The last column of a target's tuple is the record number."""
 
 _FIXED = (
     Kind.INTEGER,
@@ -67,7 +65,7 @@ def has_fixed_width(table: Table) -> bool:
 
 
 def target_columns(table: Table) -> tuple[str, ...]:
-    """The columns of a target's tuple, the record number last."""
+    """The columns of a target's tuple."""
     return (*stored_columns(table), *(field.name for field in LINEAGE))
 
 
@@ -85,8 +83,28 @@ def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
     return frame.select(pl.all_horizontal(plain).alias("plain"))["plain"]
 
 
+def in_millionths(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+    """`plain_rows` with every decimal as an integer, and the number of digits it was written with.
+
+    Those are columns of their own, behind the others.
+    """
+    doubles = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
+    return frame.with_columns(
+        part
+        for name in doubles
+        for part in (
+            # A decimal without a point has none behind it.
+            (pl.col(name).str.len_bytes() - pl.col(name).str.find(".", literal=True) - 1)
+            .fill_null(0)
+            .cast(pl.Int8)
+            .alias(name + SCALE),
+            pl.col(name).cast(pl.Decimal(18, 6)).to_physical().cast(pl.Int64),
+        )
+    )
+
+
 def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tuples] | None:
-    """The columns of `plain_rows` as tuples; None: too many sets of empty columns."""
+    """The columns of rows `in_millionths` as tuples; None: too many sets of empty columns."""
     if frame.is_empty():
         return []
     scales = [name for name in frame.columns if name.endswith(SCALE)]
@@ -109,25 +127,20 @@ def encode(table: Table, frame: pl.DataFrame, columns: Sequence[str]) -> list[Tu
     return parts
 
 
-def joined(one: Bytes, other: Bytes) -> Bytes:
-    """Tuples of the columns of both."""
-    both = np.hstack([one, other[:, COUNT_BYTES:]])
-    both[:, :COUNT_BYTES] = np.frombuffer(_count(one, other), np.uint8)
-    return both
-
-
 def with_texts(
-    one: Bytes, other: Bytes, source: Bytes, start: NDArray[np.int64], end: NDArray[np.int64]
+    body: Bytes, source: Bytes, start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> Bytes:
-    """Tuples of the columns of both and of one more: a piece of the source for each.
+    """Tuples with one more column: a piece of the source for each.
 
     Rows whose pieces are of one length are copied at once, so they leave in that order.
     """
-    count = np.frombuffer(_count(one, other, more=1), f"V{COUNT_BYTES}")[0]
-    parts = [_values_only(body) for body in (one, other)]
+    columns = int.from_bytes(body[0, :COUNT_BYTES].tobytes(), "big")
+    count = np.frombuffer((columns + 1).to_bytes(COUNT_BYTES, "big"), f"V{COUNT_BYTES}")[0]
+    values = body[:, COUNT_BYTES:]
+    values = values.view(f"V{values.shape[1]}").reshape(len(body))
     length = end - start
-    width = COUNT_BYTES + sum(part.itemsize for part in parts) + LENGTH_BYTES
-    out = np.empty(len(one) * width + int(length.sum()), np.uint8)
+    width = COUNT_BYTES + values.itemsize + LENGTH_BYTES
+    out = np.empty(len(body) * width + int(length.sum()), np.uint8)
     # Few lengths occur, and sixteen bits are sorted by counting.
     order = np.argsort(
         length.astype(np.uint16) if length.max() < 1 << 16 else length, kind="stable"
@@ -137,31 +150,14 @@ def with_texts(
     done = 0
     for first, beyond in pairwise(edges):
         chosen, size = order[first:beyond], int(ordered[first])
-        forms = [count.dtype, *(part.dtype for part in parts), ">i4", f"V{size}"]
+        forms = (count.dtype, values.dtype, ">i4", f"V{size}")
         form = np.dtype([(str(number), form) for number, form in enumerate(forms)])
         view = out[done : done + form.itemsize * len(chosen)].view(form)
         windows = np.ndarray((len(source) - size + 1,), f"V{size}", source.data, strides=(1,))
-        view["0"], view["3"] = count, size
-        view["1"], view["2"], view["4"] = *(part[chosen] for part in parts), windows[start[chosen]]
+        view["0"], view["2"] = count, size
+        view["1"], view["3"] = values[chosen], windows[start[chosen]]
         done += view.nbytes
     return out
-
-
-def _count(*bodies: Bytes, more: int = 0) -> bytes:
-    """What tuples of the columns of these, and of `more`, begin with."""
-    numbers = (int.from_bytes(body[0, :COUNT_BYTES].tobytes(), "big") for body in bodies)
-    return (sum(numbers) + more).to_bytes(COUNT_BYTES, "big")
-
-
-def _values_only(body: Bytes) -> NDArray[np.void]:
-    columns = body[:, COUNT_BYTES:]
-    return columns.view(f"V{columns.shape[1]}").reshape(len(body))
-
-
-def record_numbers(bodies: Bytes) -> NDArray[np.int64]:
-    """The record numbers of tuples of `target_columns`."""
-    last = np.ascontiguousarray(bodies[:, -RECORD_NUMBER_BYTES:])
-    return last.view(">i8").reshape(-1).astype(np.int64)
 
 
 def _pack(
@@ -192,21 +188,12 @@ def _pack(
 def _values(table: Table, frame: pl.DataFrame, name: str) -> NDArray[np.generic]:
     field, column = table.by_name.get(name), frame[name]
     if field is not None and field.kind is Kind.DOUBLE:
-        if column.dtype == pl.String:
-            return _numerics(*_millionths(column))
         return _numerics(column.to_numpy(), frame[name + SCALE].to_numpy())
     if isinstance(column.dtype, pl.Datetime):
         return column.cast(pl.Int64).to_numpy() - _SINCE_2000
     if column.dtype == pl.Boolean:
         return column.cast(pl.UInt8).to_numpy()
     return column.to_numpy()
-
-
-def _millionths(texts: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.generic]]:
-    """Plain decimals as integers, and how many digits each has behind the point."""
-    micro = texts.cast(pl.Decimal(18, 6)).to_physical().cast(pl.Int64).to_numpy()
-    point = texts.str.find(".", literal=True)
-    return micro, (texts.str.len_bytes() - point - 1).fill_null(0).to_numpy()
 
 
 def _numerics(micro: NDArray[np.int64], scale: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -1,32 +1,27 @@
 """Apply: the clean rows of a batch into the database, portion by portion, each with its receipt."""
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
-
-import psycopg
+from dataclasses import dataclass
+from functools import partial
 
 from connectors import ledger
 from connectors.apply import NOT_NEW, Applied, add_rows, apply_rows, lock_target, may_meet
 from connectors.corrections import settle_corrections
 from connectors.database import analyse, summarise
-from connectors.errors import DatabaseUnusable
 from connectors.ledger import Lease, Receipt, State
 from flows.stages.check import staged_tables
 from flows.stages.portions import Portion, cut_portions
 from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
+from flows.stages.side_by_side import side_by_side
 from flows.stages.workspace import Workspace
 from schemas.field import Table
 from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
 from schemas.views import LISTED, apply_stage
 
-CANCEL_SECONDS = 1
-"""Between two requests to cancel: one that comes between two statements cancels nothing."""
 log = logging.getLogger("recon.apply")
 
 
@@ -82,9 +77,14 @@ def _apply_table(
 ) -> None:
     """First what is new for certain, two portions at a time, then all other in order."""
     new = [one for one in portions if one.spooled and not _may_meet(lease, one)]
-    lanes = _Lanes(lease, deque(new))
-    lanes.insert(workspace, done)
-    left = [one for one in portions if one not in new or one in lanes.refused]
+    refused = []
+    inserts = (partial(_insert, one) for one in new)
+    for portion, inserted in side_by_side(workspace.database, lease, inserts):
+        if inserted:
+            done.add(portion)
+        else:
+            refused.append(portion)
+    left = [one for one in portions if one not in new or one in refused]
     if len(left) > 1:
         summarise(lease.connection, staged_name(table))
     for portion in left:
@@ -100,74 +100,16 @@ def _may_meet(lease: Lease, portion: Portion) -> bool:
     return may_meet(lease.connection, portion.table, portion.span)
 
 
-@dataclass(slots=True)
-class _Lanes:
-    """Portions of new rows, inserted over two connections side by side, each with its receipt."""
-
-    lease: Lease
-    waiting: deque[Portion]
-    inserted: deque[Portion] = field(default_factory=deque)
-    refused: deque[Portion] = field(default_factory=deque)
-    """Of these nothing is in the target: not all of their rows are new."""
-    beside: psycopg.Connection | None = None
-    """The second connection, while there is one."""
-
-    def insert(self, workspace: Workspace, done: _Done) -> None:
-        """Insert all that waits; only this thread tells of it."""
-        more = len(self.waiting) > 1
-        with ThreadPoolExecutor(1) as beside:
-            other = beside.submit(self._insert_beside, workspace) if more else None
-            try:
-                while self._insert_one(self.lease):
-                    self._tell(done)
-                if other is not None:
-                    other.result()
-            except BaseException:
-                self._stop(other)
-                raise
-        self._tell(done)
-
-    def _stop(self, other: Future[None] | None) -> None:
-        """Take back what is on its way beside: it may wait for a lock that is held for long."""
-        self.waiting.clear()
-        while other is not None and wait([other], timeout=0).not_done:
-            if self.beside is not None:
-                with suppress(psycopg.Error):
-                    self.beside.cancel_safe(timeout=CANCEL_SECONDS)
-            wait([other], timeout=CANCEL_SECONDS)
-
-    def _insert_beside(self, workspace: Workspace) -> None:
-        with ExitStack() as stack:
-            try:
-                connection = stack.enter_context(workspace.database.connect())
-            except DatabaseUnusable:
-                # Where the server has no connection left, the one of the lease does all. One that
-                # is lost later took a portion along: that is no fault to be passed over.
-                return
-            self.beside = connection
-            lease = Lease(connection, self.lease.batch_id, self.lease.epoch)
-            while self._insert_one(lease):
-                pass
-
-    def _insert_one(self, lease: Lease) -> bool:
-        try:
-            portion = self.waiting.popleft()
-        except IndexError:
-            return False
-        try:
-            with lease.transaction() as connection:
-                applied = add_rows(connection, portion.table, portion.where, portion.spooled)
-                _add_receipt(lease, portion, applied)
-        except NOT_NEW:
-            self.refused.append(portion)
-        else:
-            reach("apply-chunk")
-            self.inserted.append(portion)
-        return True
-
-    def _tell(self, done: _Done) -> None:
-        while self.inserted:
-            done.add(self.inserted.popleft())
+def _insert(portion: Portion, lease: Lease) -> tuple[Portion, bool]:
+    """Insert new rows; false: not all of them are, and nothing of them is in the target."""
+    try:
+        with lease.transaction() as connection:
+            applied = add_rows(connection, portion.table, portion.where, portion.spooled)
+            _add_receipt(lease, portion, applied)
+    except NOT_NEW:
+        return portion, False
+    reach("apply-chunk")
+    return portion, True
 
 
 def _list(lease: Lease, portions: Iterable[Portion], done: _Done) -> None:

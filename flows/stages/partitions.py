@@ -197,7 +197,8 @@ def stage_partition(
     sieve, span, rows = Sieve(), Span(0, partition.bytes), 0
     for part in partition.parts:
         extract = extracts[part.extract_id]
-        rows += stage_extract(workspace, lease, extract, profile, span, sieve, part.stretch)
+        # Over one connection: only that one is given up when this worker freezes.
+        rows += stage_extract(workspace, lease, extract, profile, span, sieve, part.stretch, 1)
         if extract.manifest is not None:
             sieve.forget()  # Its rows may yet be taken back.
     return rows

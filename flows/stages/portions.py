@@ -28,7 +28,7 @@ class Portion:
     where: Range
     rows: int
     spooled: tuple[Spooled, ...] = ()
-    """Chunks whose tuples were kept."""
+    """Chunks whose rows were kept."""
     spans: tuple[tuple[int, int] | None, ...] = ()
     """Of each chunk: the least and the greatest value of the key's first column."""
 

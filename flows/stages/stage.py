@@ -1,8 +1,8 @@
 """Stage: every row of every extract verbatim into PostgreSQL, with its position and verdict.
 
-Chunk by chunk: rows and receipt in one transaction. A run that died goes on at the first chunk
-without a receipt; one whose chunks were shared out may leave such gaps. While one chunk is written
-the next one is read and checked.
+Chunk by chunk: rows and receipt in one transaction. While two chunks are written the next one is
+read and checked. A run that died goes on at the first chunk without a receipt, and may have left
+such gaps.
 """
 
 import hashlib
@@ -28,11 +28,12 @@ from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Chunk, read_chunks
 from connectors.extracts.records import conserved
 from connectors.ledger import Extract, Lease, Receipt, State
+from connectors.memory import keep_arrays
 from connectors.spool import spool_path, write_spool
 from connectors.staging import CopyRows, withdraw_staged
-from connectors.tuples import Bytes
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.recovery import reach
+from flows.stages.side_by_side import LANES, side_by_side
 from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
@@ -41,7 +42,6 @@ from flows.steps.sieve import At, Sieve
 from flows.steps.totals import Totals, add
 from schemas.tables import EXTRACTS
 
-CANCEL_SECONDS = 5
 READ_AHEAD = 2
 """Chunks in memory beside the one that is being written: one is judged, one waits for it."""
 log = logging.getLogger("recon.stage")
@@ -57,8 +57,8 @@ class Prepared:
     sha256: str
     keys: dict[str, pl.DataFrame]
     """What `Sieve` looks at, by record kind."""
-    spool: list[Bytes] | None
-    """Tuples of all clean rows for the target, where they could be written out."""
+    spool: list[pl.DataFrame] | None
+    """All clean rows as the target takes them, where they could be written out in binary."""
     clues: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Where later stages need to look, by record kind."""
 
@@ -106,8 +106,10 @@ def stage_extract(
     span: Span,
     sieve: Sieve,
     stretch: Stretch | None = None,
+    lanes: int = LANES,
 ) -> int:
     """Stage the chunks of a stretch that have no receipt, or all of them; returns their rows."""
+    keep_arrays()
     content, header = open_archived(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
     if stretch is None:
@@ -116,27 +118,20 @@ def stage_extract(
     stretch = stretch or first_gap(receipts, header)
     chunks = missing(read_chunks(content, header, stretch.place, block_bytes), stretch, receipts)
     prepare = partial(prepare_chunk, header, profile, extract)
-    rows, follows = 0, stretch.first
-    with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as writer:
-        try:
-            written: Future[int] | None = None
-            for number, prepared in _in_order(reader, prepare, chunks):
-                if number != follows:
-                    sieve.forget()
-                prepared.look(sieve, (extract.id, number))
-                follows = number + 1
-                if written is not None:
-                    rows += written.result()
-                path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
-                written = writer.submit(_write_once, lease, extract, number, prepared, path)
-                workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
-            if written is not None:
-                rows += written.result()
-        except KeyboardInterrupt:
-            # The pools wait for their threads, and the writer's statement need not be waited for.
-            lease.connection.cancel_safe(timeout=CANCEL_SECONDS)
-            raise
-    return rows
+
+    def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:
+        follows = stretch.first
+        for number, prepared in _in_order(reader, prepare, chunks):
+            if number != follows:
+                sieve.forget()
+            prepared.look(sieve, (extract.id, number))
+            follows = number + 1
+            path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
+            yield partial(_write_once, extract, number, prepared, path)
+            workspace.progress(STAGE, span.before + prepared.chunk.end.byte, span.total)
+
+    with ThreadPoolExecutor(1) as reader:
+        return sum(side_by_side(workspace.database, lease, writes(reader), lanes))
 
 
 def open_archived(
@@ -222,7 +217,7 @@ def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chu
     return Prepared(chunk, written.judged, written.copies, sha256, written.keys, written.spool)
 
 
-def _write_once(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> int:
+def _write_once(extract: Extract, number: int, prepared: Prepared, path: Path, lease: Lease) -> int:
     """Write a chunk; returns its rows, or 0 when somebody else has written it.
 
     A worker that was taken for dead may have been slow, and its chunks were given to another one:
@@ -239,7 +234,7 @@ def _write_once(lease: Lease, extract: Extract, number: int, prepared: Prepared,
 
 
 def _spool(prepared: Prepared, path: Path) -> None:
-    """Keep the tuples of a chunk for the target; its receipt says what they are."""
+    """Keep the rows of a chunk for the target; its receipt says what they are."""
     if prepared.spool is not None:
         (clues,) = prepared.clues.values()
         clues["spool"] = write_spool(path, prepared.spool)

@@ -1,7 +1,7 @@
 """Which chunks of an extract are left to stage, when some of them were staged before.
 
-The receipts tell. They end early when a run died, and may leave gaps when its chunks were shared
-out to several workers.
+The receipts tell. They end early when a run died, and leave gaps when chunks were written side by
+side or shared out to several workers.
 """
 
 import logging

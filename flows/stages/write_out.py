@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from connectors.extracts.dialect import Fault
 from connectors.extracts.header import Header
@@ -15,13 +16,14 @@ from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Chunk
 from connectors.ledger import Extract
 from connectors.staging import CopyRows, copy_staged, copy_tuples
-from connectors.tuples import Bytes, encode, has_fixed_width, plain_rows, target_columns
+from connectors.tuples import has_fixed_width, in_millionths, plain_rows, target_columns
 from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.steps.judge import READY, Judged
 from flows.steps.plain import Delivered, Plain, read_plain
 from flows.steps.sieve import looked_at
 from flows.steps.totals import Totals
 from schemas.field import Table
+from schemas.kinds import SCALE
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 
@@ -34,8 +36,8 @@ class Written:
     copies: list[CopyRows] = field(default_factory=list)
     keys: dict[str, pl.DataFrame] = field(default_factory=dict)
     """What `Sieve` looks at, by record kind."""
-    spool: list[Bytes] | None = None
-    """Tuples of all clean rows for the target, where they could be written out."""
+    spool: list[pl.DataFrame] | None = None
+    """All clean rows as the target takes them, where they could be written out in binary."""
 
 
 def write_out(chunk: Chunk, header: Header, profile: Profile, extract: Extract) -> Written:
@@ -115,7 +117,8 @@ def _add_judged(
 ) -> None:
     clean = rows["error_data"].is_null()
     short = clean & plain_rows(table, rows)
-    if not short.any() or not _add_tuples(written, chunk, table, profile, rows.filter(short)):
+    plain = in_millionths(table, rows.filter(short))
+    if not short.any() or not _add_tuples(written, chunk, table, profile, plain):
         short = short & False
     if short.sum() < clean.sum():
         written.spool = None
@@ -129,13 +132,13 @@ def _add_tuples(
     written: Written, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
 ) -> bool:
     """Write rows out in binary; false: they are too different from each other."""
-    parts = encode(table, rows, target_columns(table))
-    if parts is None:
-        return False
     text = None if profile.keep == "reference" else chunk.block
-    written.copies.append(copy_tuples(table, rows, parts, text, chunk.start.byte))
+    copy = copy_tuples(table, rows, text, chunk.start.byte)
+    if copy is None:
+        return False
+    written.copies.append(copy)
     if written.spool is not None:
-        written.spool += [part.body for part in parts]
+        written.spool.append(rows.select(*target_columns(table), cs.ends_with(SCALE)))
     return True
 
 

@@ -17,7 +17,7 @@ from connectors.ledger import hold_batch
 from connectors.settings import Limits
 from connectors.spool import Spooled, read_spool, write_spool
 from connectors.staging import copy_staged, copy_tuples
-from connectors.tuples import encode, plain_rows, target_columns
+from connectors.tuples import in_millionths, plain_rows
 from flows.stages.apply import apply
 from flows.stages.check import check
 from flows.stages.receive import receive
@@ -211,13 +211,14 @@ def test_binary_and_text_store_the_same(workspace: Workspace, rows: Any, record:
     )
     plain = staged.filter(plain_rows(table, staged))
     assert plain.height > 200
-    parts = encode(table, plain, target_columns(table))
-    assert parts is not None
+    exact = in_millionths(table, plain.drop("data"))
+    binary = copy_tuples(table, exact, source, 1000)
+    assert binary is not None
     ask = f"SELECT {', '.join(map(quote, staged_columns(table)))} FROM staged_{record} ORDER BY 3"
     found = []
     for copy in (
         copy_staged(table, plain),
-        copy_tuples(table, plain.drop("data"), parts, source, 1000),
+        binary,
     ):
         with workspace.database.connect() as connection:
             copy.send(connection)
@@ -282,19 +283,19 @@ def test_a_key_of_text_is_sieved_by_its_hash() -> None:
 
 
 def test_a_spool_is_what_was_written_or_nothing(tmp_path: Path) -> None:
-    typed = frame([1, 2]).with_columns(batch_id=1, extract_id=1, record_number=pl.Series([1, 2]))
-    parts = encode(PAYMENT, typed, typed.columns)
-    assert parts is not None
+    one, other = (
+        frame([key]).with_columns(batch_id=1, extract_id=1, record_number=key) for key in (1, 2)
+    )
     path = tmp_path / "deep" / "1-0"
-    sha256 = write_spool(path, [parts[0].body])
+    sha256 = write_spool(path, [one, other])
     assert sha256 is not None
     whole = read_spool(Spooled(path, sha256, 1, 2, 2))
     assert whole is not None
-    assert whole[0].tolist() == parts[0].body.tolist()
+    assert whole.equals(one.vstack(other).drop("batch_id", "extract_id"))
     assert read_spool(Spooled(path, sha256, 1, 3, 3)) is None
     assert read_spool(Spooled(path, "0" * 64, 1, 2, 2)) is None
     assert read_spool(Spooled(tmp_path / "absent", sha256, 1, 2, 2)) is None
-    assert write_spool(path / "below a file", [parts[0].body]) is None
+    assert write_spool(path / "below a file", [one]) is None
 
 
 @pytest.mark.parametrize(
