@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 
+from flows.report.template import template
 from flows.report.text import visible
 from flows.steps.compare.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
@@ -101,11 +102,10 @@ def render_html(comparison: Comparison) -> str:
 @cache
 def _template() -> Template:
     # Text from either side may be anything; `visible` shows what would not be seen.
-    environment = Environment(
-        loader=PackageLoader("flows", "report"), autoescape=True, undefined=StrictUndefined
+    return template(
+        "comparison.html.jinja",
+        visible=lambda value: "NULL" if value is None else visible(str(value)),
     )
-    environment.filters["visible"] = lambda value: "NULL" if value is None else visible(str(value))
-    return environment.get_template("comparison.html.jinja")
 
 
 def _told(side: SideResult) -> list[str]:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from flows.report.batch import BatchReport, Chain
 from flows.report.chart import colour_of, stacked_bar, state_parts
+from flows.report.template import template
 from flows.report.text import (
     NARROW,
     VERDICTS,
@@ -18,12 +19,10 @@ from flows.report.text import (
     digits,
     end_states,
     figures,
-    neutral,
     record_title,
     refusal,
     shortened,
     verdict_of,
-    visible,
 )
 from flows.steps.totals import Totals, add
 
@@ -176,21 +175,11 @@ def render_html(report: BatchReport) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("flows.report", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return template(
+        "template.html.jinja",
+        breakable=_breakable,
+        value=lambda text: shortened(text, LONGEST),
     )
-    environment.filters |= {
-        "digits": digits,
-        "neutral": neutral,
-        "visible": visible,
-        "breakable": _breakable,
-        "value": lambda text: shortened(text, LONGEST),
-    }
-    return environment.get_template("template.html.jinja")
 
 
 def _page(

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Template
 from markupsafe import Markup
 
 from flows.report.reconciled import chart, tables
@@ -29,7 +29,8 @@ from flows.report.reconciled.words import (
     verdict_of,
 )
 from flows.report.reconciliation import BUCKETS, VERDICTS, BreakLine, ReconciliationReport
-from flows.report.text import digits, neutral, shortened, visible
+from flows.report.template import template
+from flows.report.text import digits, shortened, visible
 from flows.steps.reconcile.roll_forward import exact_sum
 from schemas.breaks import BREAKS
 from schemas.life import OPEN, BreakState
@@ -91,25 +92,15 @@ def render_html(report: ReconciliationReport) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        loader=PackageLoader("flows.report.reconciled", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return template(
+        "reconciled/page.html.jinja",
+        signed=lambda value: digits(value, signed=True),
+        value=lambda text: shortened(text, VALUE),
+        title_of=record_title,
+        says=code_title,
+        source=sources,
+        told=lambda value: shown(value, Kind.TEXT),
     )
-    environment.filters |= {
-        "digits": digits,
-        "signed": lambda value: digits(value, signed=True),
-        "neutral": neutral,
-        "visible": visible,
-        "value": lambda text: shortened(text, VALUE),
-        "title_of": record_title,
-        "says": code_title,
-        "source": sources,
-        "told": lambda value: shown(value, Kind.TEXT),
-    }
-    return environment.get_template("page.html.jinja")
 
 
 @cache

@@ -1,0 +1,20 @@
+"""The templates of the HTML pages: every text escaped, a name that is not given an error."""
+
+from collections.abc import Callable
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from flows.report.text import digits, neutral, visible
+
+
+def template(name: str, **filters: Callable[..., str]) -> Template:
+    """The template at a path below this folder; a page's own filters go before those of all."""
+    environment = Environment(
+        loader=PackageLoader("flows.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"digits": digits, "neutral": neutral, "visible": visible, **filters}
+    return environment.get_template(name)
