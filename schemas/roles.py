@@ -11,6 +11,7 @@ it, so run it as that user, and again after every upgrade: views are made anew, 
 import sys
 from collections.abc import Collection, Iterable, Iterator
 
+from schemas.audit import APPEND_ONLY
 from schemas.kinds import sql_columns
 from schemas.sql import LEDGER_TABLES, SCHEMA, STAGED, TARGETS
 from schemas.tables import EXTRACTS
@@ -18,8 +19,9 @@ from schemas.views import SHOWN, quoted
 
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
 
-ADDED_ONLY = ("event", "event_chain", "decision", "signature")
-"""The trail of who did what and why: nobody but the owner of the schema can change an entry."""
+CONCLUDED = ("reconciliation", "break_state")
+"""What a reconciliation adds to the tables that are only ever added to; the rest is the trail of
+who did what and why."""
 LOADED = ("batch", "extract", "receipt", "outcome", "note")
 """What a loader writes beside the staged rows."""
 WITH_ROWS = {"before_image": ("image",), "send": ("echo",)}
@@ -45,8 +47,11 @@ def statements() -> Iterator[str]:
         "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
         f"GRANT MAINTAIN ON {_tables(loaded)} TO {LOADER}; END IF; END $$"
     )
-    yield f"GRANT INSERT ON {_tables(ADDED_ONLY)} TO {LOADER}"
-    others = [name for name in LEDGER_TABLES if name not in (*LOADED, *ADDED_ONLY)]
+    # Nobody but the owner of the schema can change an entry of these.
+    trail = [name for name in APPEND_ONLY if name not in CONCLUDED]
+    yield f"GRANT INSERT ON {_tables(trail)} TO {LOADER}"
+    yield f"GRANT INSERT ON {_tables(CONCLUDED)} TO {MERGER}"
+    others = [name for name in LEDGER_TABLES if name not in (*LOADED, *APPEND_ONLY)]
     yield _write(MERGER, (*TARGETS, *others))
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
     for name, table in (TARGETS | LEDGER_TABLES).items():

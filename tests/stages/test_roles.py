@@ -16,7 +16,8 @@ from connectors.extracts.profile import DEFAULT
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from schemas.roles import ADDED_ONLY, LOADER, MERGER, READER, statements
+from schemas.audit import APPEND_ONLY
+from schemas.roles import LOADER, MERGER, READER, statements
 from schemas.sql import METADATA, SCHEMA, STAGED, TARGETS
 from schemas.views import SHOWN, quoted
 from tests.stages.payments import line, write
@@ -105,7 +106,7 @@ def test_a_loader_writes_no_target(acting: As, table: str) -> None:
 @pytest.mark.parametrize("role", [LOADER, MERGER])
 def test_nobody_changes_the_trail_or_the_tables(acting: As, role: str) -> None:
     user = acting(role)
-    for table in ADDED_ONLY:
+    for table in APPEND_ONLY:
         column = quoted(METADATA.tables[f"{SCHEMA}.{table}"].columns[0].name)
         assert refused(user, f"UPDATE {table} SET {column} = {column}")
         assert refused(user, f"DELETE FROM {table}")
