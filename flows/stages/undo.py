@@ -6,47 +6,63 @@ from connectors import ledger
 from connectors.apply import lock_target
 from connectors.corrections import settle_corrections
 from connectors.errors import BatchStateError
-from connectors.ledger import State, hold_batch
+from connectors.ledger import Lease, State, hold_batch
 from connectors.push_plan import reopen_restored
+from connectors.resume import resumed
 from connectors.sends import left_at_service
 from connectors.spool import clear_spool
-from connectors.undo import refuse_if_touched, take_back
+from connectors.undo import refuse_if_touched, take_back, undone_by
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
+Counts = dict[str, int]
 
-def undo_batch(
-    workspace: Workspace, batch_id: int, *, by: str | None, reason: str
-) -> dict[str, int]:
+
+def undo_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> Counts:
     """Restore what the batch changed, in one transaction; its rows and receipts stay on record.
 
     The service keeps what it was sent: the rows of earlier batches that own their records again
     are unsent again, so that the next push brings it in line where that can be done.
     """
-    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        batch = ledger.find_batch(connection, batch_id)
-        if batch.state in (State.UNDONE, State.DISCARDED):
-            raise BatchStateError(f"Batch {batch_id} is {batch.state} already; nothing to undo.")
-        tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
-        counts: Counter[str] = Counter()
-        with lease.transaction():
-            for table in tables:
-                lock_target(connection, table)
-                refuse_if_touched(connection, table, batch_id)
-            for table in reversed(tables):
-                counts.update(take_back(connection, table, batch_id))
-                if table.name in PUSHES:
-                    reopen_restored(connection, table, batch_id)
-            reach("undo")
-            left = left_at_service(connection, batch_id)
-            detail = dict(counts) | ({"left_at_service": left} if left else {})
-            ledger.add_event(
-                connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=detail
-            )
-            lease.set_state(State.UNDONE)
-            settle_corrections(connection, batch_id)
-        clear_spool(workspace.settings, batch_id)
-        return dict(counts)
+    tried: dict[int, Counts] = {}
+
+    def run() -> Counts:
+        with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+            # The answer to a COMMIT of ours may be what was lost.
+            event = undone_by(connection, batch_id, tried)
+            counts = tried[event] if event else _take_back(lease, tried, by=by, reason=reason)
+            clear_spool(workspace.settings, batch_id)
+            return counts
+
+    return resumed(workspace.database, run)
+
+
+def _take_back(lease: Lease, tried: dict[int, Counts], *, by: str | None, reason: str) -> Counts:
+    """Undo the batch; what is tried is noted by its event before it is committed."""
+    connection, batch_id = lease.connection, lease.batch_id
+    batch = ledger.find_batch(connection, batch_id)
+    if batch.state in (State.UNDONE, State.DISCARDED):
+        raise BatchStateError(f"Batch {batch_id} is {batch.state} already; nothing to undo.")
+    tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
+    counts: Counter[str] = Counter()
+    with lease.transaction():
+        for table in tables:
+            lock_target(connection, table)
+            refuse_if_touched(connection, table, batch_id)
+        for table in reversed(tables):
+            counts.update(take_back(connection, table, batch_id))
+            if table.name in PUSHES:
+                reopen_restored(connection, table, batch_id)
+        reach("undo")
+        left = left_at_service(connection, batch_id)
+        detail = dict(counts) | ({"left_at_service": left} if left else {})
+        event = ledger.add_event(
+            connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=detail
+        )
+        tried[event] = dict(counts)
+        lease.set_state(State.UNDONE)
+        settle_corrections(connection, batch_id)
+    return dict(counts)

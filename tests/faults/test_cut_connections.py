@@ -115,6 +115,25 @@ def test_cut_at_any_message_it_ends_the_same(
     assert not failures, "\n".join([f"{len(failures)} of {number + 1}", *failures])
 
 
+def test_an_undo_knows_itself_again_when_the_answer_to_its_commit_is_lost(
+    fresh: Fresh, server: str, tmp_path: Path
+) -> None:
+    with (
+        quiet(CASES["undo"], fresh, server, tmp_path) as undisturbed,
+        fresh(undisturbed.database) as database,
+        proxy(server) as wire,
+    ):
+        place = workspace(wire.url(database), undisturbed.home)
+        commits = [at for at, told in enumerate(undisturbed.messages, 1) if "COMMIT" in told]
+        wire.at, wire.cut = commits[-1], Cut.AFTER
+        assert undone(place, tmp_path) == {"deleted": 53, "restored": 10}
+        assert wire.done
+        found = truth(named(server, database), undisturbed.home)
+        assert differences(undisturbed.truth, found) == []
+        with pytest.raises(BatchStateError, match="is undone already"):
+            undone(place, tmp_path)
+
+
 def disturb(case: Case, wire: Proxy, database: str, home: Path, folder: Path) -> None:
     try:
         case.run(workspace(wire.url(database), home), folder)
