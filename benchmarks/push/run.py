@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[1:1] = [str(ROOT), str(ROOT / "benchmarks" / "import" / "cases")]
 
 from comparison import CASES, RATIOS, Case  # noqa: E402
-from environments import PEERS, peer_python, versions  # noqa: E402
 from measure import WRK, CaseFailed, Place, Run, run_case  # noqa: E402
 
+from benchmarks.environments import PEERS, peer_python, versions  # noqa: E402
 from connectors.embedded import embedded_url  # noqa: E402
 
 Runs = dict[str, list[Run]]

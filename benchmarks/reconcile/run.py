@@ -26,9 +26,9 @@ import psycopg
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
-from environments import NotInstalled, peer_python, versions  # noqa: E402
 from sides import COLUMNS, Planted, make_sides  # noqa: E402
 
+from benchmarks.environments import NotInstalled, peer_python, versions  # noqa: E402
 from connectors.embedded import embedded_url  # noqa: E402
 
 CASES = Path(__file__).resolve().parent / "cases"

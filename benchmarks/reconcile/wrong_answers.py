@@ -19,8 +19,7 @@ import psycopg
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
-from environments import NotInstalled, peer_python, versions  # noqa: E402
-
+from benchmarks.environments import NotInstalled, peer_python, versions  # noqa: E402
 from connectors.embedded import embedded_url  # noqa: E402
 from flows.stages.compare_run import run_comparison  # noqa: E402
 

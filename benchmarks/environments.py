@@ -8,8 +8,24 @@ from pathlib import Path
 PEERS = {
     "dlt": ("dlt[postgres]==1.31.0", "adbc-driver-manager", "adbc-driver-postgresql", "pyarrow"),
     "duckdb": ("duckdb",),
+    "server": ("httptools", "uvloop"),  # What requests are pushed to.
+    "httpx": ("httpx==0.28.1", "sniffio"),
+    "httpx_aiohttp": ("httpx==0.28.1", "httpx-aiohttp", "sniffio"),
+    "aiohttp": ("aiohttp",),
+    "datacompy": ("datacompy==1.1.0", "polars"),
+    "reladiff": ("reladiff[postgresql]==0.6.0", "psycopg2-binary"),
+    "validator": ("google-pso-data-validator==8.10.1",),
 }
-SHOWN = ("dlt", "adbc-driver-postgresql", "pyarrow", "psycopg2-binary", "duckdb")
+SHOWN = (
+    "dlt", "adbc-driver-postgresql", "pyarrow", "psycopg2-binary", "duckdb",
+    "httptools", "uvloop", "httpx", "httpcore", "h11", "httpx-aiohttp", "aiohttp",
+    "datacompy", "polars", "reladiff", "sqeleton",
+    "google-pso-data-validator", "ibis-framework", "pandas",
+)  # fmt: skip
+
+
+class NotInstalled(SystemExit):
+    """pip cannot make the environment of a peer here; ends a run that cannot leave it out."""
 
 
 def peer_python(name: str, cache: Path) -> Path:
@@ -22,7 +38,7 @@ def peer_python(name: str, cache: Path) -> Path:
         install = [python, "-m", "pip", "install", "--quiet", *PEERS[name]]
         done = subprocess.run(install, check=False, capture_output=True, text=True)
         if done.returncode:
-            raise SystemExit(f"pip cannot make the environment for {name}:\n{done.stderr}")
+            raise NotInstalled(f"pip cannot make the environment for {name}:\n{done.stderr[-500:]}")
         (folder / "complete").touch()
     return python
 
@@ -30,7 +46,7 @@ def peer_python(name: str, cache: Path) -> Path:
 def versions(python: Path) -> dict[str, str]:
     """What is installed there of the packages that matter."""
     program = (
-        "import sys, importlib.metadata as m\n"
+        "import importlib.metadata as m\n"
         "for d in m.distributions():\n"
         "    print(d.metadata['Name'].lower(), d.version)"
     )
