@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 from prefect import Flow
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
 from prefect.client.schemas.objects import (
     ConcurrencyLimitStrategy,
     ConcurrencyOptions,
@@ -33,6 +35,8 @@ POOL = "recon"
 ANCHOR = datetime(2026, 1, 1, tzinfo=UTC)
 TAG = "recon"
 """Every run of ours carries it; automations and the run list of the UI go by it."""
+PAGE = 200
+"""Deployments the server lists at once, at most."""
 ONE_AT_A_TIME = ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE)
 """The later run waits. One that was cancelled instead could block its schedule for ever."""
 
@@ -196,6 +200,30 @@ def register(pool: str = POOL) -> list[str]:
     """
     with get_client(sync_client=True) as client:
         return [_register(client, line, pool) for line in ready()]
+
+
+def left_over() -> list[str]:
+    """Deployments of ours on the server that are not in the table: an earlier version made them.
+
+    Their schedules go on. Whether somebody needs them is for an operator to say.
+    """
+    known = {line.full_name for line in ready()}
+    with get_client(sync_client=True) as client:
+        names = [
+            f"{client.read_flow(one.flow_id).name}/{one.name}"
+            for one in _tagged(client)
+            if (one.entrypoint or "").startswith("flows.")
+        ]
+    return sorted(set(names) - known)
+
+
+def _tagged(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
+    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[TAG]))
+    for offset in count(step=PAGE):
+        page = client.read_deployments(deployment_filter=ours, limit=PAGE, offset=offset)
+        yield from page
+        if len(page) < PAGE:
+            return
 
 
 def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> str:

@@ -1,6 +1,7 @@
 """The product with its pages: `recon up`, `recon down` and `recon deploy`."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -110,6 +111,11 @@ def deploy_command(
         _say(f"block       {name}")
     for name in deployments.register(pool):
         _say(f"deployment  {name}")
+    for name in deployments.left_over():
+        _say(
+            f"left over   {name}: not of this version, its schedule goes on; "
+            f"where nobody needs it: prefect deployment delete {shlex.quote(name)}"
+        )
     for name in automations.register(notices):
         _say(f"automation  {name}")
     return 0
