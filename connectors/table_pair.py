@@ -13,7 +13,7 @@ import polars as pl
 from psycopg import sql
 
 from connectors.sides import Side
-from connectors.table_side import Spill, Table, copied, opened, pulled
+from connectors.table_side import Spill, Table, copied, far_times_told, opened, pulled
 from schemas.readings import column
 
 SEGMENT_ROWS = 16
@@ -38,7 +38,7 @@ def table_pair(
 ) -> TablePair:
     """Both tables as sides that hold the rows which may differ; raises SidesRefused."""
     with ExitStack() as stack:
-        left, right = (stack.enter_context(opened(address)) for address in addresses)
+        left, right = (stack.enter_context(opened(address, key)) for address in addresses)
         columns = _shared(left, right, key, ignore)
         if columns is None:
             return _whole(left, right, scratch, "pulled whole: their types or keys differ")
@@ -94,17 +94,19 @@ def _joined(
         for alias, table in (("l", left), ("r", right))
         for name in table.columns
     ]
-    statement = sql.SQL("SELECT {} FROM {} l FULL JOIN {} r ON {} WHERE {}").format(
-        sql.SQL(", ").join(selected),
+    rows = sql.SQL("{} l FULL JOIN {} r ON {} WHERE ({})").format(
         left.identifier,
         right.identifier,
         sql.SQL(" AND ").join(on),
         sql.SQL(" OR ").join(apart),
     )
-    for frame in copied(left.connection, statement, prefixed):
-        for alias, spill in zip("lr", spills, strict=True):
-            present = frame.filter(pl.col(f"{alias}{key[0]}").is_not_null())
-            spill.add(present.select(pl.col(f"{alias}{name}").alias(name) for name in spill.types))
+    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(selected), rows)
+    with far_times_told({"l": left, "r": right}, rows):
+        for frame in copied(left.connection, statement, prefixed):
+            for alias, spill in zip("lr", spills, strict=True):
+                present = frame.filter(pl.col(f"{alias}{key[0]}").is_not_null())
+                named = (pl.col(f"{alias}{name}").alias(name) for name in spill.types)
+                spill.add(present.select(named))
     equal = left.count() - spills[0].rows
     return TablePair(spills[0].side(), spills[1].side(), equal, "joined in the database")
 

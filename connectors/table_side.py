@@ -22,6 +22,9 @@ BLOCK_BYTES = 16 * 1024 * 1024
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
 _INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
 _TEXTS = ("text", "varchar", "bpchar", "name", "char")
+_TIMES = ("timestamptz", "timestamp")
+_FARTHEST_SECONDS = "9223372036854.775807"
+"""A moment is a number of microseconds in 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +55,20 @@ class TableColumn:
     def selected(self, alias: str | None = None) -> sql.Composable:
         """The column as COPY gives it: a text that polars reads as its type."""
         name = sql.Identifier(alias, self.name) if alias else sql.Identifier(self.name)
-        if self.type in ("timestamptz", "timestamp"):
+        if self.type in _TIMES:
             return sql.SQL("(extract(epoch FROM {}) * 1000000)::bigint").format(name)
         if self.type == "date":
             return sql.SQL("({} - date '1970-01-01')").format(name)
         if self.type == "numeric":
             return sql.SQL("trim_scale({})").format(name)
         return name if self.type in (*_INTEGERS, *_FLOATS) else sql.SQL("{}::text").format(name)
+
+    def too_far(self, alias: str) -> sql.Composable | None:
+        """Where its value is a time that `selected` cannot give: infinity, or too far away."""
+        name = sql.Identifier(alias, self.name)
+        if self.type in _TIMES:
+            return sql.SQL(f"abs(extract(epoch FROM {{}})) > {_FARTHEST_SECONDS}").format(name)
+        return sql.SQL("NOT isfinite({})").format(name) if self.type == "date" else None
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,8 @@ class Table:
     connection: psycopg.Connection
     identifier: sql.Identifier
     columns: Mapping[str, TableColumn]
+    key: Sequence[str]
+    """What is asked to tell its rows apart."""
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -107,7 +119,7 @@ class Table:
 
 
 @contextmanager
-def opened(address: str) -> Iterator[Table]:
+def opened(address: str, key: Sequence[str]) -> Iterator[Table]:
     """The table an address names, in a read-only transaction; raises SidesRefused."""
     url, shown, named, password = _taken_apart(address)
     if not named:
@@ -128,7 +140,8 @@ def opened(address: str) -> Iterator[Table]:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         try:
             identifier = sql.Identifier(*_identifiers(named))
-            yield Table(shown, connection, identifier, _columns(connection, shown, identifier))
+            columns = _columns(connection, shown, identifier)
+            yield Table(shown, connection, identifier, columns, key)
         except psycopg.Error as error:
             raise SidesRefused(f"{shown}: {first_line(error)}") from None
 
@@ -162,18 +175,56 @@ def pulled(table: Table, scratch: Path, where: sql.Composable | None = None) -> 
     """Rows of a table, block by block into `scratch`."""
     kept = Spill(table, list(table.columns), scratch)
     selected = sql.SQL(", ").join(one.selected() for one in table.columns.values())
-    statement = sql.SQL("SELECT {} FROM {} WHERE {}").format(
-        selected, table.identifier, where or sql.SQL("true")
-    )
-    for frame in copied(table.connection, statement, kept.types):
-        kept.add(frame)
+    rows = sql.SQL("{} t WHERE ({})").format(table.identifier, where or sql.SQL("true"))
+    statement = sql.SQL("SELECT {} FROM {}").format(selected, rows)
+    with far_times_told({"t": table}, rows):
+        for frame in copied(table.connection, statement, kept.types):
+            kept.add(frame)
     return kept.side()
 
 
-def table_side(address: str, scratch: Path) -> Side:
+def table_side(address: str, scratch: Path, key: Sequence[str]) -> Side:
     """A whole table as a side."""
-    with opened(address) as table:
+    with opened(address, key) as table:
         return pulled(table, scratch)
+
+
+@contextmanager
+def far_times_told(tables: Mapping[str, Table], rows: sql.Composable) -> Iterator[None]:
+    """Name the time that cannot be read where the database only says that there is one.
+
+    `rows` are the tables by their aliases and the conditions on them, as they stand behind FROM.
+    """
+    try:
+        yield
+    except (psycopg.DataError, psycopg.NotSupportedError):
+        for alias, table in tables.items():
+            for one in table.columns.values():
+                _refuse_far(table, one, alias, rows)
+        raise
+
+
+def _refuse_far(table: Table, one: TableColumn, alias: str, rows: sql.Composable) -> None:
+    too_far = one.too_far(alias)
+    if too_far is None:
+        return
+    key = [name for name in table.key if name in table.columns]
+    texts = [sql.SQL("{}::text").format(sql.Identifier(alias, name)) for name in (one.name, *key)]
+    order = [sql.Identifier(alias, name) for name in key] or texts
+    # The statement that failed has ended its transaction.
+    table.connection.rollback()
+    found = table.connection.execute(
+        sql.SQL("SELECT {} FROM {} AND {} ORDER BY {} LIMIT 1").format(
+            sql.SQL(", ").join(texts), rows, too_far, sql.SQL(", ").join(order)
+        )
+    ).fetchone()
+    if found is not None:
+        row = ", ".join(f"{name} = {value}" for name, value in zip(key, found[1:], strict=True))
+        raise SidesRefused(
+            f"{table.name}: the row {row} has {found[0]!r} in the column {one.name!r} "
+            f"({one.type}), which is no moment that can be compared. Write a real time or NULL "
+            "there, or name views that give the column as a text on both sides."
+        )
 
 
 def copied(

@@ -82,7 +82,7 @@ def _sides(
     # Taking CSV apart keeps one core busy; there are two sides.
     with ThreadPoolExecutor(2) as threads:
         opening = [
-            threads.submit(open_side, address, scratch / name, delimiter)
+            threads.submit(open_side, address, scratch / name, delimiter, question.key)
             for address, name in zip(addresses, ("left", "right"), strict=True)
         ]
         left, right = (side.result() for side in opening)
@@ -115,10 +115,10 @@ def leeway(column: str, text: str) -> Leeway:
     return Leeway(absolute=number)
 
 
-def open_side(address: str, scratch: Path, delimiter: str | None) -> Side:
+def open_side(address: str, scratch: Path, delimiter: str | None, key: Sequence[str]) -> Side:
     """The side an address names."""
     if _TABLE.match(address):
-        return table_side(address, scratch)
+        return table_side(address, scratch, key)
     path = Path(address)
     if not path.exists():
         raise SidesRefused(f"{address} does not exist.")

@@ -117,6 +117,32 @@ def test_a_table_and_a_file(database_url: str, tmp_path: Path) -> None:
     assert compared(file, table, key="id,tenant", ignore=["rate"]).agrees
 
 
+FAR = [
+    ("paid = 'infinity'", "'infinity' in the column 'paid' (timestamptz)"),
+    ("paid = '294276-12-31 00:00Z'", "'294276-12-31 00:00:00+00' in the column 'paid'"),
+    ("day = '-infinity'", "'-infinity' in the column 'day' (date)"),
+]
+
+
+@pytest.mark.parametrize(("far", "told"), FAR)
+@pytest.mark.parametrize("other", ["joined", "by segments", "file"])
+def test_a_time_that_is_no_moment_is_named_with_its_row(
+    database_url: str, second_url: str, tmp_path: Path, other: str, far: str, told: str
+) -> None:
+    # Where the database compares, what both sides have is the same and costs nothing.
+    same = [] if other == "file" else ["UPDATE {t} SET paid = 'infinity' WHERE id = 3"]
+    table = fill(database_url, "a", *same, f"UPDATE {{t}} SET {far} WHERE id IN (41, 40)")
+    if other == "file":
+        right = str(csv_file(tmp_path / "b.csv", "id,tenant,paid,day\n"))
+    else:
+        right = fill(database_url if other == "joined" else second_url, "b", *same)
+    for sides in ((table, right), (right, table)):
+        with pytest.raises(SidesRefused) as refused:
+            compared(*sides, key="id,tenant")
+        assert f"?table=public.a: the row id = 40, tenant = 1 has {told}" in str(refused.value)
+        assert "Write a real time or NULL" in str(refused.value)
+
+
 REFUSED = [
     ("", "which table?"),
     ("table=public.none", "no such table"),
