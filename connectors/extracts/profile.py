@@ -41,7 +41,7 @@ class Profile:
     zone: str | None = None
     """What a time without offset means: an IANA zone."""
     null: tuple[str, ...] = ("",)
-    """Unquoted texts that stand for no value."""
+    """Texts that stand for no value, in quotes or not; the default alone leaves `""` a text."""
     unknown_columns: str = "refuse"
     tenant: int | None = None
     """The one tenant the batch may write."""

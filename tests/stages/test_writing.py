@@ -1,9 +1,13 @@
 """Cells as feeds write them: read as the profile states, or rejected with the delivered text."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
 from connectors.extracts.profile import read_profile
+from connectors.settings import Settings
+from flows.stages.examine import examine
 from flows.stages.judge_chunk import writing_of
 from flows.steps.normalise import normalise
 from schemas.tables import EXTRACTS
@@ -89,3 +93,24 @@ def test_a_time_that_may_be_another_is_not_guessed(
     text = normal("PaymentDate", cell, **stated)
     assert text.startswith(f"{cell} (")
     assert why in text
+
+
+@pytest.mark.parametrize(
+    ("stated", "rejected"),
+    [
+        ({}, ["bare"]),
+        ({"null": [""]}, ["bare"]),
+        ({"null": ["NULL"]}, ["NULL", '"NULL"', "bare"]),
+        ({"null": ["", "NULL"]}, ["NULL", '"NULL"', "bare", '""']),
+    ],
+)
+def test_a_null_text_counts_in_quotes_too(
+    tmp_path: Path, stated: dict[str, list[str]], rejected: list[str]
+) -> None:
+    cells = {"NULL": "NULL", '"NULL"': '"NULL"', "bare": "", '""': '""', "null": "null"}
+    lines = [f"7,{number},{cell}" for number, cell in enumerate(cells.values())]
+    path = tmp_path / "tones.csv"
+    path.write_text("\n".join(["TenantsId,AvatarsId,Name", *lines, "7,9, NULL"]) + "\n")
+    profile = read_profile({"feed": "bank-x", **stated})
+    [verdict] = examine(Settings(tmp_path), [str(path)], profile)
+    assert [list(cells)[one.record_number - 1] for one in verdict.rejects] == rejected
