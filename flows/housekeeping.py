@@ -13,7 +13,7 @@ from pydantic import Field
 
 from flows.approval import DAYS_TO_DECIDE
 from flows.holding import open_workspace
-from flows.report.text import digits
+from flows.report.spelling import digits
 from flows.stages.retention import DEFAULT, Retention, sweep
 
 Days = Annotated[int, Field(ge=1, le=36500)]

@@ -14,7 +14,7 @@ from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.hooks import HOOKS, note_run
 from flows.report.markdown import cell
-from flows.report.text import digits
+from flows.report.spelling import digits
 from flows.stages.pull import pull
 from flows.states import COMPLETED, WITH_ERRORS
 

@@ -18,7 +18,7 @@ from flows.attempts import FROM_LEDGER
 from flows.holding import held, open_workspace
 from flows.hooks import HOOKS
 from flows.report.batch import PUSH_STATES
-from flows.report.text import digits
+from flows.report.spelling import digits
 from flows.stages.push import ask_for_service, push
 from flows.stages.workspace import Workspace
 from flows.states import COMPLETED, WITH_ERRORS

@@ -86,7 +86,7 @@ def print_table(
     names: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()
 ) -> None:
     """A table; delivered text in it stays on its line and cannot move the cursor."""
-    from flows.report.text import shortened  # noqa: PLC0415 -- it imports polars.
+    from flows.report.spelling import shortened  # noqa: PLC0415 -- it imports polars.
 
     table = Table(box=None, pad_edge=False, header_style="")
     for name in names:

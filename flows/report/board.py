@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from connectors.overview import BatchLine
 from flows.report.markdown import cell
 from flows.report.next_step import next_step
-from flows.report.text import digits
+from flows.report.spelling import digits
 
 MOST = 200
 """Batches of one table; the pages of the UI slow down with more."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from flows.report.batch import STATES
 from flows.report.markdown import cell
-from flows.report.text import digits
+from flows.report.spelling import digits
 
 Counts = Mapping[str, Mapping[str, int]]
 """Record kind -> state -> rows."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from flows.report.batch import Chain
-from flows.report.text import digits, end_states
+from flows.report.spelling import digits
+from flows.report.text import end_states
 
 COLOURS: Mapping[str, str] = {
     "rejected": "#a5281b",

@@ -6,8 +6,8 @@ from typing import Any
 
 from jinja2 import Template
 
+from flows.report.spelling import visible
 from flows.report.template import template
-from flows.report.text import visible
 from flows.steps.compare.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
 

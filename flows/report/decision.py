@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from flows.report.batch import BatchReport
 from flows.report.markdown import cell, value_cell
-from flows.report.text import digits, record_title
+from flows.report.spelling import digits
+from flows.report.text import record_title
 
 REASONS_SHOWN = 15
 ROWS_SHOWN = 10

@@ -9,19 +9,17 @@ from markupsafe import Markup
 
 from flows.report.batch import BatchReport, Chain
 from flows.report.chart import colour_of, stacked_bar, state_parts
+from flows.report.spelling import NARROW, digits, shortened
 from flows.report.template import template
 from flows.report.text import (
-    NARROW,
     VERDICTS,
     Figure,
     currency_label,
     differences,
-    digits,
     end_states,
     figures,
     record_title,
     refusal,
-    shortened,
     verdict_of,
 )
 from flows.steps.totals import Totals, add

@@ -6,20 +6,17 @@ from typing import NamedTuple
 
 from flows.report.batch import BatchReport, Chain, Pushed
 from flows.report.chart import describe, picture, state_parts
+from flows.report.spelling import digits, neutral, shortened, visible
 from flows.report.text import (
     NOTHING,
     Figure,
     currency_label,
     differences,
-    digits,
     end_states,
     figures,
-    neutral,
     record_title,
     refusal,
-    shortened,
     verdict_of,
-    visible,
 )
 from flows.steps.totals import Totals, add
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from flows.report.text import digits, neutral, visible
+from flows.report.spelling import digits, neutral, visible
 
 
 def template(name: str, **filters: Callable[..., str]) -> Template:

@@ -1,27 +1,23 @@
-"""The batch report as plain text for a terminal, and the words and numbers all renderings share."""
+"""The batch report as plain text for a terminal, and the words all its renderings share."""
 
 import textwrap
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple
 
 from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
-from flows.steps.totals import NO_CURRENCY, Totals, add, plain
+from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
+from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.reasons import REFUSALS
 
 WIDTH = 96
 """Columns of the text report; only a single number longer than its line passes them."""
 MOST = 200
 """Findings a short rendering lists; it says how many it leaves to the full report."""
-NARROW = "\N{NARROW NO-BREAK SPACE}"
-MINUS = "\N{MINUS SIGN}"
 NOTHING = "none"
 
 _TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
-_FORMULA = tuple("=+-@|%\uff1d\uff0b\uff0d\uff20")
-_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\0": r"\0", "\x1b": r"\e"}
 
 
 class Verdict(NamedTuple):
@@ -103,35 +99,6 @@ def render_text(report: BatchReport) -> str:
         ),
     ]
     return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
-
-
-def digits(value: int | Decimal, *, signed: bool = False) -> str:
-    """A number, exact, in groups of three; money has two decimals or more, nothing has a locale."""
-    whole, _, decimals = plain(Decimal(value).copy_abs()).partition(".")
-    text = f"{int(whole):,}".replace(",", NARROW)
-    if isinstance(value, Decimal):
-        text += "." + decimals.ljust(2, "0")
-    if value < 0:
-        return MINUS + text
-    return "+" + text if signed and value else text
-
-
-def visible(text: str) -> str:
-    """Delivered text on one line: what breaks, hides, reorders or looks alike is spelled out."""
-    return "".join(_spelled(character) for character in text)
-
-
-def neutral(text: str, most: int = 500) -> str:
-    """Delivered text that a spreadsheet it is pasted into takes for text, never for a formula."""
-    shown = shortened(text, most)
-    return "'" + shown if text.lstrip().startswith(_FORMULA) else shown
-
-
-def shortened(text: str, most: int) -> str:
-    """At most so many characters, made visible; what is cut is counted."""
-    if len(text) <= most:
-        return visible(text)
-    return f"{visible(text[:most])}... ({len(text)} characters)"
 
 
 def verdict_of(report: BatchReport) -> Verdict:
@@ -374,13 +341,3 @@ def _wrapped(text: str, *, first: str, rest: str) -> list[str]:
 def _by_number(currency: str) -> tuple[bool, int, str]:
     number = int(currency) if currency.isdecimal() and currency.isascii() else 0
     return currency == NO_CURRENCY, number, currency
-
-
-def _spelled(character: str) -> str:
-    if character in _SHORT:
-        return _SHORT[character]
-    # Controls, formats (which reorder text), surrogates, and all that only looks like a blank.
-    unseen = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
-    if character != " " and (unseen or character == MINUS):
-        return f"\\u{ord(character):04x}"
-    return character

@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from flows.report.text import WIDTH, digits, neutral, render_text, shortened, visible
+from flows.report.spelling import digits, neutral, shortened, visible
+from flows.report.text import WIDTH, render_text
 from tests.report.sample_reports import HOSTILE, REPORTS, hostile, with_errors
 
 NARROW, MINUS = "\u202f", "\u2212"

@@ -7,7 +7,7 @@ from functools import reduce
 import polars as pl
 
 from flows.report.reconciled.checks import DIGITS
-from flows.report.text import visible
+from flows.report.spelling import visible
 
 CHUNK = 5_000
 EPOCH = date(1899, 12, 30)

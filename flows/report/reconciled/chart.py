@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from flows.report.reconciliation import BUCKETS, BreakLine, Proof, RollForward
-from flows.report.text import digits
+from flows.report.spelling import digits
 from flows.steps.reconcile.ageing import UPPER
 from schemas.breaks import Status
 from schemas.life import OPEN

@@ -10,7 +10,7 @@ from flows.report.reconciled.tables import idle as is_idle
 from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import currency_label, record_title
 from flows.report.reconciliation import ChainLine, Proof, ReconciliationReport
-from flows.report.text import digits
+from flows.report.spelling import digits
 from flows.steps.reconcile.roll_forward import exact_sum
 
 MOST = 300

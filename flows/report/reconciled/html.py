@@ -29,8 +29,8 @@ from flows.report.reconciled.words import (
     verdict_of,
 )
 from flows.report.reconciliation import BUCKETS, VERDICTS, BreakLine, ReconciliationReport
+from flows.report.spelling import digits, shortened, visible
 from flows.report.template import template
-from flows.report.text import digits, shortened, visible
 from flows.steps.reconcile.roll_forward import exact_sum
 from schemas.breaks import BREAKS
 from schemas.life import OPEN, BreakState

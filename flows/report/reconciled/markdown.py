@@ -6,7 +6,7 @@ from flows.report.markdown import cell, escape, markdown_table, value_cell
 from flows.report.reconciled.chart import picture
 from flows.report.reconciled.words import currency_label, record_title, verdict_of
 from flows.report.reconciliation import BreakLine, ReconciliationReport
-from flows.report.text import digits, neutral
+from flows.report.spelling import digits, neutral
 from schemas.life import OPEN
 
 BYTES = 40_000

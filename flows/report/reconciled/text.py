@@ -8,7 +8,8 @@ from flows.report.reconciled.table import Cell, Kind
 from flows.report.reconciled.tables import facts, idle
 from flows.report.reconciled.words import code_title, currency_label, record_title, verdict_of
 from flows.report.reconciliation import BreakLine, ReconciliationReport
-from flows.report.text import MINUS, NARROW, WIDTH, digits, neutral, shortened, visible
+from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
+from flows.report.text import WIDTH
 from schemas.life import OPEN
 
 CAUSES = 10

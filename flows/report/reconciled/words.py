@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from flows.report.reconciliation import ReconciliationReport
-from flows.report.text import neutral, visible
+from flows.report.spelling import neutral, visible
 from schemas.breaks import BREAKS, Status
 from schemas.life import BreakState
 from schemas.tables import EXTRACTS

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from flows.report.reconciled.html import MOST, render_html
-from flows.report.text import MINUS, NARROW
+from flows.report.spelling import MINUS, NARROW
 from tests.report.page import VOID, Page
 from tests.report.reconciliation.sample import REPORTS, everything, many
 from tests.report.sample_reports import HOSTILE

@@ -4,7 +4,7 @@ import pytest
 
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
 from flows.report.reconciled.text import render_text
-from flows.report.text import MINUS
+from flows.report.spelling import MINUS
 from tests.report.reconciliation.sample import REPORTS, everything, many
 
 

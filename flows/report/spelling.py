@@ -1,0 +1,50 @@
+"""How reports spell numbers and delivered text: exact, on one line, with nothing hidden."""
+
+import unicodedata
+from decimal import Decimal
+
+from flows.steps.totals import plain
+
+NARROW = "\N{NARROW NO-BREAK SPACE}"
+MINUS = "\N{MINUS SIGN}"
+_FORMULA = tuple("=+-@|%\uff1d\uff0b\uff0d\uff20")
+_SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\0": r"\0", "\x1b": r"\e"}
+
+
+def digits(value: int | Decimal, *, signed: bool = False) -> str:
+    """A number, exact, in groups of three; money has two decimals or more, nothing has a locale."""
+    whole, _, decimals = plain(Decimal(value).copy_abs()).partition(".")
+    text = f"{int(whole):,}".replace(",", NARROW)
+    if isinstance(value, Decimal):
+        text += "." + decimals.ljust(2, "0")
+    if value < 0:
+        return MINUS + text
+    return "+" + text if signed and value else text
+
+
+def visible(text: str) -> str:
+    """Delivered text on one line: what breaks, hides, reorders or looks alike is spelled out."""
+    return "".join(_spelled(character) for character in text)
+
+
+def neutral(text: str, most: int = 500) -> str:
+    """Delivered text that a spreadsheet it is pasted into takes for text, never for a formula."""
+    shown = shortened(text, most)
+    return "'" + shown if text.lstrip().startswith(_FORMULA) else shown
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, made visible; what is cut is counted."""
+    if len(text) <= most:
+        return visible(text)
+    return f"{visible(text[:most])}... ({len(text)} characters)"
+
+
+def _spelled(character: str) -> str:
+    if character in _SHORT:
+        return _SHORT[character]
+    # Controls, formats (which reorder text), surrogates, and all that only looks like a blank.
+    unseen = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp", "Zs")
+    if character != " " and (unseen or character == MINUS):
+        return f"\\u{ord(character):04x}"
+    return character
