@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -28,15 +29,24 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
     return embedded_url(folder, "postgres")
 
 
-@pytest.fixture
-def database_url(server: str) -> Iterator[str]:
-    """URL of a database of its own, with our schema."""
+@contextmanager
+def new_database(server: str) -> Iterator[str]:
+    """URL of a database with our schema, for as long as it is needed."""
     name = f"test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE}')
-    yield server.replace("/postgres?", f"/{name}?")
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    try:
+        yield server.replace("/postgres?", f"/{name}?")
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def database_url(server: str) -> Iterator[str]:
+    """URL of a database of its own, with our schema."""
+    with new_database(server) as url:
+        yield url
 
 
 @pytest.fixture

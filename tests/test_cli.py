@@ -12,6 +12,7 @@ from cyclopts import App
 
 from flows.__main__ import COMMANDS, GROUPS
 from flows.stages.workspace import Workspace
+from tests import recon as processes
 from tests.stages.payments import line, write
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -19,22 +20,11 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 
 @pytest.fixture
 def recon(workspace: Workspace) -> Any:
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        assert workspace.settings.database_url is not None
-        known = {
-            "RECON_DATABASE_URL": workspace.settings.database_url,
-            "RECON_HOME": str(workspace.settings.home),
-        }
-        return subprocess.run(
-            [sys.executable, "-m", "flows", *arguments],
-            env=os.environ | known | environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    def ask(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        url, home = workspace.settings.database_url, workspace.settings.home
+        return processes.run(url, home, *arguments, **environment)
 
-    return run
+    return ask
 
 
 def test_every_command_says_what_it_does_with_an_example() -> None:

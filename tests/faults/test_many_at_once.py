@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.faults.commands import command, ended, start
+from tests.faults.commands import command, ended
 from tests.faults.conftest import slow
 from tests.faults.waits import standing, until
 from tests.push.deliveries import payments
+from tests.recon import Run
 
 HELD = 3
 
@@ -35,9 +36,9 @@ def test_one_works_and_the_others_say_so(
     assert command(database_url, home, "import", payments(tmp_path / "payments.csv", 20))[0] == 0
     verb = "DELETE" if asked[0] == "undo" else "INSERT"
     with standing(database_url, f"BEFORE {verb} ON {when}") as stand:
-        first = start(database_url, home, *asked)
+        first = Run(database_url, home, *asked)
         until(lambda: first.poll() is not None or stand.reached())
-        others = [start(database_url, home, *asked) for _ in range(count - 1)]
+        others = [Run(database_url, home, *asked) for _ in range(count - 1)]
         for code, told in map(ended, others):
             assert code == HELD, told
             assert said in told

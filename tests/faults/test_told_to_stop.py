@@ -8,10 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.faults.commands import command, ended, start
+from tests.faults.commands import command, ended
 from tests.faults.conftest import slow
 from tests.faults.waits import standing, until
 from tests.push.deliveries import tones
+from tests.recon import Run
 from tests.service.faulty_server import OK, FaultyServer, Reply, Seen
 from tests.stages.payments import line, write
 
@@ -59,7 +60,7 @@ def test_it_stops_and_goes_on(
         assert command(database_url, home, *asked)[0] == 0
         asked = ("undo", "1", "--reason", "wrong")
     with standing(database_url, PLACES[place]) as stand, ExitStack() as opened:
-        run = opened.enter_context(start(database_url, home, *asked))
+        run = opened.enter_context(Run(database_url, home, *asked))
         opened.callback(run.kill)
         until(lambda: run.poll() is not None or stand.reached())
         before = time.monotonic()
@@ -95,7 +96,7 @@ def test_a_push_that_is_stopped_sends_no_post_twice(
     assert command(database_url, home, "import", tones(tmp_path / "tones.csv", count))[0] == 0
     with FaultyServer(plan) as server:
         service = {"RECON_SERVICE_URL": server.url, "RECON_SERVICE_FORMAT": "json"}
-        run = start(database_url, home, *asked, **service)
+        run = Run(database_url, home, *asked, **service)
         code, told = ended(run)
         assert code == STOPPED, told
         again, _ = command(database_url, home, *asked, **service)

@@ -1,8 +1,5 @@
 """A database that cannot be used is refused before any row is touched: exit code 2, what to do."""
 
-import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +11,7 @@ from schemas.roles import READER, statements
 from schemas.sql import METADATA, SCHEMA
 from schemas.views import VIEWS
 from tests.faults.conftest import Fresh, named, slow
+from tests.recon import run
 from tests.stages.payments import line, write
 
 OLDER = "0001"
@@ -135,18 +133,8 @@ def test_it_is_refused_before_any_row_is_touched(
             grant(owner, f"CREATE ROLE {user} LOGIN PASSWORD 'pw-canary'")
             name = fault(owner, user)
             before = everything(owner)
-        told = subprocess.run(
-            [sys.executable, "-m", "flows", "import", delivery],
-            env=os.environ
-            | {
-                "RECON_DATABASE_URL": url.replace("//postgres:@", f"//{name}:pw-canary@"),
-                "RECON_HOME": str(tmp_path / "home"),
-            },
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        theirs = url.replace("//postgres:@", f"//{name}:pw-canary@")
+        told = run(theirs, tmp_path / "home", "import", delivery)
         with psycopg.connect(url, autocommit=True) as owner:
             assert everything(owner) == before
             owner.execute("SET default_transaction_read_only = off")

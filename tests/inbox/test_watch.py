@@ -1,10 +1,7 @@
 """Looking into an inbox: every delivery is imported once, wherever a look is killed."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +14,7 @@ from connectors.inbox import Inbox, Waiting
 from flows.stages.inbox import Line, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from tests.recon import run
 from tests.stages.payments import HEADER, line, write
 
 
@@ -182,15 +180,8 @@ def test_killed_anywhere_and_run_again_each_delivery_is_imported_once(
     (folder / "broken.csv").write_text("colour\nred\n")
 
     def watch(crash_at: str = "") -> int:
-        known = {"RECON_DATABASE_URL": database_url, "RECON_HOME": str(workspace.settings.home)}
-        command = [sys.executable, "-m", "flows", "watch", str(folder), "--once", "--settle", "0"]
-        return subprocess.run(
-            command,
-            env=os.environ | known | {"CRASH_AT": crash_at},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        ).returncode
+        asked = ("watch", str(folder), "--once", "--settle", "0")
+        return run(database_url, workspace.settings.home, *asked, CRASH_AT=crash_at).returncode
 
     assert watch(point) == -signal.SIGKILL
     assert watch() in (0, 1)
@@ -217,21 +208,8 @@ def test_the_command_tells_what_became_of_each_file(
     write(folder / "a.csv", line(1))
     (folder / "b.csv.part").write_text(HEADER)
     (folder / "c.csv").write_text("colour\nred\n")
-    known = {"RECON_DATABASE_URL": database_url, "RECON_HOME": str(workspace.settings.home)}
-    command = [
-        sys.executable,
-        "-m",
-        "flows",
-        "watch",
-        str(folder),
-        "--once",
-        "--settle",
-        "0",
-        "--json",
-    ]
-    run = subprocess.run(
-        command, env=os.environ | known, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert run.returncode == 1, run.stderr
-    told = {one["name"]: one["became"] for one in json.loads(run.stdout)["deliveries"]}
+    asked = ("watch", str(folder), "--once", "--settle", "0", "--json")
+    watched = run(database_url, workspace.settings.home, *asked)
+    assert watched.returncode == 1, watched.stderr
+    told = {one["name"]: one["became"] for one in json.loads(watched.stdout)["deliveries"]}
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}

@@ -1,9 +1,7 @@
 """Killed at any step of a push and run again: no POST twice, no PUT lost, what is in doubt told."""
 
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ from connectors.service import ServiceSettings
 from flows.stages.workspace import Workspace
 from tests.push.conftest import USER
 from tests.push.deliveries import payments, row_of, tones
+from tests.recon import Run, run
 from tests.service.faulty_server import FaultyServer
 from tests.service.faulty_server import status as answer
 
@@ -49,27 +48,18 @@ def delivery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recon(
-    workspace: Workspace, url: str, *arguments: str, crash_at: str | None = None
+    workspace: Workspace, url: str, *arguments: str, crash_at: str = ""
 ) -> subprocess.CompletedProcess[str]:
     assert workspace.settings.database_url is not None
-    environment = os.environ | {
-        "RECON_DATABASE_URL": workspace.settings.database_url,
-        "RECON_HOME": str(workspace.settings.home),
+    known = {
         "RECON_SERVICE_URL": url,
         "RECON_SERVICE_FORMAT": "json",
         "RECON_SERVICE_USER": USER.name,
         "RECON_SERVICE_PASSWORD": USER.password,
+        "CRASH_AT": crash_at,
     }
-    if crash_at:
-        environment["CRASH_AT"] = crash_at
-    return subprocess.run(
-        [sys.executable, "-m", "flows", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    settings = workspace.settings
+    return run(settings.database_url, settings.home, *arguments, **known)
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -116,23 +106,10 @@ def test_eight_pushes_at_once_are_one(workspace: Workspace, rows: Any, delivery:
     with FaultyServer() as server:
         assert recon(workspace, server.url, "import", str(delivery)).returncode == 0
         assert workspace.settings.database_url is not None
-        runs = [
-            subprocess.Popen(
-                [sys.executable, "-m", "flows", "push", "1"],
-                env=os.environ
-                | {
-                    "RECON_DATABASE_URL": workspace.settings.database_url,
-                    "RECON_HOME": str(workspace.settings.home),
-                    "RECON_SERVICE_URL": server.url,
-                    "RECON_SERVICE_FORMAT": "json",
-                },
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(8)
-        ]
-        codes = [(run.communicate(timeout=120)[1], run.returncode) for run in runs]
+        settings = workspace.settings
+        service = {"RECON_SERVICE_URL": server.url, "RECON_SERVICE_FORMAT": "json"}
+        runs = [Run(settings.database_url, settings.home, "push", "1", **service) for _ in range(8)]
+        codes = [(one.communicate()[1], one.returncode) for one in runs]
     assert {code for _, code in codes} <= {0, 3}, codes
     assert 0 in {code for _, code in codes}
     assert all("is being worked on by" in told for told, code in codes if code == 3)

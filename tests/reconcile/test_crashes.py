@@ -1,15 +1,13 @@
 """A reconciliation that was killed leaves nothing half done: run again, it is as if never begun."""
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from tests.recon import run
 from tests.reconcile.scenario import FOLDER
 
 POINTS = ["gathered", "reconciliation-written", "reconciled"]
@@ -17,17 +15,9 @@ REPORTS = ("report.html", "report.xlsx", "totals.json", "breaks.csv")
 
 
 def recon(url: str, home: Path, *arguments: str, crash_at: str = "") -> int:
-    environment = os.environ | {"RECON_DATABASE_URL": url, "RECON_HOME": str(home)}
-    run = subprocess.run(
-        [sys.executable, "-m", "flows", *arguments],
-        env=environment | ({"CRASH_AT": crash_at} if crash_at else {}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert "Traceback" not in run.stderr
-    return run.returncode
+    ended = run(url, home, *arguments, CRASH_AT=crash_at)
+    assert "Traceback" not in ended.stderr
+    return ended.returncode
 
 
 @pytest.mark.parametrize("point", POINTS)

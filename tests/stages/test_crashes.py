@@ -1,12 +1,12 @@
 """Killed anywhere, run again: the state is that of a run that was never killed."""
 
-import os
 import signal
 import subprocess
-import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from connectors.errors import BatchHeldElsewhere
@@ -14,6 +14,8 @@ from connectors.extracts.profile import DEFAULT
 from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.conftest import new_database
+from tests.recon import Run, run
 
 ROWS, SEED = 3_000, 11
 BLOCK_BYTES = 64 * 1024
@@ -51,27 +53,33 @@ def delivery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "payments.csv"
 
 
-def recon(url: str, home: Path, *arguments: str, crash_at: str | None = None) -> Any:
-    environment = os.environ | {
-        "RECON_DATABASE_URL": url,
-        "RECON_HOME": str(home),
-        "RECON_LIMIT_BLOCK_BYTES": str(BLOCK_BYTES),
-    }
-    if crash_at:
-        environment["CRASH_AT"] = crash_at
-    return subprocess.run(
-        [sys.executable, "-m", "flows", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@dataclass(frozen=True)
+class Outcome:
+    """What a run leaves in the database, and its report."""
+
+    tables: tuple[Any, ...]
+    report: bytes
 
 
-def truth(workspace: Workspace) -> tuple[Any, ...]:
-    with workspace.database.connect() as connection:
-        return tuple(
+@pytest.fixture(scope="module")
+def undisturbed(server: str, delivery: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    home = tmp_path_factory.mktemp("undisturbed")
+    with new_database(server) as url:
+        imported = import_it(url, home, delivery)
+        assert imported.returncode == 1, imported.stderr
+        return outcome(url, home)
+
+
+def import_it(
+    url: str, home: Path, delivery: Path, crash_at: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    known = {"RECON_LIMIT_BLOCK_BYTES": str(BLOCK_BYTES), "CRASH_AT": crash_at}
+    return run(url, home, "import", str(delivery), **known)
+
+
+def outcome(url: str, home: Path) -> Outcome:
+    with psycopg.connect(url, options="-c search_path=recon") as connection:
+        tables = tuple(
             connection.execute(statement).fetchall()
             for statement in (
                 'SELECT * FROM payment ORDER BY "Id"',
@@ -80,51 +88,29 @@ def truth(workspace: Workspace) -> tuple[Any, ...]:
                 "SELECT id, state FROM batch",
             )
         )
+    return Outcome(tables, (home / "reports" / "batch-1" / "report.html").read_bytes())
 
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_import_goes_on_and_ends_the_same(
-    workspace: Workspace, database_url: str, delivery: Path, point: str
+    database_url: str, tmp_path: Path, delivery: Path, undisturbed: Outcome, point: str
 ) -> None:
-    home = workspace.settings.home
-    killed = recon(database_url, home, "import", str(delivery), crash_at=point)
+    home = tmp_path / "home"
+    killed = import_it(database_url, home, delivery, point)
     assert killed.returncode == -signal.SIGKILL, (point, killed.stderr)
-    again = recon(database_url, home, "import", str(delivery))
+    again = import_it(database_url, home, delivery)
     assert again.returncode == 1, (point, again.stderr)
-    after_crash = truth(workspace)
-    report = (home / "reports" / "batch-1" / "report.html").read_bytes()
+    assert outcome(database_url, home) == undisturbed
     assert not list(home.rglob(".writing-*"))
     assert not list((home / "archive" / "incoming").iterdir())
     assert not list((home / "spool").rglob("*-*"))
-
-    with workspace.database.connect() as connection:
-        for table in ("payment", "staged_payment", "receipt", "outcome", "note", "extract"):
-            connection.execute(f"TRUNCATE {table} RESTART IDENTITY")
-        connection.execute("TRUNCATE batch RESTART IDENTITY")
-    undisturbed = recon(database_url, home, "import", str(delivery))
-    assert undisturbed.returncode == 1
-    assert truth(workspace) == after_crash
-    assert (home / "reports" / "batch-1" / "report.html").read_bytes() == report
 
 
 def test_eight_runs_at_once_are_one(
     workspace: Workspace, database_url: str, delivery: Path
 ) -> None:
-    environment = os.environ | {
-        "RECON_DATABASE_URL": database_url,
-        "RECON_HOME": str(workspace.settings.home),
-    }
-    runs = [
-        subprocess.Popen(
-            [sys.executable, "-m", "flows", "import", str(delivery)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(8)
-    ]
-    codes = [(run.communicate(timeout=120)[1], run.returncode) for run in runs]
+    runs = [Run(database_url, workspace.settings.home, "import", str(delivery)) for _ in range(8)]
+    codes = [(one.communicate()[1], one.returncode) for one in runs]
     assert {code for _, code in codes} <= {1, BatchHeldElsewhere.exit_code}, codes
     assert 1 in {code for _, code in codes}
     assert all("is being worked on by" in told for told, code in codes if code == 3)

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -18,6 +16,7 @@ from flows.stages.retention import Retention, Swept, sweep
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from tests.recon import run
 from tests.stages.payments import HEADER, line, write
 
 NOW = datetime.now(UTC)
@@ -201,16 +200,10 @@ def test_killed_in_the_middle_and_run_again_it_ends_the_same(
     for path in [*home.rglob("*.csv"), *workspace.settings.reports.iterdir()]:
         os.utime(path, (1, 1))
     (workspace.settings.reports / ".removing-batch-9").mkdir()
-    environment = os.environ | {"RECON_DATABASE_URL": database_url, "RECON_HOME": str(home)}
 
     def clean(crash_at: str = "") -> int:
-        return subprocess.run(
-            [sys.executable, "-m", "flows", "housekeeping", "--report-days", "90", "--remove"],
-            env=environment | {"CRASH_AT": crash_at},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        ).returncode
+        asked = ("housekeeping", "--report-days", "90", "--remove")
+        return run(database_url, home, *asked, CRASH_AT=crash_at).returncode
 
     assert clean("housekeeping:2") == -signal.SIGKILL
     assert contents(workspace) == 2

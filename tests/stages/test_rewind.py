@@ -1,9 +1,6 @@
 """Read from the start: what was staged and judged is forgotten, and told again from the archive."""
 
-import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from connectors.ledger import State, hold_batch
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch
 from flows.stages.workspace import Workspace
+from tests.recon import run
 from tests.stages.payments import line, write
 
 LINES = (line(1), line(1), line(2, amount="2"), line(2, amount="3"), line(3, amount="x"), line(4))
@@ -74,17 +72,11 @@ def test_killed_in_the_middle_nothing_was_forgotten(
     workspace: Workspace, database_url: str, rows: Any, held: int
 ) -> None:
     before = told(rows)
-    home = str(workspace.settings.home)
-    environment = os.environ | {"RECON_DATABASE_URL": database_url, "RECON_HOME": home}
+    home = workspace.settings.home
 
     def rerun(crash_at: str) -> int:
-        return subprocess.run(
-            [sys.executable, "-m", "flows", "rerun", str(held), "--from-start"],
-            env=environment | {"CRASH_AT": crash_at},
-            capture_output=True,
-            timeout=60,
-            check=False,
-        ).returncode
+        asked = ("rerun", str(held), "--from-start")
+        return run(database_url, home, *asked, CRASH_AT=crash_at).returncode
 
     assert rerun("rewind") == -signal.SIGKILL
     assert told(rows) == before

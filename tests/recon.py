@@ -1,0 +1,171 @@
+"""`recon` in a process of its own, forked from one that has imported everything once.
+
+Hundreds of tests need a process that can be killed, stopped or cut off; few of them are about how
+an interpreter starts. Those, and what reads the environment when it is imported, use `subprocess`.
+"""
+
+import gc
+import json
+import os
+import pkgutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import IO, NoReturn, Self
+
+from flows.__main__ import main
+
+SECONDS = 120
+"""Longest life of a process; one that hangs is ended by SIGALRM, which its exit code tells."""
+ROOMS = ("schemas", "connectors", "flows.steps", "flows.stages", "flows.report", "flows.commands")
+
+
+def run(
+    url: str, home: Path, *arguments: str, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run `recon` on this database and home folder to its end."""
+    with Run(url, home, *arguments, **environment) as one:
+        out, told = one.communicate()
+        return subprocess.CompletedProcess(arguments, one.wait(), out, told)
+
+
+class Run:
+    """A `recon` that is under way: so much of `subprocess.Popen` as tests ask of it."""
+
+    def __init__(self, url: str, home: Path, *arguments: str, **environment: str) -> None:
+        ours = {"RECON_DATABASE_URL": url, "RECON_HOME": str(home)}
+        request = [arguments, dict(os.environ) | ours | environment, str(Path.cwd())]
+        self.returncode: int | None = None
+        self._outputs, self._said = (_output(), _output()), ("", "")
+        self._told, theirs = socket.socketpair()
+        with theirs:
+            files = [one.fileno() for one in (*self._outputs, theirs)]
+            socket.send_fds(_forker()[0], [json.dumps(request).encode()], files)
+        self.pid = self._number()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.communicate()
+
+    def wait(self, timeout: float | None = SECONDS) -> int:
+        """The exit code; of a signal, its negative number."""
+        if self.returncode is None:
+            self._told.settimeout(timeout)
+            self.returncode = self._number()
+            self._told.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """The exit code, when it has ended."""
+        try:
+            return self.wait(0)
+        except BlockingIOError:
+            return None
+
+    def communicate(self, timeout: float | None = SECONDS) -> tuple[str, str]:
+        """Wait; gives all of standard output and of standard error."""
+        self.wait(timeout)
+        if self._outputs:
+            for one in self._outputs:
+                one.seek(0)
+            out, told = self._outputs
+            with out, told:
+                self._said, self._outputs = (out.read(), told.read()), ()
+        return self._said
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, as long as there is somebody to get it."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _number(self) -> int:
+        told = self._told.recv(4)
+        assert told, "the process that forks has ended"
+        return int.from_bytes(told, signed=True)
+
+
+def _output() -> IO[str]:
+    return tempfile.TemporaryFile("w+", errors="replace")
+
+
+@cache
+def _forker() -> "tuple[socket.socket, subprocess.Popen[bytes]]":
+    """The process that forks, and the way to it; it ends when this one does."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.recon", str(theirs.fileno())],
+            cwd=Path(__file__).parents[1],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+        )
+    return ours, process
+
+
+def _serve(requests: socket.socket) -> None:
+    """Fork a keeper for every request, which forks the run and tells how it ended.
+
+    Nothing is done here but to import: a thread of this process would be missing in every run.
+    """
+    for room in map(import_module, ROOMS):
+        for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            if ".migrations" not in found.name:  # Alembic's own, which run when imported.
+                import_module(found.name)
+    gc.freeze()  # A collection would copy every page.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        request, files, _, _ = socket.recv_fds(requests, 1 << 17, 3)
+        if not request:
+            return
+        if not os.fork():
+            requests.close()
+            _keep(json.loads(request), files)
+        for one in files:
+            os.close(one)
+
+
+def _keep(request: tuple[list[str], dict[str, str], str], files: list[int]) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if not pid:
+        _become(*request, *files)
+    with socket.socket(fileno=files[-1]) as told:
+        told.sendall(pid.to_bytes(4))
+        _, status = os.waitpid(pid, 0)
+        with suppress(BrokenPipeError):
+            told.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, signed=True))
+    os._exit(0)
+
+
+def _become(
+    arguments: list[str], environment: dict[str, str], folder: str, out: int, told: int, keeper: int
+) -> NoReturn:
+    """What `python -m flows` is, in this environment and folder."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.alarm(SECONDS)
+    os.dup2(out, 1)
+    os.dup2(told, 2)
+    for one in (out, told, keeper):
+        os.close(one)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = ["recon", *arguments]
+    main()
+    raise AssertionError("main always exits")
+
+
+if __name__ == "__main__":
+    _serve(socket.socket(fileno=int(sys.argv[1])))
