@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,23 +30,45 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
     return embedded_url(folder, "postgres")
 
 
-@contextmanager
-def new_database(server: str) -> Iterator[str]:
-    """URL of a database with our schema, for as long as it is needed."""
-    name = f"test_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE}')
-    try:
-        yield server.replace("/postgres?", f"/{name}?")
-    finally:
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+class Databases:
+    """Copies of the template, the next of them made while a test works with the last."""
+
+    def __init__(self, server: str, maker: ThreadPoolExecutor) -> None:
+        self._server, self._maker = server, maker
+        self._next = maker.submit(self._make)
+
+    @contextmanager
+    def new(self) -> Iterator[str]:
+        """URL of a database with our schema, for as long as it is needed."""
+        name, self._next = self._next.result(), self._maker.submit(self._make)
+        try:
+            yield self._server.replace("/postgres?", f"/{name}?")
+        finally:
+            self._maker.submit(self._drop, name)
+
+    def _make(self) -> str:
+        name = f"test_{uuid.uuid4().hex[:12]}"
+        self._do(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE}')
+        return name
+
+    def _drop(self, name: str) -> None:
+        self._do(f'DROP DATABASE "{name}" WITH (FORCE)')
+
+    def _do(self, statement: str) -> None:
+        with psycopg.connect(self._server, autocommit=True) as connection:
+            connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def databases(server: str) -> Iterator[Databases]:
+    with ThreadPoolExecutor(1) as maker:
+        yield Databases(server, maker)
 
 
 @pytest.fixture
-def database_url(server: str) -> Iterator[str]:
+def database_url(databases: Databases) -> Iterator[str]:
     """URL of a database of its own, with our schema."""
-    with new_database(server) as url:
+    with databases.new() as url:
         yield url
 
 

@@ -1,4 +1,4 @@
-"""One PostgreSQL for all tests of the sandbox; hosts of both styles over it."""
+"""One database for all tests of the sandbox; hosts of both styles over it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from connectors.embedded import embedded_url
 from connectors.sandbox import Sandbox, SandboxOptions, User
+from tests.conftest import Databases
 from tests.sandbox.caller import Caller
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -36,8 +36,9 @@ def running(database_url: str, **chosen: Any) -> Iterator[Host]:
 
 
 @pytest.fixture(scope="session")
-def database_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return embedded_url(tmp_path_factory.mktemp("sandbox") / "postgres")
+def database_url(databases: Databases) -> Iterator[str]:
+    with databases.new() as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

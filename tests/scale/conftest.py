@@ -1,35 +1,29 @@
 """Workspaces to compare: each with a database and a home of its own, so that ids are the same."""
 
-import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from connectors.database import open_database
 from connectors.settings import Limits, Settings
 from flows.stages.workspace import Workspace
-from tests.conftest import TEMPLATE
+from tests.conftest import Databases
 
 NewWorkspace = Callable[..., Workspace]
 
 
 @pytest.fixture
-def new_workspace(server: str, tmp_path: Path) -> Iterator[NewWorkspace]:
-    names: list[str] = []
+def new_workspace(databases: Databases, tmp_path: Path) -> Iterator[NewWorkspace]:
+    numbers = count(1)
+    with ExitStack() as opened:
 
-    def new(block_bytes: int = 64 * 1024) -> Workspace:
-        name = f"scale_{uuid.uuid4().hex[:12]}"
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE}')
-        names.append(name)
-        url = server.replace("/postgres?", f"/{name}?")
-        home = (tmp_path / name).resolve()
-        settings = Settings(home, url, limits=Limits(block_bytes=block_bytes))
-        return Workspace(settings, open_database(settings))
+        def new(block_bytes: int = 64 * 1024) -> Workspace:
+            url = opened.enter_context(databases.new())
+            home = (tmp_path / f"home-{next(numbers)}").resolve()
+            settings = Settings(home, url, limits=Limits(block_bytes=block_bytes))
+            return Workspace(settings, open_database(settings))
 
-    yield new
-    with psycopg.connect(server, autocommit=True) as connection:
-        for name in names:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        yield new

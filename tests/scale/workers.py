@@ -37,7 +37,10 @@ def crash_at(point: str) -> None:
 def processes(settings: Settings, crash: str | None = None) -> Iterator[Run]:
     """Two processes that take partitions; with `crash`, each dies at that recovery point."""
     setup = {"initializer": crash_at, "initargs": (crash,)} if crash else {}
-    with ProcessPoolExecutor(2, get_context("spawn"), **setup) as pool:  # type: ignore[arg-type]
+    # What a partition needs is imported once, in the process they are forked from.
+    made = get_context("forkserver")
+    made.set_forkserver_preload(["__main__", __name__])
+    with ProcessPoolExecutor(2, made, **setup) as pool:  # type: ignore[arg-type]
 
         def run(partition: Partition) -> int:
             return pool.submit(stage_here, settings, json.dumps(partition.as_json())).result()

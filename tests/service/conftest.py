@@ -1,16 +1,17 @@
-"""Sandboxes of both styles over one PostgreSQL of their own."""
+"""Sandboxes of both styles over one database of their own."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from connectors.embedded import embedded_url
+from tests.conftest import Databases
 from tests.sandbox.conftest import Host, running
 
 
 @pytest.fixture(scope="session")
-def sandbox_database(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return embedded_url(tmp_path_factory.mktemp("service") / "postgres")
+def sandbox_database(databases: Databases) -> Iterator[str]:
+    with databases.new() as url:
+        yield url
 
 
 @pytest.fixture(scope="module", params=["pascal-5", "camel-core"])

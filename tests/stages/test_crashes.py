@@ -14,7 +14,7 @@ from connectors.extracts.profile import DEFAULT
 from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from tests.conftest import new_database
+from tests.conftest import Databases
 from tests.recon import Run, run
 
 ROWS, SEED = 3_000, 11
@@ -62,9 +62,11 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(server: str, delivery: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def undisturbed(
+    databases: Databases, delivery: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Outcome:
     home = tmp_path_factory.mktemp("undisturbed")
-    with new_database(server) as url:
+    with databases.new() as url:
         imported = import_it(url, home, delivery)
         assert imported.returncode == 1, imported.stderr
         return outcome(url, home)

@@ -54,7 +54,7 @@ def test_a_schedule_makes_runs_and_they_end_with_errors(machine: Machine, folder
         [
             {
                 "active": True,
-                "schedule": {"interval": 15, "anchor_date": "2026-01-01T00:00:00Z"},
+                "schedule": {"interval": 10, "anchor_date": "2026-01-01T00:00:00Z"},
                 "parameters": {"delivery": {"paths": [path]}},
             }
         ],
@@ -66,8 +66,9 @@ def test_a_schedule_makes_runs_and_they_end_with_errors(machine: Machine, folder
         ours = [one["id"] for one in runs if one["auto_scheduled"] and one["run_count"]]
         return ours[0] if ours else None
 
-    type_, name, message = machine.end(machine.until(made))
+    run = machine.until(made)
     machine.api.delete(f"/deployments/{deployment}/schedules/{schedules[0]['id']}")
+    type_, name, message = machine.end(run)
     assert (type_, name) == ("COMPLETED", "CompletedWithErrors"), message
     assert "2 of 200 rows carry HasError" in message
     assert applied(machine, 1000, 200) == (198, good)
