@@ -27,7 +27,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
     with engine.begin() as connection:
         migrate(connection)
     engine.dispose()
-    return embedded_url(folder, "postgres")
+    server = embedded_url(folder, "postgres")
+    # Processes die in tests, machines do not: what they hand to the system is never lost.
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return server
 
 
 class Databases:

@@ -6,6 +6,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from connectors.extracts.dialect import Dialect
+from tests.examples import examples
 from tests.extracts import slow_records
 from tests.extracts.cut_records import read
 
@@ -35,7 +36,7 @@ dialects = st.builds(
 cuts = st.lists(st.integers(0, 20), max_size=150)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(texts, st.integers(1, 4), dialects, cuts)
 def test_like_the_slow_reader_however_cut(
     data: bytes, width: int, dialect: Dialect, sizes: list[int]
@@ -49,7 +50,7 @@ def test_like_the_slow_reader_however_cut(
     assert clean == clean_of_cut == b"".join(record + b"\n" for record in good)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(texts, st.integers(1, 4))
 def test_other_readers_agree_on_sound_text(data: bytes, width: int) -> None:
     found, clean = read(data, width, Dialect())

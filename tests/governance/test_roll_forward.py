@@ -14,6 +14,7 @@ from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
 from flows.steps.reconcile.life import CARRIED, DECISIONS, carry, from_saved, is_open, to_saved
 from flows.steps.reconcile.roll_forward import accepted_forward, roll_forward
 from schemas.life import BreakState
+from tests.examples import examples
 from tests.governance.runs import found, ids
 
 FIRST = date(2026, 1, 1)
@@ -35,7 +36,7 @@ RUN = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(RUN, min_size=1, max_size=6))
 def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:
     name = {key: ids(found(key))[0] for key in KEYS}

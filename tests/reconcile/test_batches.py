@@ -13,6 +13,7 @@ from flows.steps.reconcile.breaks import gather
 from flows.steps.reconcile.raised import Annex
 from flows.steps.reconcile.sources import PLACE, record_schema
 from schemas.tables import INSERT_BATCH_DATA
+from tests.examples import examples
 
 INVOICE = '{"Id":1,"TenantsId":2,"DebtsId":3,"InvoiceUrl":"u"}'
 GATEWAY = '{"TenantsId":1,"PaymentActionsId":2,"Name":"n","ServiceKey":"%s"}'
@@ -186,7 +187,7 @@ some_rows = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(some_rows, some_rows)
 def test_counts_tie(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
     """Per batch: sent - missing + extra = listed, however rows repeat."""

@@ -18,6 +18,7 @@ from flows.steps.reconcile.plans import judge_plans
 from flows.steps.reconcile.rates import judge_rates
 from flows.steps.reconcile.rules import Budget, Direction, Plans, Rates, Rules
 from flows.steps.reconcile.severity import severities
+from tests.examples import examples
 
 AS_OF = date(2026, 3, 4)
 RULES = Rules(
@@ -63,7 +64,7 @@ FRAMES: list[Callable[[], pl.DataFrame]] = [
 ]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(st.data())
 def test_nulls_anywhere(data: Any) -> None:
     frames = []

@@ -17,6 +17,7 @@ from flows.steps.reconcile.documents import judge_documents
 from flows.steps.reconcile.plans import judge_plans
 from flows.steps.reconcile.rules import Discount, Plans, Rules
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
+from tests.examples import examples
 from tests.reconcile.records import database, extract
 
 AS_OF = date(2026, 3, 10)
@@ -251,7 +252,7 @@ some_details = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(some_details, some_payments)
 def test_money_is_conserved_from_payments_to_plans(
     details: list[dict[str, Any]], payments: list[dict[str, Any]]

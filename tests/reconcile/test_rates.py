@@ -14,6 +14,7 @@ from flows.steps.reconcile.raised import Annex
 from flows.steps.reconcile.rates import judge_rates
 from flows.steps.reconcile.rules import Direction, Rates, Rules
 from schemas.tables import CURRENCY_RATE, PAYMENT
+from tests.examples import examples
 from tests.reconcile.records import database, extract
 
 AS_OF = date(2026, 3, 31)
@@ -238,7 +239,7 @@ some_rates = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(some_payments, some_rates)
 def test_against_a_slow_reading_of_the_rules(
     payments: list[dict[str, Any]], rates: list[dict[str, Any]]

@@ -24,6 +24,7 @@ from flows.steps.reconcile.totals import (
 )
 from schemas.field import Table
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
+from tests.examples import examples
 from tests.reconcile.records import DAY, answers, database, extract, matched
 
 CENT = Tolerance("payment", "PaidAmount", above=Decimal("0.01"), below=Decimal("0.01"))
@@ -234,7 +235,7 @@ def both_sides(draw: st.DrawFn) -> tuple[list[Row], list[Row], list[Row]]:
 
 
 @pytest.mark.parametrize("service", [False, True])
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80), deadline=None, derandomize=True)
 @given(case=both_sides())
 def test_the_law_nothing_is_left_over(
     service: bool, case: tuple[list[Row], list[Row], list[Row]]
@@ -261,7 +262,7 @@ def test_the_law_nothing_is_left_over(
     assert sum(line.rows for line in status_lines(PAYMENT, result.statuses)) == len(ours) + alone
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=examples(40), deadline=None, derandomize=True)
 @given(
     st.lists(st.sampled_from([1, 2, 3]), max_size=6),
     st.lists(st.sampled_from([1, 2, 3]), max_size=6),

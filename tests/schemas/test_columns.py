@@ -16,6 +16,7 @@ from schemas.kinds import EXACT, OFFSET, frame_schema
 from schemas.nested import read_nested
 from schemas.reading import Moment, Number, Unread, read
 from schemas.tables import EXTRACTS
+from tests.examples import examples
 
 SCALARS = [
     Kind.INTEGER,
@@ -51,7 +52,7 @@ def one_field(kind: Kind) -> Table:
 
 
 @pytest.mark.parametrize("kind", SCALARS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(cells=st.lists(CELLS, min_size=1, max_size=20))
 @example(cells=["2026-01-15T10:30:60Z", "+026-01-15T10:30:00Z", "2026-01-15T10:30: 0Z"])
 @example(cells=["9007199254740993", "0.1", "-0", "1e400", "nan", "1_0", " 4", "007", "+3"])
@@ -75,7 +76,7 @@ def test_what_is_read_fast_is_what_is_read_strictly(kind: Kind, cells: list[str]
 
 
 @pytest.mark.parametrize("kind", SCALARS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(cells=st.lists(CELLS.filter(bool), min_size=1, max_size=20))
 def test_every_cell_has_a_value_or_a_reason(kind: Kind, cells: list[str]) -> None:
     table = one_field(kind)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from schemas.digits import Cells, read_decimals, read_integers, read_moments
 from schemas.field import Kind
 from schemas.reading import Moment, Number, read_integer, read_moment, read_number
+from tests.examples import examples
 
 HOSTILE = st.text(alphabet="0123456789+-.eE :TZtz/xinfa\t\0٣", max_size=26)
 NUMBERS = st.one_of(
@@ -42,7 +43,7 @@ def column(cells: Sequence[str], before: str = "", behind: str = ",,,,,,,,") -> 
     return Cells(np.frombuffer(text, np.uint8), start, stop)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(cells=CELLS)
 @example(cells=["9007199254740993", "12345678", "123456789", "1234567890123456", "٣", "00012"])
 def test_integers(cells: list[str]) -> None:
@@ -51,7 +52,7 @@ def test_integers(cells: list[str]) -> None:
         assert not sure or read_integer(Kind.INTEGER64, cell) == value, cell
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(cells=CELLS)
 @example(cells=["5.", ".5", "-.5", "-", "1.2.3", "-0.00", "1.-3", "0.1234567", "99999999.999999"])
 def test_decimals(cells: list[str]) -> None:
@@ -64,7 +65,7 @@ def test_decimals(cells: list[str]) -> None:
             assert -Decimal(cell).as_tuple().exponent == scale, cell  # type: ignore[operator]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(cells=CELLS)
 @example(cells=["2024-02-29T23:59:59Z", "2023-02-29T00:00:00Z", "2026-01-15T10:30:0 +01:00"])
 @example(cells=["2026-01-15T10:30:00Z02:00", "2026-01-15T10:30:00+02:00", "2026-01-15T10:30:00Z"])

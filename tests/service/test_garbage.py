@@ -13,6 +13,7 @@ from connectors.service.connection import Reply
 from connectors.service.encoding import CSV, JSON, body, read_record
 from connectors.service.judge import Judge
 from schemas.operations import Operation
+from tests.examples import examples
 from tests.service.outbox import WRITES, request
 
 JUDGE = Judge(ZoneInfo("America/New_York"), ("p@ss",))
@@ -68,7 +69,7 @@ def test_no_part_is_taken_for_the_whole(operation: Operation, kind: str) -> None
 
 @KINDS
 @OPERATIONS
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60), deadline=None, derandomize=True)
 @given(data=st.data())
 def test_torn_bytes(operation: Operation, kind: str, data: st.DataObject) -> None:
     made = request(operation, 1)
@@ -84,7 +85,7 @@ def test_torn_bytes(operation: Operation, kind: str, data: st.DataObject) -> Non
 
 
 @OPERATIONS
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80), deadline=None, derandomize=True)
 @given(data=st.data())
 def test_any_json(operation: Operation, data: st.DataObject) -> None:
     """Values of every shape in the place of every field, of the status and of the whole."""
@@ -99,7 +100,7 @@ def test_any_json(operation: Operation, data: st.DataObject) -> None:
 
 
 @OPERATIONS
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=examples(80), deadline=None, derandomize=True)
 @given(data=st.data())
 def test_any_csv(operation: Operation, data: st.DataObject) -> None:
     made = request(operation, 1)

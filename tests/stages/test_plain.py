@@ -21,6 +21,7 @@ from flows.stages.receive import header_of
 from flows.stages.write_out import plain_of, write_out
 from flows.steps.sieve import looked_at
 from schemas.tables import PAYMENT
+from tests.examples import examples
 from tests.stages.payments import HEADER, line
 
 EXTRACT = Extract(1, 1, "payments.csv", None, None, None, None, None, None, None)
@@ -86,7 +87,7 @@ def compare(header: Header, chunk: Chunk, profile: Profile) -> None:
 
 
 @pytest.mark.parametrize("title", PROFILES)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     lines=st.lists(st.one_of(GOOD, GOOD, GOOD, BAD), min_size=1, max_size=25),
     end=st.sampled_from(["\n", "\r\n"]),
