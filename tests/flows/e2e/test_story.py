@@ -157,6 +157,7 @@ def test_a_rejected_batch_applies_nothing_and_somebody_is_told(
     }
 
 
+@pytest.mark.long
 def test_corrected_rows_are_taken_in_by_a_rerun(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "corrected.csv", 7000, 10, 4)
     assert machine.end(machine.start(IMPORT, {"delivery": {"paths": [path]}}))[0] == "COMPLETED"
@@ -185,7 +186,8 @@ def test_a_service_that_is_down_fails_the_run_and_its_retry_pushes(
     )
     try:
         request = {"paths": [path], "push": True}
-        run = machine.start(IMPORT, {"delivery": request}, RECON_SERVICE_ATTEMPTS="1")
+        quick = {"RECON_SERVICE_ATTEMPTS": "1", "RECON_SERVICE_BACKOFF_SECONDS": "0.01"}
+        run = machine.start(IMPORT, {"delivery": request}, **quick)
         type_, name, message = machine.end(run)
         assert (type_, name) == ("FAILED", "Failed"), message
         assert "not-a-secret" not in message
