@@ -17,7 +17,7 @@ from tests.scale.workers import left_behind
 pytest.importorskip("prefect_dask", reason="the extra `scale` is not installed")
 pytestmark = pytest.mark.flows
 
-ROWS, SEED = 5_000, 29
+ROWS, SEED = 8_000, 29
 
 
 def point_at(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

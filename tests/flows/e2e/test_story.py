@@ -59,6 +59,8 @@ def test_a_schedule_makes_runs_and_they_end_with_errors(machine: Machine, folder
             }
         ],
     )
+    # What was just changed is looked at every 5 seconds, the rest once in a minute.
+    machine.api.patch(f"/deployments/{deployment}", json={"paused": False}).raise_for_status()
     wanted = {"flow_runs": {"deployment_id": {"any_": [deployment]}}, "sort": "START_TIME_ASC"}
 
     def made() -> Any:
