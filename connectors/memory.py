@@ -11,7 +11,7 @@ from functools import cache
 from connectors.settings import MIB
 
 # Source: malloc.h of the GNU C library, mallopt(3).
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _OWN_PAGES = 32 * MIB
 """Arrays from this size on have pages of their own; more is not accepted."""
 _KEPT = 64 * MIB
@@ -23,6 +23,8 @@ def keep_arrays() -> None:
     """Have the C library keep freed arrays, for good; other libraries do as they think best."""
     with suppress(OSError, AttributeError):
         adjust = ctypes.CDLL(None).mallopt
+        # With a heap for each thread, what one has freed does not serve the others.
+        adjust(_ARENA_MAX, 1)
         # Both: setting one ends the library's own adjusting of the other.
         adjust(_MMAP_THRESHOLD, _OWN_PAGES)
         adjust(_TRIM_THRESHOLD, _KEPT)

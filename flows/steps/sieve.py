@@ -29,6 +29,8 @@ MOST_KEYS_OF_CHUNK = 5_000
 MOST_STRAYS = 100
 """Of a chunk, below and above: keys that are left out of where its keys lie."""
 MOST_KEYS = 200_000
+TENANT_BITS = 20
+"""Of a tenant's number beside a value in one integer, where both fit."""
 MOST_VALUES = 50_000
 """Of one reference; from there on the database finds the distinct values itself."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
@@ -129,11 +131,8 @@ class _Seen:
         tenant = pl.lit(None, pl.Int32)
         if reference.same_tenant and table.tenant:
             tenant = pl.col(table.tenant)
-        found = (
-            rows.select(pl.col(reference.field).alias("value"), tenant.alias("tenant"))
-            .drop_nulls("value")
-            .unique()
-        )
+        pairs = rows.select(pl.col(reference.field).alias("value"), tenant.alias("tenant"))
+        found = _once(pairs.drop_nulls("value"))
         before = self._values.get(reference.field, found.clear())
         if before.height > MOST_VALUES:
             return None
@@ -142,6 +141,23 @@ class _Seen:
         if before.height + fresh.height > MOST_VALUES:
             return None
         return [list(row) for row in fresh.sort("value", "tenant").rows()]
+
+
+def _once(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Every value with its tenant once; small numbers are told apart as one, which is quick."""
+    value, tenant = pairs
+    if pairs.is_empty() or not value.dtype.is_integer() or tenant.null_count():
+        return pairs.unique()
+    numbers, tenants = (one.to_numpy().astype(np.int64) for one in pairs)
+    reach = 1 << (63 - TENANT_BITS)
+    if not (-reach <= numbers.min() and numbers.max() < reach) or (
+        tenants.min() < 0 or tenants.max() >> TENANT_BITS
+    ):
+        return pairs.unique()
+    both = np.sort(numbers << TENANT_BITS | tenants)
+    both = both[np.append(True, both[1:] != both[:-1])]
+    parts = {"value": both >> TENANT_BITS, "tenant": both & ((1 << TENANT_BITS) - 1)}
+    return pl.DataFrame(parts).cast(pairs.schema)
 
 
 def _middle(table: Table, rows: pl.DataFrame) -> tuple[list[int] | None, list[Key]]:

@@ -26,7 +26,7 @@ from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.check import check as judge_cells
 from flows.steps.rows import Positions, all_rows, identities, staged_rows
-from flows.steps.sieve import MOST_KEYS_OF_CHUNK, Sieve, gather
+from flows.steps.sieve import MOST_KEYS_OF_CHUNK, TENANT_BITS, Sieve, gather
 from schemas.sql import staged_columns
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL, TABLES
 from tests.stages.payments import line, write
@@ -273,6 +273,30 @@ def test_too_many_repeats_are_left_to_the_database() -> None:
     clue = Sieve().add(PAYMENT, rows)
     assert clue["keys"] is None
     assert gather([({"payment": rows.height}, {"payment": clue})])["payment"].keys is None
+
+
+ENDS = 2 ** (63 - TENANT_BITS)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[0, 1, -1, 5, 5], [ENDS - 1, -ENDS, 0], [ENDS, 1, 1], [-ENDS - 1, 2, 2], [-(2**63), 7]],
+)
+@pytest.mark.parametrize("tenants", [[1], [0, 2**TENANT_BITS - 1], [2**TENANT_BITS, 1], [-1, 1]])
+def test_values_of_a_reference_are_told_with_their_tenants(
+    values: list[int], tenants: list[int]
+) -> None:
+    rows = pl.DataFrame(
+        {
+            "Id": range(len(values)),
+            "CurrencyRatesId": values,
+            "TenantsId": (tenants * 5)[: len(values)],
+        },
+        {"Id": pl.Int64, "CurrencyRatesId": pl.Int64, "TenantsId": pl.Int32},
+    )
+    told = Sieve().add(PAYMENT, rows)["values"]["CurrencyRatesId"]
+    pairs = zip(rows["CurrencyRatesId"], rows["TenantsId"], strict=True)
+    assert [tuple(one) for one in told] == sorted(set(pairs))
 
 
 def test_a_key_of_text_is_sieved_by_its_hash() -> None:
