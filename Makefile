@@ -22,7 +22,8 @@ stories: ## The long stories on a machine that is up: a real Prefect server, wor
 
 faults: ## The slow fault suites: every cut of a connection, hundreds of soups, fuzzed requests; an hour or more
 	RECON_TEST_FAULTS=all RECON_TEST_SOUPS=200 RECON_TEST_FUZZ=500 .venv/bin/python -m pytest \
-		tests/faults tests/push tests/stages tests/service tests/inbox tests/sandbox tests/test_torture.py
+		tests/extracts tests/faults tests/governance tests/inbox tests/push tests/reconcile tests/sandbox \
+		tests/scale tests/schemas tests/service tests/stages tests/test_torture.py
 
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
 	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q

@@ -7,7 +7,8 @@ where none of that holds is the twin sent itself.
 
 import psycopg
 
-from connectors.ledger import Lease, batch_span
+from connectors.lease import Lease
+from connectors.ledger import batch_span
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.operations import PUSHES, Operation

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, OperationBusy
-from connectors.ledger import Lease, whoami
+from connectors.lease import Lease
+from connectors.ledger import whoami
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.field import Table
 from schemas.operations import Operation

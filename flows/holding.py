@@ -11,7 +11,8 @@ from prefect import get_run_logger
 
 from connectors import ledger
 from connectors.database import open_database
-from connectors.ledger import Lease, State, hold_batch
+from connectors.lease import Lease, hold_batch
+from connectors.ledger import State
 from flows.blocks import run_credentials, run_settings
 from flows.stages.workspace import Workspace
 

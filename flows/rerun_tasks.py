@@ -6,7 +6,7 @@ from pathlib import Path
 from prefect import get_run_logger, task
 
 from connectors import ledger
-from connectors.ledger import Lease
+from connectors.lease import Lease, hold_batch
 from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.report.changes import Counts
@@ -48,7 +48,7 @@ def open_batch(batch_id: int, *, from_the_start: bool = False) -> Manifest:
     with workspace.database.connect() as connection:
         refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
         if from_the_start:
-            with ledger.hold_batch(connection, batch_id) as lease:
+            with hold_batch(connection, batch_id) as lease:
                 rewind(lease)
     return opened_now(workspace, batch_id)
 

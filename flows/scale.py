@@ -14,7 +14,7 @@ from prefect import task
 
 from connectors import ledger
 from connectors.errors import SettingsError
-from connectors.ledger import Lease
+from connectors.lease import Lease
 from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.stages.partitions import (

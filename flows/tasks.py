@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict
 from connectors import ledger
 from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.extracts.profile import DEFAULT, Profile, load_profile, with_terms
-from connectors.ledger import Lease, State
+from connectors.lease import Lease
+from connectors.ledger import State
 from flows.attempts import ATTEMPTS, FROM_LEDGER
 from flows.holding import held, open_workspace
 from flows.hooks import note_run

@@ -10,7 +10,8 @@ from connectors import ledger
 from connectors.apply import NOT_NEW, Applied, add_rows, apply_rows, lock_target, may_meet
 from connectors.corrections import settle_corrections
 from connectors.database import analyse, summarise
-from connectors.ledger import Lease, Receipt, State
+from connectors.lease import Lease
+from connectors.ledger import Receipt, State
 from flows.stages.check import staged_tables
 from flows.stages.portions import Portion, cut_portions
 from flows.stages.receive import restored_profile

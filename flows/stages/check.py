@@ -9,7 +9,8 @@ from connectors import ledger
 from connectors.database import analyse
 from connectors.errors import BatchStateError
 from connectors.extracts.profile import Profile
-from connectors.ledger import Lease, State
+from connectors.lease import Lease
+from connectors.ledger import State
 from connectors.merge import check_reference, mark_duplicates
 from connectors.recount import recount
 from flows.stages.receive import restored_profile

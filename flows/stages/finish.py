@@ -16,7 +16,8 @@ from connectors.database import summarise
 from connectors.errors import ConservationError
 from connectors.files import write_file
 from connectors.findings import findings, notes
-from connectors.ledger import Extract, Lease, State
+from connectors.lease import Lease
+from connectors.ledger import Extract, State
 from connectors.recount import Recount, Sum, recount, recount_both
 from connectors.sends import Refusal, recount_sends, refusals
 from connectors.spool import clear_spool

@@ -20,7 +20,8 @@ from connectors import ledger
 from connectors.errors import SettingsError
 from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Place, read_chunks
-from connectors.ledger import Batch, Extract, Lease, State
+from connectors.lease import Lease
+from connectors.ledger import Batch, Extract, State
 from connectors.settings import Limits
 from flows.stages.receive import restored_profile
 from flows.stages.stage import Span, archived, open_archived, stage, stage_extract

@@ -15,7 +15,8 @@ import psycopg
 from connectors import ledger
 from connectors.database import analyse
 from connectors.errors import BatchStateError, ReconError, ServiceUnusable
-from connectors.ledger import Batch, Lease, State
+from connectors.lease import Lease
+from connectors.ledger import Batch, State
 from connectors.push_plan import plan_sends, settle_twins
 from connectors.push_window import Lane, claim, hold_lane, next_rows, record_answers, supersede
 from connectors.sends import count_states, is_unsettled

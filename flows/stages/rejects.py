@@ -15,7 +15,8 @@ from connectors.extracts.content import open_content
 from connectors.extracts.header import PARENT_COLUMN, Header
 from connectors.files import write_file
 from connectors.findings import RejectedRow, rejected_rows
-from connectors.ledger import Extract, Lease
+from connectors.lease import Lease
+from connectors.ledger import Extract
 from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.stages.check import staged_tables
 from flows.stages.receive import header_of, restored_profile

@@ -8,7 +8,8 @@ import psycopg
 
 from connectors import ledger
 from connectors.errors import BatchStateError, BatchUnknown
-from connectors.ledger import Extract, State, hold_batch
+from connectors.lease import hold_batch
+from connectors.ledger import Extract, State
 from connectors.sends import Decision, Selection, SendState, Sent, decide, list_sends
 from flows.report.batch import BatchReport
 from flows.stages.finish import finish

@@ -2,7 +2,8 @@
 
 from connectors import ledger
 from connectors.errors import BatchStateError
-from connectors.ledger import Lease, State, hold_batch
+from connectors.lease import Lease, hold_batch
+from connectors.ledger import State
 from connectors.staging import withdraw_staged
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach

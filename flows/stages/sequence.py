@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from connectors import ledger
 from connectors.errors import STOPS_PUSH, BatchStateError
 from connectors.extracts.profile import Profile
-from connectors.ledger import Batch, Lease, State, hold_batch
+from connectors.lease import Lease, hold_batch
+from connectors.ledger import Batch, State
 from connectors.resume import resumed
 from connectors.spool import clear_spool
 from flows.report.batch import BatchReport
@@ -126,7 +127,7 @@ def look(workspace: Workspace, batch_id: int, received: Received | None = None) 
     with workspace.database.connect() as connection:
         return Ended(
             ledger.find_batch(connection, batch_id),
-            build_report(workspace, ledger.Lease(connection, batch_id, -1)),
+            build_report(workspace, Lease(connection, batch_id, -1)),
             received.messages if received else (),
             received.new if received else False,
         )

@@ -12,7 +12,7 @@ import psycopg
 
 from connectors.database import Database, errors_told
 from connectors.errors import DatabaseUnusable
-from connectors.ledger import Lease
+from connectors.lease import Lease
 
 LANES = 2
 CANCEL_SECONDS = 1

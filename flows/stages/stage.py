@@ -27,7 +27,8 @@ from connectors.extracts.manifest import Entry, differences, incomplete, read_en
 from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Chunk, read_chunks
 from connectors.extracts.records import conserved
-from connectors.ledger import Extract, Lease, Receipt, State
+from connectors.lease import Lease
+from connectors.ledger import Extract, Receipt, State
 from connectors.memory import keep_arrays
 from connectors.spool import spool_path, write_spool
 from connectors.staging import CopyRows, withdraw_staged

@@ -14,7 +14,8 @@ from connectors.errors import ConservationError
 from connectors.extracts.content import Content
 from connectors.extracts.header import Header
 from connectors.extracts.reader import Chunk, Place, first_place, read_chunks
-from connectors.ledger import Extract, Lease, Receipt
+from connectors.lease import Lease
+from connectors.ledger import Extract, Receipt
 from connectors.staging import withdraw_staged
 from schemas.tables import EXTRACTS
 

@@ -6,7 +6,8 @@ from connectors import ledger
 from connectors.apply import lock_target
 from connectors.corrections import settle_corrections
 from connectors.errors import BatchStateError
-from connectors.ledger import Lease, State, hold_batch
+from connectors.lease import Lease, hold_batch
+from connectors.ledger import State
 from connectors.push_plan import reopen_restored
 from connectors.resume import resumed
 from connectors.sends import left_at_service

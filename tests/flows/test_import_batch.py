@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.ledger import hold_batch
+from connectors.lease import hold_batch
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, flow_run, kept_files, kept_results, log_lines, run

@@ -16,7 +16,8 @@ from connectors import migrations
 from connectors.audit import list_events, verify
 from connectors.database import Database, migrate
 from connectors.errors import ReconError
-from connectors.ledger import State, add_batch, add_event, hold_batch
+from connectors.lease import hold_batch
+from connectors.ledger import State, add_batch, add_event
 from flows.stages.workspace import Workspace
 from schemas.audit import APPEND_ONLY, GENESIS, TRIGGERS
 from schemas.ledger import LEDGER

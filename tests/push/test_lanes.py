@@ -14,7 +14,7 @@ from connectors.errors import (
     SettingsError,
 )
 from connectors.extracts.profile import DEFAULT
-from connectors.ledger import hold_batch
+from connectors.lease import hold_batch
 from connectors.push_plan import plan_sends
 from connectors.push_window import claim, hold_lane, next_rows, record_answers
 from connectors.service import Answer, Verdict

@@ -12,7 +12,7 @@ import pytest
 from connectors import ledger
 from connectors.errors import BatchHeldElsewhere, SettingsError
 from connectors.extracts.profile import DEFAULT
-from connectors.ledger import Lease
+from connectors.lease import Lease
 from data_samples.generate import write_payments
 from flows.stages.partitions import Partition, partitions, stage_in_partitions, stage_partition
 from flows.stages.sequence import import_delivery, run_batch

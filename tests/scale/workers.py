@@ -11,7 +11,7 @@ from typing import Any
 
 from connectors.database import open_database
 from connectors.extracts.profile import DEFAULT, Profile
-from connectors.ledger import Lease, hold_batch
+from connectors.lease import Lease, hold_batch
 from connectors.settings import Settings
 from flows.stages.partitions import Partition, Run, stage_in_partitions, stage_partition
 from flows.stages.receive import receive

@@ -13,7 +13,7 @@ import pytest
 
 from connectors import ledger
 from connectors.extracts.profile import DEFAULT
-from connectors.ledger import hold_batch
+from connectors.lease import hold_batch
 from connectors.settings import Limits
 from connectors.spool import Spooled, read_spool, write_spool
 from connectors.staging import copy_staged, copy_tuples

@@ -9,7 +9,8 @@ import pytest
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError
 from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State, hold_batch
+from connectors.lease import hold_batch
+from connectors.ledger import State
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch
 from flows.stages.workspace import Workspace

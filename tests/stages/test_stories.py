@@ -9,7 +9,8 @@ import pytest
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
 from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State, hold_batch
+from connectors.lease import hold_batch
+from connectors.ledger import State
 from flows.stages.rejects import write_rejects
 from flows.stages.sequence import (
     discard_batch,

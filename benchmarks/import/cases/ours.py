@@ -10,7 +10,7 @@ from clock import Clock
 from connectors import ledger
 from connectors.database import open_database
 from connectors.extracts.profile import DEFAULT
-from connectors.ledger import hold_batch
+from connectors.lease import hold_batch
 from connectors.settings import Settings
 from flows.stages.apply import apply
 from flows.stages.check import check, staged_tables

@@ -18,7 +18,7 @@ from clock import Clock  # noqa: E402
 from connectors.database import open_database  # noqa: E402
 from connectors.embedded import embedded_url  # noqa: E402
 from connectors.extracts.profile import DEFAULT  # noqa: E402
-from connectors.ledger import hold_batch  # noqa: E402
+from connectors.lease import hold_batch  # noqa: E402
 from connectors.sends import count_states  # noqa: E402
 from connectors.settings import ServiceSettings, Settings  # noqa: E402
 from data_samples.generate import write_payments  # noqa: E402

@@ -1,0 +1,95 @@
+"""The lease of a run on its batch: an advisory lock, and an epoch that every commit looks at."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import psycopg
+
+from connectors.errors import BatchHeldElsewhere, BatchUnknown
+from connectors.ledger import ENDED, Receipt, State, add_event, find_batch, whoami
+
+
+class Lease:
+    """One run's hold on one batch: an advisory lock of its connection, and an epoch."""
+
+    def __init__(self, connection: psycopg.Connection, batch_id: int, epoch: int) -> None:
+        self.connection = connection
+        self.batch_id = batch_id
+        self.epoch = epoch
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection]:
+        """A transaction that commits only while this run still holds the batch."""
+        with self.connection.transaction():
+            row = self.connection.execute(
+                "SELECT lease_epoch, lease_owner FROM batch WHERE id = %s FOR SHARE",
+                [self.batch_id],
+            ).fetchone()
+            if row is None or row[0] != self.epoch:
+                raise BatchHeldElsewhere(
+                    f"Batch {self.batch_id} was taken over by {row and row[1]}; "
+                    "this run has stopped and wrote nothing since."
+                )
+            yield self.connection
+
+    def add_receipt(self, receipt: Receipt) -> None:
+        """Write a chunk's receipt; call it inside the transaction of the chunk's rows."""
+        values = {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__} | {
+            "counts": json.dumps(receipt.counts, sort_keys=True),
+            "totals": json.dumps(receipt.totals, sort_keys=True),
+            "clues": json.dumps(receipt.clues) if receipt.clues else None,
+            "epoch": self.epoch,
+            "written_at": datetime.now(UTC),
+        }
+        self.connection.execute(
+            f"INSERT INTO receipt ({', '.join(values)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
+            values,
+        )
+
+    def set_state(self, state: State, *, held_because: str | None = None) -> None:
+        """Move the batch on; an ended batch carries the time."""
+        with self.transaction() as connection:
+            connection.execute(
+                "UPDATE batch SET state = %s, held_because = %s, ended_at = %s WHERE id = %s",
+                [
+                    state,
+                    held_because,
+                    datetime.now(UTC) if state in ENDED else None,
+                    self.batch_id,
+                ],
+            )
+            add_event(
+                connection, f"batch {state.value}", batch_id=self.batch_id, reason=held_because
+            )
+
+
+@contextmanager
+def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]:
+    """Hold a batch for this run; raises BatchHeldElsewhere naming the holder.
+
+    The lock dies with the connection, so a killed run never blocks the next one.
+    """
+    locked = connection.execute(
+        "SELECT pg_try_advisory_lock(hashtext('recon batch'), %s)", [batch_id]
+    ).fetchone()
+    if not (locked and locked[0]):
+        holder = find_batch(connection, batch_id).lease_owner
+        raise BatchHeldElsewhere(
+            f"Batch {batch_id} is being worked on by {holder}. "
+            "Wait for it, or stop that run; nothing was changed."
+        )
+    try:
+        row = connection.execute(
+            "UPDATE batch SET lease_owner = %s, lease_epoch = lease_epoch + 1 WHERE id = %s "
+            "RETURNING lease_epoch",
+            [f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", batch_id],
+        ).fetchone()
+        if row is None:
+            raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
+        yield Lease(connection, batch_id, row[0])
+    finally:
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(hashtext('recon batch'), %s)", [batch_id])
