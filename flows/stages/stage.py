@@ -44,7 +44,7 @@ from flows.steps.totals import Totals, add
 from schemas.tables import EXTRACTS
 
 READ_AHEAD = 2
-"""Chunks in memory beside the one that is being written: one is judged, one waits for it."""
+"""Chunks in memory beside those that are being written: one is judged, one waits for it."""
 log = logging.getLogger("recon.stage")
 
 
@@ -244,15 +244,14 @@ def _spool(prepared: Prepared, path: Path) -> None:
 
 def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> None:
     chunk, judged = prepared.chunk, prepared.judged
-    with ThreadPoolExecutor(1) as beside, lease.transaction() as connection:
-        spooled = beside.submit(_spool, prepared, path)
+    _spool(prepared, path)
+    with lease.transaction() as connection:
         # The rows and their receipt are lost together or not at all; the state that follows the
         # last chunk is committed durably, and with it everything before.
         connection.execute("SET LOCAL synchronous_commit = off")
         for rows in prepared.copies:
             rows.send(connection)
         reach("copy")
-        spooled.result()
         if judged.superseded:
             with connection.cursor() as cursor:
                 cursor.executemany(

@@ -1,8 +1,21 @@
 """What is registered on a server: deployments that an earlier version left there are told."""
 
+from collections.abc import Iterator
+
 import pytest
 
 pytestmark = pytest.mark.flows
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    """Other tests count on a server without deployments."""
+    from prefect.client.orchestration import get_client
+
+    yield
+    with get_client(sync_client=True) as client:
+        for found in client.read_deployments():
+            client.delete_deployment(found.id)
 
 
 def test_what_an_earlier_version_left_is_told_and_stays() -> None:
