@@ -5,6 +5,8 @@ import os
 import sys
 import time
 
+from prefect.events.worker import EventsWorker
+from prefect.logging.handlers import APILogWorker
 from prefect.server.api.server import SubprocessASGIServer
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
@@ -22,6 +24,9 @@ def main(path: str) -> None:
             state = run_import(Delivery(paths=[path]))
             told = {"begin": begin, "wall": time.time() - begin, "state": state.name}
     finally:
+        # What Prefect's threads have not sent yet would be tried again and again without a server.
+        EventsWorker.drain_all()
+        APILogWorker.drain_all()
         server.stop()
     print(json.dumps(told))
 
