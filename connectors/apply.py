@@ -29,7 +29,7 @@ from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
 from schemas.reasons import REASONS
 from schemas.sql import IDENTITY, key_columns, staged_name
-from schemas.views import quoted
+from schemas.views import position, quoted
 
 CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
 NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
@@ -302,7 +302,7 @@ def _refuse(
         SELECT batch_id, extract_id, record_number, 'conflict', json_build_array(
             json_build_object('ErrorCode', 'Constraint', 'FieldName', %(field)s::text,
             'Message', %(message)s::text, 'Meta', json_build_object('stage', 'apply',
-            'sqlstate', %(state)s::text, 'line', first_line::text)))::text
+            'sqlstate', %(state)s::text, 'line', ({position("first_line")})::text)))::text
         FROM {staged_name(table)} s WHERE {_in_range("s")} AND error_data IS NULL""",
         parameters,
     )

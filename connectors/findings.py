@@ -9,7 +9,7 @@ from psycopg.rows import class_row, namedtuple_row
 from connectors.ledger import batch_span
 from schemas.field import Table
 from schemas.sql import staged_name
-from schemas.views import CORRECTED, of_batch
+from schemas.views import CORRECTED, of_batch, position
 
 
 class Finding(NamedTuple):
@@ -127,8 +127,10 @@ def find_row(connection: psycopg.Connection, extract_id: int, record_number: int
         ).fetchall()
 
 
-_PLACED = """s.extract_id, s.record_number, s.first_line, s.last_line,
-    s.byte_start, s.byte_end"""
+_PLACED = ", ".join(
+    f"{position(name)} AS {name}"
+    for name in ("extract_id", "record_number", "first_line", "last_line", "byte_start", "byte_end")
+)
 
 
 def _erroneous(table: Table) -> str:

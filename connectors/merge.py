@@ -14,7 +14,7 @@ from schemas.field import Reference, Table
 from schemas.reasons import REASONS
 from schemas.sql import key_columns, staged_name
 from schemas.tables import TABLES
-from schemas.views import json_expression, of_batch, quoted
+from schemas.views import json_expression, of_batch, position, quoted
 
 
 def mark_duplicates(
@@ -51,7 +51,8 @@ def mark_duplicates(
         WITH repeated AS (
             {repeated}
         ), content AS (
-            SELECT extract_id, record_number, first_line, {key}, {value} AS key_value,
+            SELECT extract_id, record_number, {position("first_line")} AS line, {key},
+                {value} AS key_value,
                 md5({json_expression(table, "s")}) AS content
             FROM {staged_name(table)} s JOIN repeated USING ({key}) WHERE {_ready()}
         ), ranked AS (
@@ -61,7 +62,7 @@ def mark_duplicates(
                     AS from_end
             FROM content WINDOW same_key AS (PARTITION BY {key})
         ), judged AS (
-            SELECT extract_id, record_number, first_line, key_value, {verdict} AS verdict
+            SELECT extract_id, record_number, line, key_value, {verdict} AS verdict
             FROM ranked
         ), told AS (
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
@@ -112,7 +113,8 @@ def check_reference(
                 CASE m.code WHEN 'ReferenceMissing'
                     THEN {_error("ReferenceMissing", reference.field, reference.table)}
                     ELSE {_error("ReferenceTenant", reference.field, reference.table)} END
-            FROM (SELECT s.*, {quoted(reference.field)}::text AS key_value
+            FROM (SELECT s.*, {quoted(reference.field)}::text AS key_value,
+                      {position("first_line")} AS line
                   FROM {staged_name(table)} s) s
             JOIN missing m ON m.value = s.{quoted(reference.field)}
                 AND m.tenant IS NOT DISTINCT FROM {_tenant(reference, table)}
@@ -217,10 +219,10 @@ def _message(code: str, reference: Reference) -> str:
 
 
 def _error(code: str, field: str, of: str = "") -> str:
-    """SQL for the ErrorData of one reason; `key_value` and `first_line` are columns in reach."""
+    """SQL for the ErrorData of one reason; `key_value` and `line` are columns in reach."""
     text = REASONS[code].message(field=field, value="\0", of=of)
     before, after = (json.dumps(part)[1:-1].replace("'", "''") for part in text.split("\0"))
     return f"""json_build_array(json_build_object('ErrorCode', '{code}', 'FieldName', '{field}',
         'Message', '{before}' || key_value || '{after}', 'Meta', json_build_object(
         'stage', 'merge', 'column', '{field}', 'value', key_value,
-        'line', first_line::text)))::text"""
+        'line', line::text)))::text"""

@@ -16,7 +16,7 @@ from schemas.operations import PUSHES, Operation
 from schemas.push_keys import push_key
 from schemas.sql import staged_name
 from schemas.tables import EXTRACTS
-from schemas.views import SEND_ERRORS, json_expression, of_batch, quoted
+from schemas.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 
 MOST_NAMED = 1_000
 """Rows of one decision that the audit trail names one by one; more are counted."""
@@ -176,7 +176,8 @@ def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
     with connection.cursor(row_factory=class_row(Refusal)) as cursor:
         return cursor.execute(
             f"""WITH reasons AS (
-                SELECT x.state, x.extract_id, x.record_number, s.first_line,
+                SELECT x.state, x.extract_id, x.record_number,
+                    {position("first_line")} AS first_line,
                     json_array_elements(x.error_data::json) AS reason
                 FROM send x JOIN {staged_name(table)} s
                     ON s.extract_id = x.extract_id AND s.record_number = x.record_number
@@ -214,7 +215,8 @@ def _list(
     secret = [field.name for field in table.delivered if field.secret]
     where, values = _where(chosen)
     rows = connection.execute(
-        f"""SELECT e.name, e.sha256, x.record_number, s.first_line, x.state, x.attempts, x.status,
+        f"""SELECT e.name, e.sha256, x.record_number, {position("first_line")}, x.state, x.attempts,
+            x.status,
             {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, {key}
         FROM send x JOIN extract e ON e.id = x.extract_id
         JOIN {staged_name(table)} s

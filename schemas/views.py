@@ -64,6 +64,20 @@ def told_joins(table: Table, *, batch: bool = True) -> str:
             AND s.record_number BETWEEN r.first_record AND r.last_record"""
 
 
+_FIRST_LINE = "coalesce({0}.first_line, {0}.record_number + 1)"
+_PLACE = {
+    "first_line": _FIRST_LINE,
+    "last_line": f"coalesce({{0}}.last_line, {_FIRST_LINE})",
+    "byte_end": "coalesce({0}.byte_end, "
+    "{0}.byte_start + octet_length(convert_to({0}.data, 'UTF8')))",
+}
+
+
+def position(name: str, alias: str = "s") -> str:
+    """SQL for a column of a staged row's position; what says nothing new is not stored."""
+    return _PLACE[name].format(alias) if name in _PLACE else f"{alias}.{name}"
+
+
 STATE = """CASE WHEN c.verdict IS NOT NULL THEN c.verdict
     WHEN s.error_data IS NOT NULL THEN 'rejected'
     ELSE coalesce(o.verdict, r.verdict, 'pending') END"""
@@ -126,10 +140,14 @@ _ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({_listed(SEND_ERRORS)}) THEN x.
 
 
 def _staged_selects() -> Iterator[str]:
-    position = ", ".join(f"s.{field.name}" for field in POSITION if field.name != "error_data")
+    columns = ", ".join(
+        f"{position(field.name)} AS {field.name}"
+        for field in POSITION
+        if field.name != "error_data"
+    )
     for table in EXTRACTS.values():
         yield f"""
-            SELECT '{table.name}' AS record, {position},
+            SELECT '{table.name}' AS record, {columns},
                 {_ERROR_DATA} AS error_data,
                 CASE WHEN b.state = 'undone' THEN 'undone' ELSE {STATE} END AS state,
                 CASE WHEN s.error_data IS NULL THEN {json_expression(table, "s")} END AS jsondata,
