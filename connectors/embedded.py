@@ -13,14 +13,19 @@ import psycopg
 from psycopg import sql
 
 from connectors.errors import DatabaseUnusable
+from connectors.settings import MIB
 
 DATABASE = "recon"
-# One server without replicas: what a bulk load writes to a new table need not be logged twice, and
-# checkpoints should not interrupt it. Nothing here weakens durability.
+LEAST_BUFFERS, MOST_BUFFERS = 128 * MIB, 512 * MIB
+"""Memory of the server for pages, an eighth of the machine's: what a million rows take at most."""
+# One server without replicas: what a bulk load writes to a new table need not be logged twice,
+# checkpoints should not interrupt it, and the files of its log are used again rather than made
+# anew. Nothing here weakens durability.
 SERVER_SETTINGS = {
     "wal_level": "minimal",
     "max_wal_senders": "0",
     "wal_buffers": "64MB",
+    "min_wal_size": "1GB",
     "max_wal_size": "4GB",
     "checkpoint_timeout": "15min",
 }
@@ -58,14 +63,24 @@ def _started(folder: Path) -> str:
     fresh = not (folder / "PG_VERSION").exists()
     server = get_server(folder, cleanup_mode="stop")
     uri: str = server.get_uri()
+    with psycopg.connect(uri, autocommit=True) as connection:
+        _set_up(connection)
     if fresh:
-        with psycopg.connect(uri, autocommit=True) as connection:
-            for name, value in SERVER_SETTINGS.items():
-                setting = sql.SQL("ALTER SYSTEM SET {} = {}").format(sql.Identifier(name), value)
-                connection.execute(setting)
         pg_ctl(["-w", "restart"], pgdata=folder, user=server.system_user, timeout=60)
         server.ensure_postgres_running()
     return uri
+
+
+def _set_up(connection: psycopg.Connection) -> None:
+    """Settings nobody has made on this server yet; they count from its next start on."""
+    buffers = max(LEAST_BUFFERS, min(MOST_BUFFERS, int(psutil.virtual_memory().total) // 8))
+    settings = SERVER_SETTINGS | {"shared_buffers": f"{buffers // MIB}MB"}
+    made = connection.execute(
+        "SELECT name FROM pg_file_settings WHERE sourcefile LIKE '%postgresql.auto.conf'"
+    ).fetchall()
+    for name in settings.keys() - {name for (name,) in made}:
+        statement = sql.SQL("ALTER SYSTEM SET {} = {}")
+        connection.execute(statement.format(sql.Identifier(name), settings[name]))
 
 
 def _forget_dead(folder: Path) -> None:

@@ -74,19 +74,22 @@ class Sieve:
 
     def add(self, table: Table, rows: pl.DataFrame, at: At = ()) -> dict[str, Any]:
         """Take in the `looked_at` of a chunk's clean rows; returns the clues they give."""
-        seen = self._seen.setdefault(table.name, _Seen())
+        if table.name not in self._seen:
+            self._seen[table.name] = _Seen()
+        seen = self._seen[table.name]
         if self._since is None:
             self._since = at
-        middle, strays = _middle(table, rows)
+        keys = _Keys(table, rows)
+        middle, strays = keys.middle()
         clues = {
             "at": list(at),
             "since": list(self._since),
             "after": seen.rows,
-            "keys": seen.repeated(table, rows),
+            "keys": seen.repeated(keys),
             "middle": middle,
             "strays": strays,
             "values": {one.field: seen.fresh(one, table, rows) for one in table.references},
-            "span": _span(table, rows),
+            "span": keys.span(),
         }
         seen.rows += rows.height
         return clues
@@ -99,23 +102,22 @@ class _Seen:
         self._highest = np.uint64(0)
         self._values: dict[str, pl.DataFrame] = {}
 
-    def repeated(self, table: Table, rows: pl.DataFrame) -> list[Key] | None:
+    def repeated(self, keys: "_Keys") -> list[Key] | None:
         """Keys of the rows that may have been seen before; None: too many to tell."""
-        if rows.is_empty():
+        if not keys.height:
             return []
-        key = rows.select(key_columns(table))
-        numbers = _numbers(key)
-        first = numbers[0]
+        first = keys.numbers[0]
         # Keys that follow each other leave marks that do, which is kind to the processor's caches.
         mark = first
-        for column in numbers[1:]:
+        for column in keys.numbers[1:]:
             mark = mark + column * _SPREAD
         mark = mark & _LAST_MARK
         place, bit = mark >> np.uint64(3), np.uint8(1) << (mark & np.uint64(7)).astype(np.uint8)
         # A key above all before it is new, whatever its mark says: most deliveries are in order.
-        rising = bool((first[1:] > first[:-1]).all())
-        marked = (self._marks[place] & bit != 0) & (first <= self._highest)
-        if not rising:
+        marked = first <= self._highest
+        if marked.any():
+            marked &= self._marks[place] & bit != 0
+        if not keys.rising:
             once = np.zeros(len(mark), np.bool_)
             once[np.unique(mark, return_index=True)[1]] = True
             marked |= ~once
@@ -124,7 +126,7 @@ class _Seen:
         found = np.flatnonzero(marked)
         if len(found) > MOST_KEYS_OF_CHUNK:
             return None
-        return [list(row) for row in key[found].rows()]
+        return keys.told(found)
 
     def fresh(self, reference: Reference, table: Table, rows: pl.DataFrame) -> list[Key] | None:
         """Values of a reference that no chunk before had; None: too many to tell."""
@@ -160,26 +162,40 @@ def _once(pairs: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame(parts).cast(pairs.schema)
 
 
-def _middle(table: Table, rows: pl.DataFrame) -> tuple[list[int] | None, list[Key]]:
-    """Between what numbers nearly all keys lie, and the keys that do not."""
-    if rows.is_empty():
-        return None, []
-    key = rows.select(key_columns(table))
-    first = _numbers(key)[0]
-    cut = min(MOST_STRAYS, len(first) // 10)
-    ordered = np.partition(first, [cut, len(first) - 1 - cut])
-    low, high = ordered[cut], ordered[len(first) - 1 - cut]
-    strays = key[np.flatnonzero((first < low) | (first > high))]
-    return [int(low), int(high)], [list(row) for row in strays.rows()]
+class _Keys:
+    """The keys of a chunk's rows."""
 
+    def __init__(self, table: Table, rows: pl.DataFrame) -> None:
+        self._frame = rows.select(key_columns(table))
+        self.height = rows.height
+        self.numbers = _numbers(self._frame)
+        first = self.numbers[0]
+        self.rising = bool((first[1:] > first[:-1]).all())
+        """Whether the first column tells every row apart, and they are in its order."""
 
-def _span(table: Table, rows: pl.DataFrame) -> list[int] | None:
-    """The least and the greatest of the key's first column, where it is a number."""
-    name = key_columns(table)[0]
-    if name == IDENTITY or rows.is_empty():
-        return None
-    column = rows[name].cast(pl.Int64)
-    return [column.min(), column.max()]  # type: ignore[list-item]
+    def told(self, rows: NDArray[np.intp]) -> list[Key]:
+        """The keys of some rows."""
+        return [list(row) for row in self._frame[rows].rows()]
+
+    def middle(self) -> tuple[list[int] | None, list[Key]]:
+        """Between what numbers nearly all keys lie, and the keys that do not."""
+        if not self.height:
+            return None, []
+        first = self.numbers[0]
+        cut = min(MOST_STRAYS, self.height // 10)
+        last = self.height - 1 - cut
+        ordered = first if self.rising else np.partition(first, [cut, last])
+        low, high = ordered[cut], ordered[last]
+        return [int(low), int(high)], self.told(np.flatnonzero((first < low) | (first > high)))
+
+    def span(self) -> list[int] | None:
+        """The least and the greatest of the key's first column, where it is a number."""
+        first, *_ = self._frame
+        if first.name == IDENTITY or not self.height:
+            return None
+        if self.rising:
+            return [first[0], first[-1]]
+        return [first.min(), first.max()]  # type: ignore[list-item]
 
 
 def _numbers(key: pl.DataFrame) -> list[Numbers]:
