@@ -63,7 +63,7 @@ def _loading(rows: int, runs: Runs, middle: Medians) -> Iterator[str]:
             f"{mine['server']:.2f}",
             f"{mine['peak_mib']:.0f}",
             f"{mine['others']:.1f}",
-            *(shown(ratio) for ratio in loading_ratios(case, middle).values()),
+            *(shown(ratio) for ratio in loading_ratios(case, runs).values()),
         )
 
 
@@ -100,7 +100,7 @@ def _reading(rows: int, runs: Runs, middle: Medians) -> Iterator[str]:
             f"{mine['client'] / rows * 1e6:.2f}",
             f"{mine['peak_mib']:.0f}",
             f"{mine['others']:.1f}",
-            *(shown(ratio) for ratio in reading_ratios(case, middle).values()),
+            *(shown(ratio) for ratio in reading_ratios(case, runs).values()),
         )
 
 
@@ -114,37 +114,43 @@ def shown(ratio: float | None) -> str:
     return "-" if ratio is None else f"{ratio:.2f}"
 
 
-def ratios(middle: Medians) -> dict[str, dict[str, float | None]]:
+def ratios(runs: Runs) -> dict[str, dict[str, float | None]]:
     """Case -> ratio to each of its peers."""
-    loading = {one.name: loading_ratios(one, middle) for one in LOADING if one.name in middle}
-    reading = {one.name: reading_ratios(one, middle) for one in READING if one.name in middle}
+    loading = {one.name: loading_ratios(one, runs) for one in LOADING if runs.get(one.name)}
+    reading = {one.name: reading_ratios(one, runs) for one in READING if runs.get(one.name)}
     return loading | reading
 
 
-def loading_ratios(case: Case, middle: Medians) -> dict[str, float | None]:
+def loading_ratios(case: Case, runs: Runs) -> dict[str, float | None]:
     """How many times longer than psql, and how many times faster than dlt."""
-    mine = middle[case.name]
+    mine = runs[case.name]
     return {
-        "wall / copy_keyed": _ratio(mine, middle.get("copy_keyed")),
-        f"wall / {case.upsert}": _ratio(mine, middle.get(case.upsert)),
-        "dlt_adbc wall / wall": _ratio(middle.get("dlt_adbc"), mine),
-        "dlt_default wall / wall": _ratio(middle.get("dlt_default"), mine),
+        "wall / copy_keyed": _ratio(mine, runs.get("copy_keyed")),
+        f"wall / {case.upsert}": _ratio(mine, runs.get(case.upsert)),
+        "dlt_adbc wall / wall": _ratio(runs.get("dlt_adbc"), mine),
+        "dlt_default wall / wall": _ratio(runs.get("dlt_default"), mine),
     }
 
 
-def reading_ratios(case: Case, middle: Medians) -> dict[str, float | None]:
+def reading_ratios(case: Case, runs: Runs) -> dict[str, float | None]:
     """CPU relative to the other readers."""
-    mine = middle[case.name]
+    mine = runs[case.name]
     return {
-        "CPU / read_polars": _ratio(mine, middle.get("read_polars"), "client"),
-        "CPU / read_duckdb": _ratio(mine, middle.get("read_duckdb"), "client"),
+        "CPU / read_polars": _ratio(mine, runs.get("read_polars"), "client"),
+        "CPU / read_duckdb": _ratio(mine, runs.get("read_duckdb"), "client"),
     }
 
 
 def _ratio(
-    one: Mapping[str, float] | None, other: Mapping[str, float] | None, figure: str = "wall"
+    one: Sequence[Run] | None, other: Sequence[Run] | None, figure: str = "wall"
 ) -> float | None:
-    return round(one[figure] / other[figure], 3) if one and other and other[figure] else None
+    """Of two cases in one round, the median over the rounds: a machine changes its pace between."""
+    found = [
+        mine[figure] / theirs[figure]
+        for mine, theirs in zip(one or (), other or (), strict=False)
+        if theirs[figure]
+    ]
+    return round(median(found), 3) if found else None
 
 
 def _line(*cells: object) -> str:
