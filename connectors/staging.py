@@ -101,12 +101,8 @@ def copy_text(rows: pl.DataFrame) -> bytes:
     """The frame in PostgreSQL's COPY text format."""
     special = list(_ESCAPES)
     texts = [name for name, dtype in rows.schema.items() if dtype == pl.String]
-    needy = [
-        name
-        for name in texts
-        if rows[name].null_count() < rows.height
-        and rows[name].str.contains_any(special).any(ignore_nulls=True)
-    ]
+    found = rows.select(pl.col(texts).str.contains_any(special).any())
+    needy = [name for name in texts if found[name].item()]
     escaped = rows.with_columns(
         pl.col(name).str.replace_many(special, list(_ESCAPES.values())) for name in needy
     )

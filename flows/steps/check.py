@@ -6,10 +6,12 @@ that could not be read is reported once, with its own reason, never also as miss
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from schemas.columns import type_cells
 from schemas.field import Field, Kind, Table
@@ -71,8 +73,8 @@ def check(table: Table, cells: pl.DataFrame, *, tenant: int | None = None) -> Ch
     typed = type_cells(cells, table)
     errors: dict[int, list[FieldError]] = defaultdict(list)
     unread: set[tuple[int, str]] = set()
-    for of in table.delivered:
-        typed = _read_strictly(of, cells, typed, errors, unread)
+    for of, left in _left(table, cells, typed):
+        typed = _read_strictly(of, cells[of.name], left, typed, errors, unread)
     _judge(table, cells, typed, errors, unread)
     if tenant is not None and table.tenant:
         _bind(table.by_name[table.tenant], tenant, cells, typed, errors)
@@ -82,22 +84,30 @@ def check(table: Table, cells: pl.DataFrame, *, tenant: int | None = None) -> Ch
     return Checked(typed, dict(errors))
 
 
+def _left(
+    table: Table, cells: pl.DataFrame, typed: pl.DataFrame
+) -> Iterator[tuple[Field, NDArray[np.intp]]]:
+    """The rows the vectorised readers left, by field: there is a text, and no value."""
+    read_ones = [of for of in table.delivered if of.kind is not Kind.STRING]
+    given = cells.select((pl.col(of.name) != "").fill_null(value=False) for of in read_ones)
+    empty = typed.select(pl.col(of.name).is_null() for of in read_ones)
+    for of in read_ones:
+        left = np.flatnonzero(given[of.name].to_numpy() & empty[of.name].to_numpy())
+        if len(left):
+            yield of, left
+
+
 def _read_strictly(
     of: Field,
-    cells: pl.DataFrame,
+    texts: pl.Series,
+    left: NDArray[np.intp],
     typed: pl.DataFrame,
     errors: dict[int, list[FieldError]],
     unread: set[tuple[int, str]],
 ) -> pl.DataFrame:
-    """Decide the cells the vectorised readers left, and put what they say into the typed frame."""
-    if of.kind is Kind.STRING:
-        return typed
-    text = cells[of.name]
-    left = (typed[of.name].is_null() & text.is_not_null() & (text != "")).arg_true()
-    if left.is_empty():
-        return typed
+    """Decide the cells that are left, and put what they say into the typed frame."""
     values: dict[int, Value] = {}
-    for row, cell in zip(left.to_list(), text.gather(left).to_list(), strict=True):
+    for row, cell in zip(left.tolist(), texts.gather(left).to_list(), strict=True):
         value = read(of, cell, read_nested)
         if isinstance(value, Unread):
             errors[row].append(field_error(of, value.code, cell, **value.facts))

@@ -14,6 +14,8 @@ from schemas.ledger import POSITION
 from schemas.reasons import REASONS
 from schemas.sql import IDENTITY, key_columns
 
+_written = json.JSONEncoder(ensure_ascii=False).encode
+
 
 @dataclass(frozen=True, slots=True)
 class Positions:
@@ -40,14 +42,15 @@ def all_rows(checked: Checked, positions: Positions) -> Rows:
         return Rows(checked.typed, positions.frame, checked.errors)
     broken = list(positions.faults)
     sound = pl.Series([True] * positions.frame.height).scatter(broken, False)
-    empty = checked.typed.clear(len(broken))
+    first = checked.typed.columns[0]
+    empty = pl.DataFrame({first: [None] * len(broken)}, {first: checked.typed.schema[first]})
     height = checked.typed.height
     behind = {
         height + number: [structure_error(code)]
         for number, code in enumerate(positions.faults.values())
     }
     return Rows(
-        checked.typed.vstack(empty),
+        pl.concat([checked.typed, empty], how="diagonal"),
         positions.frame.filter(sound).vstack(positions.frame[broken]),
         {**checked.errors, **behind},
     )
@@ -104,7 +107,7 @@ def error_json(errors: Sequence[FieldError], line: int) -> str:
     shapes = [error.as_json() for error in errors]
     for shape in shapes:
         shape["Meta"] = {**shape["Meta"], "line": str(line)}  # type: ignore[dict-item]
-    return json.dumps(shapes, ensure_ascii=False)
+    return _written(shapes)
 
 
 def identities(table: Table, typed: pl.DataFrame) -> pl.Series:
