@@ -14,21 +14,18 @@ that end otherwise get an outcome of their own. `schemas.views.staged_row` reads
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
-import polars as pl
 import psycopg
-from numpy.typing import NDArray
 
-from connectors import tuples
-from connectors.spool import OF_EXTRACT, Spooled, read_spool
-from connectors.staging import COPY_BYTES
+from connectors.insert import insert_new
+from connectors.ranges import Range, absent, in_range, joined, ready, untold
+from connectors.spool import Spooled
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
 from schemas.reasons import REASONS
-from schemas.sql import IDENTITY, key_columns, staged_name
+from schemas.sql import key_columns, staged_name
 from schemas.views import position, quoted
 
 CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
@@ -37,32 +34,6 @@ NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
 different orders wait for each other."""
 INSERTED = "inserted"
 VERDICTS = (INSERTED, "updated", "unchanged", "stale")
-MOST_LEFT_OUT = 200_000
-"""Rows of a range that end otherwise, up to which the others are copied around them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Consecutive records of one extract."""
-
-    batch_id: int
-    extract_id: int
-    first: int
-    last: int
-
-    def halves(self) -> tuple["Range", "Range"]:
-        """The range in two."""
-        middle = (self.first + self.last) // 2
-        return replace(self, last=middle), replace(self, first=middle + 1)
-
-    def parameters(self) -> dict[str, int]:
-        """The range as statement parameters."""
-        return {
-            "batch": self.batch_id,
-            "extract": self.extract_id,
-            "first": self.first,
-            "last": self.last,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +43,14 @@ class Applied:
     counts: Counter[str]
     verdict: str
     """Of every clean row of the range without an outcome of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What there is to do about a range: most of what is delivered again is neither."""
+
+    new: bool
+    changed: bool
 
 
 def lock_target(connection: psycopg.Connection, table: Table) -> None:
@@ -93,15 +72,19 @@ def apply_rows(
     least and the greatest value of the key's first column in the range, where they are known.
     """
     _tell_present(connection, table, rows, span)
-    connection.execute("ANALYZE present")
-    done = _act(connection, table, rows, spooled)
-    known = connection.execute(
-        f"SELECT verdict, count(*) FROM present WHERE {_untold('present')} GROUP BY 1",
-        rows.parameters(),
+    known = _known(connection, "TRUE")
+    work = Work(
+        new=not known or _ready_rows(connection, table, rows) > known.total(),
+        changed=known["updated"] > 0,
     )
-    counts = done + Counter(dict(known.fetchall()))
+    if work.new or work.changed:
+        connection.execute("ANALYZE present")
+    done = _act(connection, table, rows, work, spooled)
+    if done["conflict"]:
+        known = _known(connection, untold("present"), rows)
+    counts = done + known
     verdict = max(VERDICTS, key=lambda name: counts[name])
-    for statement in _tell_exceptions(table, verdict):
+    for statement in _tell_exceptions(table, verdict, counts):
         connection.execute(statement, rows.parameters() | {"verdict": verdict})
     return Applied(counts, verdict)
 
@@ -115,7 +98,7 @@ def add_rows(
     of them is not, or the database refuses it for another reason: then `apply_rows` decides.
     """
     _tell_present(connection, table, rows, None, none=True)
-    return Applied(+Counter({INSERTED: _add(connection, table, rows, spooled)}), INSERTED)
+    return Applied(+Counter({INSERTED: insert_new(connection, table, rows, spooled)}), INSERTED)
 
 
 def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int] | None) -> bool:
@@ -164,128 +147,83 @@ def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
         CREATE TEMP TABLE present ON COMMIT DROP AS
         SELECT s.record_number, CASE WHEN {same} THEN 'unchanged' {stale}
             ELSE 'updated' END AS verdict
-        FROM {staged_name(table)} s JOIN {table.name} t ON {_joined(key)}
-        WHERE {_ready()} {within}"""
+        FROM {staged_name(table)} s JOIN {table.name} t ON {joined(key)}
+        WHERE {ready()} {within}"""
+
+
+def _known(connection: psycopg.Connection, where: str, rows: Range | None = None) -> Counter[str]:
+    """How many rows of `present` end with each verdict."""
+    found = connection.execute(
+        f"SELECT verdict, count(*) FROM present WHERE {where} GROUP BY 1",
+        rows.parameters() if rows else None,
+    )
+    return Counter(dict(found.fetchall()))
+
+
+def _ready_rows(connection: psycopg.Connection, table: Table, rows: Range) -> int:
+    found = connection.execute(
+        f"SELECT count(*) FROM {staged_name(table)} s WHERE {ready()}", rows.parameters()
+    ).fetchone()
+    return int(found[0]) if found else 0
 
 
 def _act(
-    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled] = ()
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    work: Work,
+    spooled: Sequence[Spooled] = (),
 ) -> Counter[str]:
     """Insert and update a range; returns how many rows were inserted and how many refused."""
     try:
         with connection.transaction():
-            inserted = _add(connection, table, rows, spooled)
-            if connection.execute(_CHANGED_ONES, rows.parameters()).fetchone():
+            inserted = insert_new(connection, table, rows, spooled) if work.new else 0
+            if work.changed:
                 for statement in (_keep_images(table), _update(table)):
                     connection.execute(statement, rows.parameters())
-            return Counter({INSERTED: inserted})
+            return +Counter({INSERTED: inserted})
     except CONSTRAINT_ERRORS as error:
         if rows.first == rows.last:
             _refuse(connection, table, rows, error)
             return Counter(conflict=1)
     first, second = rows.halves()
-    return _act(connection, table, first) + _act(connection, table, second)
+    return _act(connection, table, first, work) + _act(connection, table, second, work)
 
 
-def _add(
-    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
-) -> int:
-    """Insert what is new in a range: rows at hand by COPY, which costs half, all other by SQL."""
-    left_out = _left_out(connection, rows) if spooled else None
-    if left_out is None:
-        return connection.execute(_insert(table), rows.parameters()).rowcount
-    columns = ", ".join(map(quoted, tuples.target_columns(table)))
-    copied: list[Spooled] = []
-    with connection.cursor() as cursor:
-        with cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
-            copy.write(tuples.HEAD)
-            for part in spooled:
-                written = _written_out(table, rows, part, left_out)
-                if written is not None:
-                    for piece in tuples.pieces(written, COPY_BYTES):
-                        copy.write(piece)
-                    copied.append(part)
-            copy.write(tuples.TAIL)
-        added = cursor.rowcount
-    for between in _between(rows, copied):
-        added += connection.execute(_insert(table), between.parameters()).rowcount
-    return added
-
-
-def _written_out(
-    table: Table, rows: Range, part: Spooled, left_out: NDArray[np.int64]
-) -> list[memoryview] | None:
-    """The rows of a part but those left out, as COPY takes them; None: they are not at hand."""
-    frame = read_spool(part)
-    if frame is None:
-        return None
-    if len(left_out):
-        frame = frame.filter(pl.Series(~np.isin(frame["record_number"].to_numpy(), left_out)))
-    ids = zip(OF_EXTRACT, (rows.batch_id, rows.extract_id), strict=True)
-    frame = frame.with_columns(pl.lit(number, pl.Int32).alias(name) for name, number in ids)
-    found = tuples.encode(table, frame, tuples.target_columns(table))
-    return None if found is None else [one.body.data.cast("B") for one in found]
-
-
-def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] | None:
-    """Record numbers of the range that are not to be inserted; None: too many."""
-    found = connection.execute(
-        f"SELECT record_number FROM present UNION SELECT record_number FROM outcome o "
-        f"WHERE {_in_range('o')} ORDER BY 1 LIMIT {MOST_LEFT_OUT + 1}",
-        rows.parameters(),
-    ).fetchall()
-    if len(found) > MOST_LEFT_OUT:
-        return None
-    return np.array([number for (number,) in found], np.int64)
-
-
-def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
-    """What of a range is not in the parts."""
-    free = rows.first
-    for part in parts:
-        if part.first > free:
-            yield replace(rows, first=free, last=part.first - 1)
-        free = part.last + 1
-    if free <= rows.last:
-        yield replace(rows, first=free)
-
-
-def _tell_exceptions(table: Table, verdict: str) -> list[str]:
+def _tell_exceptions(table: Table, verdict: str, counts: Counter[str]) -> Iterator[str]:
     """Outcomes for the rows of the range that do not end like most of them."""
     told = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
     known = f"""{told} SELECT %(batch)s, %(extract)s, record_number, verdict FROM present
-        WHERE verdict <> %(verdict)s AND {_untold("present")}"""
+        WHERE verdict <> %(verdict)s AND {untold("present")}"""
     fresh = f"""{told} SELECT %(batch)s, %(extract)s, s.record_number, '{INSERTED}'
-        FROM {staged_name(table)} s WHERE {_ready()} AND {_absent()}"""
-    # What was known goes last: the rows it tells of would no longer be told apart as fresh.
-    return [known] if verdict == INSERTED else [fresh, known]
-
-
-def _insert(table: Table) -> str:
-    key = key_columns(table)
-    columns = [*stored_columns(table), *([IDENTITY] if key == (IDENTITY,) else []), *_LINEAGE]
-    names = ", ".join(quoted(name) for name in columns)
-    return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
-        WHERE {_ready()} AND {_absent()}"""
+        FROM {staged_name(table)} s WHERE {ready()} AND {absent()}"""
+    if counts[INSERTED] and verdict != INSERTED:
+        yield fresh
+    # Goes last: the rows it tells of would no longer be told apart as fresh.
+    if any(counts[name] for name in VERDICTS if name not in (INSERTED, verdict)):
+        yield known
 
 
 def _keep_images(table: Table) -> str:
     return f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
         SELECT %(batch)s, %(extract)s, s.record_number, '{table.name}', row_to_json(t)::text
-        FROM {_changed(table)} JOIN {table.name} t ON {_joined(key_columns(table))}"""
+        FROM {_changed(table)} JOIN {table.name} t ON {joined(key_columns(table))}"""
 
 
 def _update(table: Table) -> str:
     key = key_columns(table)
-    written = [*(name for name in stored_columns(table) if name not in key), *_LINEAGE]
+    written = [
+        *(name for name in stored_columns(table) if name not in key),
+        *(field.name for field in LINEAGE),
+    ]
     values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
-    return f"UPDATE {table.name} t SET {values} FROM {_changed(table)} WHERE {_joined(key)}"
+    return f"UPDATE {table.name} t SET {values} FROM {_changed(table)} WHERE {joined(key)}"
 
 
 def _changed(table: Table) -> str:
     return f"""(SELECT s.* FROM {staged_name(table)} s
         JOIN present p ON p.record_number = s.record_number AND p.verdict = 'updated'
-        WHERE {_in_range("s")}) s"""
+        WHERE {in_range("s")}) s"""
 
 
 def _refuse(
@@ -303,37 +241,6 @@ def _refuse(
             json_build_object('ErrorCode', 'Constraint', 'FieldName', %(field)s::text,
             'Message', %(message)s::text, 'Meta', json_build_object('stage', 'apply',
             'sqlstate', %(state)s::text, 'line', ({position("first_line")})::text)))::text
-        FROM {staged_name(table)} s WHERE {_in_range("s")} AND error_data IS NULL""",
+        FROM {staged_name(table)} s WHERE {in_range("s")} AND error_data IS NULL""",
         parameters,
     )
-
-
-_CHANGED_ONES = (
-    "SELECT 1 FROM present WHERE verdict = 'updated' "
-    "AND record_number BETWEEN %(first)s AND %(last)s LIMIT 1"
-)
-_LINEAGE = [field.name for field in LINEAGE]
-
-
-def _in_range(alias: str) -> str:
-    return (
-        f"{alias}.extract_id = %(extract)s AND {alias}.record_number BETWEEN %(first)s AND %(last)s"
-    )
-
-
-def _ready() -> str:
-    """Clean rows of the range that have no outcome."""
-    return f"{_in_range('s')} AND s.error_data IS NULL AND {_untold('s')}"
-
-
-def _untold(alias: str) -> str:
-    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {_in_range("o")}
-        AND o.record_number = {alias}.record_number)"""
-
-
-def _absent() -> str:
-    return "NOT EXISTS (SELECT 1 FROM present p WHERE p.record_number = s.record_number)"
-
-
-def _joined(key: tuple[str, ...]) -> str:
-    return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)

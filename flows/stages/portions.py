@@ -6,8 +6,8 @@ from itertools import groupby
 from math import ceil
 from operator import attrgetter
 
-from connectors.apply import Range
 from connectors.ledger import Receipt
+from connectors.ranges import Range
 from connectors.settings import Settings
 from connectors.spool import Spooled, spool_path
 from flows.steps.judge import READY
