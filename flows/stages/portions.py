@@ -10,13 +10,12 @@ from connectors.ledger import Receipt
 from connectors.ranges import Range
 from connectors.settings import Settings
 from connectors.spool import Spooled, spool_path
+from flows.stages.side_by_side import LANES
 from flows.steps.judge import READY
 from schemas.field import Table
 
 ROWS_AT_ONCE = 1_000_000
 """A portion is joined with the target as one: many small ones would read the target many times."""
-LEAST = 2
-"""Portions of an extract of several chunks, so that they can be inserted side by side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,8 @@ def cut_portions(
     for _, receipts in groupby(staged, attrgetter("extract_id")):
         chunks = [one for one in receipts if clean_rows(table, one)]
         total = sum(clean_rows(table, one) for one in chunks)
-        number = max(LEAST, ceil(total / ROWS_AT_ONCE))
+        # As many for one connection as for the other, or one ends alone.
+        number = LANES * ceil(total / (LANES * ROWS_AT_ONCE))
         shares: dict[int, list[Receipt]] = {}
         before = 0
         for one in chunks:
