@@ -1,8 +1,9 @@
 """Rows as PostgreSQL's COPY reads and writes them in binary, all rows of a frame at once.
 
 Only columns of a fixed size are written so, and one text of any length behind them. A row is laid
-out as COPY wants it: for every column its length and its bytes, null being the length -1. An amount
-has a fixed number of groups of four decimal digits; the server drops those that say nothing.
+out as COPY wants it: for every column its length and its bytes, null being the length -1. The
+amounts of a column have as many groups of four decimal digits as the widest of them needs; the
+server drops those that say nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,9 +43,7 @@ _ALWAYS_PLAIN = 8
 """A decimal of so few characters has at most six behind the point."""
 _MICRO = 1_000_000
 _NEGATIVE = 0x4000
-_NUMERIC = np.dtype(
-    [("digits", ">i2"), ("weight", ">i2"), ("sign", ">u2"), ("scale", ">i2"), ("groups", ">i2", 5)]
-)
+_NUMERIC = [("digits", ">i2"), ("weight", ">i2"), ("sign", ">u2"), ("scale", ">i2")]
 
 Bytes = NDArray[np.uint8]
 
@@ -197,20 +196,23 @@ def _values(table: Table, frame: pl.DataFrame, name: str) -> NDArray[np.generic]
 
 
 def _numerics(micro: NDArray[np.int64], scale: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Nine digits before and six behind the point, with the scale as written."""
+    """Up to nine digits before and six behind the point, with the scale as written."""
     whole, part = np.divmod(np.abs(micro), _MICRO)
     whole, part = whole.astype(np.uint32), part.astype(np.uint32)
-    out = np.empty(len(micro), _NUMERIC)
-    out["digits"], out["weight"], out["scale"] = 5, 2, scale
+    groups = [whole % 10_000, part // 100]
+    for least in (10_000, 100_000_000):
+        if whole.max() >= least:
+            groups.insert(0, whole // least % 10_000)
+    weight = len(groups) - 2
+    if (rest := part % 100).any():
+        groups.append(rest * 100)
+    out = np.empty(len(micro), [*_NUMERIC, *((f"group{n}", ">i2") for n in range(len(groups)))])
+    out["digits"], out["weight"], out["scale"] = len(groups), weight, scale
     out["sign"] = np.where(micro < 0, _NEGATIVE, 0)
-    groups = out["groups"]
-    groups[:, 0] = whole // 100_000_000
-    groups[:, 1] = whole // 10_000 % 10_000
-    groups[:, 2] = whole % 10_000
-    groups[:, 3] = part // 100
-    groups[:, 4] = part % 100 * 100
+    for number, group in enumerate(groups):
+        out[f"group{number}"] = group
     # As one value of so many bytes it is copied at once.
-    return out.view(f"V{_NUMERIC.itemsize}")
+    return out.view(f"V{out.itemsize}")
 
 
 def pieces(parts: Sequence[bytes | memoryview], size: int) -> Iterator[bytes | memoryview]:

@@ -170,7 +170,20 @@ def test_a_missing_reference_is_told_the_same_without_clues(
 
 
 @pytest.mark.parametrize("record", ["payment", "currency_rate"])
-def test_binary_and_text_store_the_same(workspace: Workspace, rows: Any, record: str) -> None:
+@pytest.mark.parametrize(
+    "widest",
+    [
+        *AMOUNTS,
+        "9999.9999",
+        "-10000",
+        "10000.00001",
+        "99999999.5",
+        "100000000",
+    ],
+)
+def test_binary_and_text_store_the_same(
+    workspace: Workspace, rows: Any, record: str, widest: str
+) -> None:
     table = TABLES[record]
     chance = random.Random(SEED)
     choices = {
@@ -178,10 +191,11 @@ def test_binary_and_text_store_the_same(workspace: Workspace, rows: Any, record:
         "EffectiveDate": ["2026-01-01", "1999-12-31T23:59:59.999999", "0002-01-01T00:00:00+14:00"],
         "PaymentDate": ["2026-01-01T00:00:00Z", "1969-07-20T20:17:40.123-05:30"],
     }
+    amounts = [one for one in AMOUNTS if abs(float(one)) <= abs(float(widest))] + [widest]
     texts = {
         field.name: [
             chance.choice(
-                choices.get(field.name, AMOUNTS if field.kind.value == "double" else ["7", "-12"])
+                choices.get(field.name, amounts if field.kind.value == "double" else ["7", "-12"])
             )
             for _ in range(300)
         ]
