@@ -1,5 +1,7 @@
 """The one PostgreSQL: which it is, whether it can be used, and connections to it."""
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,7 @@ from alembic.script import ScriptDirectory
 from connectors.embedded import embedded_url
 from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.refusals import told
-from connectors.settings import Settings
+from connectors.settings import MIB, Settings
 from schemas.sql import METADATA, SCHEMA
 from schemas.views import VIEWS
 
@@ -25,6 +27,8 @@ CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 900
 """No statement may wait for ever; a chunk takes seconds."""
 MISSING_SHOWN = 5
+SEND_BUFFER = MIB
+"""A piece of COPY; the system may have less."""
 SILENT_PEER: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -78,7 +82,15 @@ class Database:
             raise DatabaseUnusable(_no_connection(error)) from None
         with connection, errors_told(connection):
             connection.execute(SILENT_CLIENT)
+            _widen(connection)
             yield connection
+
+
+def _widen(connection: psycopg.Connection) -> None:
+    """Let a piece of COPY wait for a local server, not the client; TCP sees to it by itself."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as shared:
+        if shared.family == socket.AF_UNIX:
+            shared.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
 
 @contextmanager
