@@ -72,7 +72,7 @@ def apply_rows(
     least and the greatest value of the key's first column in the range, where they are known.
     """
     _tell_present(connection, table, rows, span)
-    known = _known(connection, "TRUE")
+    known = _known(connection, rows, "TRUE")
     work = Work(
         new=not known or _ready_rows(connection, table, rows) > known.total(),
         changed=known["updated"] > 0,
@@ -81,7 +81,7 @@ def apply_rows(
         connection.execute("ANALYZE present")
     done = _act(connection, table, rows, work, spooled)
     if done["conflict"]:
-        known = _known(connection, untold("present"), rows)
+        known = _known(connection, rows, untold("present"))
     counts = done + known
     verdict = max(VERDICTS, key=lambda name: counts[name])
     for statement in _tell_exceptions(table, verdict, counts):
@@ -151,11 +151,10 @@ def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
         WHERE {ready()} {within}"""
 
 
-def _known(connection: psycopg.Connection, where: str, rows: Range | None = None) -> Counter[str]:
+def _known(connection: psycopg.Connection, rows: Range, where: str) -> Counter[str]:
     """How many rows of `present` end with each verdict."""
     found = connection.execute(
-        f"SELECT verdict, count(*) FROM present WHERE {where} GROUP BY 1",
-        rows.parameters() if rows else None,
+        f"SELECT verdict, count(*) FROM present WHERE {where} GROUP BY 1", rows.parameters()
     )
     return Counter(dict(found.fetchall()))
 

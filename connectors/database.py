@@ -27,8 +27,8 @@ CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 900
 """No statement may wait for ever; a chunk takes seconds."""
 MISSING_SHOWN = 5
-SEND_BUFFER = MIB
-"""A piece of COPY; the system may have less."""
+COPY_BYTES = MIB
+"""A piece in which rows are sent, and the room for one on its way; the system may have less."""
 SILENT_PEER: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
@@ -90,7 +90,7 @@ def _widen(connection: psycopg.Connection) -> None:
     """Let a piece of COPY wait for a local server, not the client; TCP sees to it by itself."""
     with socket.socket(fileno=os.dup(connection.fileno())) as shared:
         if shared.family == socket.AF_UNIX:
-            shared.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+            shared.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, COPY_BYTES)
 
 
 @contextmanager

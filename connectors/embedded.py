@@ -40,7 +40,9 @@ def embedded_url(folder: Path, database: str = DATABASE) -> str:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _alone(folder.with_suffix(".lock")):
             uri = _started(folder)
-            _create(uri, database)
+            with psycopg.connect(uri, autocommit=True) as connection:
+                _set_up(connection)
+                _create(connection, database)
     except (OSError, SubprocessError, psycopg.Error, AssertionError) as error:
         log = folder / "log"
         raise DatabaseUnusable(
@@ -63,9 +65,9 @@ def _started(folder: Path) -> str:
     fresh = not (folder / "PG_VERSION").exists()
     server = get_server(folder, cleanup_mode="stop")
     uri: str = server.get_uri()
-    with psycopg.connect(uri, autocommit=True) as connection:
-        _set_up(connection)
     if fresh:
+        with psycopg.connect(uri, autocommit=True) as connection:
+            _set_up(connection)
         pg_ctl(["-w", "restart"], pgdata=folder, user=server.system_user, timeout=60)
         server.ensure_postgres_running()
     return uri
@@ -97,13 +99,12 @@ def _is_alive(pid: int) -> bool:
         return False
 
 
-def _create(uri: str, database: str) -> None:
-    with psycopg.connect(uri, autocommit=True) as connection:
-        found = connection.execute(
-            "SELECT 1 FROM pg_database WHERE datname = %s", [database]
-        ).fetchone()
-        if not found:
-            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+def _create(connection: psycopg.Connection, database: str) -> None:
+    found = connection.execute(
+        "SELECT 1 FROM pg_database WHERE datname = %s", [database]
+    ).fetchone()
+    if not found:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import psycopg
 from numpy.typing import NDArray
 
 from connectors import tuples
+from connectors.database import COPY_BYTES
 from connectors.ranges import Range, absent, in_range, ready
 from connectors.spool import OF_EXTRACT, Spooled, read_spool
-from connectors.staging import COPY_BYTES
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE

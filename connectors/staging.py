@@ -10,10 +10,10 @@ import psycopg
 from psycopg import sql
 
 from connectors import tuples
+from connectors.database import COPY_BYTES
 from schemas.field import Table
 from schemas.sql import SCHEMA, staged_columns, staged_name
 
-COPY_BYTES = 1024 * 1024
 PLACE = ("first_line", "last_line", "byte_start", "byte_end")
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
