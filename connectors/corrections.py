@@ -44,6 +44,7 @@ class Place(NamedTuple):
     batch_id: int
     file: str
     record_number: int
+    line: int
     state: str
 
 
@@ -79,11 +80,12 @@ def _place(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
 ) -> Place | None:
     row = connection.execute(
-        "SELECT e.name, s.state FROM staged_row s JOIN extract e ON e.id = s.extract_id "
+        "SELECT e.name, s.first_line, s.state FROM staged_row s "
+        "JOIN extract e ON e.id = s.extract_id "
         "WHERE s.batch_id = %s AND s.extract_id = %s AND s.record_number = %s",
         [batch_id, extract_id, record_number],
     ).fetchone()
-    return Place(batch_id, row[0], record_number, row[1]) if row else None
+    return Place(batch_id, row[0], record_number, *row[1:]) if row else None
 
 
 def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:

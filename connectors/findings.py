@@ -6,10 +6,14 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
-from connectors.ledger import batch_span
+from connectors.ledger import Extract, batch_span, list_receipts
 from schemas.field import Table
 from schemas.sql import staged_name
+from schemas.tables import EXTRACTS
 from schemas.views import CORRECTED, of_batch, position
+
+SEARCHED = 4_096
+"""Records looked through at first for the one a line is in; eight times as many each next time."""
 
 
 class Finding(NamedTuple):
@@ -21,6 +25,7 @@ class Finding(NamedTuple):
     rows: int
     extract_id: int
     line: int
+    record_number: int
     value: str
 
 
@@ -34,6 +39,7 @@ class Note(NamedTuple):
     rows: int
     extract_id: int
     record_number: int
+    line: int
     message: str
 
 
@@ -66,6 +72,7 @@ def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
         SELECT '{table.name}', code, field, count(*),
             (array_agg(extract_id ORDER BY extract_id, record_number))[1],
             (array_agg(first_line ORDER BY extract_id, record_number))[1],
+            (array_agg(record_number ORDER BY extract_id, record_number))[1],
             coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
         FROM named GROUP BY code, field ORDER BY count(*) DESC, code, field""",
         batch_span(connection, batch_id),
@@ -109,13 +116,24 @@ def rows_at(
 
 
 def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
-    """What was noted about a batch without rejecting rows."""
-    rows = connection.execute(
-        "SELECT record, code, field, value, rows, extract_id, record_number, message FROM note "
-        "WHERE batch_id = %s ORDER BY record, code, field, value",
-        [batch_id],
+    """What was noted about a batch without rejecting rows, with the line of the first row."""
+    noted = connection.execute(
+        "SELECT DISTINCT record FROM note WHERE batch_id = %s ORDER BY record", [batch_id]
     ).fetchall()
-    return [Note(*row) for row in rows]
+    found: list[Note] = []
+    for (record,) in noted:
+        rows = connection.execute(
+            f"""SELECT n.record, n.code, n.field, n.value, n.rows, n.extract_id, n.record_number,
+                coalesce({position("first_line")}, n.record_number + 1), n.message
+            FROM note n LEFT JOIN {staged_name(EXTRACTS[record])} s
+                ON s.extract_id = n.extract_id AND s.record_number = n.record_number
+                AND {of_batch("s")}
+            WHERE n.batch_id = %(batch)s AND n.record = %(record)s
+            ORDER BY n.code, n.field, n.value""",
+            batch_span(connection, batch_id) | {"record": record},
+        ).fetchall()
+        found += [Note(*row) for row in rows]
+    return found
 
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
@@ -125,6 +143,44 @@ def find_row(connection: psycopg.Connection, extract_id: int, record_number: int
             "SELECT * FROM staged_row WHERE extract_id = %s AND record_number = %s",
             [extract_id, record_number],
         ).fetchall()
+
+
+class LastRow(NamedTuple):
+    """The last row that begins at a line or before it; the line may be behind its end."""
+
+    record_number: int
+    last_line: int
+
+
+def row_from_line(connection: psycopg.Connection, extract: Extract, line: int) -> LastRow | None:
+    """The row a line is in, or else the last one before it; None: the line is before them all.
+
+    A header and every record before it take a line at least, so a record's number is below its
+    first line; where records have several lines it is far below.
+    """
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id)
+    last = max((receipt.last_record for receipt in receipts), default=0)
+    tables = [EXTRACTS[name] for name in sorted({n for one in receipts for n in one.totals})]
+    high, span = min(line - 1, last), SEARCHED
+    while high > 0:
+        values = {"batch": extract.batch_id, "extract": extract.id, "line": line}
+        values |= {"above": max(0, high - span), "most": high}
+        found = [
+            LastRow(*row)
+            for table in tables
+            for row in connection.execute(
+                f"""SELECT s.record_number, {position("last_line")} FROM {staged_name(table)} s
+                WHERE s.batch_id = %(batch)s AND s.extract_id = %(extract)s
+                    AND s.record_number > %(above)s AND s.record_number <= %(most)s
+                    AND {position("first_line")} <= %(line)s
+                ORDER BY s.record_number DESC LIMIT 1""",
+                values,
+            )
+        ]
+        if found:
+            return max(found)
+        high, span = high - span, span * 8
+    return None
 
 
 _PLACED = ", ".join(

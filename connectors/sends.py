@@ -168,6 +168,7 @@ class Refusal(NamedTuple):
     rows: int
     extract_id: int
     line: int
+    record_number: int
     value: str
 
 
@@ -194,6 +195,7 @@ def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
             SELECT state, code, field, min(message) AS message, count(*) AS rows,
                 (array_agg(extract_id ORDER BY extract_id, record_number))[1] AS extract_id,
                 (array_agg(first_line ORDER BY extract_id, record_number))[1] AS line,
+                (array_agg(record_number ORDER BY extract_id, record_number))[1] AS record_number,
                 coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '') AS value
             FROM named GROUP BY state, code, field ORDER BY count(*) DESC, state, code, field""",
             batch_span(connection, batch_id)

@@ -271,7 +271,7 @@ def _amounts(record: str, found: tuple[Any, ...] | None) -> str:
 def _what_next(settings: Settings, dirty: int, show: Show) -> None:
     show("\nTry next:")
     show("  recon status")
-    show(f"  recon row {dirty} payments.csv 257           why a row was rejected, and its text")
+    show(f"  recon row {dirty} payments.csv --record 257  why a row was rejected, and its text")
     show(f"  recon rejects {dirty} --out rejects          rejected rows as CSV files to correct")
     show("  DO_NOT_TRACK=1 PREFECT_HOME=... prefect server start        the runs in the browser,")
     show(f"      where PREFECT_HOME is {settings.home / 'prefect'}")

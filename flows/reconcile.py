@@ -94,7 +94,8 @@ def publish(done: Reconciled) -> None:
     create_markdown_artifact(
         reconciliation_markdown(done.report), key="reconciliation-report", description=about
     )
-    create_table_artifact(breaks_table(done.report) or NO_BREAKS, key="breaks", description=about)
+    show = f"{about} A row is shown by: `recon row BATCH FILE --line LINE`"
+    create_table_artifact(breaks_table(done.report) or NO_BREAKS, key="breaks", description=show)
 
 
 def told(done: Reconciled) -> str:

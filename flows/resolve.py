@@ -57,7 +57,7 @@ def resolve(
         decision: confirm: the service has it; resend: the next push sends it; abandon: never.
         reason: Why; kept in the audit trail.
         by: Who decides.
-        rows: FILE:RECORD of each row; none: all rows of the batch in this state.
+        rows: FILE:line:LINE or FILE:record:NUMBER of each row; none: all rows in this state.
         operation: Only rows of this operation.
         state: Only rows in this state.
     """

@@ -262,7 +262,8 @@ def _publish(lease: Lease, report: BatchReport, folder: Path) -> None:
     for key in ("import-summary", f"batch-{lease.batch_id}"):
         create_markdown_artifact(summary, key=key, description=about)
     rejects = rejects_table(report) or NO_REJECTS
-    create_table_artifact(rejects, key="rejects", description=about)
+    show = f"`recon row {lease.batch_id} FILE --line LINE` shows a row"
+    create_table_artifact(rejects, key="rejects", description=f"{about}. {show}")
 
 
 def _told(lease: Lease, batch: Manifest, rows: Mapping[str, int]) -> Manifest:

@@ -93,7 +93,7 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
         (["import", "--nonsense"], {}, 2, "--nonsense"),
         (["rerun", "many"], {}, 2, "many"),
         (["rerun", "99"], {}, 2, "There is no batch 99"),
-        (["row", "99", "a.csv", "1"], {}, 2, "There is no batch 99"),
+        (["row", "99", "a.csv", "--line", "1"], {}, 2, "There is no batch 99"),
         (["import", "x.csv", "--record", "paiment"], {}, 2, "Known: action_document"),
         (["import", "x.csv", "--profile", "none.toml"], {}, 2, "none.toml: cannot be read"),
         (["status"], {"RECON_DATABASE_URL": "mysql://x"}, 2, "does not name a PostgreSQL"),
@@ -138,7 +138,7 @@ def test_delivered_text_cannot_move_the_cursor(recon: Any, tmp_path: Path) -> No
     path = write(tmp_path / "a\x1b[31m\n.csv", line(2).replace("2,", f"{hostile},", 1))
     told = [recon("check", path), recon("import", path), recon("status")]
     name = "a\\x1b[31m\\n.csv"
-    told.append(recon("row", "1", name, "1"))
+    told.append(recon("row", "1", name, "--record", "1"))
     assert [run.returncode for run in told] == [1, 1, 0, 0], told
     for run in told:
         assert not {"\x1b", "\x07", "\u202e"} & {*run.stdout, *run.stderr}
@@ -182,7 +182,7 @@ def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> 
     imported = recon("import", path)
     assert imported.returncode == 1
     assert "recon rejects 1" in imported.stdout
-    row = recon("row", "1", "a.csv", "2")
+    row = recon("row", "1", "a.csv", "--line", "3")
     assert "rejected" in row.stdout
     assert "Number" in row.stdout
     assert recon("rejects", "1", "--out", str(tmp_path / "rejects")).returncode == 0

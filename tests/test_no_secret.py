@@ -70,8 +70,8 @@ def test_commands_show_no_record_that_has_secrets(
     for command in (
         ["check", str(path)],
         ["check", str(path), "--json"],
-        ["row", str(batch), "a.csv", "1"],
-        ["row", str(batch), "a.csv", "1", "--json"],
+        ["row", str(batch), "a.csv", "--record", "1"],
+        ["row", str(batch), "a.csv", "--record", "1", "--json"],
     ):
         with pytest.raises(SystemExit):
             main(command)

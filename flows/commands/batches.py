@@ -6,15 +6,14 @@ from typing import Annotated, Any
 import psycopg
 from cyclopts import Parameter
 
-from connectors import ledger
 from connectors.corrections import repaired_row, repairs_of
-from connectors.errors import BatchUnknown
-from connectors.findings import find_row
+from connectors.errors import SettingsError
 from connectors.overview import list_overview
 from connectors.sends import left_at_service
-from flows.commands.console import COUNT, out, print_json, stated, workspace
+from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
 from flows.commands.deliver import Json, show_ended
 from flows.report.next_step import next_step
+from flows.stages.locate import Spot, locate, show_command
 from flows.stages.rejects import write_rejects
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, release_batch, run_batch
@@ -69,28 +68,42 @@ def status_command(
 def row_command(
     batch: Batch,
     file: Annotated[str, Parameter(help="Name of the file as delivered.")],
-    record_number: Annotated[int, Parameter(help="Number of the record, from 1 after the header.")],
+    number: Annotated[int | None, Parameter(show=False)] = None,
     *,
+    line: Annotated[
+        int | None,
+        Parameter(help="A line of the file, as reports and editors show it.", validator=NUMBER),
+    ] = None,
+    record: Annotated[
+        int | None,
+        Parameter(help="Number of the record, from 1 behind the header.", validator=NUMBER),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Show where one delivered row is: its text, its place in the file, its verdict and why.
 
-    Example: `recon row 12 payments.csv 48113`
+    A line within a record of several lines finds that record.
+
+    Example: `recon row 12 payments.csv --line 48113`
     """
-    with workspace(quiet=True) as place, place.database.connect() as connection:
-        ledger.find_batch(connection, batch)
-        extracts = [one for one in ledger.list_extracts(connection, batch) if one.name == file]
-        texts = Texts(place, connection, [batch])
-        rows = [
-            {**texts.fill(row._asdict()), **_repairs(connection, row)}
-            for one in extracts
-            for row in find_row(connection, one.id, record_number)
+    if number is not None:
+        commands = [
+            show_command(batch, file, spot) for spot in (Spot(line=number), Spot(record=number))
         ]
-    if not rows:
-        raise BatchUnknown(
-            f"Batch {batch} has no record {record_number} of a file named {file!r}. "
-            "`recon status` lists batches; the report lists the files of a batch."
+        raise SettingsError(
+            f"{number} may be a line of {file} or the number of a record, which is another row. "
+            f"Say which: `{commands[0]}` (the line that reports show) or `{commands[1]}`."
         )
+    if (line is None) == (record is None):
+        raise SettingsError(
+            "Say which row: --line LINE, as reports show it, or --record NUMBER."
+            if line is None
+            else "Give one of --line and --record."
+        )
+    with workspace(quiet=True) as place, place.database.connect() as connection:
+        found = locate(place, connection, batch, file, Spot(line, record))
+        texts = Texts(place, connection, [batch])
+        rows = [{**texts.fill(row._asdict()), **_repairs(connection, row)} for row in found]
     for told in rows:
         table = EXTRACTS[str(told["record"])]
         facts = {
@@ -121,7 +134,7 @@ def _repairs(connection: psycopg.Connection, row: Any) -> dict[str, Any]:
 def _place(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    command = "recon row {batch_id} {file} {record_number}".format_map(value)
+    command = show_command(value["batch_id"], value["file"], Spot(line=value["line"]))
     return f"batch {value['batch_id']}, {value['state']}: {command}"
 
 

@@ -66,18 +66,21 @@ def list_command(
         return 0
     print_table(
         ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount", "Expected",
-         "Found", "First seen", "Until", "Owner"),
+         "Found", "Batch", "File", "Line", "First seen", "Until", "Owner"),
         [
             (line["id"], line["code"], line["record"], line["key"], line["field"], _state(line),
              line["currency"], _money(line["amount"]), line["expected"], line["found"],
-             line["first_seen"], line["accepted_until"], line["owner"])
+             line["batch_id"], line["file"], line["line"], line["first_seen"],
+             line["accepted_until"], line["owner"])
             for line in lines[:most]
         ],
-        right=("CurrenciesId", "Amount"),
+        right=("CurrenciesId", "Amount", "Batch", "Line"),
     )  # fmt: skip
     shown = f", {most} of them shown" if len(lines) > most else ""
     told = _counted(len(lines))
     out().print(f"{told} of reconciliation {found.id}, as of {found.as_of}{shown}.")
+    if any(line["file"] for line in lines[:most]):
+        out().print("The row behind a break: recon row BATCH FILE --line LINE")
     return 0
 
 

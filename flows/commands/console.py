@@ -46,6 +46,7 @@ def stated(_type: Any, value: Any) -> None:
 
 
 COUNT = within(1, 1_000_000)
+NUMBER = within(1, 2**63 - 1)
 DAYS = within(1, 36_500)
 SECONDS = within(0, 86_400)
 

@@ -188,7 +188,8 @@ def _show(verdicts: "list[FileVerdict]") -> None:
         )
         for reject in verdict.rejects[:REJECTS_SHOWN]:
             for error in reject.errors:
-                console.print(f"  line {reject.line}: {error['ErrorCode']}: {error['Message']}")
+                where = f"line {reject.line}, record {reject.record_number}"
+                console.print(f"  {where}: {error['ErrorCode']}: {error['Message']}")
         more = len(verdict.rejects) - REJECTS_SHOWN
         if more > 0:
             console.print(f"  and {more} rows more; --json lists them all")

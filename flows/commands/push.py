@@ -19,7 +19,7 @@ from flows.stages.workspace import Workspace
 
 Rows = Annotated[
     tuple[str, ...],
-    Parameter(name="--row", help="FILE:RECORD, a delivered file and a record of it; may repeat."),
+    Parameter(name="--row", help="FILE:line:LINE or FILE:record:NUMBER; may repeat."),
 ]
 Operation = Annotated[str | None, Parameter(help="Operation, by the name reports show.")]
 States = Annotated[
@@ -111,12 +111,12 @@ def resolve_command(
 ) -> int:
     """Settle rows that are in doubt, refused or differ, one by one or by filter.
 
-    Example: `recon resolve 12 --row gateways.csv:7 --as confirm --reason "seen in the service"`
+    Example: `recon resolve 12 --row tones.csv:line:8 --as confirm --reason "seen there"`
 
     Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
     """
     if not rows and operation is None and not state:
-        raise SettingsError("Say which rows: --row FILE:RECORD, --operation or --state.")
+        raise SettingsError("Say which rows: --row FILE:line:LINE, --operation or --state.")
     with workspace(quiet=json) as place:
         resolved = resolve(place, batch, Chosen(rows, operation, state), as_, by=by, reason=reason)
         reports = place.settings.reports
@@ -188,7 +188,7 @@ def _show(sent: Sent) -> None:
     console = out()
     status = f", HTTP {sent.status}" if sent.status else ""
     console.print(
-        f"{sent.file}:{sent.record_number} (line {sent.line}) {sent.operation} "
+        f"{sent.file}:line:{sent.line} (record {sent.record_number}) {sent.operation} "
         f"{sent.state.replace('_', ' ')}, {sent.attempts} attempts{status}"
     )
     console.print(f"    push key {sent.push_key}")

@@ -142,6 +142,7 @@ class ReasonLine:
     remedy: str
     file: str
     line: int
+    record_number: int
     value: str
     """As shown in ErrorData; secrets never are."""
 
@@ -156,6 +157,7 @@ class NoteLine:
     value: str
     rows: int
     file: str
+    line: int
     record_number: int
     message: str
 

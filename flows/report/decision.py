@@ -17,10 +17,11 @@ ROWS_SHOWN = 10
 
 
 class FirstReject(NamedTuple):
-    """One row with errors: its file, its line, and why, as ErrorData."""
+    """One row with errors: its file, its line and number, and why, as ErrorData."""
 
     file: str
     line: int
+    record_number: int
     error_data: str
 
 
@@ -41,7 +42,8 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
     if left > 0:
         blocks.append(f"{digits(left)} reasons more are in the artifact rejects.")
     if rows:
-        blocks += ["### The first of them", *_rows(rows[:ROWS_SHOWN])]
+        show = f"`recon row {batch_id} FILE --line LINE` shows the delivered text of a row."
+        blocks += ["### The first of them", *_rows(rows[:ROWS_SHOWN]), show]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -61,7 +63,7 @@ def _rows(rows: Sequence[FirstReject]) -> Iterator[str]:
         what = _joined(
             cell(error["ErrorCode"]), cell(error["FieldName"] or ""), value and value_cell(value)
         )
-        yield f"{cell(row.file)}, line {digits(row.line)}: {what}"
+        yield f"{cell(row.file)}, line {row.line}, record {row.record_number}: {what}"
 
 
 def _joined(*parts: str) -> str:

@@ -20,6 +20,7 @@ from flows.report.text import (
     figures,
     record_title,
     refusal,
+    row_place,
     verdict_of,
 )
 from flows.steps.totals import Totals, add
@@ -168,6 +169,7 @@ def render_html(report: BatchReport) -> str:
         most=MOST,
         title_of=lambda record: record_title(report, record),
         refusal=refusal,
+        row_place=row_place,
     )
 
 

@@ -24,6 +24,7 @@ MOST = 200
 """Rows of all tables of one page together; the UI slows down with more."""
 SHOWN = 80
 """Characters of one delivered text."""
+SHOW_ROW = "A row is shown by: recon row BATCH FILE --line LINE"
 
 _SPECIAL = re.compile(r"([\\`*_\[\]()<>|~&!#])")
 _ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
@@ -75,7 +76,7 @@ def rejects_table(report: BatchReport) -> list[dict[str, str]]:
             "Field": cell(line.field) or NOTHING,
             "Rows": digits(line.rows),
             "File": cell(line.file),
-            "Line": digits(line.line),
+            "Line": str(line.line),
             "Value": value_cell(line.value),
             "Next": cell(line.remedy, 2 * SHOWN),
         }
@@ -105,18 +106,21 @@ def _parts(report: BatchReport) -> Iterator[Part]:
     cells = [tuple(one.values()) for one in rejects_table(report)]
     if cells:
         head = ("Record", "Reason", "Field", " Rows", "File", " Line", "Value", "Next")
-        yield Part("## Rejects by reason", head, cells, len(report.reasons) - len(cells))
+        yield Part(
+            f"## Rejects by reason\n\n{SHOW_ROW}", head, cells, len(report.reasons) - len(cells)
+        )
     notes = [
         (
             digits(line.rows),
             cell(line.message, 2 * SHOWN),
             cell(line.file),
-            digits(line.record_number),
+            str(line.line),
+            str(line.record_number),
         )
         for line in report.notes[:MOST]
     ]
     if notes:
-        head = (" Rows", "Note", "First in", " Record")
+        head = (" Rows", "Note", "First in", " Line", " Record number")
         yield Part("## Notes", head, notes, len(report.notes) - len(notes))
 
 

@@ -293,9 +293,9 @@ def _reason(report: BatchReport, line: ReasonLine) -> Iterator[str]:
         first=f"  {digits(line.rows):>9}  ",
         rest=" " * 13,
     )
-    value = f' "{shortened(line.value, 60)}"' if line.value else ""
+    value = f': "{shortened(line.value, 60)}"' if line.value else ""
     yield from _wrapped(
-        f"{neutral(line.file)}:{line.line}{value}", first=f"{'first':>16} ", rest=" " * 17
+        f"{neutral(line.file)}, {row_place(line)}{value}", first=f"{'first':>16} ", rest=" " * 17
     )
     yield from _wrapped(visible(line.remedy), first=f"{'next':>16} ", rest=" " * 17)
 
@@ -303,11 +303,18 @@ def _reason(report: BatchReport, line: ReasonLine) -> Iterator[str]:
 def _note(report: BatchReport, line: NoteLine) -> Iterator[str]:
     yield from _wrapped(
         f"{record_title(report, line.record)}: {visible(line.code)}, "
-        f"{neutral(line.message, 200)} First: {neutral(line.file)}, "
-        f"record {digits(line.record_number)}.",
+        f"{neutral(line.message, 200)} First: {neutral(line.file)}, {row_place(line)}.",
         first=f"  {digits(line.rows):>9}  ",
         rest=" " * 13,
     )
+
+
+def row_place(line: ReasonLine | NoteLine) -> str:
+    """Where a row is: its line, as an editor shows it, and its number among the records.
+
+    Without marks between the digits, because both go into a command.
+    """
+    return f"line {line.line}, record {line.record_number}"
 
 
 def _grid(stub: Sequence[str], groups: Iterable[Sequence[Sequence[str]]]) -> Iterator[str]:

@@ -98,6 +98,7 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
                 remedy=REASONS[found.code].remedy,
                 file=names[found.extract_id],
                 line=found.line,
+                record_number=found.record_number,
                 value=found.value,
             )
             for found in findings(connection, table, batch_id)
@@ -128,6 +129,7 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
                 value=note.value,
                 rows=note.rows,
                 file=names[note.extract_id],
+                line=note.line,
                 record_number=note.record_number,
                 message=note.message,
             )
@@ -186,6 +188,7 @@ def _refusal(table: Table, found: Refusal, names: Mapping[int, str]) -> ReasonLi
         remedy=of_state.remedy,
         file=names[found.extract_id],
         line=found.line,
+        record_number=found.record_number,
         value=found.value,
     )
 

@@ -18,7 +18,9 @@ from connectors.findings import RejectedRow, rejected_rows
 from connectors.lease import Lease
 from connectors.ledger import Extract
 from flows.report.decision import ROWS_SHOWN, FirstReject
+from flows.report.spelling import visible
 from flows.stages.check import staged_tables
+from flows.stages.locate import Spot, show_command
 from flows.stages.receive import header_of, restored_profile
 from flows.stages.stage import archived
 from flows.stages.texts import Texts
@@ -66,7 +68,7 @@ def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
     extracts = ledger.list_extracts(lease.connection, lease.batch_id)
     names = {extract.id: extract.name for extract in extracts}
     return [
-        FirstReject(names[row.extract_id], row.first_line, row.error_data)
+        FirstReject(names[row.extract_id], row.first_line, row.record_number, row.error_data)
         for table in staged_tables(lease)
         for row in rejected_rows(lease.connection, table, lease.batch_id, most=most)
     ][:most]
@@ -155,10 +157,10 @@ def _row(cells: list[str], header: Header) -> bytes:
 
 
 def _told(extract: Extract, rows: Mapping[int, RejectedRow]) -> Iterator[str]:
+    """Each row by its place in the delivered file, with the command that shows it."""
     for number, row in sorted(rows.items()):
+        name = visible(extract.name)
+        yield f"{name}, line {row.first_line}, record {number} (ReconRow {extract.id}:{number})"
         for error in json.loads(row.error_data):
-            message = " ".join(error["Message"].split())
-            yield (
-                f"{extract.name}, line {row.first_line}, record {number} "
-                f"({extract.id}:{number}): {error['ErrorCode']}: {message}"
-            )
+            yield f"    {error['ErrorCode']}: {' '.join(error['Message'].split())}"
+        yield show_command(extract.batch_id, extract.name, Spot(line=row.first_line))

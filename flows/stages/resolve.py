@@ -1,5 +1,6 @@
 """Resolve: what operators decide about sends that nobody else can settle, with who and why."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,13 @@ from connectors.ledger import Extract, State
 from connectors.sends import Decision, Selection, SendState, Sent, decide, list_sends
 from flows.report.batch import BatchReport
 from flows.stages.finish import finish
+from flows.stages.locate import Spot, places, show_command
 from flows.stages.recovery import reach
 from flows.stages.sequence import Ended, refuse_if_taken_back
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
+
+ROW = re.compile(r"(.+?):(?:(line|record):)?([0-9]{1,18})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Chosen:
     """Which rows are meant, as people say it: all that is given has to hold."""
 
     rows: tuple[str, ...] = ()
-    """`FILE:RECORD` each, a delivered file and the number of a record in it."""
+    """`FILE:line:LINE` or `FILE:record:NUMBER` each: a delivered file, and a row of it."""
     operation: str | None = None
     states: tuple[str, ...] = ()
 
@@ -91,16 +95,34 @@ def _selection(connection: psycopg.Connection, batch_id: int, chosen: Chosen) ->
     if unknown:
         raise BatchUnknown(f"{unknown[0]!r} is no state of a send: {', '.join(SendState)}.")
     files = ledger.list_extracts(connection, batch_id)
-    rows = tuple(place for row in chosen.rows for place in _places(files, batch_id, row))
+    rows = tuple(
+        place for row in chosen.rows for place in _places(connection, files, batch_id, row)
+    )
     return Selection(batch_id, chosen.operation, chosen.states, rows if chosen.rows else None)
 
 
-def _places(files: Sequence[Extract], batch_id: int, row: str) -> Iterator[tuple[int, int]]:
-    name, _, number = row.rpartition(":")
-    extracts = [one.id for one in files if one.name == name]
-    if not extracts or not (number.isascii() and number.isdigit()):
+def _places(
+    connection: psycopg.Connection, files: Sequence[Extract], batch_id: int, row: str
+) -> Iterator[tuple[int, int]]:
+    """The rows that a text names; a bare number is never guessed to be a line or a record."""
+    name, word, number = found.groups() if (found := ROW.fullmatch(row)) else (row, None, None)
+    extracts = [one for one in files if one.name == name]
+    if not extracts or number is None:
         names = ", ".join(one.name for one in files[:10])
         raise BatchUnknown(
-            f"{row!r} is no FILE:RECORD of batch {batch_id}. Its files: {names or 'none'}."
+            f"{row!r} is no FILE:line:LINE or FILE:record:NUMBER of batch {batch_id}. "
+            f"Its files: {names or 'none'}."
         )
-    yield from ((extract_id, int(number)) for extract_id in extracts)
+    if word is None:
+        raise BatchUnknown(
+            f"{row!r} may be a line of {name} or the number of a record, which is another row. "
+            f"Write {name}:line:{number} or {name}:record:{number}; nothing was changed."
+        )
+    spot = Spot(line=int(number)) if word == "line" else Spot(record=int(number))
+    chosen = [place for one in extracts for place in places(connection, one, spot)]
+    if not chosen:
+        raise BatchUnknown(
+            f"{row!r} is in no row of batch {batch_id}; nothing was changed. "
+            f"`{show_command(batch_id, name, spot)}` says what is there."
+        )
+    yield from chosen

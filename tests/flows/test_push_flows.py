@@ -57,7 +57,7 @@ def test_import_push_resolve_and_push_again(
         ended = push_batch(return_state=True)
         assert (ended.name, ended.message) == ("Completed", "Nothing unsent")
         settled = resolve(
-            1, "resend", "looked it up", "A. Meyer", rows=["tones.csv:3"], return_state=True
+            1, "resend", "looked it up", "A. Meyer", rows=["tones.csv:record:3"], return_state=True
         )
         assert settled.name == "Completed", settled.message
         assert artifact("resolution").table == [

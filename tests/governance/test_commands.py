@@ -39,7 +39,8 @@ def recon(
 
 
 def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -> None:
-    breaks = found("1/7", amount="10.50", expected="1\t0", found="0").vstack(
+    at = {"file": "payments.csv", "line": 48_113, "batch_id": 5}
+    breaks = found("1/7", amount="10.50", expected="1\t0", found="0", **at).vstack(
         found("2/7", amount="99", code="OFFSET", currency=None)
     )
     run = reconcile(workspace, breaks)
@@ -47,7 +48,19 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
 
     listed = recon("breaks", "list", "--code", "AMOUNT", "--state", "open")
     assert listed.returncode == 0, listed.stderr
-    for word in (one, "AMOUNT", "payment", "1/7", "NEW", "10.50", r"1\t0", "2026-01-31"):
+    for word in (
+        one,
+        "AMOUNT",
+        "payment",
+        "1/7",
+        "NEW",
+        "10.50",
+        r"1\t0",
+        "2026-01-31",
+        "payments.csv",
+        "48113",
+        "recon row BATCH FILE --line LINE",
+    ):
         assert word in listed.stdout, word
     assert other not in listed.stdout
     assert "1 break of reconciliation 1, as of 2026-01-31." in listed.stdout

@@ -56,8 +56,8 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
             ("tones.csv", 2, 3, "in_doubt"),
             ("tones.csv", 3, 4, "refused"),
         ]
-        shown = run("sends", "1", "--row", "tones.csv:2")
-        assert "tones.csv:2 (line 3) AddMessageTone in doubt" in shown.stdout
+        shown = run("sends", "1", "--row", "tones.csv:record:2")
+        assert "tones.csv:line:3 (record 2) AddMessageTone in doubt" in shown.stdout
         assert sends[0]["push_key"] in shown.stdout
         assert run("push").returncode == 0
         resent = run(
@@ -66,7 +66,7 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
         assert resent.returncode == 1, resent.stderr
         assert "1 rows of batch 1: resend. `recon push 1` sends them." in resent.stdout
         given_up = run(
-            *("resolve", "1", "--row", "tones.csv:3", "--as", "abandon", "--reason", "typo"),
+            *("resolve", "1", "--row", "tones.csv:line:4", "--as", "abandon", "--reason", "typo"),
             *("--by", "A. Meyer", "--json"),
         )
         assert json.loads(given_up.stdout)["resolved"]["counts"] == {
@@ -87,7 +87,10 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
         (("sends", "7"), 2, "There is no batch 7"),
         (("sends", "1", "--operation", "EditAll"), 2, "no operation 'EditAll'"),
         (("sends", "1", "--state", "lost"), 2, "is no state of a send"),
-        (("sends", "1", "--row", "other.csv:1"), 2, "Its files: tones.csv"),
+        (("sends", "1", "--row", "other.csv:record:1"), 2, "Its files: tones.csv"),
+        (("sends", "1", "--row", "tones.csv:1"), 2, "tones.csv:line:1 or tones.csv:record:1"),
+        (("sends", "1", "--row", "tones.csv:line:1"), 2, "recon row 1 tones.csv --line 1"),
+        (("sends", "1", "--row", "tones.csv"), 2, "is no FILE:line:LINE"),
         (("resolve", "1", "--as", "confirm", "--reason", "x"), 2, "Say which rows"),
         (
             ("resolve", "1", "--state", "in_doubt", "--as", "confirm", "--reason", "x"),

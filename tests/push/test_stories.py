@@ -142,7 +142,7 @@ def test_what_is_in_doubt_is_settled_by_somebody(
         place = towards(workspace, server.url, concurrency=1)
         deliver(place, gateways(tmp_path / "g.csv", 1, 2, 3))
         resolved = resolve(
-            place, 1, Chosen(("g.csv:2",)), decision, by="A. Meyer", reason="looked it up"
+            place, 1, Chosen(("g.csv:record:2",)), decision, by="A. Meyer", reason="looked it up"
         )
         assert resolved.rows == 1
         ended = push_batch(place, 1)
@@ -205,7 +205,7 @@ def test_the_same_content_delivered_again_is_not_posted_again(
         again = deliver(place, gateways(tmp_path / "b.csv", 2, 1, 3))
         assert sent(again.batch.id) == {1: "in_doubt", 2: "acknowledged", 3: "acknowledged"}
         assert len(server.requests) == 3
-        resolve(place, 1, Chosen(("a.csv:2",)), Decision.CONFIRM, by=None, reason="seen")
+        resolve(place, 1, Chosen(("a.csv:record:2",)), Decision.CONFIRM, by=None, reason="seen")
         push_batch(place, again.batch.id)
         assert sent(again.batch.id) == dict.fromkeys((1, 2, 3), "acknowledged")
         assert len(server.requests) == 3
@@ -254,7 +254,7 @@ def test_what_was_posted_before_an_undo_is_not_posted_again(
         assert again.new
         assert sent(2) == {1: "acknowledged", 2: "in_doubt"}
         assert len(server.requests) == 2
-        resolve(place, 2, Chosen(("a.csv:2",)), Decision.RESEND, by=None, reason="not there")
+        resolve(place, 2, Chosen(("a.csv:record:2",)), Decision.RESEND, by=None, reason="not there")
         push_batch(place, 2)
         assert len({seen.push_key for seen in server.requests if "gateway 2" in seen.body}) == 1
 

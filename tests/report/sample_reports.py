@@ -78,7 +78,9 @@ def reason(
 ) -> ReasonLine:
     known = REASONS[code]
     record = "payment" if file.startswith("payments") else "currency_rate"
-    return ReasonLine(record, code, field, rows, known.title, known.remedy, file, line, value)
+    return ReasonLine(
+        record, code, field, rows, known.title, known.remedy, file, line, line - 1, value
+    )
 
 
 def file_line(
@@ -181,6 +183,7 @@ def with_errors() -> BatchReport:
                 "88120",
                 14,
                 "payments_2026-03.csv",
+                311,
                 310,
                 "'CurrencyRatesId' refers to CurrencyRate 88120, which is neither delivered nor "
                 "known.",
@@ -203,11 +206,11 @@ def hostile() -> BatchReport:
             for number, text in enumerate(texts)
         ),
         reasons=tuple(
-            ReasonLine(text, text, text, 1, text, text, text, number, text)
+            ReasonLine(text, text, text, 1, text, text, text, number + 2, number + 1, text)
             for number, text in enumerate(texts)
         ),
         notes=tuple(
-            NoteLine(text, text, text, text, 1, text, number, text)
+            NoteLine(text, text, text, text, 1, text, number + 2, number + 1, text)
             for number, text in enumerate(texts)
         ),
         currencies={str(number): text for number, text in enumerate(texts, 1)},

@@ -201,7 +201,7 @@ def test_rows_of_every_file_and_reason_are_on_the_page() -> None:
     assert _number(files[-1][2]) == report.rows
     assert _number(files[-1][3]) == report.errors
     assert [_number(row[3]) for row in rejects[1:]] == [line.rows for line in report.reasons]
-    assert rejects[1][4] == "currency_rates_2026-03.csv:543"
+    assert rejects[1][4] == "currency_rates_2026-03.csv, line 543, record 542"
 
 
 def test_a_report_of_nothing_is_a_page_too() -> None:

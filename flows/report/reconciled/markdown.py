@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from flows.report.markdown import cell, escape, markdown_table, value_cell
+from flows.report.markdown import SHOW_ROW, cell, escape, markdown_table, value_cell
 from flows.report.reconciled.chart import picture
 from flows.report.reconciled.words import currency_label, record_title, verdict_of
 from flows.report.reconciliation import BreakLine, ReconciliationReport
@@ -38,11 +38,17 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
             "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
             "Difference": _difference(one),
             "Amount": _amount(report, one),
-            "Where": cell(f"{one.file}:{one.line}", SHOWN) if one.file else "",
+            "Where": _where(one),
             "Break": cell(one.id),
         }
         for one in report.breaks[:ROWS]
     ]
+
+
+def _where(one: BreakLine) -> str:
+    """File, line and batch, as `recon row` asks for them; the file is what may be shortened."""
+    place = f", line {one.line}, batch {one.batch_id}"
+    return cell(one.file, SHOWN - len(place)) + place if one.file else ""
 
 
 def _blocks(report: ReconciliationReport) -> Iterator[str]:
@@ -91,6 +97,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         )
     if report.breaks:
         yield "## Breaks on top"
+        yield SHOW_ROW
         lines = breaks_table(report)[:50]
         heads = tuple(f" {name}" if name == "Amount" else name for name in lines[0])
         yield markdown_table(heads, [tuple(line.values()) for line in lines])

@@ -94,6 +94,8 @@ def _breaks(report: ReconciliationReport) -> Iterator[str]:
     todo = [one for one in report.breaks if one.state in OPEN]
     accepted = len(report.breaks) - len(todo)
     yield f"  {digits(len(todo))} open, {digits(accepted)} accepted"
+    if todo:
+        yield "  a row is shown by: recon row BATCH FILE --line LINE"
     for one in todo[:BREAKS]:
         yield from _break(report, one)
     yield from _left(len(todo), BREAKS)
@@ -115,7 +117,7 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
     if one.expected is not None or one.found is not None:
         told.append(f"expected {_value(one.expected)}, found {_value(one.found)}")
     if one.file:
-        told.append(f"{neutral(one.file, 60)}:{one.line}")
+        told.append(f"{neutral(one.file, 60)}, line {one.line}, batch {one.batch_id}")
     if told:
         yield from _wrapped("; ".join(told), " " * 27)
 

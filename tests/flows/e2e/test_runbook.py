@@ -225,7 +225,7 @@ def test_finance_found_a_break(clicked: Machine, page: Browser, folder: Path) ->
     page.artifact("breaks")
     page.see("310")
     page.picture("breaks", height=420)
-    told = clicked.recon("row", str(batch), "payments-2026-11-22.csv", "10")
+    told = clicked.recon("row", str(batch), "payments-2026-11-22.csv", "--line", "11")
     assert "10.50" in told.stdout
     somebody(clicked, 'UPDATE recon.payment SET "PaidAmount" = "PaidAmount" - 100 WHERE "Id" = 310')
     resolve = ("breaks", "resolve", "--code", "AMOUNT", "--at", "source", "--reason", "typed twice")

@@ -1,0 +1,177 @@
+"""One row by the line people see or by its number among the records: never one for the other."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from flows.__main__ import main
+from flows.stages.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from tests.stages.payments import line, write
+
+HEADER = "TenantsId,Name,Gender,AgeGroup,Style,ImageUrl,EthnicGroup\n"
+AVATARS = (
+    "\n"  # 1
+    f"{HEADER}"  # 2
+    "7,plain,,,,,\n"  # 3: record 1
+    '7,"one\nover three\nlines",,,,,\n'  # 4 to 6: record 2
+    "\n"  # 7
+    "seven,not a tenant,,,,,\n"  # 8: record 3
+    "7,last,,,,,"  # 9: record 4, without an end
+)
+
+
+@pytest.fixture
+def recon(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Any:
+    assert workspace.settings.database_url is not None
+    monkeypatch.setenv("RECON_DATABASE_URL", workspace.settings.database_url)
+    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
+
+    def ask(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+        told = capsys.readouterr()
+        return int(end.value.code or 0), told.out, told.err
+
+    return ask
+
+
+@pytest.fixture
+def avatars(workspace: Workspace, tmp_path: Path) -> Path:
+    path = tmp_path / "avatars.csv"
+    path.write_text(AVATARS)
+    import_delivery(workspace, [str(path)], DEFAULT)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("asked", "record"),
+    [
+        *((("--line", str(number)), 1) for number in (3,)),
+        *((("--line", str(number)), 2) for number in (4, 5, 6)),
+        (("--line", "8"), 3),
+        (("--line", "9"), 4),
+        *((("--record", str(number)), number) for number in (1, 2, 3, 4)),
+    ],
+)
+def test_a_row_is_found_by_any_of_its_lines_or_by_its_number(
+    recon: Any, avatars: Path, asked: tuple[str, str], record: int
+) -> None:
+    code, out, err = recon("row", "1", "avatars.csv", *asked, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["record_number"] == record
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("--line", "1"), "Line 1 of avatars.csv is its header"),
+        (("--line", "2"), "Line 2 of avatars.csv is its header"),
+        (("--line", "7"), "Line 7 of avatars.csv is blank"),
+        (("--line", "10"), "avatars.csv has 9 lines"),
+        (("--line", "9223372036854775807"), "avatars.csv has 9 lines"),
+        (("--record", "5"), "avatars.csv has 4 records"),
+        (("--line", "0"), "Must be from 1"),
+        (("--record", "0"), "Must be from 1"),
+        (("--line", "3", "--record", "1"), "one of --line and --record"),
+        ((), "Say which row"),
+    ],
+)
+def test_what_is_no_row_says_what_is_there(
+    recon: Any, avatars: Path, asked: tuple[str, ...], told: str
+) -> None:
+    code, out, err = recon("row", "1", "avatars.csv", *asked)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_a_bare_number_is_never_guessed(recon: Any, avatars: Path) -> None:
+    code, out, err = recon("row", "1", "avatars.csv", "4")
+    assert (code, out) == (2, "")
+    for asked in ("--line 4", "--record 4"):
+        assert f"recon row 1 avatars.csv {asked}" in err
+
+
+def test_an_unknown_file_names_those_of_the_batch(recon: Any, avatars: Path) -> None:
+    code, _, err = recon("row", "1", "avatar.csv", "--line", "4")
+    assert code == 2
+    assert "no file named 'avatar.csv'" in err
+    assert "avatars.csv" in err
+
+
+def test_a_refused_file_has_no_rows_and_says_why(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    write(tmp_path / "a.csv", line(1))
+    (tmp_path / "b.csv").write_text("")
+    import_delivery(workspace, [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")], DEFAULT)
+    code, _, err = recon("row", "1", "b.csv", "--line", "2")
+    assert code == 2
+    assert "b.csv was refused" in err
+
+
+def test_content_that_was_cleared_away_is_not_needed(
+    workspace: Workspace, recon: Any, avatars: Path
+) -> None:
+    for path in workspace.settings.archive.rglob("*.csv"):
+        path.unlink()
+    code, out, _ = recon("row", "1", "avatars.csv", "--line", "5", "--json")
+    assert json.loads(out)["record_number"] == 2
+    code, _, err = recon("row", "1", "avatars.csv", "--line", "7")
+    assert code == 2
+    assert "is in no record" in err
+
+
+@pytest.mark.parametrize("place", [2, 1_000, 12_345, 40_001])
+def test_a_line_is_found_however_far_it_is_from_its_number(
+    workspace: Workspace, recon: Any, tmp_path: Path, place: int
+) -> None:
+    """Every third record has three lines, so lines run away from numbers."""
+    records = [f'7,"{n}\n\n",,,,,\n' if n % 3 == 0 else f"7,{n},,,,,\n" for n in range(24_000)]
+    path = tmp_path / "avatars.csv"
+    path.write_text(HEADER + "".join(records))
+    import_delivery(workspace, [str(path)], DEFAULT)
+    lines = [n for n, text in enumerate(records, 1) for _ in range(text.count("\n"))]
+    code, out, _ = recon("row", "1", "avatars.csv", "--line", str(place), "--json")
+    assert (code, json.loads(out)["record_number"]) == (0, lines[place - 2])
+
+
+def test_every_place_that_shows_a_row_leads_to_that_row(
+    workspace: Workspace, recon: Any, avatars: Path, tmp_path: Path
+) -> None:
+    """Line 8 is record 3: whoever reads one of them asks for it by that name."""
+    _, checked, _ = recon("check", str(avatars))
+    assert "line 8, record 3" in checked
+    folder = workspace.settings.reports / "batch-1"
+    assert "avatars.csv, line 8, record 3" in " ".join((folder / "report.txt").read_text().split())
+    assert "line 8, record 3" in (folder / "report.html").read_text()
+    written = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
+    note = (tmp_path / "rejects" / "what-is-wrong.txt").read_text()
+    assert written
+    assert "avatars.csv, line 8, record 3" in note
+    command = next(part for part in note.splitlines() if part.startswith("recon row "))
+    code, out, _ = recon(*shlex.split(command)[1:])
+    assert code == 0
+    assert "not a tenant" in out
+
+
+def test_a_repair_and_what_it_repairs_name_each_other_by_line(
+    workspace: Workspace, recon: Any, avatars: Path, tmp_path: Path
+) -> None:
+    (rejects,) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False)
+    rejects.write_text(rejects.read_text().replace("seven", "7"))
+    import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    _, out, _ = recon("row", "1", "avatars.csv", "--line", "8")
+    told = next(part for part in out.splitlines() if "repaired_by" in part)
+    command = told.partition("recon row ")[2]
+    assert command.endswith("--line 2")
+    _, out, _ = recon("row", *shlex.split(command))
+    assert "recon row 1 avatars.csv --line 8" in out
