@@ -27,6 +27,9 @@ class Limits:
     columns: int = 2_000
     field_bytes: int = 1 * MIB
     record_bytes: int = 4 * MIB
+    look_ahead_bytes: int = 32 * MIB
+    """How far the close of a quote is looked for; at least twice `record_bytes`. What closes within
+    it is one record, too large or not."""
     archive_members: int = 10_000
     block_bytes: int = 4 * MIB
     """How much of a file is in memory at once."""

@@ -122,8 +122,8 @@ REASONS = _by_code(
     Reason(
         "UnterminatedQuote",
         "quote never closed",
-        "A quoted field is never closed.",
-        "Close the quote.",
+        "A quoted field is not closed, as far as the reader looks ahead.",
+        "Close the quote. If it is closed, raise RECON_LIMIT_LOOK_AHEAD_BYTES.",
     ),
     Reason(
         "Encoding",
@@ -136,7 +136,13 @@ REASONS = _by_code(
         "FieldTooLarge",
         "field over the limit",
         "A field is longer than the limit.",
-        "Shorten it, or raise the limit for this feed.",
+        "Shorten it, or raise RECON_LIMIT_FIELD_BYTES.",
+    ),
+    Reason(
+        "RecordTooLarge",
+        "record over the limit",
+        "The record is longer than the limit.",
+        "Shorten it, or raise RECON_LIMIT_RECORD_BYTES.",
     ),
     Reason(
         "ConflictingKey",

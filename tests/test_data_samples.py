@@ -31,8 +31,15 @@ IDENTITY = {
     "campaign_actions_form_responses.csv": ("Id",),
 }
 """Other extracts have no key: their whole content is."""
-NOT_BY_FILES = {"TenantNotBound", "Constraint", "Refused", "EchoDiffers", "InDoubt"}
-"""Reasons no file leads to by itself: a bound tenant, the database's or the service's own."""
+NOT_BY_FILES = {
+    "RecordTooLarge",
+    "TenantNotBound",
+    "Constraint",
+    "Refused",
+    "EchoDiffers",
+    "InDoubt",
+}
+"""Reasons no sample leads to: over 4 MiB, a bound tenant, the database's or the service's own."""
 BITS = {"TenantsId": 32, "CurrenciesId": 32}
 Record = dict[str, str]
 

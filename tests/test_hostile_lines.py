@@ -1,5 +1,6 @@
 """Payment files with several broken lines: none hides another, and none costs a good one."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,25 @@ def test_a_byte_order_mark_before_a_record_is_no_blank(block_bytes: int, tmp_pat
     marked = b"\xef\xbb\xbf" + line(1).encode()
     found = rejects(tmp_path, marked, line(2).encode(), marked, block_bytes=block_bytes)
     assert codes(found) == [(2, "Integer"), (4, "Integer")]
+
+
+@pytest.mark.parametrize("over", [-1, 0, 1])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+@pytest.mark.parametrize("block_bytes", [50, 1 << 20])
+def test_text_inside_a_field_over_the_limit_is_no_row(
+    over: int, encoding: str, ending: str, block_bytes: int, tmp_path: Path
+) -> None:
+    """It closes, so what looks like records in it is text: one row, rejected or not."""
+    good = "guid,7,text,"
+    inner = f"\n{good}\n" * 20
+    rows = ["CommsGuid,CampaignActionsRequestsId,Comments,CampaignActionFiles", good]
+    written = "\n".join([*rows, f'g,8,"{inner}",', "h,9,text,"]) + "\n"
+    limit = len(inner) + 2 - over
+    path = tmp_path / f"form_replies.csv{ending}"
+    data = written.encode(encoding)
+    path.write_bytes(gzip.compress(data) if ending else data)
+    limits = Limits(block_bytes=block_bytes, field_bytes=limit, record_bytes=limit + 6 + over)
+    (verdict,) = examine(Settings(tmp_path, limits=limits), [str(path)], DEFAULT)
+    assert (verdict.refused, verdict.rows_in) == (None, 3), verdict.message
+    assert codes(verdict.rejects) == ([(3, "FieldTooLarge")] if over > 0 else [])

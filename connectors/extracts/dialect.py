@@ -15,6 +15,8 @@ class Dialect:
     encoding: str = "utf-8"
     max_field_bytes: int = 1 << 20
     max_record_bytes: int = 1 << 24
+    look_ahead_bytes: int = 1 << 25
+    """How far from the start of a record the close of its quotes is looked for."""
     line_breaks: bool = True
     """Whether a quoted field may hold one: numbers, times and booleans never do."""
 
@@ -31,8 +33,10 @@ class Dialect:
             decoded = (pair.decode(self.encoding, "replace") for pair in pairs)
             if not all(text.endswith(sign.decode("ascii")) for text in decoded):
                 raise ValueError(f"{sign!r} can be part of a character; transcode to utf-8 first")
-        if not 0 < self.max_field_bytes <= self.max_record_bytes:
-            raise ValueError("limits must satisfy 0 < max_field_bytes <= max_record_bytes")
+        if not 0 < self.max_field_bytes <= self.max_record_bytes <= self.look_ahead_bytes:
+            raise ValueError(
+                "limits must satisfy 0 < max_field_bytes <= max_record_bytes <= look_ahead_bytes"
+            )
 
 
 class Fault(IntEnum):
@@ -41,11 +45,12 @@ class Fault(IntEnum):
     NONE = 0
     STRAY_QUOTE = 1
     UNTERMINATED_QUOTE = 2
-    FIELD_TOO_LARGE = 3
-    TOO_FEW_FIELDS = 4
-    TOO_MANY_FIELDS = 5
-    NUL_CHARACTER = 6
-    ENCODING = 7
+    RECORD_TOO_LARGE = 3
+    FIELD_TOO_LARGE = 4
+    TOO_FEW_FIELDS = 5
+    TOO_MANY_FIELDS = 6
+    NUL_CHARACTER = 7
+    ENCODING = 8
 
     @property
     def code(self) -> str:

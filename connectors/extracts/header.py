@@ -226,6 +226,7 @@ def _candidates(
             encoding=content.encoding,
             max_field_bytes=min(limits.field_bytes, limits.record_bytes),
             max_record_bytes=limits.record_bytes,
+            look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
         )
         for delimiter in delimiters
         if delimiter != profile.quote

@@ -15,6 +15,7 @@ from connectors.extracts.blocks import blocks
 from connectors.extracts.content import Content
 from connectors.extracts.dialect import Dialect, Fault
 from connectors.extracts.header import Header
+from connectors.extracts.pieces import Pieces
 from connectors.extracts.records import Records, sound, split
 
 MARK = codecs.BOM_UTF8
@@ -202,33 +203,49 @@ def read_chunks(
     content: Content, header: Header, place: Place, block_bytes: int
 ) -> Iterator[Chunk]:
     """The records of an extract from `place` on, in chunks of about `block_bytes`."""
-    rest = b""
-    for block, final in _with_last(blocks(content, place.byte, block_bytes)):
+    pieces = Pieces(blocks(content, place.byte, block_bytes))
+    return chunks(pieces, header.width, header.dialect, place)
+
+
+def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
+    """The records of these blocks, the first of which begins at `place`."""
+    rest, wanted = b"", 0
+    for block, final in pieces:
         rest += block
-        chunk = _chunk(rest, header, place, final=final)
+        if len(rest) < wanted and not final:
+            continue
+        wanted = 0
+        chunk = _chunk(rest, width, dialect, place, final=final)
+        if chunk.records.waits:
+            # Whether to wait is decided at once, whatever else the block holds: so a run that goes
+            # on here cuts the same chunks.
+            size = pieces.record_size(rest[chunk.records.consumed :], dialect)
+            if size is None:
+                chunk = _chunk(rest, width, dialect, place, final=final, endless=True)
+            else:
+                wanted = size
         if chunk.records.consumed:
             rest, place = rest[chunk.records.consumed :], chunk.end
         if chunk.height:
             yield chunk
 
 
-def _chunk(block: bytes, header: Header, place: Place, *, final: bool) -> Chunk:
+def _chunk(
+    block: bytes,
+    width: int,
+    dialect: Dialect,
+    place: Place,
+    *,
+    final: bool,
+    endless: bool = False,
+) -> Chunk:
     records = split(
         block,
-        header.width,
-        header.dialect,
+        width,
+        dialect,
         line=place.line,
         final=final,
         inside=place.inside,
+        endless=endless,
     )
-    return Chunk(block, records, place, header.dialect)
-
-
-def _with_last(pieces: Iterator[bytes]) -> Iterator[tuple[bytes, bool]]:
-    held: bytes | None = None
-    for piece in pieces:
-        if held is not None:
-            yield held, False
-        held = piece
-    if held is not None:
-        yield held, True
+    return Chunk(block, records, place, dialect)

@@ -29,17 +29,18 @@ from connectors.extracts.lines import CARRIAGE_RETURN, LINE_FEED, Lines
 class Readings(NamedTuple):
     """What strict reading from the start of each line comes to, for all lines of the block.
 
-    `stray_at` is the first quote out of place, `ends_at` the line end outside quotes that ends the
-    reading (both NEVER if there is none), `closes_on` the line of that end, or -1 if the reading
-    fails. `suspects` are the lines whose record may not end with the line, `rivals` the lines that
-    begin a record of the right width, or (`undecided`) may do so once more bytes are known.
+    `stray_at` is the first quote out of place (NEVER if there is none), `closes_on` the line whose
+    end outside quotes ends the reading, or -1 if the reading fails; `unclosed` ones may yet close.
+    `suspects` are the lines whose record may not end with the line, `rivals` the lines that begin
+    a record of the right width within the limits, or (`undecided`) may do so once more bytes are
+    known.
     """
 
     fields: Places
     stray_at: Places
-    ends_at: Places
     closes_on: Places
     suspects: Places
+    unclosed: Flags
     rivals: Places
     undecided: Flags
 
@@ -48,13 +49,13 @@ def read_plain(text: Bytes, lines: Lines, dialect: Dialect) -> Readings:
     """Read a block without quotes, where every record is one line."""
     delimiters = Tally(pack(text == ord(dialect.delimiter)))
     fields = delimiters.before(lines.stop) - delimiters.before(lines.start) + 1
-    none = np.empty(0, np.int64)
+    none, nothing = np.empty(0, np.int64), np.empty(0, np.bool_)
     never = np.broadcast_to(np.int64(NEVER), len(fields))
-    return Readings(fields, never, lines.stop, none, none, none, np.empty(0, np.bool_))
+    return Readings(fields, never, none, none, nothing, none, nothing)
 
 
 def read_quoted(
-    text: Bytes, lines: Lines, width: int, dialect: Dialect, *, final: bool
+    text: Bytes, lines: Lines, width: int, dialect: Dialect, *, final: bool, endless: bool
 ) -> Readings:
     start, stop, after, complete, size = lines
     masks = _masks(text, lines, dialect)
@@ -79,23 +80,25 @@ def read_quoted(
     fields[crossing] += inner.before(np.minimum(ends_at[crossing], size))
     fields[crossing] -= inner.before(after[crossing])
 
-    # A bad quote may close a field, and then counts among the bytes of that field.
-    reach = np.minimum(np.minimum(ends_at, stray_at + 1), size)
-    runaway = np.zeros(len(start), np.bool_)
-    for at in np.flatnonzero(reach - start > dialect.max_field_bytes).tolist():
-        runaway[at] = has_large_field(text[start[at] : reach[at]], dialect, quoted_only=True)
-    fits = ~runaway & (stray_at == NEVER)
-    legal = fits & (ends_at - start <= dialect.max_record_bytes)
+    # A quote may close far behind the limits: what it holds is one record, if too large a one.
+    sound, ended = stray_at == NEVER, ends_at != NEVER
+    reach = np.minimum(ends_at, size) - start
     closes_on = np.arange(len(start))
     closes_on[crossing] = closes
-    closes_on[~legal] = -1
-    undecided = fits & (ends_at == NEVER) & (size - start <= dialect.max_record_bytes)
-    undecided &= not final
-    rivals = np.flatnonzero((legal & (fields == width) & (stop > start)) | undecided)
-    suspicious = runaway.copy()
-    suspicious[crossing] = True
-    suspects = np.flatnonzero(suspicious[:complete])
-    return Readings(fields, stray_at, ends_at, closes_on, suspects, rivals, undecided)
+    closes_on[~(sound & ended & (reach <= dialect.look_ahead_bytes))] = -1
+    # Of all lines that end in the block, only the last odd one can still be open at its end.
+    sound[closing[-1:]] &= not endless
+    unclosed = sound & ~ended & (reach <= dialect.look_ahead_bytes) & (not final)
+
+    # Only a record within the limits speaks for reading anew where it begins.
+    fits: Flags = sound & (reach <= dialect.max_record_bytes)
+    for at in np.flatnonzero(fits & (reach > dialect.max_field_bytes)).tolist():
+        record = text[start[at] : start[at] + reach[at]]
+        fits[at] = not has_large_field(record, dialect, quoted_only=True)
+    undecided = fits & ~ended & (not final)
+    rivals = np.flatnonzero((fits & ended & (fields == width) & (stop > start)) | undecided)
+    suspects = crossing[: np.searchsorted(crossing, complete)]
+    return Readings(fields, stray_at, closes_on, suspects, unclosed, rivals, undecided)
 
 
 class _Masks(NamedTuple):

@@ -3,10 +3,9 @@
 The block is read as bit masks, 64 bytes to a word, and all its lines are judged at once. Every
 quote of a legal record toggles inside and outside (a doubled quote toggles twice), so a line ends
 inside quotes exactly when the quotes since the start of its record are odd in number. A line with
-a quote out of place is a failed record by itself. Only lines that leave a quote open, or hold too
-large a quoted field, are suspects and are walked one by one. Two readings that began on different
-lines never cross the same line border while both are legal, therefore the work is linear in the
-block, whatever it holds.
+a quote out of place is a failed record by itself. Only lines that leave a quote open are suspects
+and are walked one by one. Two readings that began on different lines never cross the same line
+border while both are legal, therefore the work is linear in the block, whatever it holds.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ class Records:
 
     `start` and `end` are byte offsets in the block, line terminator excluded. Lines count from 1.
     `consumed` bytes and `lines` physical lines are settled; `inside` is for the next `split`.
+    `waits` says that what follows them is a record whose quote is still open at the block's end.
     """
 
     start: Places
@@ -42,6 +42,7 @@ class Records:
     consumed: int
     lines: int
     inside: bool
+    waits: bool = False
 
     def __len__(self) -> int:
         return len(self.start)
@@ -55,22 +56,25 @@ def split(
     line: int,
     final: bool,
     inside: bool = False,
+    endless: bool = False,
 ) -> Records:
     """Settle every record of `block` whose end is certain; `line` is the number of its first line.
 
     The next block begins with what follows `consumed`, at `line + lines`, with the same `inside`;
     the records do not depend on where blocks are cut. `consumed` may be 0: then add as many bytes
-    again. A block of more than twice `max_record_bytes` always settles something.
+    again. A block of more than `look_ahead_bytes` and `max_record_bytes` always settles something.
 
-    A record fails at the first of a stray quote, a quoted field that is not closed within
-    `max_field_bytes`, and the end of `max_record_bytes`. It also fails when it closes on a later
-    line, with the wrong width or where no field may hold a line break, while a line it took in
-    begins a complete record of the right width. One that fails by a stray quote on its first line
-    ends with that line, so that the next line is read anew. Any other failed record extends to the
-    last line before one that begins a complete record of the right width, by at most
-    `max_record_bytes`, and its fault is that of the bytes it ended up with. A single line longer
-    than `max_record_bytes` is cut into pieces of that length, all of them too large; `inside` says
-    that the block begins within such a line.
+    A record that closes within `look_ahead_bytes` is one record, too large or not: the lines it
+    holds are its text, whatever they look like. It fails at a stray quote, and when its quotes are
+    not closed so far. It also fails when it closes on a later line, with the wrong width or where
+    no field may hold a line break, while a line it took in begins a complete record of the right
+    width. One that fails by a stray quote on its first line ends with that line, so that the next
+    line is read anew. Any other failed record extends to the last line before one that begins a
+    complete record of the right width within the limits, by at most `max_record_bytes`, and its
+    fault is that of the bytes it ended up with. A single line longer than `look_ahead_bytes` is cut
+    into pieces of `max_record_bytes`, all of them too large; `inside` says that the block begins
+    within such a line. `endless` says that a quote still open at the end of the block is known not
+    to close within `look_ahead_bytes`, so that nothing waits for it.
     """
     data = block if isinstance(block, bytes) else bytes(block)
     # The last byte may be half of CRLF or of a doubled quote: what follows it decides.
@@ -78,10 +82,10 @@ def split(
     text = np.frombuffer(data, np.uint8)[: len(data) - uncertain]
     lines = physical_lines(text, final=final, returns=b"\r" in data)
     if dialect.quote in data:
-        readings = read_quoted(text, lines, width, dialect, final=final)
+        readings = read_quoted(text, lines, width, dialect, final=final, endless=endless)
     else:
         readings = read_plain(text, lines, dialect)
-    oversize = lines.stop - lines.start > dialect.max_record_bytes
+    oversize = lines.stop - lines.start > dialect.look_ahead_bytes
     oversize[:1] |= inside
     spans = _walk(_judge(lines, readings, width, dialect, oversize, final=final), lines.complete)
     records = _assemble(lines, readings, spans, oversize, width=width, line=line)
@@ -171,17 +175,16 @@ def _judge(
     reach = lines.start[line] + dialect.max_record_bytes
     reachable = np.searchsorted(lines.stop[: lines.complete], reach, "right") - 1
     filled = np.flatnonzero(lines.stop > lines.start)
-    last = np.minimum(rival - 1, reachable)
+    last = np.maximum(np.minimum(rival - 1, reachable), line)
     last = filled[np.searchsorted(filled, last, "right") - 1]
     unknown = np.where(rival <= reachable, rival_undecided, lines.size <= reach) & (not final)
     end = lines.stop[last]
     fault = np.full(len(line), Fault.UNTERMINATED_QUOTE, np.uint8)
-    fault[readings.ends_at[line] <= end] = Fault.FIELD_TOO_LARGE
     fault[readings.stray_at[line] < end] = Fault.STRAY_QUOTE
 
     last[accepted] = closes_on[accepted]
     fault[accepted] = Fault.NONE
-    wait = readings.undecided[line] | (unknown & ~accepted)
+    wait = readings.unclosed[line] | (unknown & ~accepted) | (disputed & rival_undecided)
     return _Verdicts(line, last, fault, wait)
 
 
@@ -229,7 +232,7 @@ def _assemble(
     fault[fields > width] = Fault.TOO_MANY_FIELDS
     fault[readings.stray_at[:settled] < lines.stop[:settled]] = Fault.STRAY_QUOTE
     fault[spans.line] = np.where(spans.fault == Fault.NONE, fault[spans.line], spans.fault)
-    fault[oversize[:settled]] = Fault.FIELD_TOO_LARGE
+    fault[oversize[:settled]] = Fault.RECORD_TOO_LARGE
     last = np.arange(settled)
     last[spans.line] = spans.last
     begins = lines.stop[:settled] > lines.start[:settled]
@@ -241,7 +244,8 @@ def _assemble(
     last = last[first]
     consumed = int(lines.start[settled]) if settled < len(lines.start) else lines.size
     columns = (lines.start[first], lines.stop[last], first + line, last + line, fault[first])
-    return Records(*columns, consumed, settled, inside=False)
+    waits = settled < lines.complete and bool(readings.unclosed[settled])
+    return Records(*columns, consumed, settled, inside=False, waits=waits)
 
 
 def _cut(
@@ -268,7 +272,7 @@ def _cut(
     order = np.argsort(start)
     end = [np.minimum(pieces + limit, stop) for _, pieces, stop in parts]
     number = [np.full(len(pieces), first) for first, pieces, _ in parts]
-    fault = np.full(len(start), Fault.FIELD_TOO_LARGE, np.uint8)
+    fault = np.full(len(start), Fault.RECORD_TOO_LARGE, np.uint8)
     fault[: len(large) - large.sum()] = records.fault[~large]
     return Records(
         start[order],
@@ -279,12 +283,14 @@ def _cut(
         consumed,
         records.lines,
         within,
+        records.waits,
     )
 
 
 def _judge_content(data: bytes, text: Bytes, records: Records, dialect: Dialect) -> None:
     """Find the faults that lie within a record's bytes, whatever its structure."""
     start, end, fault = records.start, records.end, records.fault
+    _blame(fault, np.flatnonzero(end - start > dialect.max_record_bytes), Fault.RECORD_TOO_LARGE)
     for at in np.flatnonzero(end - start > dialect.max_field_bytes).tolist():
         if has_large_field(text[start[at] : end[at]], dialect, quoted_only=False):
             _blame(fault, np.array([at]), Fault.FIELD_TOO_LARGE)

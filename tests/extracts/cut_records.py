@@ -1,8 +1,11 @@
 """A file read in blocks of any sizes, as the importer does, with its promises checked."""
 
+from collections.abc import Iterator
 from itertools import chain, repeat
 
 from connectors.extracts.dialect import Dialect, Fault
+from connectors.extracts.pieces import Pieces
+from connectors.extracts.reader import Place, chunks
 from connectors.extracts.records import conserved, sound, split
 from tests.extracts import slow_records
 from tests.extracts.slow_records import Record
@@ -30,11 +33,35 @@ def read(
         clean.append(sound(block[: settled.consumed], settled))
         left, offset = block[settled.consumed :], offset + settled.consumed
         line, inside = line + settled.lines, settled.inside
-        # Two readings of at most a record each, and the block just read.
-        assert len(left) <= 2 * dialect.max_record_bytes + size + 2
+        # As far as a close is looked for, a reading that begins before it, and the block just read.
+        assert len(left) <= dialect.look_ahead_bytes + dialect.max_record_bytes + size + 2
     assert not left
     assert line == len(slow_records.physical_lines(data)) + 1
     return found, b"".join(clean)
+
+
+def chunked(data: bytes, width: int, dialect: Dialect, sizes: list[int]) -> list[Record]:
+    """Read a file as the importer does, which looks at the blocks to come before it waits."""
+    found: list[Record] = []
+    for chunk in chunks(Pieces(_blocks(data, sizes)), width, dialect, Place(0, 1, 1)):
+        records, offset = chunk.records, chunk.start.byte
+        assert conserved(chunk.block, records)
+        columns = (records.start + offset, records.end + offset)
+        numbers = (records.first_line, records.last_line, records.fault)
+        found += [
+            Record(*numbers, Fault(fault))
+            for *numbers, fault in zip(*(c.tolist() for c in (*columns, *numbers)), strict=True)
+        ]
+    return found
+
+
+def _blocks(data: bytes, sizes: list[int]) -> Iterator[bytes]:
+    at = 0
+    for size in chain(filter(None, sizes), repeat(max(1, len(data)))):
+        if at >= len(data):
+            return
+        yield data[at : at + size]
+        at += size
 
 
 def summary(found: list[Record]) -> list[tuple[int, int, str]]:

@@ -31,12 +31,17 @@ class Reading:
     end: int | None = None  # Where the record ended, if it ended outside quotes.
     fields: int = 1
     largest_field: int = 0
+    largest_quoted: int = 0
     stray_at: int = NEVER
-    too_large: bool = False
 
     @property
-    def legal(self) -> bool:
-        return self.end is not None and self.stray_at == NEVER and not self.too_large
+    def closed(self) -> bool:
+        return self.end is not None and self.stray_at == NEVER
+
+    def measure(self, field: bytes, dialect: Dialect) -> None:
+        self.largest_field = max(self.largest_field, len(field))
+        if field.startswith(dialect.quote):
+            self.largest_quoted = max(self.largest_quoted, len(field))
 
 
 def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
@@ -48,10 +53,10 @@ def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
         start, stop = lines[at]
         if start == stop:
             at += 1
-        elif stop - start > dialect.max_record_bytes:
+        elif stop - start > dialect.look_ahead_bytes:
             for piece in range(start, stop, dialect.max_record_bytes):
                 end = min(stop, piece + dialect.max_record_bytes)
-                records.append(Record(piece, end, at + 1, at + 1, Fault.FIELD_TOO_LARGE))
+                records.append(Record(piece, end, at + 1, at + 1, Fault.RECORD_TOO_LARGE))
             at += 1
         else:
             last, fault = record_at(data, lines, at, width, dialect)
@@ -67,7 +72,9 @@ def record_at(
 ) -> tuple[int, Fault]:
     """Give the last line of the record that begins on line `at`, and its structural fault."""
     start, stop = lines[at]
-    reading = strict_reading(data, start, dialect)
+    reading = strict_reading(data[: start + dialect.look_ahead_bytes + 1], start, dialect)
+    if reading.end is not None and reading.end - start > dialect.look_ahead_bytes:
+        reading.end = None  # The data was cut there: nobody looked for the real end.
     rival = next(
         (
             later
@@ -76,7 +83,7 @@ def record_at(
         ),
         len(lines),
     )
-    if reading.legal:
+    if reading.closed:
         closes_on = next(line for line in range(at, len(lines)) if lines[line].stop == reading.end)
         if (reading.fields == width and dialect.line_breaks) or rival > closes_on:
             return closes_on, Fault.NONE
@@ -95,21 +102,29 @@ def is_good(data: bytes, line: Line, width: int, dialect: Dialect) -> bool:
     if line.start == line.stop:
         return False
     reading = strict_reading(data, line.start, dialect)
-    return reading.legal and reading.fields == width
+    if not reading.closed or reading.fields != width:
+        return False
+    return fits(data[line.start : reading.end], dialect)
+
+
+def fits(record: bytes, dialect: Dialect) -> bool:
+    """Is the record within its limit, and every quoted field within that of a field?"""
+    return (
+        len(record) <= dialect.max_record_bytes
+        and strict_reading(record, 0, dialect).largest_quoted <= dialect.max_field_bytes
+    )
 
 
 def structural_fault(record: bytes, dialect: Dialect) -> Fault:
     """Judge a failed record by its own bytes."""
-    reading = strict_reading(record, 0, dialect, limited=False)
-    if reading.stray_at != NEVER:
-        return Fault.STRAY_QUOTE
-    if reading.end is None:
-        return Fault.UNTERMINATED_QUOTE
-    return Fault.FIELD_TOO_LARGE
+    reading = strict_reading(record, 0, dialect)
+    return Fault.UNTERMINATED_QUOTE if reading.stray_at == NEVER else Fault.STRAY_QUOTE
 
 
 def content_fault(record: bytes, width: int, dialect: Dialect) -> Fault:
-    reading = strict_reading(record, 0, dialect, limited=False)
+    reading = strict_reading(record, 0, dialect)
+    if len(record) > dialect.max_record_bytes:
+        return Fault.RECORD_TOO_LARGE
     if reading.largest_field > dialect.max_field_bytes:
         return Fault.FIELD_TOO_LARGE
     if reading.fields < width:
@@ -140,7 +155,7 @@ def physical_lines(data: bytes) -> list[Line]:
     return lines
 
 
-def strict_reading(data: bytes, start: int, dialect: Dialect, *, limited: bool = True) -> Reading:
+def strict_reading(data: bytes, start: int, dialect: Dialect) -> Reading:
     """Read one record from `start` until it ends or fails, keeping to RFC 4180 letter by letter."""
     reading = Reading()
     state = "field start"
@@ -154,7 +169,7 @@ def strict_reading(data: bytes, start: int, dialect: Dialect, *, limited: bool =
             break
         elif sign == dialect.delimiter:
             reading.fields += 1
-            reading.largest_field = max(reading.largest_field, at - field_start)
+            reading.measure(data[field_start:at], dialect)
             field_start = at + 1
             state = "field start"
         elif sign == dialect.quote:
@@ -168,12 +183,7 @@ def strict_reading(data: bytes, start: int, dialect: Dialect, *, limited: bool =
         else:
             state = "unquoted"
         at += 1
-        in_quoted_field = data[field_start : field_start + 1] == dialect.quote
-        field_too_large = in_quoted_field and at - field_start > dialect.max_field_bytes
-        if limited and (field_too_large or at - start > dialect.max_record_bytes):
-            reading.too_large = True
-            return reading
-    reading.largest_field = max(reading.largest_field, at - field_start)
+    reading.measure(data[field_start:at], dialect)
     if state != "quoted":
         reading.end = at
     return reading

@@ -23,6 +23,7 @@ def test_other_dialect() -> None:
         {"delimiter": b"|", "encoding": "gbk"},
         {"max_field_bytes": 0},
         {"max_field_bytes": 9, "max_record_bytes": 8},
+        {"max_record_bytes": 9, "max_field_bytes": 8, "look_ahead_bytes": 8},
     ],
 )
 def test_dialect_refuses(wrong: dict[str, Any]) -> None:

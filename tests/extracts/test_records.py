@@ -5,7 +5,7 @@ from connectors.extracts.records import split
 from tests.extracts import slow_records
 from tests.extracts.cut_records import read, summary
 
-TIGHT = Dialect(max_field_bytes=8, max_record_bytes=20)
+TIGHT = Dialect(max_field_bytes=8, max_record_bytes=20, look_ahead_bytes=40)
 
 # What is delivered, its width, and for each record its first line, last line and fault.
 TABLE: list[tuple[str, bytes, int, list[tuple[int, int, str]]]] = [
@@ -149,16 +149,74 @@ LIMITS: list[tuple[str, bytes, int, list[tuple[int, int, str]]]] = [
     ("quoted field of 8", b'1,"123456"\n', 2, [(1, 1, "None")]),
     ("quoted field of 9", b'1,"1234567"\n2,b\n', 2, [(1, 1, "FieldTooLarge"), (2, 2, "None")]),
     (
-        "closes too late",
-        b'1,"a\n2,b\n3,c"\n',
+        "quoted field of 8 over lines",
+        b'1,"a\n2,bc"\n4,d\n',
         2,
-        [(1, 1, "UnterminatedQuote"), (2, 2, "None"), (3, 3, "StrayQuote")],
+        [(1, 2, "None"), (3, 3, "None")],
+    ),
+    (
+        "quoted field of 9 over lines, the inner one like a record",
+        b'1,"a\n2,bcd"\n4,d\n',
+        2,
+        [(1, 2, "FieldTooLarge"), (3, 3, "None")],
+    ),
+    (
+        "several, in the first and in the last column",
+        b'"\n2,b\n3,c\n",d\n5,e\n6,"\n7,f\n8,g"\n9,"\n10,hi\n"',
+        2,
+        [
+            (1, 4, "FieldTooLarge"),
+            (5, 5, "None"),
+            (6, 8, "FieldTooLarge"),
+            (9, 11, "FieldTooLarge"),
+        ],
+    ),
+    (
+        "record of 20 over lines",
+        b'1,"a\n2,bc",3,"a\n4,b"\n1,2,3,4\n',
+        4,
+        [(1, 3, "None"), (4, 4, "None")],
+    ),
+    (
+        "record of 21 over lines, an inner one like a record",
+        b'1,"a\n2,bc",3,"a\n2,bc"\n1,2,3,4\n',
+        4,
+        [(1, 3, "RecordTooLarge"), (4, 4, "None")],
+    ),
+    (
+        "closes after 40 bytes: one record",
+        b'1,"a\n' + b"2,bcdef\n" * 4 + b'3,"\n4,d\n',
+        2,
+        [(1, 6, "RecordTooLarge"), (7, 7, "None")],
+    ),
+    (
+        "closes after 41 bytes, too far to be looked for",
+        b'1,"a\n' + b"2,bcdef\n" * 4 + b'3,c"\n4,d\n',
+        2,
+        [
+            (1, 1, "UnterminatedQuote"),
+            *((line, line, "None") for line in (2, 3, 4, 5)),
+            (6, 6, "StrayQuote"),
+            (7, 7, "None"),
+        ],
+    ),
+    (
+        "never closed: the good lines behind it are records",
+        b'1,"a\n' + b"2,bcdef\n" * 4 + b"3,cd\n",
+        2,
+        [(1, 1, "UnterminatedQuote"), *((line, line, "None") for line in (2, 3, 4, 5, 6))],
+    ),
+    (
+        "closes far away with the wrong width",
+        b'1,"a\n2,bcdef\n",x\n3,c\n',
+        2,
+        [(1, 1, "UnterminatedQuote"), (2, 2, "None"), (3, 3, "UnterminatedQuote"), (4, 4, "None")],
     ),
     (
         "quoted field of 9, then a stray quote",
         b'"1234567",5"\nx\n2,b\n',
         2,
-        [(1, 2, "StrayQuote"), (3, 3, "None")],
+        [(1, 1, "StrayQuote"), (2, 2, "TooFewFields"), (3, 3, "None")],
     ),
     (
         "quoted field of 8, then text",
@@ -170,7 +228,7 @@ LIMITS: list[tuple[str, bytes, int, list[tuple[int, int, str]]]] = [
         "quoted field of 9, then text",
         b'1,"1234567"b\nx\n2,b\n',
         2,
-        [(1, 2, "StrayQuote"), (3, 3, "None")],
+        [(1, 1, "StrayQuote"), (2, 2, "TooFewFields"), (3, 3, "None")],
     ),
     (
         "a stray quote, then a quoted field of 9",
@@ -183,13 +241,19 @@ LIMITS: list[tuple[str, bytes, int, list[tuple[int, int, str]]]] = [
         "record of 21",
         b"1,2345678,2345678,021\n1,2,3,4\n",
         4,
-        [(1, 1, "FieldTooLarge")] * 2 + [(2, 2, "None")],
+        [(1, 1, "RecordTooLarge"), (2, 2, "None")],
+    ),
+    (
+        "line of 40",
+        b"x" * 30 + b"345678,b,c\n1,2,3\n",
+        3,
+        [(1, 1, "RecordTooLarge"), (2, 2, "None")],
     ),
     (
         "line of 50: three pieces, the last of them like a record",
         b"x" * 40 + b"345678,b,c\n1,2,3\n",
         3,
-        [(1, 1, "FieldTooLarge")] * 3 + [(2, 2, "None")],
+        [(1, 1, "RecordTooLarge")] * 3 + [(2, 2, "None")],
     ),
     (
         "an endless quote is given up after 20 bytes",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from connectors.extracts.dialect import Dialect
 from tests.examples import examples
 from tests.extracts import slow_records
-from tests.extracts.cut_records import read
+from tests.extracts.cut_records import chunked, read
 
 ALPHABETS = (
     [b",", b'"', b"\n", b"a"],
@@ -16,20 +16,23 @@ ALPHABETS = (
     [b'"', b'""', b',"', b'",', b"a", b"\n", b'\n"', b'"\n'],
     [b"a,a\n", b'"', b'a,"a', b'a"\n', b'"a","a"\n', b"\n", b"\r\n", b","],
     [b"a,a\n", b'a,"a"a"\n', b'"a""",b\n', b"a" * 12, b'x,y"\n', b'"'],
+    [b"a,a\n", b'a,"', b'"\n', b'",a\n', b"aaaaaaaa\n", b"a,aaaaaa\n"],
     [b"a,a\n", b'a,"a "b" c"\n', b'"a"b\n', b'"123456"', b',"', b'a"', b"\n", b","],
 )
 texts = st.sampled_from(ALPHABETS).flatmap(
     lambda alphabet: st.lists(st.sampled_from(alphabet), max_size=120).map(b"".join)
 )
 dialects = st.builds(
-    lambda field, more, encoding, line_breaks: Dialect(
+    lambda field, more, ahead, encoding, line_breaks: Dialect(
         encoding=encoding,
         max_field_bytes=field,
         max_record_bytes=field + more,
+        look_ahead_bytes=field + more + ahead,
         line_breaks=line_breaks,
     ),
     st.sampled_from([3, 8, 1000]),
     st.sampled_from([0, 2, 20, 1000]),
+    st.sampled_from([0, 1, 10, 60, 1000]),
     st.sampled_from(["utf-8", "cp1252", "latin-1"]),
     st.booleans(),
 )
@@ -46,6 +49,7 @@ def test_like_the_slow_reader_however_cut(
     assert whole == expected
     cut, clean_of_cut = read(data, width, dialect, sizes)
     assert cut == expected
+    assert chunked(data, width, dialect, sizes) == expected
     good = [data[start:end] for start, end, _, _, fault in expected if not fault]
     assert clean == clean_of_cut == b"".join(record + b"\n" for record in good)
 

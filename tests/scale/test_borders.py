@@ -15,10 +15,11 @@ from data_samples.generate import write_payments
 from schemas.tables import FORM_REPLY
 
 SEED = 31
-LIMITS = Limits(record_bytes=600, field_bytes=300)
+LIMITS = Limits(record_bytes=600, field_bytes=300, look_ahead_bytes=1_500)
 PIECES = (
     *('1,2,"a",', '"a ""b"" c",', '"open', 'stray"quote,', "支払い,", "é", "x" * 250),
-    *("\n", "\n", "\r\n", "\n\n\n", "\r", ",,,,,,,\n", '"\n', "y" * 700),
+    *("\n", "\n", "\r\n", "\n\n\n", "\r", ",,,,,,,\n", '"\n', "y" * 700, "z" * 1_600),
+    '\n1,"' + "1,2,3\n" * 60 + '",3,4,5,6,7,8\n',
 )
 
 
