@@ -19,6 +19,7 @@ from connectors.extracts.content import Content, foreign_format, open_content
 from connectors.extracts.dialect import Dialect
 from connectors.extracts.header import DELIMITERS, Header
 from connectors.extracts.reader import Chunk, first_place, read_chunks
+from connectors.files import private_folder
 from connectors.sides import Broken, Lines, Side, spill
 from schemas.field import Table
 from schemas.readings import Column, Reading
@@ -36,7 +37,7 @@ def csv_side(path: Path, scratch: Path, delimiter: str | None = None) -> Side:
     A record of another number of fields, or with bytes that are no text, is told as broken and
     costs no other.
     """
-    scratch.mkdir(parents=True, exist_ok=True)
+    private_folder(scratch)
     if delimiter is not None and (
         len(delimiter) != 1 or delimiter in '"\r\n\0' or ord(delimiter) > 127
     ):

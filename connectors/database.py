@@ -14,7 +14,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from connectors.embedded import embedded_url
+from connectors.embedded import answers, embedded_url
 from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.refusals import told
 from connectors.settings import MIB, Settings
@@ -45,8 +45,13 @@ SILENT_CLIENT = (
 def database_url(settings: Settings) -> str:
     """The libpq URL of the database, the embedded server started where it is the one."""
     if settings.database_url is None:
-        return embedded_url(settings.home / "postgres")
+        return embedded_url(embedded_folder(settings))
     return "postgresql://" + settings.database_url.split("://", 1)[1]
+
+
+def embedded_folder(settings: Settings) -> Path:
+    """Data folder of the embedded server."""
+    return settings.home / "postgres"
 
 
 WORK_MEMORY = "256MB"
@@ -56,8 +61,10 @@ WORK_MEMORY = "256MB"
 class Database:
     """Connections to one database whose schema is known to be ours and current."""
 
-    def __init__(self, url: str, wait_seconds: int) -> None:
+    def __init__(self, url: str, wait_seconds: int, embedded: Path | None = None) -> None:
         self.url = url
+        self.embedded = embedded
+        """Data folder of the embedded server, if it is one: killed, it is started again."""
         self.wait_seconds = wait_seconds
         """How long a lost connection is waited for."""
 
@@ -69,21 +76,33 @@ class Database:
         what the database says to a statement and nobody has dealt with.
         """
         try:
-            connection = psycopg.connect(
-                self.url,
-                autocommit=True,
-                connect_timeout=CONNECT_SECONDS,
-                options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
-                f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
-                "-c application_name=recon",
-                **SILENT_PEER,
-            )
+            connection = self._open()
         except psycopg.OperationalError as error:
             raise DatabaseUnusable(_no_connection(error)) from None
         with connection, errors_told(connection):
             connection.execute(SILENT_CLIENT)
             _widen(connection)
             yield connection
+
+    def _open(self) -> psycopg.Connection:
+        try:
+            return self._connected()
+        except psycopg.OperationalError:
+            if self.embedded is None or answers(self.embedded):
+                raise
+        embedded_url(self.embedded)
+        return self._connected()
+
+    def _connected(self) -> psycopg.Connection:
+        return psycopg.connect(
+            self.url,
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
+            f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
+            "-c application_name=recon",
+            **SILENT_PEER,
+        )
 
 
 def _widen(connection: psycopg.Connection) -> None:
@@ -148,7 +167,8 @@ def open_database(settings: Settings) -> Database:
         raise DatabaseUnusable(_no_connection(error.orig or error)) from None
     finally:
         engine.dispose()
-    return Database(url, settings.limits.database_wait_seconds)
+    embedded = None if settings.database_url else embedded_folder(settings)
+    return Database(url, settings.limits.database_wait_seconds, embedded)
 
 
 def migrate(connection: sa.Connection) -> None:

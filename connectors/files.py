@@ -1,30 +1,73 @@
-"""Files that appear under their name only when they are whole and on disk."""
+"""Files that appear under their name only when they are whole and on disk, and for nobody else.
+
+What the product writes may hold personal data: folders are made with mode 0700 and files with 0600
+from their first moment, whatever the umask. What is there already keeps the mode somebody gave it.
+"""
 
 import fcntl
 import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from connectors.errors import ReconError
 from connectors.recovery import reach
 
 DRAFT = ".writing-"
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+OTHERS = 0o077
+"""The rights of everybody but the owner."""
+
+
+def keep_private() -> None:
+    """Let what this process and its children write through foreign code be private as well."""
+    os.umask(OTHERS)
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made with those above it that are missing; one that is there stays as it is."""
+    if not path.is_dir():
+        if path.parent != path:
+            private_folder(path.parent)
+        path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    return path
+
+
+def open_private(path: Path, *, append: bool = False, follow: bool = True) -> BinaryIO:
+    """A file of our own to write, emptied unless it is appended to.
+
+    One that an earlier version left readable for others is closed to them before it is written;
+    with `follow` off, a link in its place is an error.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0)
+    flags |= 0 if follow else os.O_NOFOLLOW
+    descriptor = os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        there = os.fstat(descriptor)
+        if there.st_mode & OTHERS and there.st_uid == os.geteuid():
+            os.fchmod(descriptor, PRIVATE_FILE)
+        if not append:
+            os.ftruncate(descriptor, 0)
+        return os.fdopen(descriptor, "ab" if append else "wb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def write_file(path: Path, content: bytes) -> None:
     """Write beside the name, flush to disk, rename; a full disk leaves what was there before."""
     temporary = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         _sweep(path.parent)
+        # It is made with mode 0600, and keeps it under its final name.
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=DRAFT, delete=False) as file:
             temporary = Path(file.name)
             fcntl.flock(file, fcntl.LOCK_EX)
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o644)
         reach("file-written")
         temporary.replace(path)
         reach("file-renamed")

@@ -23,7 +23,7 @@ from uuid import uuid4
 from connectors.errors import DeliveryError, InboxHeldElsewhere
 from connectors.extracts.delivery import BESIDE_SUFFIXES, CONTROL_NAME, Source
 from connectors.extracts.manifest import Entry, entries_of
-from connectors.files import write_file
+from connectors.files import open_private, private_folder, write_file
 
 UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
 """A name under which a file is still being written; its rename says that it is complete."""
@@ -99,8 +99,8 @@ class Inbox:
         if not self.folder.is_dir():
             raise DeliveryError(f"{self.folder}: there is no such inbox. Create the folder.")
         for place in (self.archive, self.quarantine, self.taking, self.waiting):
-            place.mkdir(parents=True, exist_ok=True)
-        with (self.folder / ".recon" / "lock").open("w") as lock:
+            private_folder(place)
+        with open_private(self.folder / ".recon" / "lock") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -144,7 +144,7 @@ class Inbox:
     def take(self, arrival: Arrival) -> Path | None:
         """Move a delivery out of the inbox; None: it changed meanwhile and was put back."""
         folder = self.taking / uuid4().hex
-        folder.mkdir()
+        private_folder(folder)
         for name in arrival.names:
             with suppress(FileNotFoundError):
                 (self.folder / name).rename(folder / name)
@@ -195,7 +195,7 @@ class Inbox:
         if home.exists():
             shutil.rmtree(folder)
         else:
-            home.parent.mkdir(exist_ok=True)
+            private_folder(home.parent)
             folder.rename(home)
         return home
 

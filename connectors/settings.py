@@ -1,5 +1,6 @@
 """Settings from the environment, typed; an error names the variable and its value."""
 
+import ipaddress
 import math
 import os
 from collections.abc import Mapping
@@ -153,6 +154,14 @@ def address_problem(url: str) -> str | None:
     except ValueError:
         return "its host or port is none; write HOST:PORT, the port a number"
     return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this machine, by an address that no other one reaches."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _limits(environment: Mapping[str, str]) -> Limits:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from connectors.files import open_private, private_folder
 from connectors.settings import Settings
 
 OF_EXTRACT = ("batch_id", "extract_id")
@@ -42,8 +43,9 @@ def write_spool(path: Path, frames: Sequence[pl.DataFrame]) -> str | None:
     pl.concat(frames).drop(OF_EXTRACT).write_ipc(buffer)
     content = buffer.getbuffer()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
+        private_folder(path.parent)
+        with open_private(path) as file:
+            file.write(content)
     except OSError:
         with suppress(OSError):
             path.unlink()

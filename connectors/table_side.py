@@ -13,6 +13,7 @@ from psycopg import sql
 
 from connectors.database import CONNECT_SECONDS, STATEMENT_SECONDS, WORK_MEMORY
 from connectors.errors import SidesRefused
+from connectors.files import private_folder
 from connectors.settings import address_problem
 from connectors.sides import Side, first_line, spill
 from schemas.kinds import Dtype
@@ -150,7 +151,7 @@ class Spill:
     """Frames of one side as they come, in files of a scratch folder."""
 
     def __init__(self, table: Table, columns: Sequence[str], scratch: Path) -> None:
-        scratch.mkdir(parents=True, exist_ok=True)
+        private_folder(scratch)
         self.table, self.scratch = table, scratch
         self.types = {name: table.columns[name].reading for name in columns}
         self.files: list[Path] = []

@@ -125,6 +125,9 @@ def main(arguments: list[str] | None = None) -> None:
 
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
+        from connectors.files import keep_private  # noqa: PLC0415
+
+        keep_private()
         stop_when_told(INTERRUPTED)
     told = cast("TextIO", Output(sys.stdout))
     try:

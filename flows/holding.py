@@ -11,6 +11,7 @@ from prefect import get_run_logger
 
 from connectors import ledger
 from connectors.database import open_database
+from connectors.files import keep_private
 from connectors.lease import Lease, hold_batch
 from connectors.ledger import State
 from flows.blocks import run_credentials, run_settings
@@ -27,6 +28,7 @@ logging.getLogger("recon").setLevel(logging.INFO)
 
 def open_workspace() -> Workspace:
     """The workspace as blocks or the environment name it; progress goes to the run page."""
+    keep_private()  # Results and logs of the run are written by Prefect.
     settings = run_settings()
     credentials = run_credentials() if settings.service.url else None
     return Workspace(settings, open_database(settings), _Lines(get_run_logger()), credentials)

@@ -5,7 +5,6 @@ one worker, and the deployments. This process is the only parent; importing it i
 """
 
 import base64
-import ipaddress
 import os
 import secrets
 import signal
@@ -22,11 +21,12 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
-from connectors.database import database_url, open_database
-from connectors.embedded import embedded_url
+from connectors.database import database_url, embedded_folder, open_database
+from connectors.embedded import answers, embedded_url
 from connectors.errors import ReconError, SettingsError
+from connectors.files import open_private, private_folder, write_file
 from connectors.sandbox import Sandbox, SandboxOptions, User
-from connectors.settings import Settings
+from connectors.settings import Settings, is_loopback
 from flows.running import Running, alone, children_of, find, log_tail, note, stop_all
 
 SERVER_SECONDS = 180
@@ -81,7 +81,7 @@ def run(settings: Settings, choice: Choice, show: Show) -> int:
             note(folder, running)
             show(told(running))
             show("Ctrl-C stops everything.")
-            _watch(folder, running, stopped)
+            _watch(settings, running, stopped)
             show("Stopping ...")
     show("Everything is stopped.")
     return 0
@@ -92,18 +92,11 @@ def refuse_open_doors(choice: Choice, login: str | None) -> None:
     if login is not None and not all(login.partition(":")):
         # The text is not shown: it holds a password.
         raise SettingsError("RECON_UP_AUTH must be NAME:PASSWORD.")
-    if not _is_loopback(choice.host) and login is None:
+    if not is_loopback(choice.host) and login is None:
         raise SettingsError(
             f"--host {choice.host} can be reached from other machines, and whoever reaches the "
             "server may run anything. Set RECON_UP_AUTH=NAME:PASSWORD, or stay on 127.0.0.1."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def told(running: Running | None) -> str:
@@ -138,11 +131,11 @@ def _start(
     open_database(settings)
     target = database_url(settings)
     inbox = settings.home / "inbox"
-    inbox.mkdir(parents=True, exist_ok=True)
+    private_folder(inbox)
 
     show("Starting the sandbox of the service ...")
     # Never in a database of the user's own.
-    own = embedded_url(settings.home / "postgres")
+    own = embedded_url(embedded_folder(settings))
     sandbox = parts.enter_context(_sandbox(choice, own, show))
 
     environment = prefect_environment(settings, choice, login)
@@ -238,7 +231,7 @@ def _work_environment(settings: Settings, target: str, sandbox: str) -> dict[str
 
 def _server_database(settings: Settings) -> str:
     """The server's own database on the embedded PostgreSQL, with the extension it needs."""
-    url = embedded_url(settings.home / "postgres", "prefect")
+    url = embedded_url(embedded_folder(settings), "prefect")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     socket = parse_qs(urlsplit(url).query)["host"][0]
@@ -249,8 +242,7 @@ def _encryption_key(folder: Path) -> str:
     """What the values of blocks are encrypted with; without it the server keeps one beside them."""
     path = folder / "blocks.key"
     if not path.exists() or not path.stat().st_size:
-        path.touch(mode=0o600)
-        path.write_bytes(base64.urlsafe_b64encode(secrets.token_bytes(32)))
+        write_file(path, base64.urlsafe_b64encode(secrets.token_bytes(32)))
     return path.read_text()
 
 
@@ -259,7 +251,7 @@ def _child(
     folder: Path, name: str, arguments: list[str], environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """One part of the machine as a process; at the end it and what it started are gone."""
-    with (folder / f"{name}.log").open("ab") as log:
+    with open_private(folder / f"{name}.log", append=True) as log:
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
             env=environment,
@@ -311,7 +303,7 @@ def _await_health(
 
 def _register(folder: Path, environment: Mapping[str, str]) -> None:
     log = folder / "deploy.log"
-    with log.open("wb") as file:
+    with open_private(log) as file:
         done = subprocess.run(
             [sys.executable, "-m", "flows", "deploy"],
             env=environment,
@@ -334,9 +326,15 @@ def _stop_signals() -> threading.Event:
     return stopped
 
 
-def _watch(folder: Path, running: Running, stopped: threading.Event) -> None:
-    """Wait for the end; a part that ends by itself ends the rest, and says why."""
+def _watch(settings: Settings, running: Running, stopped: threading.Event) -> None:
+    """Wait for the end; a part that ends by itself ends the rest, and says why.
+
+    Only the database is started again: all parts find it at the same place.
+    """
+    folder, database = settings.home / "up", embedded_folder(settings)
     while not stopped.wait(1):
+        if not answers(database):
+            embedded_url(database)
         for name, one in running.children.items():
             if not one.alive():
                 raise ReconError(_ended(name, folder))

@@ -11,7 +11,7 @@ from subprocess import Popen
 
 import psutil  # type: ignore[import-untyped]
 
-from connectors.files import write_file
+from connectors.files import open_private, private_folder, write_file
 
 LINES_SHOWN = 5
 
@@ -63,8 +63,8 @@ class Running:
 @contextmanager
 def alone(folder: Path) -> Iterator[bool]:
     """Whether this process is the one that runs here; the lock is free when it is gone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
+    private_folder(folder)
+    with open_private(folder / "lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -30,6 +30,7 @@ from connectors.extracts.content import (
 )
 from connectors.extracts.delivery import Source, is_broken_zip, open_source
 from connectors.extracts.places import store_errors, unreadable
+from connectors.files import private_folder
 from connectors.recovery import reach
 from connectors.settings import Limits
 
@@ -257,7 +258,7 @@ def _check_format(source: Source, head: bytes) -> None:
 def _draft(archive: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """A file to write a content into; gone afterwards unless it was given its final name."""
     folder = archive / "incoming"
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     _sweep(folder)
     file, path = _locked_file(folder)
     try:
@@ -296,7 +297,7 @@ def _keep(file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int) ->
     file.flush()
     os.fsync(file.fileno())
     reach("hashed")
-    path.parent.mkdir(exist_ok=True)
+    private_folder(path.parent)
     draft.replace(path)
     reach("archived")
     for folder in (path.parent, archive):

@@ -1,11 +1,13 @@
 """The service as callers see it: records go out, one answer for each comes back."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 from connectors.errors import SettingsError
 from connectors.service.contract import Answer, Request
@@ -17,8 +19,10 @@ from connectors.service.outgoing import Outgoing
 from connectors.service.pace import Backoff, Breaker, Pace
 from connectors.service.sending import Sending
 from connectors.service.signing import sign_in
-from connectors.settings import ServiceSettings
+from connectors.settings import ServiceSettings, is_loopback
 from schemas.operations import Operation
+
+log = logging.getLogger("recon.service")
 
 
 def _now() -> datetime:
@@ -99,12 +103,24 @@ class Service:
         self.stopped = self.loop.run_until_complete(began)
 
 
+def _warn_of_open_line(settings: ServiceSettings, credentials: Credentials | None) -> None:
+    place = urlsplit(settings.url or "")
+    named = credentials is not None and credentials.scheme is not Scheme.NONE
+    if named and place.scheme == "http" and not is_loopback(place.hostname or ""):
+        log.warning(
+            "The credentials of the service and every row go to %s in clear: whoever is on the way "
+            "can read them. Use https in RECON_SERVICE_URL.",
+            place.hostname,
+        )
+
+
 @contextmanager
 def open_service(
     settings: ServiceSettings, credentials: Credentials | None = None
 ) -> Iterator[Service]:
     """The service while the context lasts; raises SettingsError where none is set."""
     service = Service(settings, credentials or Credentials())
+    _warn_of_open_line(settings, credentials)
     try:
         yield service
     finally:

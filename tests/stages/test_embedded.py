@@ -1,10 +1,22 @@
-"""The embedded server is set up for large loads, and keeps what somebody set otherwise."""
+"""The embedded server: set up for large loads, found where it is, and closed to others."""
 
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import psycopg
+import pytest
 
+from connectors.database import open_database
 from connectors.embedded import SERVER_SETTINGS, embedded_url
+from connectors.postgres_programs import program
+from connectors.postmaster import Postmaster
+from connectors.settings import Settings
 
 MADE = "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'"
 
@@ -20,3 +32,157 @@ def test_an_older_server_is_set_up_too(server: str) -> None:
         embedded_url(folder)
         after = dict(connection.execute(MADE).fetchall())
         assert after == before | {"wal_buffers": "32MB"}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Data folder of a server that may be stopped."""
+    folder = tmp_path_factory.mktemp("own") / "postgres"
+    embedded_url(folder)
+    return folder
+
+
+@pytest.fixture
+def stranger() -> Iterator[int]:
+    """A process of somebody else, which has to survive."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process.pid
+        assert process.poll() is None, "a stranger was ended"
+        process.kill()
+
+
+BROKEN = {
+    "empty": "",
+    "half": "{pid}\n{folder}\n17",
+    "number alone": "{pid}",
+    "binary": "\0\xff\xfe\x01",
+    "words": "one\ntwo\n",
+    "a stranger": "{pid}\n{folder}\n{time}\n5432\n{folder}\n\n  1 2\nready\n",
+    "a stranger, half": "{pid}\n{folder}\n{time}\n5432\n",
+    "first process": "1\n{folder}\n{time}\n5432\n{folder}\n\n  1 2\nready\n",
+    "negative": "-1\n{folder}\n{time}\n5432\n{folder}\n\n  1 2\nready\n",
+    "nobody": "4194303\n{folder}\n{time}\n5432\n{folder}\n\n  1 2\nready\n",
+    "huge": "99999999999999999999\n{folder}\n1\n5432\n{folder}\n\n  1 2\nready\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_no_number_in_a_file_is_believed(own: Path, stranger: int, name: str) -> None:
+    Postmaster(own).stop()
+    text = BROKEN[name].format(
+        pid=stranger, folder=own, time=int(psutil.Process(stranger).create_time())
+    )
+    (own / "postmaster.pid").write_bytes(text.encode("latin-1"))
+    (own / ".s.PGSQL.5432.lock").write_text(f"{stranger}\n{own}\n1\n5432\n{own}\n")
+    with psycopg.connect(embedded_url(own)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    Postmaster(own).stop()
+
+
+def test_a_moved_folder_and_a_killed_server_start_again(own: Path, tmp_path: Path) -> None:
+    embedded_url(own)
+    server = Postmaster(own)
+    pid = server.listener()
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    with psycopg.connect(embedded_url(own)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    assert server.listener() != pid
+    server.stop()
+    moved = tmp_path / "elsewhere" / "postgres"
+    moved.parent.mkdir()
+    own.rename(moved)
+    try:
+        (moved / "postmaster.pid").write_text(
+            f"{os.getpid()}\n{own}\n1\n5432\n{own}\n\n 1 2\nready\n"
+        )
+        embedded_url(moved)
+        assert Postmaster(moved).listens()
+        Postmaster(moved).stop()
+    finally:
+        moved.rename(own)
+
+
+def test_a_server_that_was_killed_is_started_again_by_whoever_needs_it(tmp_path: Path) -> None:
+    settings = Settings(tmp_path / "home")
+    database = open_database(settings)
+    server = Postmaster(tmp_path / "home" / "postgres")
+    pid = server.listener()
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    while server.listens():
+        threading.Event().wait(0.01)
+    with database.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM batch").fetchone() == (0,)
+
+
+SERVE = (
+    "import sys; from pathlib import Path; from connectors.embedded import embedded_url; "
+    "print(embedded_url(Path(sys.argv[1])), flush=True); sys.stdin.read()"
+)
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o000])
+def test_a_long_path_is_no_open_door(tmp_path: Path, mask: int) -> None:
+    """Neither folder nor socket is anybody else's, and no folder above is opened for it."""
+    above = tmp_path / "above"
+    above.mkdir(mode=0o700)
+    folder = above / ("long" * 30) / "home" / "postgres"
+    command = [sys.executable, "-c", SERVE, str(folder)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, umask=mask
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        with psycopg.connect(url, autocommit=True) as connection:
+            rules = connection.execute("SELECT type, auth_method FROM pg_hba_file_rules").fetchall()
+            assert rules == [("local", "peer")]
+            assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+        place = Path(url.partition("host=")[2])
+        for one in (
+            above,
+            folder.parent.parent,
+            folder.parent,
+            folder,
+            place.parent,
+            place.resolve(),
+        ):
+            assert one.stat().st_mode & 0o077 == 0, one
+        assert next(folder.glob(".s.PGSQL.*")).parent.stat().st_mode & 0o077 == 0
+        process.communicate("")
+    assert not Postmaster(folder).listens(), "the last one that needed it has ended"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user")
+def test_nobody_else_becomes_superuser(own: Path) -> None:
+    """Even where the folder was opened by hand, the system says who comes."""
+    url = embedded_url(own)
+    modes = {one: one.stat().st_mode for one in (own, *list(own.parents)[:-2])}
+    try:
+        for one in modes:
+            one.chmod(0o755)
+        done = subprocess.run(
+            [program("psql", own), url, "-c", "SELECT 1"],
+            check=False,
+            user="nobody",
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode != 0
+        assert "peer authentication failed" in done.stderr.lower(), done.stderr
+    finally:
+        for one, mode in modes.items():
+            one.chmod(mode)
+
+
+def test_a_server_that_trusted_everybody_is_closed(own: Path) -> None:
+    rules = own / "pg_hba.conf"
+    with psycopg.connect(embedded_url(own), autocommit=True) as connection:
+        rules.write_text("# as it was\nlocal all all trust\nhost all all 127.0.0.1/32 trust\n")
+        connection.execute("SELECT pg_reload_conf()")
+        embedded_url(own)
+        found = connection.execute("SELECT auth_method FROM pg_hba_file_rules").fetchall()
+        assert found == [("peer",)]
+        rules.write_text(made := "local all all peer map=recon\nlocal app app scram-sha-256\n")
+        embedded_url(own)
+        assert rules.read_text() == made, "somebody's own rules stay"

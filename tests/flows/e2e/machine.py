@@ -17,6 +17,8 @@ import httpx
 import psutil
 import psycopg
 
+from connectors.postmaster import Postmaster
+
 ENDS = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 SECONDS = 180
 """Longest wait for anything; two cores may be busy with other things."""
@@ -224,8 +226,7 @@ class Machine:
 
     def database(self, name: str) -> str:
         """URL of a database of the embedded server, without keeping that server alive."""
-        socket_folder = (self.home / "postgres" / "postmaster.pid").read_text().splitlines()[4]
-        return f"postgresql://postgres@/{name}?host={socket_folder}"
+        return Postmaster(self.home / "postgres").uri(name)
 
     def rows(self, statement: str, parameters: Any = None, database: str = "recon") -> Any:
         options = "-c search_path=recon,public -c timezone=UTC"
