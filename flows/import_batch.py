@@ -13,13 +13,14 @@ from flows import tasks
 from flows.approval import OverBudget, decide
 from flows.delivery import Delivery
 from flows.hooks import HOOKS
+from flows.run_names import called
 from flows.states import end_state
 from flows.tasks import Manifest
 
 
 @flow(
     name="import-batch",
-    flow_run_name="import {delivery.label}",
+    flow_run_name=called(lambda given: f"import {given['delivery'].label}"),
     persist_result=False,
     result_serializer="json",
     **HOOKS,

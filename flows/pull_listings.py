@@ -15,6 +15,7 @@ from flows.holding import open_workspace
 from flows.hooks import HOOKS, note_run
 from flows.report.markdown import cell
 from flows.report.spelling import digits
+from flows.run_names import called
 from flows.stages.pull import pull
 from flows.states import COMPLETED, WITH_ERRORS
 
@@ -24,7 +25,7 @@ ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]
 
 @flow(
     name="pull-listings",
-    flow_run_name="pull listings",
+    flow_run_name=called(lambda _: "pull listings"),
     persist_result=False,
     result_serializer="json",
     **HOOKS,

@@ -18,7 +18,9 @@ from flows.attempts import FROM_LEDGER
 from flows.holding import held, open_workspace
 from flows.hooks import HOOKS
 from flows.report.batch import PUSH_STATES
+from flows.report.markdown import escape
 from flows.report.spelling import digits
+from flows.run_names import called
 from flows.stages.push import ask_for_service, push
 from flows.stages.workspace import Workspace
 from flows.states import COMPLETED, WITH_ERRORS
@@ -26,13 +28,18 @@ from flows.tasks import Manifest
 
 MOST_BATCHES = 50
 """Batches of one run; the next run goes on with the rest."""
+ABOUT = "Rows at the service, by batch, operation and state"
 NOTHING = [{"Batch": "none", "Operation": "", "State": "", "Rows": "0"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
 
 
+def _name(batch_id: int) -> str:
+    return f"push batch {batch_id}" if batch_id else "push what is unsent"
+
+
 @flow(
     name="push-batch",
-    flow_run_name="push batch {batch_id}",
+    flow_run_name=called(lambda given: _name(given["batch_id"])),
     persist_result=False,
     result_serializer="json",
     **HOOKS,
@@ -59,7 +66,7 @@ def push_batch(
         ended.append(tasks.report_batch(pushed))
         if pushed.stopped:
             break
-    _publish(batches)
+    _publish(batches, next((one.stopped for one in ended if one.stopped), None))
     return _end_state(ended)
 
 
@@ -87,7 +94,7 @@ def _at_rate(workspace: Workspace, rate: float) -> Workspace:
     return replace(workspace, settings=replace(workspace.settings, service=service))
 
 
-def _publish(batches: Sequence[int]) -> None:
+def _publish(batches: Sequence[int], stopped: str | None) -> None:
     lines: list[dict[str, str]] = []
     with open_workspace().database.connect() as connection:
         for number in batches:
@@ -105,7 +112,7 @@ def _publish(batches: Sequence[int]) -> None:
     create_table_artifact(
         lines[:200] or NOTHING,
         key="push-results",
-        description="Rows at the service, by batch, operation and state",
+        description=". ".join(filter(None, [ABOUT, stopped and escape(stopped)])),
     )
 
 

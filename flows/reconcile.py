@@ -1,13 +1,12 @@
 """Reconcile on a schedule: breaks carried forward, the report written, its totals as artifacts."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.client.schemas.objects import State as RunState
-from prefect.runtime import flow_run
 from prefect.states import Completed, Failed
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -15,6 +14,7 @@ from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.hooks import HOOKS
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
+from flows.run_names import called, day_of
 from flows.stages.reconcile import Asked, Reconciled
 from flows.stages.reconcile import reconcile as reconcile_scope
 from flows.stages.rules import read_rules
@@ -39,7 +39,7 @@ class Reconciliation(BaseModel):
 
 @flow(
     name="reconcile",
-    flow_run_name="reconcile {as_of}",
+    flow_run_name=called(lambda given: f"reconcile as of {day_of(given['as_of'])}"),
     persist_result=False,
     result_serializer="json",
     **HOOKS,
@@ -60,8 +60,7 @@ def reconcile(
         feeds: Only these feeds.
         tenants: Only the records of these tenants.
     """
-    day = as_of or (flow_run.scheduled_start_time or datetime.now(UTC)).date()
-    done = reconcile_task(day, rules, batches, feeds, tenants)
+    done = reconcile_task(day_of(as_of), rules, batches, feeds, tenants)
     return end_state(done)
 
 

@@ -14,6 +14,7 @@ from flows.delivery import Address
 from flows.hooks import HOOKS
 from flows.import_batch import carry, receive_again_if_taken_back
 from flows.report.changes import changes_table
+from flows.run_names import called
 from flows.states import end_state
 from flows.tasks import Manifest
 
@@ -23,7 +24,7 @@ Only = Literal["all rows", "failed rows"]
 
 @flow(
     name="rerun-batch",
-    flow_run_name="rerun batch {batch_id}",
+    flow_run_name=called(lambda given: f"rerun batch {given['batch_id']}"),
     persist_result=False,
     result_serializer="json",
     **HOOKS,

@@ -9,12 +9,14 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed
 from pydantic import Field
 
+from connectors.errors import BatchStateError
 from connectors.sends import Decision
 from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.hooks import HOOKS, note_run
 from flows.report.markdown import cell
 from flows.report.spelling import digits
+from flows.run_names import called
 from flows.stages.resolve import Chosen
 from flows.stages.resolve import resolve as settle
 from flows.states import COMPLETED
@@ -34,7 +36,7 @@ OperationName = Literal[
 
 @flow(
     name="resolve",
-    flow_run_name="resolve batch {batch_id}: {decision}",
+    flow_run_name=called(lambda given: f"resolve batch {given['batch_id']}: {given['decision']}"),
     persist_result=False,
     result_serializer="json",
     **HOOKS,
@@ -44,7 +46,8 @@ def resolve(
     decision: Literal["confirm", "resend", "abandon"],
     reason: Annotated[str, Field(min_length=1)],
     by: Annotated[str, Field(min_length=1)],
-    rows: list[str] | None = None,
+    rows: list[str] = [],  # noqa: B006 -- Prefect shows it in a form.
+    all_rows: bool = False,
     operation: OperationName | None = None,
     state: Literal["in_doubt", "refused", "differs", "abandoned", "unsent"] = "in_doubt",
 ) -> RunState[Any]:
@@ -57,11 +60,13 @@ def resolve(
         decision: confirm: the service has it; resend: the next push sends it; abandon: never.
         reason: Why; kept in the audit trail.
         by: Who decides.
-        rows: FILE:line:LINE or FILE:record:NUMBER of each row; none: all rows in this state.
+        rows: FILE:line:LINE or FILE:record:NUMBER of each row.
+        all_rows: Instead of naming rows: all rows of the batch in this state.
         operation: Only rows of this operation.
         state: Only rows in this state.
     """
-    detail = settle_rows(batch_id, decision, reason, by, rows or [], operation, state)
+    _refuse_unless_one(rows, all_rows=all_rows)
+    detail = settle_rows(batch_id, decision, reason, by, rows, operation, state)
     create_table_artifact(
         [
             {"Operation": name, "Was": was.replace("_", " "), "Rows": digits(count)}
@@ -73,6 +78,19 @@ def resolve(
     )
     message = f"{detail['rows']} rows of batch {batch_id}: {decision}"
     return Completed(name=COMPLETED, message=message, data=detail)
+
+
+def _refuse_unless_one(rows: list[str], *, all_rows: bool) -> None:
+    """A list that was forgotten must not mean everything."""
+    if rows and all_rows:
+        raise BatchStateError(
+            "Rows are named and all_rows is on; nothing was changed. Choose one of the two."
+        )
+    if not rows and not all_rows:
+        raise BatchStateError(
+            "No row is named; nothing was changed. Name each as FILE:line:LINE, or switch on "
+            "all_rows to settle all rows of the batch in this state."
+        )
 
 
 @task(name="settle rows", task_run_name="settle rows of batch {batch_id}", **FROM_LEDGER)

@@ -29,7 +29,7 @@ from flows.holding import held, open_workspace
 from flows.hooks import note_run
 from flows.report.batch import BatchReport
 from flows.report.decision import decision_markdown
-from flows.report.markdown import rejects_table, summary_markdown
+from flows.report.markdown import escape, rejects_table, summary_markdown
 from flows.report.next_step import commands, left_of
 from flows.scale import stage_delivery
 from flows.stages.apply import apply
@@ -233,7 +233,7 @@ def report_batch(batch: Manifest) -> Manifest:
         except ConservationError:
             _publish(lease, build_report(workspace, lease), folder)
             raise
-        _publish(lease, report, folder)
+        _publish(lease, report, folder, batch.stopped)
         ended = _told(lease, batch, _end_states(report))
         told = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
         told["next"] = commands(lease.batch_id, left_of(report))
@@ -254,10 +254,12 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
     return report
 
 
-def _publish(lease: Lease, report: BatchReport, folder: Path) -> None:
+def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
     """Fixed keys, so that the UI shows the versions of one report, or one batch, in a row."""
     state = ledger.find_batch(lease.connection, lease.batch_id).state.replace("_", " ")
     about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}"
+    if stopped:
+        about = f"{about}. {escape(stopped)}"
     summary = summary_markdown(report)
     for key in ("import-summary", f"batch-{lease.batch_id}"):
         create_markdown_artifact(summary, key=key, description=about)

@@ -74,6 +74,9 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     for name, states in count_states(lease.connection, lease.batch_id).items():
         told = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
         log.info("%s: %s", name, told)
+    if run.why_unsent and (left := _unsent(lease)):
+        # Too few rows for the circuit breaker to stop at, and down all the same.
+        raise ServiceUnusable(_unsent_told(run.why_unsent, lease.batch_id, left))
 
 
 def ask_for_service(workspace: Workspace, lease: Lease) -> None:
@@ -112,6 +115,14 @@ def _open(workspace: Workspace, batch: Batch, opened: ExitStack) -> Service:
     return opened.enter_context(open_service(workspace.settings.service, credentials))
 
 
+def _unsent_told(why: str, batch_id: int, left: int) -> str:
+    rows = "1 row" if left == 1 else f"{left} rows"
+    return (
+        f"{why} {rows} of batch {batch_id} {'is' if left == 1 else 'are'} unsent and nothing is "
+        f"lost. `recon push {batch_id}` goes on when it is mended."
+    )
+
+
 def _unsent(lease: Lease, operation: Operation | None = None) -> int:
     counts = count_states(lease.connection, lease.batch_id)
     names = [operation.name] if operation else list(counts)
@@ -130,6 +141,8 @@ class _Run:
     total: int = 0
     room: int | None = None
     """Rows that this run may still send; None: all of them."""
+    why_unsent: str | None = None
+    """What was in the way of a row that the last pass of its operation could not send."""
 
     def push_operation(self, lane: Lane) -> None:
         """Send the unsent rows of one operation, coming back to those that could not be sent."""
@@ -141,10 +154,13 @@ class _Run:
                 return
             # Opened first: what cannot be opened must not leave rows that seem to be on their way.
             self.service = self.service or self.connect()
-            _Pass(self, lane, self.service).run()
+            going = _Pass(self, lane, self.service)
+            going.run()
             before, left = left, _unsent(self.lease, lane.operation)
             if left == before:
-                return
+                break
+        if left and self.room != 0:
+            self.why_unsent = self.why_unsent or going.why_unsent
 
     def tell(self, rows: int) -> None:
         """So many rows more are done with."""
@@ -163,6 +179,7 @@ class _Pass:
     """Numbers of the rows that are written down as being sent."""
     answers: list[Answer] = field(default_factory=list)
     """Not written down yet."""
+    why_unsent: str | None = None
 
     def run(self) -> None:
         """Send, and write down every answer, whatever ends it; raises ServiceUnusable."""
@@ -170,6 +187,8 @@ class _Pass:
             for answer in self.service.send(self._requests()):
                 self.unanswered.discard(answer.number)
                 self.answers.append(answer)
+                if answer.verdict is Verdict.UNSENT and answer.errors:
+                    self.why_unsent = str(answer.errors[0]["Message"])
                 reach("push-sent")
         except BaseException:
             # A row without an answer stays `sending`; whoever comes next settles it.
@@ -181,10 +200,7 @@ class _Pass:
         reach("push-recorded")
         if self.service.stopped:
             batch, left = self.push.lease.batch_id, _unsent(self.push.lease)
-            raise ServiceUnusable(
-                f"{self.service.stopped} {left} rows of batch {batch} are unsent and nothing is "
-                f"lost. `recon push {batch}` goes on when it is mended."
-            )
+            raise ServiceUnusable(_unsent_told(self.service.stopped, batch, left))
 
     def _requests(self) -> Iterator[Request]:
         """The unsent rows in push order, each window claimed when its first row is asked for."""

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from socket import socket
 from typing import Any, get_args
 
 import pytest
@@ -110,6 +111,58 @@ def test_a_service_that_refuses_us_fails_the_run_until_it_is_mended(
         assert len(server.effects) == 5
         told = json.dumps([seen.path for seen in server.requests])
         assert USER.password not in told
+
+
+@pytest.mark.parametrize("answered", [0, 2])
+def test_a_service_that_is_down_is_told_with_cause_and_number(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path, answered: int
+) -> None:
+    """Three rows are too few for a circuit breaker; the cause is told all the same."""
+    from flows.push_batch import push_batch
+
+    if answered:
+        with FaultyServer() as server:
+            towards(server.url)
+            run(tones(tmp_path / "tones.csv", 3 + answered))
+            push_batch(1, max_rows=answered, return_state=True)
+    else:
+        run(tones(tmp_path / "tones.csv", 3))
+    with socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # Nobody listens, and nobody else may.
+        towards(f"http://127.0.0.1:{taken.getsockname()[1]}" if not answered else server.url)
+        ended = push_batch(1, return_state=True)
+    assert ended.type.value == "FAILED", ended.message
+    told = "3 rows of batch 1 are unsent and nothing is lost. `recon push 1` goes on"
+    assert told in str(ended.message)
+    assert "onnect" in str(ended.message)
+    for key in ("push-results", "import-summary"):
+        assert "3 rows of batch 1 are unsent" in artifact(key).description
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "No row is named"),
+        ({"rows": []}, "No row is named"),
+        ({"rows": ["tones.csv:record:1"], "all_rows": True}, "Choose one of the two"),
+        ({"rows": ["tones.csv:1"]}, "tones.csv:line:1 or tones.csv:record:1"),
+        ({"rows": [""]}, "is no FILE:line:LINE"),
+    ],
+)
+def test_a_decision_about_no_row_is_never_one_about_all(
+    workspace: Workspace, rows: Any, towards: Any, tmp_path: Path, given: Any, told: str
+) -> None:
+    from flows.resolve import resolve
+
+    with FaultyServer(always(DROPPED)) as server:
+        towards(server.url)
+        run(tones(tmp_path / "tones.csv", 2), push=True)
+    before = rows("SELECT state, count(*) FROM send GROUP BY 1 ORDER BY 1")
+    settled = resolve(1, "abandon", "given up", "A. Meyer", **given, return_state=True)
+    assert (settled.type.value, told in str(settled.message)) == ("FAILED", True), settled.message
+    assert rows("SELECT state, count(*) FROM send GROUP BY 1 ORDER BY 1") == before
+    settled = resolve(1, "abandon", "given up", "A. Meyer", all_rows=True, return_state=True)
+    assert settled.name == "Completed", settled.message
 
 
 def test_listings_are_read_and_shown(
