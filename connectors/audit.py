@@ -15,14 +15,14 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
-from connectors.breaks import DECIDED, breaks_hash
+from connectors.breaks import DECIDED, breaks_hash, decisions_hash
 from connectors.reconciliations import SAVED
 from connectors.signatures import SIGNED
-from schemas.audit import GENESIS, Event, chain_hash, content_hash, link_hash
+from schemas.audit import GENESIS, Event, chain_hash, link_hash
 
 ROWS_AT_ONCE = 5_000
 _DECIDED = (
-    "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner"
+    "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner", "up_to"
 )  # fmt: skip
 _RUN = (
     "id", "scope_hash", "as_of", "rules_hash", "verdict", "report_hash", "chain_hash",
@@ -143,7 +143,7 @@ def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         )
         for number, rows in groupby(cursor, key=itemgetter(0)):
             position, detail = events.pop(number, (None, {}))
-            content = content_hash(row[1:] for row in rows)
+            content = decisions_hash(row[1:] for row in rows)
             if content != detail.get("sha256"):
                 yield f"decisions of event {number} are not what {_link(position)} says of them"
     yield from _missing(events, "decisions")

@@ -1,8 +1,9 @@
 """Breaks as runs left them, and what was decided about them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -41,6 +42,8 @@ class Decision:
     side: str | None = None
     """Where it was resolved: source or service."""
     owner: str | None = None
+    up_to: Decimal | None = None
+    """Ceiling of an acceptance; None: the break exactly as it was."""
 
 
 def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFrame) -> None:
@@ -108,12 +111,35 @@ def decisions_since(
     )
 
 
+def accepted_on(
+    connection: psycopg.Connection, scope_hash: str, decided_through: int, breaks: Sequence[str]
+) -> pl.DataFrame:
+    """These breaks as the runs left them on which each was accepted last, up to a decision."""
+    return _frame(
+        connection,
+        BREAK_STATE,
+        """(reconciliation_id, break_id) IN (
+            SELECT DISTINCT ON (d.break_id) d.reconciliation_id, d.break_id FROM decision d
+            JOIN reconciliation r ON r.id = d.reconciliation_id
+            WHERE r.scope_hash = %(scope)s AND d.id <= %(through)s AND d.what = %(what)s
+            AND d.break_id = ANY(%(ids)s) ORDER BY d.break_id, d.id DESC
+        ) ORDER BY break_id""",
+        {
+            "scope": scope_hash,
+            "through": decided_through,
+            "what": Choice.ACCEPT.value,
+            "ids": list(breaks),
+        },
+    )
+
+
 def add_decisions(
     connection: psycopg.Connection, number: int, breaks: Sequence[str], decision: Decision
 ) -> int:
     """Keep one decision for each of these breaks of a run, and one event for all of them."""
     by = decision.by or whoami()
     until = decision.until.isoformat() if decision.until else None
+    up_to = format(decision.up_to, "f") if decision.up_to is not None else None
     terms = (decision.what.value, by, decision.reason, until, decision.side, decision.owner)
     ids = sorted(breaks)
     event = add_event(
@@ -124,7 +150,7 @@ def add_decisions(
         detail={
             "reconciliation": number,
             "breaks": len(ids),
-            "sha256": content_hash((number, one, *terms) for one in ids),
+            "sha256": decisions_hash((number, one, *terms, up_to) for one in ids),
         }
         | {
             name: value
@@ -132,16 +158,23 @@ def add_decisions(
                 ("until", until),
                 ("side", decision.side),
                 ("owner", decision.owner),
+                ("up_to", up_to),
             )
             if value
         },
     )
     connection.execute(
         "INSERT INTO decision (reconciliation_id, break_id, what, by, reason, until, side, owner, "
-        "at, event_id) SELECT %s, id, %s, %s, %s, %s, %s, %s, %s, %s FROM unnest(%s::text[]) id",
-        [number, *terms, datetime.now(UTC), event, ids],
+        "up_to, at, event_id) SELECT %s, id, %s, %s, %s, %s, %s, %s, %s, %s, %s "
+        "FROM unnest(%s::text[]) id",
+        [number, *terms, up_to, datetime.now(UTC), event, ids],
     )
     return len(ids)
+
+
+def decisions_hash(lines: Iterable[Sequence[object]]) -> str:
+    """The hash of decisions, a ceiling last; one without is hashed as before there were any."""
+    return content_hash(line if line[-1] is not None else line[:-1] for line in lines)
 
 
 def _names() -> list[str]:

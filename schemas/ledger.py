@@ -248,6 +248,7 @@ DECISION = Table(
         Field("owner", STRING, note="of an assignment"),
         Field("at", INSTANT, required=True),
         Field("event_id", INTEGER64, required=True),
+        Field("up_to", STRING, note="ceiling of an acceptance, exact decimal; empty: as it was"),
     ),
 )
 

@@ -13,7 +13,7 @@ class BreakState(StrEnum):
     NEW = "NEW"
     OPEN = "OPEN"
     REOPENED = "REOPENED"
-    """Back after it was resolved or accepted."""
+    """Back after it was resolved or accepted, or other than it was when it was accepted."""
     EXPIRED = "EXPIRED"
     """Its acceptance has run out in this run: it is open again."""
     ACCEPTED = "ACCEPTED"
@@ -37,6 +37,8 @@ class Standing(StrEnum):
     ACCEPTED = "accepted"
     LAPSED = "lapsed"
     """Accepted until a day that has passed."""
+    CHANGED = "changed"
+    """Accepted as it was seen, and it is other now."""
     REOPENED = "reopened"
     RESOLVED_SOURCE = "resolved_source"
     RESOLVED_SERVICE = "resolved_service"
@@ -69,6 +71,7 @@ STILL_THERE: Transitions = {
     (BreakState.RESOLVED_SERVICE, None): BreakState.REOPENED,
     **{(state, Standing.ACCEPTED): BreakState.ACCEPTED for state in UNRESOLVED},
     **{(state, Standing.LAPSED): BreakState.EXPIRED for state in UNRESOLVED},
+    **{(state, Standing.CHANGED): BreakState.REOPENED for state in UNRESOLVED},
     **{(state, Standing.REOPENED): BreakState.REOPENED for state in UNRESOLVED},
     # Said to be resolved, and it is not.
     **{(state, Standing.RESOLVED_SOURCE): BreakState.REOPENED for state in UNRESOLVED},

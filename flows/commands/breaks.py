@@ -2,6 +2,7 @@
 
 from dataclasses import astuple, dataclass
 from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
@@ -32,6 +33,9 @@ class Filter:
     record: Annotated[str | None, Parameter(help="Only breaks of this record kind.")] = None
     tenant: Annotated[int | None, Parameter(help="Only breaks of this TenantsId.")] = None
     currency: Annotated[int | None, Parameter(help="Only breaks in this CurrenciesId.")] = None
+    cause: Annotated[
+        str | None, Parameter(help="Only breaks of this cause group, as the report names it.")
+    ] = None
 
     def chosen(self, ids: tuple[str, ...]) -> "Chosen":
         """These, and only where they are among the ids, if any are given."""
@@ -76,6 +80,17 @@ def list_command(
         ],
         right=("CurrenciesId", "Amount", "Batch", "Line"),
     )  # fmt: skip
+    outgrown = [line for line in lines[:most] if line["outgrown"]]
+    if outgrown:
+        out().print("Accepted as they were, and other now:")
+        print_table(
+            ("Id", "Accepted by", "Until", "As it was accepted", "As it is now"),
+            [
+                (line["id"], line["accepted_by"], line["accepted_until"], line["accepted_as"],
+                 line["is_now"])
+                for line in outgrown
+            ],
+        )  # fmt: skip
     shown = f", {most} of them shown" if len(lines) > most else ""
     told = _counted(len(lines))
     out().print(f"{told} of reconciliation {found.id}, as of {found.as_of}{shown}.")
@@ -89,16 +104,25 @@ def accept_command(
     *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
     reason: Reason,
     until: Annotated[date, Parameter(help="Last day it is accepted, YYYY-MM-DD.")],
+    up_to: Annotated[
+        Decimal | None,
+        Parameter(help="Ceiling: holds while the difference is no larger, in its direction."),
+    ] = None,
     by: By = None,
     which: Which = EVERY,
     run: Run = None,
     json: Json = False,
 ) -> int:
-    """Accept breaks until a day: they are no exception until then, and open again afterwards.
+    """Accept breaks as they are, until a day: no exception until then, and open again afterwards.
+
+    An acceptance covers what was seen: expected, found, difference and amount. A break that is
+    other in a later run is open again, unless it stays within --up-to in the same direction.
 
     Example: `recon breaks accept --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
     """
-    return _decide(run, which.chosen(ids), Choice.ACCEPT, reason, by, json=json, until=until)
+    return _decide(
+        run, which.chosen(ids), Choice.ACCEPT, reason, by, json=json, until=until, up_to=up_to
+    )
 
 
 @breaks_command.command(name="reopen")
@@ -162,11 +186,12 @@ def _decide(
     until: date | None = None,
     side: str | None = None,
     owner: str | None = None,
+    up_to: Decimal | None = None,
 ) -> int:
     from connectors.breaks import Decision  # noqa: PLC0415 -- it imports polars.
     from flows.stages.breaks import decide_breaks  # noqa: PLC0415
 
-    decision = Decision(what, reason, by, until, side, owner)
+    decision = Decision(what, reason, by, until, side, owner, up_to)
     with workspace(quiet=True) as place:
         decided = decide_breaks(place, run, chosen, decision)
     _show_decided(decided, as_json=json)
@@ -188,10 +213,11 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
                 "until": decision.until,
                 "breaks": decided.ids,
             }
+            | ({} if decision.up_to is None else {"up_to": plain(decision.up_to)})
         )
         return
     done = {
-        Choice.ACCEPT: f"accepted until {decision.until}",
+        Choice.ACCEPT: f"accepted until {decision.until}{_ceiling(decision.up_to)}",
         Choice.REOPEN: "reopened",
         Choice.RESOLVE: f"said to be resolved at {decision.side}",
         Choice.ASSIGN: f"assigned to {decision.owner}",
@@ -207,8 +233,14 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
 def _facts(row: dict[str, Any]) -> dict[str, Any]:
     from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
 
-    exact = {name: row[name] and plain(row[name]) for name in ("amount", "delta")}
+    exact = {name: plain(value) for name, value in row.items() if isinstance(value, Decimal)}
     return row | exact
+
+
+def _ceiling(up_to: Decimal | None) -> str:
+    from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
+
+    return "" if up_to is None else f", up to {_money(plain(up_to))}"
 
 
 def _state(line: dict[str, Any]) -> str:

@@ -195,7 +195,7 @@ class AgeingLine:
 
 @dataclass(frozen=True, slots=True)
 class RollForward:
-    """From the open breaks of the previous run to those of this one, in one currency."""
+    """From the breaks of the previous run to those of this one, in one currency."""
 
     currency: str
     lines: tuple[ProofLine, ...]
@@ -359,6 +359,8 @@ class ReconciliationReport:
     self_test: SelfTest
     currencies: Mapping[str, str]
     """ISO codes by CurrenciesId as text; a currency not in it is shown by its number."""
+    accepted_forward: tuple[RollForward, ...] = ()
+    """The same of the accepted breaks: what became of each acceptance."""
 
     @property
     def reconciles(self) -> bool:

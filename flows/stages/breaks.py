@@ -8,12 +8,28 @@ import polars as pl
 import psycopg
 
 from connectors import reconciliations
-from connectors.breaks import Decision, add_decisions, breaks_of, decisions_since
+from connectors.breaks import (
+    Decision,
+    accepted_on,
+    add_decisions,
+    breaks_before,
+    breaks_of,
+    decisions_since,
+)
 from connectors.errors import DecisionRefused
 from connectors.reconciliations import Reconciliation, keep_scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.life import from_saved, is_open, standing_now
+from flows.steps.reconcile.acceptance import BOUND, outgrown, size, values
+from flows.steps.reconcile.life import (
+    causes_of,
+    from_saved,
+    is_open,
+    nothing_before,
+    standing_now,
+    with_seen,
+)
 from flows.steps.reconcile.roll_forward import exact_sum
+from flows.steps.totals import plain
 from schemas.life import OPEN, SIDES, UNRESOLVED, BreakState, Choice
 
 NAMED = 5
@@ -31,6 +47,8 @@ class Chosen:
     record: str | None = None
     tenant: int | None = None
     currency: int | None = None
+    cause: str | None = None
+    """Cause group of the run's report."""
 
     @property
     def filtered(self) -> bool:
@@ -49,22 +67,52 @@ class Decided:
     """Currency -> money the breaks are about."""
 
 
+def breaks_left(
+    connection: psycopg.Connection,
+    scope: str,
+    previous: Reconciliation | None,
+    found: pl.Series,
+) -> pl.DataFrame:
+    """What the next run of a scope starts from, CARRIED; `found` are the ids of its breaks."""
+    if previous is None:
+        return nothing_before()
+    whose = reconciliations.scope_hash(scope)
+    before = from_saved(breaks_before(connection, whose, previous.id, found))
+    unknown = before.filter((pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null())
+    if unknown.is_empty():
+        return before
+    ids = unknown["id"].to_list()
+    seen = accepted_on(connection, whose, previous.decided_through, ids)
+    return with_seen(before, from_saved(seen))
+
+
 def breaks_now(connection: psycopg.Connection, run: Reconciliation) -> pl.DataFrame:
     """The breaks of a run with what was decided on it since; see `life.standing_now`."""
     decisions = decisions_since(connection, run.scope_hash, run.decided_through)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
-    return standing_now(from_saved(breaks_of(connection, run.id)), ours, run.as_of)
+    saved = breaks_of(connection, run.id)
+    causes = saved.select(pl.col("break_id").alias("id"), causes_of(saved))
+    standing = standing_now(from_saved(saved), ours, run.as_of)
+    return standing.join(causes, on="id", how="left", maintain_order="left")
 
 
 def list_breaks(
     workspace: Workspace, number: int | None, chosen: Chosen
 ) -> tuple[Reconciliation, pl.DataFrame]:
-    """The chosen breaks of a run (default: the latest), largest amounts first."""
+    """The chosen breaks of a run (default: the latest), largest amounts first.
+
+    With `outgrown`: accepted once, and other now; `accepted_as` and `is_now` tell both in a line.
+    """
     with workspace.database.connect() as connection:
         run = reconciliations.find_run(connection, number)
         found = _fitting(breaks_now(connection, run), chosen)
     if chosen.ids:
         found = found.filter(pl.col("id").is_in(list(chosen.ids)))
+    found = found.with_columns(
+        outgrown(),
+        pl.when(pl.col("seen")).then(values("seen_")).alias("accepted_as"),
+        values().alias("is_now"),
+    )
     return run, found.sort(
         pl.col("amount").abs(), "code", "record", "key", "field", "id",
         descending=[True, *[False] * 5], nulls_last=True,
@@ -82,6 +130,10 @@ def decide_breaks(
         _refuse_terms(run, decision)
         breaks = breaks_now(connection, run)
         meant = _meant(breaks, run, chosen, decision)
+        if decision.what is Choice.ACCEPT:
+            _refuse_ceiling(meant, decision)
+            if number is None:
+                _refuse_changed_unseen(connection, run, meant)
         add_decisions(connection, run.id, meant["id"].to_list(), decision)
     sums = meant.group_by(pl.col("currency").cast(pl.String).fill_null("")).agg("amount")
     ordered = sorted(sums.iter_rows(), key=lambda one: (len(one[0]), one[0]))
@@ -98,6 +150,56 @@ def _refuse_if_followed(connection: psycopg.Connection, run: Reconciliation) -> 
         )
 
 
+def _refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
+    """A ceiling has to be one for every break that is meant, and none may be above it already."""
+    if decision.up_to is None:
+        return
+    sized = meant.with_columns(size().alias("size"))
+    none = sized.filter(pl.col("size").is_null() | (pl.col("size") == 0))
+    if none.height:
+        lines = _named(none["id"])
+        raise DecisionRefused(
+            f"--up-to is a ceiling for an amount, and these breaks have none: {lines}. "
+            "Accept them without it, as they are. Nothing was decided."
+        )
+    if meant["currency"].n_unique() > 1:
+        raise DecisionRefused(
+            "--up-to is an amount in one currency, and these breaks are in several. Name one: "
+            "--currency. Nothing was decided."
+        )
+    above = sized.filter(pl.col("size").abs() > decision.up_to)
+    if above.height:
+        told = [f"{one} is {plain(amount)}" for one, amount in above.select("id", "size").rows()]
+        raise DecisionRefused(
+            f"--up-to {plain(decision.up_to)} is less than what is there: {_named(told)}. "
+            "Nothing was decided."
+        )
+
+
+def _refuse_changed_unseen(
+    connection: psycopg.Connection, run: Reconciliation, meant: pl.DataFrame
+) -> None:
+    """Whoever names no run may have seen the one before: what changed since needs its number."""
+    if run.previous_id is None:
+        return
+    before = from_saved(breaks_of(connection, run.previous_id))
+    both = meant.join(before.select("id", *BOUND), on="id", suffix="_then", maintain_order="left")
+    other = both.filter(
+        pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_then")) for name in BOUND)
+    )
+    if other.is_empty():
+        return
+    then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
+    told = zip(other["id"], then.select(values()).to_series(), other.select(values()).to_series(),
+               strict=True)  # fmt: skip
+    lines = [f"{one} was {was}; it is now {now}" for one, was, now in told]
+    raise DecisionRefused(
+        f"Reconciliation {run.id} has other values than {run.previous_id} had: "
+        f"{_named(lines, by='. ')}. To accept what is there now, name the run you have seen: "
+        f"--run {run.id}. Nothing was decided."
+    )
+
+
 def _refuse_terms(run: Reconciliation, decision: Decision) -> None:
     if not decision.reason.strip():
         raise DecisionRefused("A decision needs a reason: --reason TEXT.")
@@ -111,10 +213,20 @@ def _refuse_terms(run: Reconciliation, decision: Decision) -> None:
                 f"--until {decision.until} has passed: reconciliation {run.id} is as of "
                 f"{run.as_of}. Name a day from then on."
             )
+        case Choice.ACCEPT if decision.up_to is not None and not _is_ceiling(decision.up_to):
+            raise DecisionRefused(
+                "--up-to needs an amount above zero with at most 20 digits before the point and 18 "
+                "behind it, as 250.00."
+            )
         case Choice.RESOLVE if decision.side not in SIDES:
             raise DecisionRefused(f"--at must be one of: {', '.join(SIDES)}.")
         case Choice.ASSIGN if not (decision.owner or "").strip():
             raise DecisionRefused("An assignment needs an owner: --owner NAME.")
+
+
+def _is_ceiling(amount: Decimal) -> bool:
+    exponent = amount.as_tuple().exponent
+    return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18
 
 
 def _meant(
@@ -171,6 +283,7 @@ def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
             ("record", chosen.record),
             ("tenant", chosen.tenant),
             ("currency", chosen.currency),
+            ("cause", chosen.cause),
         )
         if value is not None
     ]
@@ -183,6 +296,6 @@ def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
     return breaks.filter(*wanted) if wanted else breaks
 
 
-def _named(texts: Sequence[str]) -> str:
+def _named(texts: Sequence[str] | pl.Series, by: str = ", ") -> str:
     more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
-    return ", ".join(texts[:NAMED]) + more
+    return by.join(texts[:NAMED]) + more

@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 import psycopg
 
-from connectors.breaks import breaks_before, decisions_since
+from connectors.breaks import decisions_since
 from connectors.errors import ReconciliationUnknown
 from connectors.reconciliations import (
     Reconciliation,
@@ -33,6 +33,7 @@ from flows.report.reconciliation import (
     RECONCILED,
     ReconciliationReport,
 )
+from flows.stages.breaks import breaks_left
 from flows.stages.cover import gather_facts
 from flows.stages.recovery import reach
 from flows.stages.sign import check_files, signed_sources
@@ -43,13 +44,7 @@ from flows.steps.reconcile.ageing import with_ages
 from flows.steps.reconcile.causes import find_causes
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.judgement import Judgement, judge
-from flows.steps.reconcile.life import (
-    carry,
-    from_saved,
-    nothing_before,
-    resolved_sides,
-    to_saved,
-)
+from flows.steps.reconcile.life import carry, resolved_sides, to_saved
 from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.rule_text import rules_hash
 from flows.steps.reconcile.rules import Rules
@@ -221,7 +216,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             previous=previous,
             decided_through=decided_through,
             folder=folder,
-            breaks=to_saved(carried.drop("age_days", "age_business_days", "cause", "severity")),
+            breaks=to_saved(carried.drop("age_days", "age_business_days", "severity")),
             by=asked.by,
         )
         reach("reconciled")
@@ -239,9 +234,8 @@ def _carried(
     asked: Asked,
 ) -> tuple[pl.DataFrame, int]:
     """The breaks with their lives, severities and ages, and the last decision that was heard."""
-    number, through = (previous.id, previous.decided_through) if previous else (None, 0)
-    saved = breaks_before(connection, scope_hash(scope), number, judgement.breaks["id"])
-    before = from_saved(saved) if saved.height else nothing_before()
+    through = previous.decided_through if previous else 0
+    before = breaks_left(connection, scope, previous, judgement.breaks["id"])
     decisions = decisions_since(connection, scope_hash(scope), through)
     gone = before.join(judgement.breaks.select("id"), on="id", how="anti")
     changed = resolved_sides(gone, _newest(gathered, gone["record"]), gathered.sources)

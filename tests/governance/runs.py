@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from connectors.breaks import breaks_before, decisions_since
+from connectors.breaks import decisions_since
 from connectors.reconciliations import (
     Reconciliation,
     hold_scope,
@@ -18,10 +18,11 @@ from connectors.reconciliations import (
     save_run,
     scope_hash,
 )
+from flows.stages.breaks import breaks_left
 from flows.stages.sign import MANIFEST, RECORDS
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
-from flows.steps.reconcile.life import carry, from_saved, is_open, resolved_sides, to_saved
+from flows.steps.reconcile.life import carry, is_open, resolved_sides, to_saved
 from flows.steps.reconcile.signed import pack_records
 from schemas.audit import chain_hash, report_hash
 
@@ -30,12 +31,16 @@ DAY = date(2026, 1, 31)
 
 
 def found(
-    *keys: str, amount: str = "10", currency: int | None = 1, code: str = "AMOUNT", **facts: object
+    *keys: str,
+    amount: str | None = "10",
+    currency: int | None = 1,
+    code: str = "AMOUNT",
+    **facts: object,
 ) -> pl.DataFrame:
     """Breaks of a run, one per key."""
     rows = [
         {"code": code, "record": "payment", "tenant": 7, "key": key, "field": "PaidAmount",
-         "side": "D", "currency": currency, "amount": Decimal(amount)} | facts
+         "side": "D", "currency": currency, "amount": amount and Decimal(amount)} | facts
         for key in keys
     ]  # fmt: skip
     return gather([pl.DataFrame(rows, schema=BREAK_SCHEMA)])
@@ -63,8 +68,8 @@ def reconcile(
     )
     with workspace.database.connect() as connection, hold_scope(connection, scope):
         previous = latest_run(connection, scope)
-        number, through = (previous.id, previous.decided_through) if previous else (None, 0)
-        before = from_saved(breaks_before(connection, scope_hash(scope), number, breaks["id"]))
+        through = previous.decided_through if previous else 0
+        before = breaks_left(connection, scope, previous, breaks["id"])
         decisions = decisions_since(connection, scope_hash(scope), through)
         gone = before.join(breaks, on="id", how="anti")
         carried = carry(breaks, before, decisions, resolved_sides(gone, newest), as_of)

@@ -1,41 +1,12 @@
 """The commands of those who decide and sign, as they are typed: words, documents, exit codes."""
 
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from flows.__main__ import main
 from flows.stages.workspace import Workspace
 from tests.governance.runs import found, ids, reconcile, tamper
-
-
-class Ran(NamedTuple):
-    """What a command came to."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-@pytest.fixture
-def recon(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ran]:
-    assert workspace.settings.database_url is not None
-    monkeypatch.setenv("RECON_DATABASE_URL", workspace.settings.database_url)
-    monkeypatch.setenv("RECON_HOME", str(workspace.settings.home))
-
-    def run(*arguments: str) -> Ran:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        told = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Ran(ended.value.code, told.out, told.err)
-
-    return run
 
 
 def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -> None:

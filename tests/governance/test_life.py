@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from flows.steps.reconcile import life
+from flows.steps.reconcile.acceptance import acceptance
 from flows.steps.reconcile.breaks import BREAK_SCHEMA
 from flows.steps.reconcile.life import (
     CARRIED,
     DECISIONS,
-    acceptance,
     carry,
     from_saved,
     nothing_before,

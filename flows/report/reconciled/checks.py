@@ -143,5 +143,6 @@ _CHECKS: Mapping[str, Callable[[Sequence[Row], int], Found]] = {
     "controls": _controls,
     "proof": _proof,
     "roll_forward": _roll_forward,
+    "accepted_forward": _roll_forward,
     "ageing": _ageing,
 }

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from flows.report.reconciled import chart, tables
 from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
-from flows.report.reconciled.table import Kind
+from flows.report.reconciled.table import Kind, Table
 from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
     STATES,
@@ -28,7 +28,13 @@ from flows.report.reconciled.words import (
     sources,
     verdict_of,
 )
-from flows.report.reconciliation import BUCKETS, VERDICTS, BreakLine, ReconciliationReport
+from flows.report.reconciliation import (
+    BUCKETS,
+    VERDICTS,
+    BreakLine,
+    ReconciliationReport,
+    RollForward,
+)
 from flows.report.spelling import digits, shortened, visible
 from flows.report.template import template
 from flows.steps.reconcile.roll_forward import exact_sum
@@ -76,6 +82,7 @@ def render_html(report: ReconciliationReport) -> str:
         classes=chart.by_class(report.breaks),
         ages=list(zip(BUCKETS, chart.AGES, strict=True)),
         ageing=_ageing(report),
+        forwards=_forwards(report),
         breaks=_listed(report, shown_breaks),
         filters=_filters(report, shown_breaks),
         codes=_codes(report),
@@ -158,6 +165,14 @@ def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
         line = Age(one.code, cells, sum(one.counts), exact_sum(one.amounts))
         matrix.setdefault(currency_label(report, one.currency), []).append(line)
     return matrix
+
+
+def _forwards(report: ReconciliationReport) -> list[tuple[Table, tuple[RollForward, ...]]]:
+    """Open breaks, then accepted ones: what became of them from run to run."""
+    return [
+        (tables.roll_forward(report), report.roll_forward),
+        (tables.accepted_forward(report), report.accepted_forward),
+    ]
 
 
 _ORDERS: tuple[tuple[str, Callable[[BreakLine], Any]], ...] = (

@@ -32,7 +32,14 @@ from flows.report.reconciled.table import (
     Table,
 )
 from flows.report.reconciled.words import STATUSES, currency_label, record_title, sources
-from flows.report.reconciliation import BUCKETS, BreakLine, Proof, ProofLine, ReconciliationReport
+from flows.report.reconciliation import (
+    BUCKETS,
+    BreakLine,
+    Proof,
+    ProofLine,
+    ReconciliationReport,
+    RollForward,
+)
 from flows.steps.reconcile.roll_forward import exact_sum
 from schemas.tables import EXTRACTS
 
@@ -48,6 +55,7 @@ def tables(report: ReconciliationReport) -> tuple[Table, ...]:
         proof(report),
         ageing(report),
         roll_forward(report),
+        accepted_forward(report),
         rates(report),
         plans(report),
         debts(report),
@@ -220,6 +228,25 @@ def idle(one: Proof) -> bool:
 
 def roll_forward(report: ReconciliationReport) -> Table:
     """From the open breaks of the previous run to those of this one."""
+    title = "Roll-forward of open breaks"
+    none = "No break was open before, and none is now."
+    return _forward(report, "roll_forward", title, report.roll_forward, none)
+
+
+def accepted_forward(report: ReconciliationReport) -> Table:
+    """From the accepted breaks of the previous run to those of this one."""
+    title = "Roll-forward of accepted breaks"
+    none = "No break was accepted before, and none is now."
+    return _forward(report, "accepted_forward", title, report.accepted_forward, none)
+
+
+def _forward(
+    report: ReconciliationReport,
+    name: str,
+    title: str,
+    forwards: Sequence[RollForward],
+    none: str,
+) -> Table:
     columns = (
         CURRENCY,
         Column("Line", WORD, 44),
@@ -227,11 +254,11 @@ def roll_forward(report: ReconciliationReport) -> Table:
         Column("Amount", MONEY, 24),
     )
     rows: list[Row] = []
-    for one in report.roll_forward:
+    for one in forwards:
         head = currency_label(report, one.currency)
         rows += [Row((head, *statement_line(line)), total=line.total) for line in one.lines]
         rows.append(Row((head, "residual", one.residual_rows, one.residual), total=True))
-    return Table("roll_forward", "Roll-forward of open breaks", columns, rows, groups=1)
+    return Table(name, title, columns, rows, groups=1, none=none)
 
 
 def statement_line(line: ProofLine) -> tuple[Cell, ...]:

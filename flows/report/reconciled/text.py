@@ -10,7 +10,7 @@ from flows.report.reconciled.words import code_title, currency_label, record_tit
 from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
 from flows.report.text import WIDTH
-from schemas.life import OPEN
+from schemas.life import OPEN, BreakState
 
 CAUSES = 10
 BREAKS = 20
@@ -25,6 +25,7 @@ def render_text(report: ReconciliationReport) -> str:
         *_section("Totals, never across currencies", _totals(report)),
         *_section("Causes", _causes(report)),
         *_section("Breaks", _breaks(report)),
+        *_section("Roll-forward", _forwards(report)),
     ]
     return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
 
@@ -120,6 +121,23 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
         told.append(f"{neutral(one.file, 60)}, line {one.line}, batch {one.batch_id}")
     if told:
         yield from _wrapped("; ".join(told), " " * 27)
+    if one.state in (BreakState.REOPENED, BreakState.EXPIRED) and one.note:
+        yield from _wrapped(f"{visible(one.state)}: {shortened(one.note, 400)}", " " * 27)
+
+
+def _forwards(report: ReconciliationReport) -> Iterator[str]:
+    for name, forwards in (("open", report.roll_forward), ("accepted", report.accepted_forward)):
+        for one in forwards:
+            yield f"  {name}, {currency_label(report, one.currency)}"
+            lines = [line for line in one.lines if line.total or line.rows or line.amount]
+            width = max(len(digits(line.amount)) for line in lines)
+            for line in lines:
+                yield (
+                    f"    {visible(line.text):58}{digits(line.rows):>9}  "
+                    f"{digits(line.amount):>{width}}"
+                )
+            if one.residual_rows or one.residual:
+                yield f"    does not tie: {digits(one.residual_rows)}, {digits(one.residual)}"
 
 
 def _value(text: str | None) -> str:

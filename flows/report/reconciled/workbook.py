@@ -39,6 +39,7 @@ SHEETS: Mapping[str, str] = {
     "proof": "Difference proof",
     "ageing": "Ageing",
     "roll_forward": "Roll-forward",
+    "accepted_forward": "Accepted",
     "rates": "Rates",
     "plans": "Plans",
     "debts": "Debts",

@@ -21,12 +21,13 @@ from flows.report.reconciliation import (
     StatusLine,
     TruthLine,
 )
+from flows.steps.reconcile.acceptance import acceptance
 from flows.steps.reconcile.ageing import ageing
 from flows.steps.reconcile.judgement import Judgement
-from flows.steps.reconcile.life import acceptance, is_open
+from flows.steps.reconcile.life import is_open
 from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.raised import money
-from flows.steps.reconcile.roll_forward import roll_forward
+from flows.steps.reconcile.roll_forward import accepted_forward, roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.sources import Sources, record_schema
@@ -116,13 +117,17 @@ def conclude(
     proven = tuple(proof for one in money_sides for proof in proofs(one))
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
     breaks = _break_lines(there)
-    forward = roll_forward(carried)
+    forward, of_accepted = roll_forward(carried), accepted_forward(carried)
     self_tested = self_test.found == self_test.planted and not self_test.missed
     unexplained = [
         *(f"{p.record} {p.field}: {p.unexplained} unexplained" for p in proven if p.unexplained),
         *(f"{c.record}: a residual in the control totals" for c in controls if _leaves(c)),
         *(f"{c.record}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
-        *("the roll-forward does not tie" for one in forward if one.residual_rows or one.residual),
+        *(
+            "the roll-forward does not tie"
+            for one in (*forward, *of_accepted)
+            if one.residual_rows or one.residual
+        ),
         *(() if self_tested else (f"the self-test missed {', '.join(self_test.missed)}",)),
     ]
     open_ones = int(there.select(is_open().sum()).item())
@@ -162,6 +167,7 @@ def conclude(
         excluded=_excluded(statuses, rules),
         self_test=self_test,
         currencies=facts.currencies,
+        accepted_forward=of_accepted,
     )
 
 

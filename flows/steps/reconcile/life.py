@@ -4,6 +4,7 @@ from datetime import date
 
 import polars as pl
 
+from flows.steps.reconcile.acceptance import BOUND, SEEN, holds
 from flows.steps.reconcile.breaks import BREAK_SCHEMA
 from flows.steps.reconcile.sources import Sources
 from schemas.kinds import Dtype, frame_schema
@@ -18,6 +19,7 @@ CARRIED: dict[str, Dtype] = {
     "accepted_by": pl.String(),
     "accepted_reason": pl.String(),
     "owner": pl.String(),
+    **SEEN,
     **BREAK_SCHEMA,
 }
 """What a run leaves of every break, and the next run of the scope starts from."""
@@ -33,6 +35,8 @@ REMEMBERED: dict[str, Dtype] = {
 
 _SAVED = tuple(field.name for field in BREAK_STATE)
 _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
+_TERMS = {f"seen_{name}": f"was_{name}" for name in BOUND} | {"up_to": "limit"}
+"""The terms of an acceptance, and how they are called until it is known whether it holds."""
 
 
 def carry(
@@ -56,7 +60,7 @@ def carry(
     known = before.join(standings, on="id", how="left", maintain_order="left")
     found = breaks.join(
         known.select(*_remembered(), *_terms()), on="id", how="left", maintain_order="left"
-    )
+    ).with_columns(_standing_now_seen())
     gone = known.filter(~pl.col("state").is_in(RESOLVED)).join(
         breaks.select("id"), on="id", how="anti", maintain_order="left"
     )
@@ -117,7 +121,11 @@ def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
 def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
     """CARRIED, from rows of the ledger."""
     days = ("first_seen", "accepted_until", "date")
-    told = {name: pl.String() if name in (*days, "delta") else CARRIED[name] for name in _FACTS}
+    told = {
+        name: pl.String() if name in days or dtype.is_decimal() else dtype
+        for name, dtype in CARRIED.items()
+        if name in _FACTS
+    }
     return (
         saved.rename({"break_id": "id"})
         .with_columns(pl.col("facts").str.json_decode(pl.Struct(told)))
@@ -125,6 +133,12 @@ def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
         .with_columns(pl.col(days).str.to_date())
         .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
     )
+
+
+def causes_of(saved: pl.DataFrame) -> pl.Series:
+    """The cause group each break of the ledger was put in; null where it has none."""
+    cause = pl.col("facts").str.json_decode(pl.Struct({"cause": pl.String()}))
+    return saved.select(cause.struct.field("cause")).to_series()
 
 
 def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
@@ -151,17 +165,25 @@ def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> 
     )
 
 
-def acceptance(carried: pl.DataFrame) -> pl.Series:
-    """Who accepted a break until when and why, as reports tell it; null where nobody did."""
-    lapsed = pl.col("state") == BreakState.EXPIRED
-    told = pl.format(
-        "{} by {} until {}: {}",
-        pl.when(lapsed).then(pl.lit("was accepted")).otherwise(pl.lit("accepted")),
-        "accepted_by",
-        pl.col("accepted_until").cast(pl.String),
-        "accepted_reason",
+def with_seen(before: pl.DataFrame, accepted_on: pl.DataFrame) -> pl.DataFrame:
+    """Acceptances of an earlier version, which did not say what was seen, with what was.
+
+    `accepted_on` are the same breaks as the runs left them on which they were accepted, CARRIED.
+    """
+    seen = accepted_on.select("id", *(pl.col(name).alias(f"was_{name}") for name in BOUND))
+    unknown = (pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null()
+    lacking = (
+        before.filter(unknown)
+        .join(seen, on="id", maintain_order="left")
+        .select(
+            *(name for name in CARRIED if name not in SEEN),
+            pl.lit(value=True).alias("seen"),
+            *(pl.col(f"was_{name}").alias(f"seen_{name}") for name in BOUND),
+            "up_to",
+        )
     )
-    return carried.select(told.alias("acceptance")).to_series()
+    kept = before.join(lacking, on="id", how="anti", maintain_order="left")
+    return pl.concat([kept, lacking.select(before.columns)])
 
 
 def nothing_before() -> pl.DataFrame:
@@ -182,11 +204,23 @@ def _unseen(breaks: pl.DataFrame, before: pl.DataFrame, changed: pl.DataFrame) -
 def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """By id: `standing`, the terms of an acceptance and the owner, decisions taken in."""
     latest = decisions.sort("id").with_columns(pl.col("until").str.to_date())
-    last = _last(latest.filter(pl.col("what") != Choice.ASSIGN), "what", "by", "reason", "until")
+    last = _last(
+        latest.filter(pl.col("what") != Choice.ASSIGN).rename({"up_to": "ceiling"}),
+        "what", "by", "reason", "until", "ceiling",
+    )  # fmt: skip
     sides = _last(latest.filter(pl.col("what") != Choice.ASSIGN), "side")
     owners = _last(latest.filter(pl.col("what") == Choice.ASSIGN), "owner")
     told = (
-        before.select("id", "state", "accepted_until", "accepted_by", "accepted_reason", "owner")
+        before.select(
+            "id",
+            "state",
+            "accepted_until",
+            "accepted_by",
+            "accepted_reason",
+            "owner",
+            *SEEN,
+            *BOUND,
+        )
         .join(last, on="id", how="left")
         .join(sides, on="id", how="left")
         .join(owners, on="id", how="left", suffix="_decided")
@@ -197,6 +231,15 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
     until = pl.when(accepts).then("until").otherwise("accepted_until")
     accepted = accepts | (~heard & (pl.col("state") == BreakState.ACCEPTED))
     claimed = pl.concat_str(pl.lit("resolved_"), pl.col("side").fill_null("source"))
+    # Decided on the run before, so what it left is what was seen; likewise where an acceptance of
+    # an earlier version does not say.
+    kept = pl.col("seen").fill_null(value=False) & ~accepts
+    was = [
+        pl.when(kept).then(f"seen_{name}").otherwise(name).alias(_TERMS[f"seen_{name}"])
+        for name in BOUND
+    ]
+    # One that was found to be other than accepted stays so until somebody decides.
+    still_other = ~heard & (pl.col("state") == BreakState.REOPENED) & kept
     return told.select(
         "id",
         pl.when(accepted & (until >= as_of))
@@ -207,7 +250,14 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
         .then(pl.lit(Standing.REOPENED.value))
         .when(heard)
         .then(claimed)
+        .when(still_other)
+        .then(pl.lit(Standing.CHANGED.value))
         .alias("standing"),
+        *was,
+        pl.when(accepts)
+        .then(pl.col("ceiling").cast(SEEN["up_to"]))
+        .otherwise("up_to")
+        .alias("limit"),
         until.alias("until"),
         pl.when(accepts).then("by").otherwise("accepted_by").alias("by"),
         pl.when(accepts).then("reason").otherwise("accepted_reason").alias("reason"),
@@ -224,7 +274,15 @@ def _remembered() -> list[pl.Expr]:
 
 
 def _terms() -> list[str]:
-    return ["first_seen", "standing", "until", "by", "reason", "owned"]
+    return ["first_seen", "standing", "until", "by", "reason", "owned", *_TERMS.values()]
+
+
+def _standing_now_seen() -> pl.Expr:
+    """An acceptance that a break has outgrown does not cover it."""
+    other = (pl.col("standing") == Standing.ACCEPTED) & ~holds("was_", "limit")
+    return (
+        pl.when(other).then(pl.lit(Standing.CHANGED.value)).otherwise("standing").alias("standing")
+    )
 
 
 def _found_state() -> pl.Expr:
@@ -260,9 +318,14 @@ def _life(as_of: date) -> list[pl.Expr]:
 
 
 def _terms_kept() -> list[pl.Expr]:
-    """The terms of an acceptance stay with a break while it holds, and when it has just run out."""
-    kept = pl.col("state").is_in([BreakState.ACCEPTED, BreakState.EXPIRED])
+    """The terms of an acceptance stay with a break while it holds, and where it stopped to."""
+    kept = pl.col("state").is_in([BreakState.ACCEPTED, BreakState.EXPIRED]) | (
+        (pl.col("state") == BreakState.REOPENED)
+        & (pl.col("standing") == Standing.CHANGED).fill_null(value=False)
+    )
     return [
+        pl.when(kept).then(kept).alias("seen"),
+        *(pl.when(kept).then(was).alias(seen) for seen, was in _TERMS.items()),
         pl.when(kept).then("until").alias("accepted_until"),
         pl.when(kept).then("by").alias("accepted_by"),
         pl.when(kept).then("reason").alias("accepted_reason"),

@@ -32,7 +32,7 @@ _STEPS = {
     "accepted": {
         "accepted": "+ accepted",
         "expired": "- expired: the acceptance has run out",
-        "reopened": "- reopened by decision",
+        "reopened": "- reopened: by decision, or other than it was accepted",
         "resolved_source": "- resolved at source",
         "resolved_service": "- resolved at service",
         "changed": "+/- amounts that changed while accepted",

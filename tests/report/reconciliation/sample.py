@@ -417,6 +417,19 @@ def accepted() -> ReconciliationReport:
         ),
         breaks=full.breaks[-1:],
         sign_off=SignOff("Ada", None, "", "f" * 64, "0" * 64, 0),
+        accepted_forward=(
+            RollForward(
+                "978",
+                (
+                    ProofLine("opening: accepted after the run before", 2, Decimal(30), total=True),
+                    ProofLine("+ accepted", 1, Decimal("10.25")),
+                    ProofLine("- expired: the acceptance has run out", -1, Decimal(-20)),
+                    ProofLine("closing: accepted after this run", 2, Decimal("20.25"), total=True),
+                ),
+                0,
+                ZERO,
+            ),
+        ),
     )
 
 
