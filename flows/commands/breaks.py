@@ -69,12 +69,12 @@ def list_command(
         print_json({"reconciliation": found.id, "as_of": found.as_of, "breaks": lines})
         return 0
     print_table(
-        ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount", "Expected",
-         "Found", "Batch", "File", "Line", "First seen", "Until", "Owner"),
+        ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount", "Amount is",
+         "Expected", "Found", "Batch", "File", "Line", "First seen", "Until", "Owner"),
         [
             (line["id"], line["code"], line["record"], line["key"], line["field"], _state(line),
-             line["currency"], _money(line["amount"]), line["expected"], line["found"],
-             line["batch_id"], line["file"], line["line"], line["first_seen"],
+             line["currency"], _money(line["amount"]), line["basis"], line["expected"],
+             line["found"], line["batch_id"], line["file"], line["line"], line["first_seen"],
              line["accepted_until"], line["owner"])
             for line in lines[:most]
         ],
@@ -202,7 +202,10 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
     from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
 
     decision, count = decided.decision, len(decided.ids)
-    amounts = {currency: plain(amount) for currency, amount in decided.amounts.items()}
+    amounts, gross = (
+        {currency: plain(amount) for currency, amount in sums.items()}
+        for sums in (decided.amounts, decided.gross)
+    )
     if as_json:
         print_json(
             {
@@ -210,6 +213,8 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
                 "decision": decision.what.value,
                 "count": count,
                 "amounts": amounts,
+                "gross": gross,
+                "counted_elsewhere": decided.elsewhere,
                 "until": decision.until,
                 "breaks": decided.ids,
             }
@@ -222,11 +227,20 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
         Choice.RESOLVE: f"said to be resolved at {decision.side}",
         Choice.ASSIGN: f"assigned to {decision.owner}",
     }[decision.what]
+    told = ((amounts, "a difference of "), (gross, "gross "))
     money = ", ".join(
-        f"{_money(amount)} in {f'CurrenciesId {currency}' if currency else 'no currency'}"
-        for currency, amount in amounts.items()
+        f"{what}{_money(amount)} in {f'CurrenciesId {currency}' if currency else 'no currency'}"
+        for sums, what in told
+        for currency, amount in sums.items()
     )
-    out().print(f"{_counted(count)} of reconciliation {decided.run.id} {done}: {money}.")
+    out().print(
+        f"{_counted(count)} of reconciliation {decided.run.id} {done}: {money or 'no money'}."
+    )
+    if decided.elsewhere:
+        out().print(
+            f"The money of {_counted(decided.elsewhere)} is counted with another break of the "
+            "same record."
+        )
     out().print("The next reconciliation of this scope acts on it.")
 
 

@@ -134,6 +134,8 @@ class ProofLine:
     amount: Decimal
     total: bool = False
     """A line that adds up what is above it."""
+    gross: Decimal = Decimal(0)
+    """Of breaks: the money of records about which nothing is known to be missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +167,10 @@ class BreakLine:
     found: str | None
     delta: Decimal | None
     amount: Decimal | None
+    basis: str
+    """What the amount is: difference, gross or none (`schemas.breaks.Money`)."""
+    counted: Decimal | None
+    """What of it is in totals: another break of the record may have it already."""
     currency: str
     file: str | None
     line: int | None
@@ -188,6 +194,8 @@ class AgeingLine:
 
     code: str
     currency: str
+    basis: str
+    """What the amounts are, as of a break."""
     counts: tuple[int, ...]
     """One per bucket of BUCKETS."""
     amounts: tuple[Decimal, ...]
@@ -202,6 +210,7 @@ class RollForward:
     """opening, new, reopened, resolved at source or service, accepted, expired, closing."""
     residual_rows: int
     residual: Decimal
+    residual_gross: Decimal = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +308,9 @@ class CauseLine:
     title: str
     breaks: int
     amounts: Mapping[str, Decimal]
+    """Differences by currency, as they are counted."""
+    gross: Mapping[str, Decimal]
+    """Gross money by currency, as it is counted."""
     first: str
     """Id of its first break."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import polars as pl
+import polars.selectors as cs
 import psycopg
 
 from connectors import reconciliations
@@ -21,14 +22,16 @@ from connectors.reconciliations import Reconciliation, keep_scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.acceptance import BOUND, outgrown, size, values
 from flows.steps.reconcile.life import (
+    BEFORE,
     causes_of,
     from_saved,
     is_open,
     nothing_before,
     standing_now,
+    with_counts,
     with_seen,
 )
-from flows.steps.reconcile.roll_forward import exact_sum
+from flows.steps.reconcile.money import COUNTED, Sums, sum_money
 from flows.steps.totals import plain
 from schemas.life import OPEN, SIDES, UNRESOLVED, BreakState, Choice
 
@@ -63,8 +66,20 @@ class Decided:
     run: Reconciliation
     decision: Decision
     ids: tuple[str, ...]
-    amounts: dict[str, Decimal]
-    """Currency -> money the breaks are about."""
+    money: dict[str, Sums]
+    """CurrenciesId as text -> what the breaks are in totals, differences and gross apart."""
+    elsewhere: int
+    """Breaks whose money is counted with another break of the same record."""
+
+    @property
+    def amounts(self) -> dict[str, Decimal]:
+        """The differences by currency; a currency without any is left out."""
+        return {key: of.difference for key, of in self.money.items() if of.difference}
+
+    @property
+    def gross(self) -> dict[str, Decimal]:
+        """The gross money by currency, likewise."""
+        return {key: of.gross for key, of in self.money.items() if of.gross}
 
 
 def breaks_left(
@@ -87,12 +102,16 @@ def breaks_left(
 
 
 def breaks_now(connection: psycopg.Connection, run: Reconciliation) -> pl.DataFrame:
-    """The breaks of a run with what was decided on it since; see `life.standing_now`."""
+    """The breaks of a run with what was decided on it since, and what each adds to totals.
+
+    See `life.standing_now` and `life.with_counts`.
+    """
     decisions = decisions_since(connection, run.scope_hash, run.decided_through)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
     saved = breaks_of(connection, run.id)
     causes = saved.select(pl.col("break_id").alias("id"), causes_of(saved))
-    standing = standing_now(from_saved(saved), ours, run.as_of)
+    left = from_saved(saved)
+    standing = with_counts(standing_now(left, ours, run.as_of), left).drop(cs.ends_with(BEFORE))
     return standing.join(causes, on="id", how="left", maintain_order="left")
 
 
@@ -135,10 +154,8 @@ def decide_breaks(
             if number is None:
                 _refuse_changed_unseen(connection, run, meant)
         add_decisions(connection, run.id, meant["id"].to_list(), decision)
-    sums = meant.group_by(pl.col("currency").cast(pl.String).fill_null("")).agg("amount")
-    ordered = sorted(sums.iter_rows(), key=lambda one: (len(one[0]), one[0]))
-    amounts = {currency: exact_sum(values) for currency, values in ordered}
-    return Decided(run, decision, tuple(meant["id"]), amounts)
+    elsewhere = meant.filter(pl.col("amount") != 0, pl.col(COUNTED) == 0).height
+    return Decided(run, decision, tuple(meant["id"]), sum_money(meant), elsewhere)
 
 
 def _refuse_if_followed(connection: psycopg.Connection, run: Reconciliation) -> None:

@@ -56,7 +56,7 @@ def test_a_decision_is_counted_told_and_kept(workspace: Workspace, rows: Any) ->
     run = reconcile(workspace, mixed())
     decided = decide_breaks(workspace, None, Chosen(code="AMOUNT"), ACCEPT)
     assert (decided.run.id, set(decided.ids)) == (run.id, {ONE, TWO})
-    assert decided.amounts == {"1": Decimal(10), "2": Decimal(-300)}
+    assert decided.amounts == {"1": Decimal(10), "2": Decimal(300)}
     assert rows("SELECT break_id, what, by, reason, until FROM decision ORDER BY 1") == sorted(
         (one, "accept", "ann", "agreed", "2026-03-31") for one in (ONE, TWO)
     )

@@ -323,9 +323,11 @@ def test_the_tolerance_budget(budget: Budget, breaks: list[tuple[str, str]]) -> 
 
 SEVERITIES = [
     # code, delta, amount, days old, severity
-    ("AMOUNT", "9999.99", None, 0, "medium"),
-    ("AMOUNT", "-10000", None, 0, "high"),
-    ("AMOUNT", "0.01", "50000", 0, "low"),
+    ("AMOUNT", "9999.99", "9999.99", 0, "medium"),
+    ("AMOUNT", "-10000", "10000", 0, "high"),
+    ("AMOUNT", "0.01", "0.01", 0, "low"),
+    # By how much a rate differs is no money.
+    ("VALUE", "50000", None, 0, "low"),
     ("RATE_STALE", None, "100", 0, "medium"),
     ("RATE_STALE", None, "99.99", 6, "low"),
     ("RATE_STALE", None, "1", 7, "medium"),

@@ -201,16 +201,20 @@ def causes(report: ReconciliationReport) -> Table:
         Column("What they have in common", TEXT, 60),
         Column("Breaks", COUNT, 10),
         CURRENCY,
-        Column("Amount", MONEY, 20),
+        Column("Difference", MONEY, 20),
+        Column("Gross", MONEY, 20),
         Column("First break", WORD, 20),
     )
-    rows = []
+    rows: list[Row] = []
     for one in report.causes:
-        amounts: list[tuple[str | None, Decimal | None]] = [
-            (currency_label(report, currency), amount) for currency, amount in one.amounts.items()
+        amounts: list[tuple[str | None, Decimal | None, Decimal | None]] = [
+            (currency_label(report, key), one.amounts.get(key), one.gross.get(key))
+            for key in sorted({*one.amounts, *one.gross}, key=lambda key: (len(key), key))
         ]
-        for currency, amount in amounts or [(None, None)]:
-            rows.append(Row((one.id, one.title, one.breaks, currency, amount, one.first)))
+        rows += [
+            Row((one.id, one.title, one.breaks, *found, one.first))
+            for found in amounts or [(None, None, None)]
+        ]
     none = "No two breaks read as one cause."
     return Table("causes", "Cause groups", columns, rows, none=none)
 

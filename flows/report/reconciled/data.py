@@ -26,6 +26,7 @@ TYPES: Mapping[str, pl.DataType] = {
     "tenant": pl.Int32(),
     "delta": AMOUNT,
     "amount": AMOUNT,
+    "counted": AMOUNT,
     "line": pl.Int64(),
     "batch_id": pl.Int32(),
     "first_seen": pl.Date(),
@@ -72,7 +73,7 @@ def _csv_lines(frame: pl.DataFrame) -> str:
             pl.when(mark).then(pl.concat_str(pl.lit("'"), name)).otherwise(name).alias(name)
             for name, mark in marked.items()
         ),
-        *(_plain(name) for name in ("delta", "amount")),
+        *(_plain(name) for name in ("delta", "amount", "counted")),
         told.fill_null("").alias(QUOTED),
     )
     # Texts are quoted, numbers are not, and what is not there is neither: null is no empty text.

@@ -37,7 +37,7 @@ from flows.report.reconciliation import (
 )
 from flows.report.spelling import digits, shortened, visible
 from flows.report.template import template
-from flows.steps.reconcile.roll_forward import exact_sum
+from flows.steps.reconcile.money import exact_sum
 from schemas.breaks import BREAKS
 from schemas.life import OPEN, BreakState
 
@@ -152,6 +152,7 @@ class Age(NamedTuple):
     """One code of the ageing matrix in one currency."""
 
     code: str
+    basis: str
     cells: tuple[tuple[int, Decimal], ...]
     rows: int
     amount: Decimal
@@ -162,7 +163,7 @@ def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
     matrix: dict[str, list[Age]] = {}
     for one in report.ageing:
         cells = tuple(zip(one.counts, one.amounts, strict=True))
-        line = Age(one.code, cells, sum(one.counts), exact_sum(one.amounts))
+        line = Age(one.code, one.basis, cells, sum(one.counts), exact_sum(one.amounts))
         matrix.setdefault(currency_label(report, one.currency), []).append(line)
     return matrix
 
@@ -176,7 +177,7 @@ def _forwards(report: ReconciliationReport) -> list[tuple[Table, tuple[RollForwa
 
 
 _ORDERS: tuple[tuple[str, Callable[[BreakLine], Any]], ...] = (
-    ("largest amount", lambda one: -abs(one.delta or one.amount or Decimal(0))),
+    ("largest amount", lambda one: -abs(one.amount or Decimal(0))),
     ("oldest", lambda one: (-one.age_days, one.first_seen)),
     ("code", lambda one: one.code),
     ("record and key", lambda one: (one.record, one.key, one.field)),

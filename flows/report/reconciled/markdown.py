@@ -4,7 +4,12 @@ from collections.abc import Iterator, Mapping
 
 from flows.report.markdown import SHOW_ROW, cell, escape, markdown_table, value_cell
 from flows.report.reconciled.chart import picture
-from flows.report.reconciled.words import currency_label, record_title, verdict_of
+from flows.report.reconciled.words import (
+    currency_label,
+    money_of_break,
+    record_title,
+    verdict_of,
+)
 from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import digits, neutral
 from schemas.life import OPEN
@@ -130,8 +135,5 @@ def _difference(one: BreakLine) -> str:
 
 
 def _amount(report: ReconciliationReport, one: BreakLine) -> str:
-    money = one.delta if one.delta is not None else one.amount
-    if money is None:
-        return ""
-    told = digits(money, signed=one.delta is not None)
-    return f"{told} {escape(currency_label(report, one.currency))}" if one.currency else told
+    told, currency = money_of_break(report, one)
+    return f"{told} {escape(currency)}" if currency else told

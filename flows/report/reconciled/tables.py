@@ -40,7 +40,8 @@ from flows.report.reconciliation import (
     ReconciliationReport,
     RollForward,
 )
-from flows.steps.reconcile.roll_forward import exact_sum
+from flows.steps.reconcile.money import exact_sum
+from schemas.breaks import Money
 from schemas.tables import EXTRACTS
 
 
@@ -251,13 +252,17 @@ def _forward(
         CURRENCY,
         Column("Line", WORD, 44),
         Column("Breaks", COUNT, 12),
-        Column("Amount", MONEY, 24),
+        Column("Difference", MONEY, 24),
+        Column("Gross", MONEY, 24),
     )
     rows: list[Row] = []
     for one in forwards:
         head = currency_label(report, one.currency)
-        rows += [Row((head, *statement_line(line)), total=line.total) for line in one.lines]
-        rows.append(Row((head, "residual", one.residual_rows, one.residual), total=True))
+        rows += [
+            Row((head, *statement_line(line), line.gross), total=line.total) for line in one.lines
+        ]
+        left = ("residual", one.residual_rows, one.residual, one.residual_gross)
+        rows.append(Row((head, *left), total=True))
     return Table(name, title, columns, rows, groups=1, none=none)
 
 
@@ -281,6 +286,8 @@ BREAK_COLUMNS: tuple[tuple[str, Column], ...] = (
     ("found", Column("Found", TEXT, 26)),
     ("delta", Column("Delta", MONEY, 16)),
     ("amount", Column("Amount", MONEY, 18)),
+    ("basis", Column("Amount is", WORD, 11)),
+    ("counted", Column("In totals", MONEY, 18)),
     ("currency", CURRENCY),
     ("file", Column("File", TEXT, 28)),
     ("line", Column("Line", NUMBER, 9)),
@@ -309,7 +316,7 @@ def _break(one: BreakLine, currencies: Mapping[str, str]) -> tuple[Cell, ...]:
 
 
 def ageing(report: ReconciliationReport) -> Table:
-    """Open breaks by code, currency and age: how many, and the amounts below."""
+    """Open breaks by code, currency and age: how many, and what they add to totals below."""
     buckets = [Column(f"{bucket} days", COUNT, 14) for bucket in BUCKETS]
     columns = (
         Column("Code", WORD, 24),
@@ -322,7 +329,8 @@ def ageing(report: ReconciliationReport) -> Table:
     for one in report.ageing:
         head = (one.code, currency_label(report, one.currency))
         rows.append(Row((*head, "breaks", *one.counts, sum(one.counts))))
-        rows.append(Row((*head, "amount", *one.amounts, exact_sum(one.amounts))))
+        if one.basis != Money.NONE:
+            rows.append(Row((*head, one.basis, *one.amounts, exact_sum(one.amounts))))
     return Table("ageing", "Ageing of open breaks", columns, rows, groups=2)
 
 

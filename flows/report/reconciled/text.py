@@ -6,7 +6,13 @@ from datetime import date
 
 from flows.report.reconciled.table import Cell, Kind
 from flows.report.reconciled.tables import facts, idle
-from flows.report.reconciled.words import code_title, currency_label, record_title, verdict_of
+from flows.report.reconciled.words import (
+    code_title,
+    currency_label,
+    money_of_break,
+    record_title,
+    verdict_of,
+)
 from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
 from flows.report.text import WIDTH
@@ -86,8 +92,9 @@ def _totals(report: ReconciliationReport) -> Iterator[str]:
 def _causes(report: ReconciliationReport) -> Iterator[str]:
     for one in report.causes[:CAUSES]:
         yield from _wrapped(neutral(one.title, 200), f"  {digits(one.breaks):>9}  ")
-        for currency, amount in one.amounts.items():
-            yield f"{'':13}{digits(amount)} {currency_label(report, currency)}"
+        for amounts, what in ((one.amounts, ""), (one.gross, "gross ")):
+            for currency, amount in amounts.items():
+                yield f"{'':13}{what}{digits(amount)} {currency_label(report, currency)}"
     yield from _left(len(report.causes), CAUSES)
 
 
@@ -109,12 +116,8 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
         f"{neutral(one.key, 60)}{visible(where)}",
         f"  {visible(one.id)} {visible(one.severity):7} ",
     )
-    money = one.delta if one.delta is not None else one.amount
-    told = []
-    if money is not None:
-        told.append(
-            f"{digits(money, signed=one.delta is not None)} {currency_label(report, one.currency)}"
-        )
+    money = " ".join(filter(None, money_of_break(report, one)))
+    told = [money] if money else []
     if one.expected is not None or one.found is not None:
         told.append(f"expected {_value(one.expected)}, found {_value(one.found)}")
     if one.file:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from flows.report.reconciliation import ReconciliationReport
-from flows.report.spelling import neutral, visible
-from schemas.breaks import BREAKS, Status
+from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.report.spelling import digits, neutral, visible
+from schemas.breaks import BREAKS, Money, Status
 from schemas.life import BreakState
 from schemas.tables import EXTRACTS
 
@@ -88,6 +88,17 @@ def currency_label(report: ReconciliationReport, currency: str) -> str:
         return "no currency"
     code = report.currencies.get(currency)
     return f"{visible(currency)} {neutral(code, 20)}" if code else f"currency {visible(currency)}"
+
+
+def money_of_break(report: ReconciliationReport, one: BreakLine) -> tuple[str, str]:
+    """What a break is about: a signed difference or gross money, and the currency."""
+    money = one.amount if one.basis == Money.GROSS or one.delta is None else one.delta
+    if money is None or one.basis == Money.NONE:
+        return "", ""
+    currency = currency_label(report, one.currency) if one.currency else ""
+    if one.basis == Money.GROSS:
+        return f"gross {digits(money)}", currency
+    return digits(money, signed=one.delta is not None), currency
 
 
 def code_title(code: str) -> str:

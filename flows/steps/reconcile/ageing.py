@@ -8,7 +8,7 @@ import polars as pl
 from flows.report.reconciliation import BUCKETS, AgeingLine
 from flows.steps.reconcile.calendar import business_ages, calendar_ages
 from flows.steps.reconcile.life import is_open
-from flows.steps.reconcile.roll_forward import exact_sum
+from flows.steps.reconcile.money import BASIS, COUNTED, exact_sum
 
 UPPER = (1, 3, 7, 30, 60, 90)
 """Last day of every bucket of `BUCKETS` but the open one."""
@@ -27,31 +27,33 @@ def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.Da
 
 
 def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
-    """Open breaks of every code and currency by age in calendar days."""
+    """Open breaks of every code and currency by age in calendar days, as `money` counts them."""
     bucket = pl.lit(pl.Series(UPPER)).search_sorted(pl.col("age_days"), side="left")
     groups = (
         aged.filter(is_open())
         .select(
             "code",
             pl.col("currency").cast(pl.String).fill_null(""),
+            BASIS,
             bucket.alias("bucket"),
-            "amount",
+            COUNTED,
         )
-        .group_by("code", "currency", "bucket")
-        .agg(pl.len(), pl.col("amount"))
+        .group_by("code", "currency", BASIS, "bucket")
+        .agg(pl.len(), pl.col(COUNTED))
     )
-    found: dict[tuple[str, str], dict[int, tuple[int, Decimal]]] = {}
-    for code, currency, place, rows, amounts in groups.iter_rows():
-        found.setdefault((code, currency), {})[place] = (rows, exact_sum(amounts))
+    found: dict[tuple[str, str, str], dict[int, tuple[int, Decimal]]] = {}
+    for code, currency, basis, place, rows, amounts in groups.iter_rows():
+        found.setdefault((code, currency, basis), {})[place] = (rows, exact_sum(amounts))
     nothing = (0, Decimal(0))
     return tuple(
         AgeingLine(
             code=code,
             currency=currency,
+            basis=basis,
             counts=tuple(cells.get(place, nothing)[0] for place in range(len(BUCKETS))),
             amounts=tuple(cells.get(place, nothing)[1] for place in range(len(BUCKETS))),
         )
-        for (code, currency), cells in sorted(
-            found.items(), key=lambda one: (one[0][0], len(one[0][1]), one[0][1])
+        for (code, currency, basis), cells in sorted(
+            found.items(), key=lambda one: (one[0][0], len(one[0][1]), one[0][1:])
         )
     )

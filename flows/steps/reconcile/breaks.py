@@ -21,6 +21,7 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
     "delta": AMOUNT,
     "amount": AMOUNT,
     "date": pl.Date(),
+    "debt": pl.Int64(),
     "file": pl.String(),
     "line": pl.Int64(),
     "batch_id": pl.Int32(),
@@ -30,8 +31,9 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
 
 `key` is the record's business key as text, its values joined by "/"; `field` and `side` are empty
 where the whole record is meant; `side` is the first truth source (E R A D G P) that differs;
-`delta` is found minus expected; `amount` the money the break is about, in `currency`; `date` the
-business date it ages from.
+`delta` is found minus expected; `amount` the money the break is about, without a sign, in
+`currency` (`money.basis` says what it is); `date` the business date it ages from; `debt` the debt
+of the payment it is about.
 """
 
 IDENTITY = ("code", "record", "tenant", "key", "field", "side")
@@ -49,7 +51,7 @@ def gather(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     parts = [frame.lazy().select(columns) for frame in frames]
     everything = pl.concat([no_breaks().lazy(), *parts]).collect()
     return (
-        everything.with_columns(break_ids(everything).alias("id"))
+        everything.with_columns(break_ids(everything).alias("id"), pl.col("amount").abs())
         .sort("code", "record", "tenant", "key", "field", "side", "file", "line", nulls_last=True)
         .unique("id", keep="first", maintain_order=True)
         .select("id", *BREAK_SCHEMA)

@@ -7,11 +7,14 @@ taken, and of equals the first of `VALUE_CAUSES`.
 
 import hashlib
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 import polars as pl
 
 from flows.report.reconciliation import CauseLine
 from flows.steps.reconcile.conversions import conversions
+from flows.steps.reconcile.money import BASIS, COUNTED, exact_sum, with_counted
 from flows.steps.reconcile.patterns import (
     CAUSE_SCHEMA,
     candidates,
@@ -25,6 +28,7 @@ from flows.steps.reconcile.patterns import (
     transposed,
 )
 from flows.steps.reconcile.raised import LINES, joined, money
+from schemas.breaks import Money
 
 FEWEST = {
     "swapped": 1,
@@ -68,11 +72,13 @@ def find_causes(
     rates: pl.DataFrame | None = None,
     moments: pl.DataFrame | None = None,
 ) -> Causes:
-    """Group breaks as `breaks.gather` gives them.
+    """Group breaks as `breaks.gather` gives them, with what they add to totals where it is known.
 
     `rates` are currency rates, to tell amounts that were converted; `moments` (record, key, at)
     says when records happened, to tell breaks of one hour.
     """
+    if COUNTED not in breaks.columns:
+        breaks = with_counted(breaks)
     amounts = exact_amounts(breaks)
     by_value = [
         swapped(amounts),
@@ -173,16 +179,14 @@ def _places(breaks: pl.DataFrame, moments: pl.DataFrame | None) -> list[pl.DataF
 
 
 def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
-    size = pl.coalesce(pl.col("amount"), pl.col("delta")).abs()
     grouped = (
         breaks.with_row_index("at")
         .join(of, on="id", how="inner", maintain_order="left")
-        .group_by("cause", "currency", maintain_order=True)
+        .group_by("cause", "currency", BASIS, maintain_order=True)
         .agg(
             pl.col("title").first(),
             pl.len().alias("breaks"),
-            size.sum().alias("amount"),
-            size.count().alias("with_amount"),
+            COUNTED,
             pl.col("id").first(),
             pl.col("at").first(),
         )
@@ -193,7 +197,7 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
         .agg(
             pl.col("title", "id").first(),
             pl.col("breaks").sum(),
-            pl.struct("currency", "amount", "with_amount").alias("amounts"),
+            pl.struct("currency", BASIS, COUNTED).alias("amounts"),
         )
         .sort(pl.col("breaks"), "cause", descending=[True, False])
         .head(LINES)
@@ -203,12 +207,18 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
             id=row["cause"],
             title=row["title"],
             breaks=row["breaks"],
-            amounts={
-                "" if part["currency"] is None else str(part["currency"]): money(part["amount"])
-                for part in sorted(row["amounts"], key=lambda part: part["currency"] or 0)
-                if part["with_amount"]
-            },
+            amounts=_amounts(row["amounts"], Money.DIFFERENCE),
+            gross=_amounts(row["amounts"], Money.GROSS),
             first=row["id"],
         )
         for row in causes.iter_rows(named=True)
     )
+
+
+def _amounts(parts: list[dict[str, Any]], basis: Money) -> dict[str, Decimal]:
+    """What the breaks of a cause add to the totals of one kind of money, by currency."""
+    return {
+        "" if part["currency"] is None else str(part["currency"]): money(exact_sum(part[COUNTED]))
+        for part in sorted(parts, key=lambda part: part["currency"] or 0)
+        if part[BASIS] == basis and any(amount is not None for amount in part[COUNTED])
+    }

@@ -16,6 +16,7 @@ from flows.report.reconciliation import (
     InputLine,
     PreviousLine,
     ReconciliationReport,
+    RollForward,
     SelfTest,
     SignOff,
     StatusLine,
@@ -26,6 +27,7 @@ from flows.steps.reconcile.ageing import ageing
 from flows.steps.reconcile.judgement import Judgement
 from flows.steps.reconcile.life import is_open
 from flows.steps.reconcile.match_breaks import key_text
+from flows.steps.reconcile.money import BASIS, COUNTED
 from flows.steps.reconcile.raised import money
 from flows.steps.reconcile.roll_forward import accepted_forward, roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
@@ -123,11 +125,7 @@ def conclude(
         *(f"{p.record} {p.field}: {p.unexplained} unexplained" for p in proven if p.unexplained),
         *(f"{c.record}: a residual in the control totals" for c in controls if _leaves(c)),
         *(f"{c.record}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
-        *(
-            "the roll-forward does not tie"
-            for one in (*forward, *of_accepted)
-            if one.residual_rows or one.residual
-        ),
+        *("the roll-forward does not tie" for one in (*forward, *of_accepted) if _off(one)),
         *(() if self_tested else (f"the self-test missed {', '.join(self_test.missed)}",)),
     ]
     open_ones = int(there.select(is_open().sum()).item())
@@ -177,6 +175,10 @@ def _sides(record: str, sources: Sources, lines: Lines) -> Sides:
     extract = sources.extract.get(record, nothing)
     target = sources.database.get(record, sources.listings.get(record, extract.clear()))
     return add_up(table, extract, target, lines.whole())
+
+
+def _off(forward: RollForward) -> bool:
+    return bool(forward.residual_rows or forward.residual or forward.residual_gross)
 
 
 def _leaves(line: ControlLine | ChainLine) -> bool:
@@ -231,7 +233,7 @@ def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
     told = there.with_columns(acceptance(there).alias("acceptance"))
     ordered = told.sort(
         pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()}),
-        pl.coalesce("delta", "amount").abs(),
+        pl.col("amount").abs(),
         "code",
         "record",
         "key",
@@ -255,6 +257,8 @@ def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
             found=row["found"],
             delta=None if row["delta"] is None else money(row["delta"]),
             amount=None if row["amount"] is None else money(row["amount"]),
+            basis=row[BASIS],
+            counted=None if row[COUNTED] is None else money(row[COUNTED]),
             currency="" if row["currency"] is None else str(row["currency"]),
             file=row["file"],
             line=row["line"],

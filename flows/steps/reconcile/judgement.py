@@ -13,6 +13,7 @@ from flows.steps.reconcile.breaks import gather
 from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
 from flows.steps.reconcile.documents import judge_documents
 from flows.steps.reconcile.matching import Matched, match
+from flows.steps.reconcile.money import of_debts
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.plans import judge_plans
 from flows.steps.reconcile.raised import Annex, together
@@ -94,6 +95,8 @@ def judge(sources: Sources, rules: Rules, as_of: date, *, service: bool) -> Judg
             changed,
         ]
     )
+    named = [of[PAYMENT.name] for of in (sources.database, sources.extract) if PAYMENT.name in of]
+    breaks = of_debts(breaks, named)
     since = changed.select("record", "tenant", "key").n_unique()
     return Judgement(matched, breaks, rated, planned, debts, batches, tolerances, since)
 

@@ -6,6 +6,7 @@ import polars as pl
 
 from flows.steps.reconcile.acceptance import BOUND, SEEN, holds
 from flows.steps.reconcile.breaks import BREAK_SCHEMA
+from flows.steps.reconcile.money import BASIS, COUNTED, basis, with_counted
 from flows.steps.reconcile.sources import Sources
 from schemas.kinds import Dtype, frame_schema
 from schemas.ledger import BREAK_STATE, DECISION
@@ -33,6 +34,7 @@ REMEMBERED: dict[str, Dtype] = {
     f"{name}{BEFORE}": CARRIED[name] for name in ("state", "currency", "amount")
 }
 
+_COUNTS = (BASIS, COUNTED, BASIS + BEFORE, COUNTED + BEFORE)
 _SAVED = tuple(field.name for field in BREAK_STATE)
 _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
 _TERMS = {f"seen_{name}": f"was_{name}" for name in BOUND} | {"up_to": "limit"}
@@ -71,7 +73,22 @@ def carry(
         .with_columns(_gone_state())
     )
     together = pl.concat([found.with_columns(_found_state()), gone], how="diagonal")
-    return together.select(_life(as_of) + _extra(breaks))
+    return with_counts(together.select(_life(as_of) + _extra(breaks)), before)
+
+
+def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks with what they add to totals now, and what they added before (`COUNTED`)."""
+    resolved = pl.col("state").is_in(RESOLVED)
+    now = with_counted(carried.filter(~resolved)).select("id", COUNTED)
+    was = with_counted(before.filter(~resolved)).select(
+        "id", pl.col(BASIS, COUNTED).name.suffix(BEFORE)
+    )
+    both = carried.join(now, on="id", how="left", maintain_order="left").join(
+        was, on="id", how="left", maintain_order="left"
+    )
+    return both.with_columns(
+        basis(), pl.when(resolved).then(COUNTED + BEFORE).otherwise(COUNTED).alias(COUNTED)
+    )
 
 
 def resolved_sides(
@@ -107,7 +124,9 @@ def _blind(sources: Sources) -> pl.Expr:
 
 def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
     """Carried breaks as rows of the ledger, without the run's number."""
-    others = [name for name in carried.columns if name not in (*_SAVED, "id", *REMEMBERED)]
+    # What a break adds to totals follows from the breaks that are there beside it.
+    left_out = (*_SAVED, "id", *REMEMBERED, *_COUNTS)
+    others = [name for name in carried.columns if name not in left_out]
     facts = pl.struct(others).struct.json_encode().alias("facts")
     days = pl.col("first_seen", "accepted_until").cast(pl.String)
     return (
@@ -132,6 +151,8 @@ def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
         .unnest("facts")
         .with_columns(pl.col(days).str.to_date())
         .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
+        # Some amounts had a sign once.
+        .with_columns(pl.col("amount", "seen_amount").abs())
     )
 
 

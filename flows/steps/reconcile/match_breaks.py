@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from flows.steps.reconcile.breaks import BREAK_SCHEMA, IDENTITY, no_breaks
+from flows.steps.reconcile.breaks import AMOUNT, BREAK_SCHEMA, IDENTITY, no_breaks
 from flows.steps.reconcile.comparison import text
 from flows.steps.reconcile.statuses import EXPECTED, FOUND, Lines
+from schemas.breaks import BREAKS, Money
 from schemas.field import Table
 
-# About the whole money of the record; a differing amount is about the difference alone.
-_NO_AMOUNT = ("INSTANT", "OFFSET")
+_LARGE = 10**19
+"""The difference of two amounts below it can be held."""
+_NO_MONEY = [code for code, of in BREAKS.items() if of.money is Money.NONE]
 
 
 def line_breaks(
@@ -49,19 +51,32 @@ def line_breaks(
     filled = named.with_columns(
         findings[name] for name in findings.columns if name in BREAK_SCHEMA
     ).with_columns(**{name: pl.lit(v) if isinstance(v, str) else v for name, v in columns.items()})
-    code = pl.col("code")
     filled = filled.with_columns(
         (pl.col(name) if name in filled.columns else pl.lit(None)).cast(dtype).alias(name)
         for name, dtype in BREAK_SCHEMA.items()
     )
     return filled.select(
         *(name for name in BREAK_SCHEMA if name != "amount"),
-        pl.when(code == "AMOUNT")
-        .then(pl.coalesce(pl.col("delta").abs(), "amount"))
-        .when(~code.is_in(_NO_AMOUNT))
-        .then("amount")
-        .alias("amount"),
+        _amount(table).alias("amount"),
     ).select(list(BREAK_SCHEMA))
+
+
+def _amount(table: Table) -> pl.Expr:
+    """The difference where an amount differs; elsewhere the money of the whole record."""
+    code = pl.col("code")
+    # An amount that is not there is none, and an echo has no delta: their texts tell it.
+    read = [pl.col(side).cast(AMOUNT, strict=False) for side in ("expected", "found")]
+    unread = pl.any_horizontal(
+        pl.col(side).is_not_null() & (number.is_null() | (number.abs() >= _LARGE))
+        for side, number in zip(("expected", "found"), read, strict=True)
+    )
+    told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
+    return (
+        pl.when(pl.col("field").is_in(table.amounts) & code.is_in(["AMOUNT", "ECHO"]))
+        .then(pl.coalesce("delta", told).abs())
+        .when(~code.is_in(_NO_MONEY))
+        .then("amount")
+    )
 
 
 def key_text(table: Table, lines: pl.DataFrame) -> pl.Series:

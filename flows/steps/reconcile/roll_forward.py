@@ -1,22 +1,21 @@
-"""Roll-forward: from the breaks a run found open to those it leaves open, in count and amount.
+"""Roll-forward: from the breaks a run found open to those it leaves open, in count and money.
 
 Opening and closing are counted from the states, every line between them from what happened to each
-break; the residual is what the lines do not explain. Never a sum across currencies.
+break; the residual is what the lines do not explain. Differences and gross money each have their
+own amounts, as `money` counts them. Never a sum across currencies.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from decimal import Context, Decimal, Inexact
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import polars as pl
 
 from flows.report.reconciliation import ProofLine, RollForward
 from flows.steps.reconcile.life import BEFORE
+from flows.steps.reconcile.money import BASIS, COUNTED, Sums
 from schemas.life import OPEN, BreakState
 
-_EXACT = Context(prec=200, traps=[Inexact])
-"""Wide enough for any sum of break amounts; a digit lost would raise."""
 OPENING, CLOSING = "opening", "closing"
 
 _STEPS = {
@@ -49,8 +48,8 @@ class _Alike(NamedTuple):
     currency_before: str
     currency: str
     rows: int
-    amount_before: Decimal
-    amount: Decimal
+    was: Sums
+    now: Sums
 
 
 def roll_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
@@ -63,41 +62,33 @@ def accepted_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
     return _forward(carried, "accepted")
 
 
-def exact_sum(amounts: Iterable[Decimal | None]) -> Decimal:
-    """The sum of amounts to the last digit; no amount is none of it."""
-    total = Decimal(0)
-    for amount in amounts:
-        total = total if amount is None else _EXACT.add(total, amount)
-    return total
-
-
 def _forward(carried: pl.DataFrame, pool: str) -> tuple[RollForward, ...]:
     counts: dict[tuple[str, str], int] = defaultdict(int)
-    amounts: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    amounts: dict[tuple[str, str], Sums] = defaultdict(Sums)
     for one in _seen(carried):
         for line, currency, sign, amount in _movements(one, pool):
             counts[currency, line] += sign * one.rows
-            moved = amount if sign > 0 else amount.copy_negate()
-            amounts[currency, line] = _EXACT.add(amounts[currency, line], moved)
+            moved = amount if sign > 0 else amount.negative
+            amounts[currency, line] = amounts[currency, line].plus(moved)
     currencies = sorted({currency for currency, _ in counts}, key=lambda text: (len(text), text))
     return tuple(_lines(currency, pool, counts, amounts) for currency in currencies)
 
 
-def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Decimal]]:
+def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
     """What breaks add to the lines of a pool: line, currency, sign and amount."""
     was, now = _pool(one.before) == pool, _pool(one.state) == pool
     if was:
-        yield OPENING, one.currency_before, 1, one.amount_before
+        yield OPENING, one.currency_before, 1, one.was
     if now:
-        yield CLOSING, one.currency, 1, one.amount
+        yield CLOSING, one.currency, 1, one.now
     if was and _pool(one.state):
         # It is still there with another amount, whether it stays in the pool or leaves it.
-        yield "changed", one.currency_before, -1, one.amount_before
-        yield "changed", one.currency, 1, one.amount
+        yield "changed", one.currency_before, -1, one.was
+        yield "changed", one.currency, 1, one.now
     if was and not now:
-        yield _left(one, pool), one.currency, -1, one.amount
+        yield _left(one, pool), one.currency, -1, one.now
     if now and not was:
-        yield _entered(one), one.currency, 1, one.amount
+        yield _entered(one), one.currency, 1, one.now
 
 
 def _left(one: _Alike, pool: str) -> str:
@@ -129,30 +120,42 @@ def _lines(
     currency: str,
     pool: str,
     counts: dict[tuple[str, str], int],
-    amounts: dict[tuple[str, str], Decimal],
+    amounts: dict[tuple[str, str], Sums],
 ) -> RollForward:
     def line(name: str, text: str, *, total: bool = False) -> ProofLine:
-        return ProofLine(text, counts[currency, name], amounts[currency, name], total)
+        money = amounts[currency, name]
+        return ProofLine(text, counts[currency, name], money.difference, total, money.gross)
 
     steps = [line(name, text) for name, text in _STEPS[pool].items()]
     opening = line(OPENING, f"{OPENING}: {pool} after the run before", total=True)
     closing = line(CLOSING, f"{CLOSING}: {pool} after this run", total=True)
     before_closing = [opening, *steps]
+    left = Sums(closing.amount, closing.gross)
+    for one in before_closing:
+        left = left.plus(Sums(one.amount, one.gross).negative)
     return RollForward(
         currency=currency,
         lines=(*before_closing, closing),
         residual_rows=closing.rows - sum(one.rows for one in before_closing),
-        residual=_EXACT.subtract(closing.amount, exact_sum(one.amount for one in before_closing)),
+        residual=left.difference,
+        residual_gross=left.gross,
     )
 
 
 def _seen(carried: pl.DataFrame) -> Iterator[_Alike]:
     currencies = [f"currency{BEFORE}", "currency"]
-    amounts = [f"amount{BEFORE}", "amount"]
+    kinds = [f"{BASIS}{BEFORE}", BASIS]
+    amounts = [f"{COUNTED}{BEFORE}", COUNTED]
     groups = carried.group_by(
-        f"state{BEFORE}", "state", pl.col(currencies).cast(pl.String).fill_null("")
-    ).agg(pl.len(), pl.col(amounts).fill_null(0))
-    for before, state, currency_before, currency, rows, were, are in groups.iter_rows():
+        f"state{BEFORE}", "state", pl.col(currencies).cast(pl.String).fill_null(""), *kinds
+    ).agg(pl.len(), pl.col(amounts))
+    for before, state, currency_before, currency, was, now, rows, were, are in groups.iter_rows():
         yield _Alike(
-            before, state, currency_before, currency, rows, exact_sum(were), exact_sum(are)
+            before,
+            state,
+            currency_before,
+            currency,
+            rows,
+            Sums.of(was, were),
+            Sums.of(now, are),
         )

@@ -19,11 +19,11 @@ NEVER = ("OFFSET",)
 def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
     """The Severity of each break of a frame of BREAK_SCHEMA.
 
-    Its money is the difference, or else the amount it is about; its age the calendar days from its
-    business date to `as_of`. The severer of the two decides.
+    Its money is its amount, difference or gross; its age the calendar days from its business date
+    to `as_of`. The severer of the two decides.
     """
     asked = rules.severities
-    size = pl.coalesce(pl.col("delta"), pl.col("amount")).abs()
+    size = pl.col("amount").abs()
     age = (pl.lit(as_of) - pl.col("date")).dt.total_days()
     high = (size >= asked.high_amount) | (age >= asked.high_age_days)
     medium = (size >= asked.medium_amount) | (age >= asked.medium_age_days)

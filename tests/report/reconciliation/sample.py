@@ -151,15 +151,21 @@ def everything() -> ReconciliationReport:
         breaks=breaks(),
         ageing=(
             AgeingLine(
-                "AMOUNT", "978", (0, 1, 0, 0, 0, 0, 0), (ZERO, Decimal("0.01"), *[ZERO] * 5)
+                "AMOUNT",
+                "978",
+                "difference",
+                (0, 1, 0, 0, 0, 0, 0),
+                (ZERO, Decimal("0.01"), *[ZERO] * 5),
             ),
             AgeingLine(
                 "MISSING_IN_TARGET",
                 "978",
+                "difference",
                 (0, 0, 1, 0, 0, 0, 1),
                 (ZERO, ZERO, Decimal("125.25"), ZERO, ZERO, ZERO, Decimal("130.25")),
             ),
-            AgeingLine("RATE_TRIANGLE", "", (1, 0, 0, 0, 0, 0, 0), (ZERO,) * 7),
+            AgeingLine("RATE_TRIANGLE", "", "none", (1, 0, 0, 0, 0, 0, 0), (ZERO,) * 7),
+            AgeingLine("VALUE", "978", "gross", (2, 0, 0, 0, 0, 0, 0), (Decimal(51), *[ZERO] * 6)),
         ),
         roll_forward=(
             RollForward(
@@ -168,11 +174,17 @@ def everything() -> ReconciliationReport:
                     ProofLine(
                         "opening: open after the run before", 2, Decimal("300.00"), total=True
                     ),
-                    ProofLine("+ new", 3, Decimal("255.51")),
+                    ProofLine("+ new", 3, Decimal("255.51"), gross=Decimal(51)),
                     ProofLine("+ reopened: back after a resolution", 0, ZERO),
                     ProofLine("- resolved at source", -1, Decimal("-100.00")),
                     ProofLine("- accepted", -1, Decimal("-200.00")),
-                    ProofLine("closing: open after this run", 3, Decimal("255.51"), total=True),
+                    ProofLine(
+                        "closing: open after this run",
+                        3,
+                        Decimal("255.51"),
+                        total=True,
+                        gross=Decimal(51),
+                    ),
                 ),
                 0,
                 ZERO,
@@ -252,9 +264,11 @@ def everything() -> ReconciliationReport:
         ),
         causes=(
             CauseLine(
-                "same-factor-100", HOSTILE["formula"], 2, {"978": Decimal("255.50")}, "b" * 16
+                "same-factor-100", HOSTILE["formula"], 2, {"978": Decimal("255.50")}, {}, "b" * 16
             ),
-            CauseLine("same-file-1", "one file: payments.csv", 3, {}, "a" * 16),
+            CauseLine(
+                "same-file-1", "one file: payments.csv", 3, {}, {"978": Decimal(51)}, "a" * 16
+            ),
         ),
         sign_off=SignOff("Ada", HOSTILE["markup"], HOSTILE["table"], "f" * 64, "0" * 64, 2),
         excluded=(
@@ -282,6 +296,8 @@ def breaks() -> tuple[BreakLine, ...]:
         found=None,
         delta=None,
         amount=Decimal("130.25"),
+        basis="difference",
+        counted=Decimal("130.25"),
         currency="978",
         file="payments.csv",
         line=20,
@@ -303,6 +319,7 @@ def breaks() -> tuple[BreakLine, ...]:
             key=HOSTILE["formula"],
             file=HOSTILE["markup"],
             amount=Decimal("125.25"),
+            counted=Decimal("125.25"),
             state="NEW",
             first_seen=AS_OF,
             age_days=5,
@@ -322,6 +339,7 @@ def breaks() -> tuple[BreakLine, ...]:
             found="-121.26",
             delta=Decimal("-0.01"),
             amount=Decimal("0.01"),
+            counted=Decimal("0.01"),
             state="NEW",
             first_seen=AS_OF,
             age_days=3,
@@ -340,8 +358,10 @@ def breaks() -> tuple[BreakLine, ...]:
                 field="Name",
                 expected=HOSTILE[one],
                 found="" if other is None else HOSTILE[other],
-                amount=None,
-                currency="",
+                amount=None if letter == "d" else Decimal("51.00"),
+                basis="gross",
+                counted={"d": None, "e": Decimal("51.00"), "f": ZERO}[letter],
+                currency="" if letter == "d" else "978",
                 state="NEW",
                 first_seen=AS_OF,
                 age_days=0,
@@ -368,6 +388,8 @@ def breaks() -> tuple[BreakLine, ...]:
             found="1.2",
             delta=Decimal("12345678901234567.890000000000000001"),
             amount=None,
+            basis="none",
+            counted=None,
             currency="",
             file=None,
             line=None,

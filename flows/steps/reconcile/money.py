@@ -1,0 +1,187 @@
+"""The money of breaks: what the amount of each is, and what it adds to a total.
+
+One definition, from the table of codes. A difference is counted once for each record and amount
+field, under the break that explains it: the first in the order of the codes. The gross money of a
+record is counted once in each currency. A break about a debt adds what the breaks about the
+payments of that debt do not say already. Differences and gross money are never added to each other,
+nor are two currencies.
+"""
+
+from collections.abc import Iterable
+from decimal import Context, Decimal, Inexact
+from typing import NamedTuple
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import AMOUNT
+from schemas.breaks import BREAKS, Money
+from schemas.tables import EXTRACTS, PAYMENT
+
+BASIS, COUNTED = "basis", "counted"
+"""Columns `with_counted` adds: the Money of the break, and what it adds to totals.
+
+COUNTED is null where a break has no amount, and zero where another one of its record has it.
+"""
+_EXACT = Context(prec=200, traps=[Inexact])
+"""Wide enough for any sum of break amounts; a digit lost would raise."""
+_FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.amounts}
+_FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
+_OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
+_RANK = {code: rank for rank, code in enumerate(BREAKS)}
+_DEBT = ("tenant", "__debt", "currency", BASIS)
+
+
+class Sums(NamedTuple):
+    """Money of breaks in one currency."""
+
+    difference: Decimal = Decimal(0)
+    gross: Decimal = Decimal(0)
+
+    def plus(self, other: "Sums") -> "Sums":
+        """Both, each kind of money by itself, to the last digit."""
+        return Sums(*(_EXACT.add(mine, its) for mine, its in zip(self, other, strict=True)))
+
+    @property
+    def negative(self) -> "Sums":
+        """The same, taken away."""
+        return Sums(self.difference.copy_negate(), self.gross.copy_negate())
+
+    @classmethod
+    def of(cls, basis: str | None, amounts: Iterable[Decimal | None]) -> "Sums":
+        """Amounts of one kind of money, added up."""
+        total = exact_sum(amounts)
+        return cls(gross=total) if basis == Money.GROSS else cls(difference=total)
+
+
+def exact_sum(amounts: Iterable[Decimal | None]) -> Decimal:
+    """The sum of amounts to the last digit; no amount is none of it."""
+    total = Decimal(0)
+    for amount in amounts:
+        total = total if amount is None else _EXACT.add(total, amount)
+    return total
+
+
+def sum_money(breaks: pl.DataFrame) -> dict[str, Sums]:
+    """What breaks with COUNTED come to, by CurrenciesId as text, each kind of money by itself."""
+    groups = breaks.group_by(currency_text(), BASIS).agg(COUNTED)
+    found: dict[str, dict[str, Decimal]] = {}
+    for currency, basis, amounts in groups.iter_rows():
+        found.setdefault(currency, {})[basis] = exact_sum(amounts)
+    nothing = Decimal(0)
+    return {
+        currency: Sums(of.get(Money.DIFFERENCE, nothing), of.get(Money.GROSS, nothing))
+        for currency, of in sorted(found.items(), key=lambda one: (len(one[0]), one[0]))
+    }
+
+
+def currency_text() -> pl.Expr:
+    """The currency of a break as reports name it; empty where it has none."""
+    return pl.col("currency").cast(pl.String).fill_null("")
+
+
+def basis() -> pl.Expr:
+    """The Money of each break, from its code and its field."""
+    of = {code: told.money.value for code, told in BREAKS.items()}
+    whole = {code: (told.whole or told.money).value for code, told in BREAKS.items()}
+    by_code = pl.col("code").replace_strict(of, return_dtype=pl.String)
+    return (
+        pl.when(pl.col("field").fill_null("") == "")
+        .then(pl.col("code").replace_strict(whole, return_dtype=pl.String))
+        .when(~_amount_field() & (by_code == Money.DIFFERENCE))
+        .then(pl.lit(Money.GROSS.value))
+        .otherwise(by_code)
+        .alias(BASIS)
+    )
+
+
+def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
+    """Breaks with BASIS and COUNTED; they are all that are there at one time."""
+    of_debt = pl.col("code").is_in(_OF_DEBT)
+    unit = [
+        *(of_debt.alias("__of_debt"), pl.col("record"), pl.col("tenant"), pl.col("key")),
+        *(pl.col("currency"), pl.col(BASIS), pl.col("__field")),
+    ]
+    of_key = pl.col("key").str.extract(r"^(-?[0-9]+)").cast(pl.Int64, strict=False)
+    whole = pl.col("record").replace_strict(_FIRST, default="", return_dtype=pl.String)
+    differs = pl.col(BASIS) == Money.DIFFERENCE
+    own = pl.when(_amount_field()).then("field").otherwise(whole)
+    told = (
+        breaks.drop(BASIS, COUNTED, strict=False)
+        .with_columns(basis())
+        .with_row_index("__at")
+        .with_columns(
+            pl.when(differs).then(own).otherwise(pl.lit("")).alias("__field"),
+            pl.when(of_debt).then(of_key).otherwise("debt").alias("__debt"),
+            pl.col("code").replace_strict(_RANK, return_dtype=pl.Int32).alias("__rank"),
+        )
+    )
+    ordered = told.sort(
+        pl.col("amount").is_null(), "__rank", "side", "field", "id", nulls_last=True
+    )
+    once = (
+        pl.when(pl.col("amount").is_not_null())
+        .then(pl.when(pl.struct(unit).is_first_distinct()).then("amount").otherwise(_zero()))
+        .alias(COUNTED)
+    )
+    counted = ordered.with_columns(once).sort("__at")
+    others = [name for name in breaks.columns if name not in (BASIS, COUNTED)]
+    return _beyond_payments(counted).select(*others, BASIS, COUNTED)
+
+
+def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
+    """Of breaks about debts, what exceeds that of the breaks about their payments."""
+    of_debt = pl.col("code").is_in(_OF_DEBT) & pl.col("amount").is_not_null()
+    debts = counted.filter(of_debt)
+    if debts.is_empty():
+        return counted
+    payments = (
+        counted.filter(~pl.col("code").is_in(_OF_DEBT), pl.col("__debt").is_not_null())
+        .group_by(_DEBT)
+        .agg(pl.col(COUNTED).alias("__said"))
+    )
+    both = debts.join(payments, on=_DEBT, how="left", nulls_equal=True, maintain_order="left")
+    said: dict[tuple[object, ...], Decimal] = {}
+    left: dict[int, Decimal] = {}
+    names = ["__at", "amount", "__said", *_DEBT]
+    for at, amount, told, *group in both.sort("__rank", "__at").select(names).iter_rows():
+        before = said.setdefault(tuple(group), exact_sum(told or ()))
+        more = _EXACT.subtract(abs(amount), before)
+        left[at] = max(more, Decimal(0))
+        said[tuple(group)] = max(before, abs(amount))
+    rest = pl.DataFrame(
+        {"__at": list(left), "__left": list(left.values())},
+        schema={"__at": counted.schema["__at"], "__left": AMOUNT},
+    )
+    return counted.join(rest, on="__at", how="left", maintain_order="left").with_columns(
+        pl.coalesce("__left", COUNTED).alias(COUNTED)
+    )
+
+
+def of_debts(breaks: pl.DataFrame, payments: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Breaks about payments with the `debt` these are for, as frames of payments say it."""
+    key = pl.col("key").str.extract_groups(r"^(?<Id>-?[0-9]+)/(?<TenantsId>-?[0-9]+)")
+    about = (pl.col("record") == PAYMENT.name) & ~pl.col("code").is_in(_OF_DEBT)
+    named = breaks.select(pl.when(about).then(key).alias("__key")).unnest("__key")
+    named = named.cast({"Id": pl.Int64, "TenantsId": pl.Int32}, strict=False)
+    asked = named["Id"].drop_nulls().unique()
+    if asked.is_empty():
+        return breaks
+    near = [
+        frame.lazy()
+        .filter(pl.col("Id").is_in(asked.implode()))
+        .select("Id", "TenantsId", pl.col("DebtsId").cast(pl.Int64).alias("debt"))
+        .collect()
+        for frame in payments
+    ]
+    on = ["Id", "TenantsId"]
+    known = pl.concat(near).unique(on, keep="first", maintain_order=True)
+    found = named.join(known, on=on, how="left", nulls_equal=False, maintain_order="left")
+    return breaks.with_columns(pl.coalesce("debt", found["debt"]).alias("debt"))
+
+
+def _amount_field() -> pl.Expr:
+    return pl.concat_str("record", pl.lit("."), pl.col("field").fill_null("")).is_in(_FIELDS)
+
+
+def _zero() -> pl.Expr:
+    return pl.lit(Decimal(0), AMOUNT)
