@@ -87,27 +87,18 @@ def check_reference(
     """Find references that lead nowhere or to another tenant; returns how many rows have one.
 
     By default a note per value says so; a feed may have such rows rejected instead. `values` are
-    all that the rows name, with the tenant, where they are known.
+    all that the rows name, with the tenant, each once, where they are known.
     """
-    if values is not None and _all_known(connection, reference, batch_id, values):
+    _find_missing(connection, table, reference, batch_id, values)
+    counted = connection.execute("SELECT count(*) FROM missing").fetchone()
+    if counted == (0,):
         return 0
-    found = f"""
-        WITH used AS (
-            SELECT {quoted(reference.field)} AS value, {_tenant(reference, table)} AS tenant,
-                count(*) AS rows, min((extract_id::bigint << 40) + record_number) AS first
-            FROM {staged_name(table)} s WHERE {_ready()} AND {_untold()}
-                AND {quoted(reference.field)} IS NOT NULL
-            GROUP BY 1, 2
-        ), known AS ({_known(reference)}),
-        missing AS (
-            SELECT *, CASE WHEN EXISTS (SELECT 1 FROM known k WHERE k.value = used.value)
-                THEN 'ReferenceTenant' ELSE 'ReferenceMissing' END AS code
-            FROM used WHERE NOT EXISTS (
-                SELECT 1 FROM known k WHERE k.value = used.value {_same_tenant(reference)})
-        )"""
     span: Mapping[str, object] = batch_span(connection, batch_id)
+    of = f"m.value = s.{quoted(reference.field)}"
+    if _bound(reference, table):
+        of += f" AND m.tenant = {_tenant(reference, table)}"
     if reject:
-        statement = f"""{found}
+        statement = f"""
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
             SELECT %(batch)s, s.extract_id, s.record_number, 'rejected',
                 CASE m.code WHEN 'ReferenceMissing'
@@ -116,22 +107,106 @@ def check_reference(
             FROM (SELECT s.*, {quoted(reference.field)}::text AS key_value,
                       {position("first_line")} AS line
                   FROM {staged_name(table)} s) s
-            JOIN missing m ON m.value = s.{quoted(reference.field)}
-                AND m.tenant IS NOT DISTINCT FROM {_tenant(reference, table)}
+            JOIN missing m ON {of}
             WHERE {_ready()} AND {_untold()}"""
         return connection.execute(statement, span).rowcount
-    statement = f"""{found}, told AS (
+    statement = f"""
+        WITH named AS (
+            SELECT m.value, m.code, count(*) AS rows,
+                min((s.extract_id::bigint << 40) + s.record_number) AS first
+            FROM {staged_name(table)} s JOIN missing m ON {of}
+            WHERE {_ready()} AND {_untold()} GROUP BY m.value, m.tenant, m.code
+        ), told AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
                 rows, message)
             SELECT %(batch)s, first >> 40, first & ((1::bigint << 40) - 1), '{table.name}', code,
                 '{reference.field}', value::text, rows, CASE code
                     WHEN 'ReferenceMissing' THEN {_message("ReferenceMissing", reference)}
                     ELSE {_message("ReferenceTenant", reference)} END
-            FROM missing RETURNING rows
+            FROM named RETURNING rows
         )
         SELECT coalesce(sum(rows), 0) FROM told"""
     row = connection.execute(statement, span).fetchone()
     return int(row[0]) if row else 0
+
+
+def join_by_hash(connection: psycopg.Connection, *, only: bool) -> None:
+    """Keep the rows of a batch from being joined one by one, until the transaction ends.
+
+    A batch's rows have no index but that of their place, and the planner, which expects few of
+    them to be left by a condition, would read all of one side for every row of the other.
+    """
+    connection.execute(f"SET LOCAL enable_nestloop = {'off' if only else 'on'}")
+
+
+def _find_missing(
+    connection: psycopg.Connection,
+    table: Table,
+    reference: Reference,
+    batch_id: int,
+    values: Sequence[Sequence[int | str]] | None,
+) -> None:
+    """The temporary table `missing`: values that lead nowhere or to another tenant, once each.
+
+    Every step is a table of its own that the planner has counted. So a small delivery looks its
+    values up in the target by its index, and a large one reads the target once.
+    """
+    for name, columns in (
+        ("used", "value bigint, tenant integer"),
+        ("met", "value bigint, tenant integer"),
+        ("missing", "value bigint, tenant integer, code text"),
+    ):
+        connection.execute(f"DROP TABLE IF EXISTS pg_temp.{name}")
+        connection.execute(f"CREATE TEMP TABLE {name} ({columns}) ON COMMIT DROP")
+    _offer_used(connection, table, reference, batch_id, values)
+    target = TABLES[reference.table]
+    tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
+    column = quoted(reference.column)
+    join_by_hash(connection, only=False)
+    connection.execute(
+        f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
+        f"WHERE {column} IN (SELECT value FROM used)"
+    )
+    join_by_hash(connection, only=True)
+    # Rows in conflict are left out: nobody knows which of them will be the record.
+    connection.execute(
+        f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s
+        WHERE {_ready()} AND {column} IN (SELECT value FROM used)
+            AND {_untold("conflict", "rejected")}""",
+        batch_span(connection, batch_id),
+    )
+    connection.execute("ANALYZE met")
+    same = "AND k.tenant = u.tenant" if _bound(reference, table) else ""
+    connection.execute(
+        f"""INSERT INTO missing SELECT u.value, u.tenant,
+            CASE WHEN v.value IS NULL THEN 'ReferenceMissing' ELSE 'ReferenceTenant' END
+        FROM used u LEFT JOIN (SELECT DISTINCT value FROM met) v ON v.value = u.value
+        WHERE NOT EXISTS (SELECT FROM met k WHERE k.value = u.value {same})"""
+    )
+    connection.execute("ANALYZE missing")
+
+
+def _offer_used(
+    connection: psycopg.Connection,
+    table: Table,
+    reference: Reference,
+    batch_id: int,
+    values: Sequence[Sequence[int | str]] | None,
+) -> None:
+    """The temporary table `used`: every value that the rows name, with its tenant, once."""
+    if values is None:
+        field = quoted(reference.field)
+        connection.execute(
+            f"""INSERT INTO used SELECT DISTINCT {field}, {_tenant(reference, table)}
+            FROM {staged_name(table)} s
+            WHERE {_ready()} AND {_untold()} AND {field} IS NOT NULL""",
+            batch_span(connection, batch_id),
+        )
+    else:
+        with connection.cursor().copy("COPY used FROM STDIN") as copy:
+            for value in values:
+                copy.write_row(value)
+    connection.execute("ANALYZE used")
 
 
 def _offer_keys(
@@ -152,31 +227,6 @@ def _offer_keys(
     connection.execute("ANALYZE offered")
 
 
-def _all_known(
-    connection: psycopg.Connection,
-    reference: Reference,
-    batch_id: int,
-    values: Sequence[Sequence[int | str]],
-) -> bool:
-    """Whether every one of the values leads to where it may."""
-    if not values:
-        return True
-    connection.execute("DROP TABLE IF EXISTS pg_temp.used")
-    connection.execute("CREATE TEMP TABLE used (value bigint, tenant integer) ON COMMIT DROP")
-    with connection.cursor().copy("COPY used FROM STDIN") as copy:
-        for value in values:
-            copy.write_row(value)
-    connection.execute("ANALYZE used")
-    # Counted, because a plan for the first missing one would look every value up by itself.
-    missing = connection.execute(
-        f"""WITH known AS ({_known(reference)})
-        SELECT count(*) FROM used WHERE NOT EXISTS (
-            SELECT 1 FROM known k WHERE k.value = used.value {_same_tenant(reference)})""",
-        batch_span(connection, batch_id),
-    ).fetchone()
-    return missing == (0,)
-
-
 def _key(table: Table) -> str:
     return ", ".join(quoted(name) for name in key_columns(table))
 
@@ -193,23 +243,12 @@ def _untold(*verdicts: str) -> str:
 
 
 def _tenant(reference: Reference, table: Table) -> str:
-    return f"s.{quoted('TenantsId')}" if reference.same_tenant and table.tenant else "NULL::integer"
+    return f"s.{quoted('TenantsId')}" if _bound(reference, table) else "NULL::integer"
 
 
-def _same_tenant(reference: Reference) -> str:
-    return "AND k.tenant = used.tenant" if reference.same_tenant else ""
-
-
-def _known(reference: Reference) -> str:
-    """Keys the database knows and keys this batch brings, rows in conflict left out."""
-    target = TABLES[reference.table]
-    tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
-    column = quoted(reference.column)
-    return f"""
-        SELECT {column} AS value, {tenant} AS tenant FROM {target.name}
-        UNION ALL
-        SELECT {column}, {tenant} FROM {staged_name(target)} s WHERE {_ready()}
-            AND {_untold("conflict", "rejected")}"""
+def _bound(reference: Reference, table: Table) -> bool:
+    """Whether a row and the record it refers to have to be of one tenant."""
+    return reference.same_tenant and table.tenant is not None
 
 
 def _message(code: str, reference: Reference) -> str:

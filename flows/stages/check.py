@@ -11,7 +11,7 @@ from connectors.errors import BatchStateError
 from connectors.extracts.profile import Profile
 from connectors.lease import Lease
 from connectors.ledger import State
-from connectors.merge import check_reference, mark_duplicates
+from connectors.merge import check_reference, join_by_hash, mark_duplicates
 from connectors.recount import recount
 from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
@@ -36,11 +36,13 @@ def check(workspace: Workspace, lease: Lease) -> None:
     profile = restored_profile(batch)
     tables = staged_tables(lease)
     analyse(lease.connection, "outcome", *(staged_name(table) for table in tables))
-    with lease.transaction():
+    with lease.transaction() as connection:
+        join_by_hash(connection, only=True)
         known = _known(lease)
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
             _check_table(lease, table, profile, known.get(table.name, Known()))
+        join_by_hash(connection, only=False)
         reach("check")
         reason = _held_because(lease, tables, profile)
         lease.set_state(State.HELD if reason else State.CHECKED, held_because=reason)
