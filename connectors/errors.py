@@ -14,6 +14,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
 │   └── OperationBusy      another run sends to the operation, for longer than we wait
 ├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
+├── EvidenceBroken         kept content is not what was delivered; nothing of it was used
 ├── BatchUnknown           no such batch
 ├── BatchStateError        the batch is not in a state that allows this
 ├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
@@ -94,6 +95,10 @@ class InboxHeldElsewhere(ReconError):
     """Another run looks at the inbox."""
 
     exit_code = 3
+
+
+class EvidenceBroken(ReconError):
+    """Kept content is gone or is not what was delivered: which file, which batch, what to do."""
 
 
 class BatchUnknown(ReconError):

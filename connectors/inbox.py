@@ -11,9 +11,12 @@ Everything is on one file system, so a move is a rename: it has happened or it h
 """
 
 import fcntl
+import filecmp
 import json
+import os
 import shutil
 import stat
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,6 +27,7 @@ from connectors.errors import DeliveryError, InboxHeldElsewhere
 from connectors.extracts.delivery import BESIDE_SUFFIXES, CONTROL_NAME, Source
 from connectors.extracts.manifest import Entry, entries_of
 from connectors.files import open_private, private_folder, write_file
+from connectors.retention import GOING
 
 UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
 """A name under which a file is still being written; its rename says that it is complete."""
@@ -189,14 +193,20 @@ class Inbox:
         """The import was started."""
         (self.waiting / key).unlink(missing_ok=True)
 
-    def keep(self, folder: Path, key: str) -> Path:
-        """Archive a delivery under its key; one that is there already has the same content."""
+    def keep(self, folder: Path, key: str, *, by_name: bool = True) -> Path:
+        """Archive a delivery under its key; the same bytes that are there already are left there.
+
+        `by_name`: under the same names too, for somebody will read them by their names.
+        """
         home = self.home_of(key)
-        if home.exists():
+        if _has_all_of(home, folder, by_name=by_name):
             shutil.rmtree(folder)
-        else:
-            private_folder(home.parent)
-            folder.rename(home)
+            return home
+        private_folder(home.parent)
+        if os.path.lexists(home):
+            # Under the same key, but not what was delivered: the good bytes take its place.
+            home.rename(Path(tempfile.mkdtemp(dir=home.parent, prefix=GOING)) / home.name)
+        folder.rename(home)
         return home
 
     def recover(self) -> list[Waiting]:
@@ -231,6 +241,22 @@ class Inbox:
             name = path.name
             if not _is_hidden(name) and name not in known | OURS:
                 yield name + ("/" if path.is_dir() else "")
+
+
+def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:
+    """Whether every file of a folder is in another one, every byte compared."""
+    try:
+        kept = [path for path in home.iterdir() if _seen(path) is not None]
+        return all(
+            any(
+                filecmp.cmp(one, path, shallow=False)
+                for path in kept
+                if path.name == one.name or not by_name
+            )
+            for one in folder.iterdir()
+        )
+    except OSError:
+        return False
 
 
 def _seen(path: Path) -> Seen | None:

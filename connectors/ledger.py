@@ -74,6 +74,10 @@ class Extract:
     manifest: str | None
     refused: str | None
     message: str | None
+    pieces: str | None = None
+    """Hashes of the pieces of its content; None: an earlier version kept it."""
+    cleared_at: datetime | None = None
+    """When housekeeping removed its content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,14 @@ def find_extract(connection: psycopg.Connection, feed: str, sha256: str) -> Extr
         ).fetchone()
 
 
+def is_content_expected(connection: psycopg.Connection, sha256: str) -> bool:
+    """Whether the archive should hold this content: a file brought it, nobody removed it."""
+    row = connection.execute(
+        "SELECT 1 FROM extract WHERE sha256 = %s AND cleared_at IS NULL LIMIT 1", [sha256]
+    ).fetchone()
+    return row is not None
+
+
 def find_name(connection: psycopg.Connection, feed: str, name: str) -> Extract | None:
     """The latest extract delivered under this name in this feed."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:
@@ -172,7 +184,7 @@ def add_extract(connection: psycopg.Connection, extract: Extract) -> int:
     """Record one file of a batch, readable or refused; its `id` is given by the database."""
     row = connection.execute(
         "INSERT INTO extract (batch_id, name, sha256, bytes, record, header, manifest, refused, "
-        "message) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
+        "message, pieces) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
         [
             extract.batch_id,
             extract.name,
@@ -183,6 +195,7 @@ def add_extract(connection: psycopg.Connection, extract: Extract) -> int:
             extract.manifest,
             extract.refused,
             extract.message,
+            extract.pieces,
         ],
     ).fetchone()
     assert row is not None

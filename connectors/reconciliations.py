@@ -103,6 +103,12 @@ def find_run(connection: psycopg.Connection, number: int | None = None) -> Recon
     return run
 
 
+def list_runs(connection: psycopg.Connection) -> list[Reconciliation]:
+    """Every reconciliation, the first one first."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute("SELECT * FROM reconciliation ORDER BY id").fetchall()
+
+
 def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | None:
     """The run of this scope that the next one follows."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:

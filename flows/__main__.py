@@ -23,6 +23,7 @@ COMMANDS = {
     "import": ("deliver", "Take a delivery into PostgreSQL with every row accounted for."),
     "status": ("batches", "List the latest batches and what to do next."),
     "watch": ("inbox", "Import every delivery that is complete in an inbox, once."),
+    "archive": ("archive", "Hash every kept file again: `recon archive verify`."),
     "housekeeping": ("inbox", "Remove archived content and reports that no batch needs."),
     "row": ("batches", "Show where one delivered row is, its verdict and why."),
     "rejects": ("batches", "Write the rows with errors as CSV files to correct and import again."),
@@ -56,7 +57,8 @@ GROUPS = {
     "Batches": ("status", "row", "release", "discard"),
     "The service": ("push", "sends", "resolve", "pull"),
     "Reconciliation": ("reconcile", "report", "breaks", "sign", "audit", "compare"),
-    "This machine": ("demo", "up", "down", "deploy", "sandbox", "housekeeping", "fields"),
+    "This machine": ("demo", "up", "down", "deploy", "sandbox", "fields"),
+    "What is kept": ("archive", "housekeeping"),
 }
 """The overview, in the order a delivery goes; a test holds it to the commands."""
 

@@ -8,13 +8,15 @@ from prefect import flow
 from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
-from prefect.states import Completed
+from prefect.states import Completed, Failed
 from pydantic import Field
 
 from flows.approval import DAYS_TO_DECIDE
 from flows.holding import open_workspace
 from flows.report.spelling import digits
+from flows.stages.archive import remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, sweep
+from flows.stages.workspace import Workspace
 
 Days = Annotated[int, Field(ge=1, le=36500)]
 # A run that waits for a decision goes on with what it has kept.
@@ -28,6 +30,7 @@ def housekeeping(
     result_days: ResultDays = DEFAULT.result_days,
     inbox: str | None = None,
     dry_run: bool = True,
+    verify: bool = True,
 ) -> RunState[Any]:
     """Remove files that nothing needs; batches that are open, held or have errors keep theirs.
 
@@ -38,6 +41,7 @@ def housekeeping(
         inbox: The folder that is watched, whose own archive is tidied as well; none is inbox in
             RECON_HOME.
         dry_run: Only count what would be removed.
+        verify: Hash everything that is kept again; what does not match fails the run and is named.
     """
     workspace = open_workspace()
     swept = sweep(
@@ -63,4 +67,25 @@ def housekeeping(
         description=f"What {told}" if dry_run else "What was removed",
     )
     number, size = sum(one.number for one in swept), sum(one.bytes for one in swept)
-    return Completed(message=f"{digits(number)} files and folders, {digits(size)} bytes {told}")
+    message = f"{digits(number)} files and folders, {digits(size)} bytes {told}"
+    return _verified(workspace, message) if verify else Completed(message=message)
+
+
+def _verified(workspace: Workspace, message: str) -> RunState[Any]:
+    """How the run ends by what hashing everything again came to."""
+    proof = verify_archive(workspace)
+    if not proof.mismatches:
+        return Completed(message=message)
+    create_table_artifact(
+        [
+            {"File": one.path, "Found": one.found, "Brought by": ", ".join(one.files)}
+            for one in proof.mismatches
+        ],
+        key="archive",
+        description=f"Kept files that do not match. {remedy(proof)}",
+    )
+    first = proof.mismatches[0]
+    return Failed(
+        message=f"{message}. {digits(len(proof.mismatches))} kept files do not match; first: "
+        f"{first.path}: {first.found}. {remedy(proof)}"
+    )

@@ -11,6 +11,7 @@ from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.report.changes import Counts
 from flows.stages.finish import build_report
+from flows.stages.kept import prove_batch
 from flows.stages.receive import restored_profile
 from flows.stages.rejects import write_rejects
 from flows.stages.rewind import rewind
@@ -42,11 +43,13 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> Manifest:
 def open_batch(batch_id: int, *, from_the_start: bool = False) -> Manifest:
     """Find a batch to go on with; from the start forgets its rows, while nothing is applied.
 
-    Raises BatchUnknown, and BatchStateError for a batch that cannot go on.
+    Raises BatchUnknown, BatchStateError for a batch that cannot go on, and EvidenceBroken where a
+    kept file of it is not what was delivered.
     """
     workspace = open_workspace()
     with workspace.database.connect() as connection:
         refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
+        prove_batch(workspace, connection, batch_id)
         if from_the_start:
             with hold_batch(connection, batch_id) as lease:
                 rewind(lease)

@@ -46,6 +46,8 @@ EXTRACT = Table(
         Field("manifest", STRING, note="what a control manifest says of the file, JSON"),
         Field("refused", STRING, note="refusal code"),
         Field("message", STRING),
+        Field("pieces", STRING, note="sha256 of every MiB of the content, hex, end to end"),
+        Field("cleared_at", INSTANT, note="when housekeeping removed the kept content"),
     ),
 )
 

@@ -29,6 +29,7 @@ from connectors.extracts.content import (
     shown,
 )
 from connectors.extracts.delivery import Source, is_broken_zip, open_source
+from connectors.extracts.evidence import MISSING, Evidence, PieceHashes, difference
 from connectors.extracts.places import store_errors, unreadable
 from connectors.files import private_folder
 from connectors.recovery import reach
@@ -57,7 +58,17 @@ class Stored:
     delivered_bytes: int
     location: str
     known: bool
-    """Whether the archive held this content before."""
+    """Whether the archive held this content before, every byte of it."""
+    pieces: str
+    """Hashes of the pieces, as `Evidence` has them."""
+    replaced: str | None = None
+    """In what the copy that was there differed; the delivered bytes are in its place now."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """What later reads are held against."""
+        remedy = "Run the command again."
+        return Evidence(self.path, self.sha256, self.bytes, self.pieces, self.name, remedy)
 
 
 def store(source: Source, archive: Path, limits: Limits) -> Stored:
@@ -70,15 +81,17 @@ def store(source: Source, archive: Path, limits: Limits) -> Stored:
     if source.fault:
         raise refused(source.fault.code, source.name, detail=source.fault.detail)
     delivered, digest, size = _Delivered(), hashlib.sha256(), 0
+    pieces = PieceHashes()
     try:
         with _draft(archive) as (file, draft):
             for block in _text(source, delivered, limits):
                 if delivered.packed:
                     digest.update(block)
+                pieces.update(block)
                 size += len(block)
                 file.write(block)
             sha256 = (digest if delivered.packed else delivered.digest).hexdigest()
-            path, known = _keep(file, draft, archive, sha256, size)
+            path, found = _keep(file, draft, archive, sha256, size)
     except OSError as error:
         raise ReconError(
             f"{archive}: {source.name} cannot be archived: {error.strerror or error}. Nothing of "
@@ -92,7 +105,9 @@ def store(source: Source, archive: Path, limits: Limits) -> Stored:
         delivered_sha256=delivered.digest.hexdigest(),
         delivered_bytes=delivered.bytes,
         location=source.location,
-        known=known,
+        known=found is None,
+        pieces=pieces.hexdigests(),
+        replaced=None if found in (None, MISSING) else found,
     )
 
 
@@ -287,17 +302,28 @@ def _sweep(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _keep(file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int) -> tuple[Path, bool]:
-    """Give the draft its final name, and say whether that content was there already."""
-    path = archive / sha256[:2] / f"{sha256}.csv"
-    with suppress(FileNotFoundError):
-        if path.stat().st_size == size:
-            os.utime(path)  # Housekeeping spares what was delivered lately.
-            return path, True
+def kept_path(archive: Path, sha256: str) -> Path:
+    """Where the content of this hash is kept."""
+    return archive / sha256[:2] / f"{sha256}.csv"
+
+
+def _keep(
+    file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int
+) -> tuple[Path, str | None]:
+    """Give the draft its final name unless that very content is there.
+
+    Says in what the copy that was there differed, or `MISSING`; None: in nothing.
+    """
+    path = kept_path(archive, sha256)
+    found = difference(path, sha256, size)
+    if found is None:
+        os.utime(path)  # Housekeeping spares what was delivered lately.
+        return path, None
     file.flush()
     os.fsync(file.fileno())
     reach("hashed")
     private_folder(path.parent)
+    _make_way(path)
     draft.replace(path)
     reach("archived")
     for folder in (path.parent, archive):
@@ -306,4 +332,10 @@ def _keep(file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int) ->
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    return path, False
+    return path, found
+
+
+def _make_way(path: Path) -> None:
+    """Put a folder that has the name of a content aside; anything else is simply replaced."""
+    if path.is_dir() and not path.is_symlink():
+        path.rename(tempfile.mkdtemp(dir=path.parent, prefix=f"{path.name}-"))

@@ -22,7 +22,7 @@ def blocks(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
 
 
 def _raw(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
-    with content.path.open("rb", buffering=0) as file:
+    with content.open() as file:
         file.seek(start)
         # Every later block ends where it would have ended when read from the beginning, so a run
         # that goes on cuts the same chunks as one that was never interrupted.
@@ -37,7 +37,7 @@ def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[byte
     # (Encoding) and not the file.
     decoder = codecs.getincrementaldecoder(content.delivered_encoding)("surrogatepass")
     skip = start
-    with content.path.open("rb") as file:
+    with content.open() as file:
         file.seek(content.mark_bytes)
         while piece := file.read(block_bytes):
             text = decoder.decode(piece).encode("utf-8", "surrogatepass")

@@ -6,10 +6,12 @@ ASCII stay the bytes they are; UTF-16 is read as UTF-8, and positions refer to t
 
 import codecs
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from connectors.errors import ExtractRefused
+from connectors.extracts.evidence import Evidence, ProvenFile
 from schemas.reasons import REFUSALS
 
 HEAD_BYTES = 4096
@@ -70,6 +72,12 @@ class Content:
     """Length of the byte-order mark in the file."""
     size: int
     """Of the file, in bytes."""
+    kept: Evidence | None = None
+    """What is recorded of it, where it is read from the archive."""
+
+    def open(self) -> BinaryIO | ProvenFile:
+        """The bytes of the file; from the archive, proven before they are given."""
+        return ProvenFile(self.kept) if self.kept else self.path.open("rb", buffering=0)
 
     @property
     def transcoded(self) -> bool:
@@ -87,10 +95,21 @@ def open_content(path: Path, encoding: str | None = None, *, name: str | None = 
 
     `encoding` is what the feed states; None: UTF-8. A byte-order mark outweighs both.
     """
-    shown_name = name or path.name
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(HEAD_BYTES)
+    return _content(path, encoding, name or path.name, head, size)
+
+
+def open_kept(kept: Evidence, encoding: str | None, *, name: str) -> Content:
+    """The same of a content in the archive; raises EvidenceBroken where it is not what it was."""
+    with ProvenFile(kept) as file:
+        head = file.read(HEAD_BYTES)
+    content = _content(kept.path, encoding, name, head, kept.bytes)
+    return replace(content, kept=kept)
+
+
+def _content(path: Path, encoding: str | None, shown_name: str, head: bytes, size: int) -> Content:
     mark, marked = byte_order_mark(head)
     delivered = marked or canonical_encoding(encoding or "utf-8")
     if delivered.startswith("utf-32"):

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import psycopg
 from cyclopts import Parameter
 
+from connectors import ledger
 from connectors.corrections import repaired_row, repairs_of
 from connectors.errors import SettingsError
 from connectors.overview import list_overview
@@ -13,6 +14,7 @@ from connectors.sends import left_at_service
 from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
 from flows.commands.deliver import Json, show_ended
 from flows.report.next_step import next_step
+from flows.stages.kept import unproven
 from flows.stages.locate import Spot, locate, show_command
 from flows.stages.rejects import write_rejects
 from flows.stages.rewind import rewind_batch
@@ -210,9 +212,14 @@ def undo_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
     """Take a batch back out of the database, while nothing later has touched its rows.
 
     Example: `recon undo 12 --reason "delivered for the wrong tenant"`
+
+    Exit code 0: it is undone; 1: it is, and a kept file of it is not what was delivered.
     """
     with workspace(quiet=True) as place:
-        counts = undo_batch(place, batch, by=by, reason=reason)
+        with place.database.connect() as connection:
+            ledger.find_batch(connection, batch)
+            faults = list(unproven(place, ledger.list_extracts(connection, batch)))
+        counts = undo_batch(place, batch, by=by, reason=reason, faults=faults)
         with place.database.connect() as connection:
             left = left_at_service(connection, batch)
     told = ", ".join(f"{rows} {what}" for what, rows in counts.items() if rows) or "nothing to undo"
@@ -223,4 +230,6 @@ def undo_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
             f"The service keeps what it was sent: {rows}. Rows of earlier batches that own their "
             "records again are unsent; `recon push` sends them."
         )
-    return 0
+    for fault in faults:
+        out().print(str(fault))
+    return 1 if faults else 0

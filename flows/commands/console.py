@@ -26,6 +26,7 @@ TITLES = {
     "push": "pushing",
     "pull": "pulling",
     "report": "recounting",
+    "archive": "hashing what is kept",
 }
 
 

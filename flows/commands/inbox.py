@@ -9,8 +9,10 @@ from cyclopts import Parameter
 
 from connectors.extracts.profile import DEFAULT, load_profile
 from connectors.inbox import Inbox
+from flows.commands.archive import show
 from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Feed, Json
+from flows.stages.archive import verify_archive
 from flows.stages.inbox import SETTLE_SECONDS, Line, Watch, import_here
 from flows.stages.retention import DEFAULT as KEPT
 from flows.stages.retention import Retention, Swept, sweep
@@ -70,6 +72,9 @@ def housekeeping_command(
         Path | None, Parameter(help="A watched folder; default: inbox in RECON_HOME.")
     ] = None,
     remove: Annotated[bool, Parameter(negative="", help="Remove it; default: only count.")] = False,
+    verify: Annotated[
+        bool, Parameter(negative="", help="Hash what is kept again, as `recon archive verify`.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Remove archived content and reports that no batch needs any more.
@@ -77,6 +82,8 @@ def housekeeping_command(
     A batch that has not ended, is held or has rows in error keeps its content and its report.
 
     Example: `recon housekeeping --archive-days 90 --remove`
+
+    Exit code 0; with --verify 1: a kept file does not match.
     """
     with workspace(quiet=True) as place:
         swept = sweep(
@@ -86,16 +93,21 @@ def housekeeping_command(
             inbox=inbox or place.settings.home / "inbox",
             dry_run=not remove,
         )
+        proof = verify_archive(place) if verify else None
+    code = int(bool(proof and proof.mismatches))
     if json:
         facts = [{name: getattr(one, name) for name in Swept.__slots__} for one in swept]
-        print_json({"removed": remove, "swept": facts})
-        return 0
+        proven = {"archive": proof.as_json()} if proof else {}
+        print_json({"removed": remove, "swept": facts} | proven)
+        return code
     for one in swept:
         oldest = f", the oldest of {one.oldest:%Y-%m-%d}" if one.oldest else ""
         out().print(f"{one.what}: {one.number}, {one.bytes:,} bytes{oldest}")
     if not remove:
         out().print("Nothing was removed; --remove does it.")
-    return 0
+    if proof:
+        show(proof)
+    return code
 
 
 def _show(lines: list[Line], *, as_json: bool) -> None:

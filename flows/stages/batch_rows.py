@@ -11,11 +11,10 @@ import polars as pl
 import psycopg
 
 from connectors import ledger
-from connectors.extracts.content import open_content
 from connectors.extracts.header import Header
 from connectors.ledger import Extract
-from flows.stages.receive import header_of, restored_profile
-from flows.stages.stage import archived
+from flows.stages.kept import open_archived
+from flows.stages.receive import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import PLACE, record_schema
 from schemas.field import Field, Kind
@@ -41,8 +40,7 @@ def _rows(
     workspace: Workspace, connection: psycopg.Connection, extract: Extract
 ) -> Iterable[tuple[object, ...]]:
     profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
-    content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
-    header = header_of(content, profile, profile.record, workspace.settings)
+    _, header = open_archived(workspace, extract, profile)
     found = connection.execute(
         "SELECT data, state, first_line, record_number FROM staged_row WHERE extract_id = %s "
         "ORDER BY record_number",

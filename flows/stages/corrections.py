@@ -11,13 +11,12 @@ import polars as pl
 import psycopg
 
 from connectors import ledger
-from connectors.extracts.content import open_content
 from connectors.extracts.header import BREAK_COLUMN, PARENT_COLUMN, Header
 from connectors.findings import rows_at
 from connectors.ledger import Extract
-from flows.stages.receive import header_of, restored_profile
+from flows.stages.kept import is_cleared, open_archived
+from flows.stages.receive import restored_profile
 from flows.stages.rejects import heading, rewritten
-from flows.stages.stage import archived
 from flows.stages.texts import Texts
 from flows.stages.truths import Gathered
 from flows.stages.workspace import Workspace
@@ -106,15 +105,13 @@ def _headings(
     """The headers of extracts; one whose content was cleared away has none any more."""
     found = {}
     for extract in sorted(extracts, key=lambda one: one.id):
-        if not archived(workspace, extract).exists():
+        if is_cleared(workspace, extract):
             log.warning(
                 "%s: its content was cleared away, so none of it is in %s", extract.name, FOLDER
             )
             continue
         profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
-        content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
-        header = header_of(content, profile, profile.record, workspace.settings)
-        found[extract.id] = header
+        _, found[extract.id] = open_archived(workspace, extract, profile)
     return found
 
 

@@ -93,7 +93,7 @@ class Watch:
         # What was undone or discarded may come again, and is then another thing to start.
         key = f"{content_id}-{taken_back}" if taken_back else content_id
         if known is not None:
-            self.inbox.keep(folder, key)
+            self.inbox.keep(folder, key, by_name=False)
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
             return Line(name, "known", detail)
         waiting = Waiting(key, self.inbox.home_of(key), arrival.names)
@@ -122,10 +122,10 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
     """Imports of this process: the stages one after the other, to the end of the batch."""
 
     def start(waiting: Waiting) -> str:
+        content_id = waiting.key.partition("-")[0]
         try:
-            ended = import_delivery(workspace, waiting.paths, profile)
+            ended = import_delivery(workspace, waiting.paths, profile, content_id=content_id)
         except ReconError as error:
-            content_id = waiting.key.partition("-")[0]
             with workspace.database.connect() as connection:
                 opened = ledger.find_content(connection, content_id)
             if opened is None:

@@ -12,14 +12,14 @@ from typing import Any
 import psycopg
 
 from connectors import ledger
-from connectors.errors import BatchUnknown, ExtractRefused
+from connectors.errors import BatchUnknown
 from connectors.extracts.blocks import blocks
-from connectors.extracts.content import Content, open_content
+from connectors.extracts.content import Content
 from connectors.findings import find_row, row_from_line
 from connectors.ledger import Extract, State
 from flows.report.spelling import shortened
-from flows.stages.receive import header_of, restored_profile
-from flows.stages.stage import archived
+from flows.stages.kept import is_cleared, open_archived, prove_row
+from flows.stages.receive import restored_profile
 from flows.stages.workspace import Workspace
 
 BLOCK_BYTES = 1 << 20
@@ -61,6 +61,9 @@ def locate(
         for place in places(connection, one, spot)
         for row in find_row(connection, *place)
     ]
+    for row in found:
+        (extract,) = (one for one in named if one.id == row.extract_id)
+        prove_row(workspace, connection, extract, row.byte_start, row.byte_end)
     if not found:
         raise BatchUnknown(_why_not(workspace, connection, named[0], spot))
     return found
@@ -103,17 +106,13 @@ def _why_not(
     before = (
         f" Above it ends record {place.record_number}, at line {place.last_line}." if place else ""
     )
-    path = archived(workspace, extract)
-    try:
-        content = open_content(path, restored_profile(batch).encoding, name=extract.name)
-        profile = restored_profile(batch)
-        behind = header_of(content, profile, profile.record, workspace.settings).body_line
-        lines = _count_lines(content)
-    except (OSError, ExtractRefused):
+    if is_cleared(workspace, extract):
         return (
             f"Line {spot.line} of {name} is in no record.{before}{unread} The content of the file "
             "is not in the archive any more, so more cannot be said."
         )
+    content, header = open_archived(workspace, extract, restored_profile(batch))
+    behind, lines = header.body_line, _count_lines(content)
     if spot.line < behind:
         return (
             f"Line {spot.line} of {name} is its header, or blank in front of it. Records begin "

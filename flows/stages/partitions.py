@@ -23,8 +23,9 @@ from connectors.extracts.reader import Place, read_chunks
 from connectors.lease import Lease
 from connectors.ledger import Batch, Extract, State
 from connectors.settings import Limits
+from flows.stages.kept import evidence_of, open_archived
 from flows.stages.receive import restored_profile
-from flows.stages.stage import Span, archived, open_archived, stage, stage_extract
+from flows.stages.stage import Span, stage, stage_extract
 from flows.stages.stretches import STAGE, Stretch, first_gap, take_back_misfits
 from flows.stages.workspace import Workspace, silent
 from flows.steps.sieve import Sieve
@@ -214,7 +215,7 @@ def _refuse_elsewhere(
             "RECON_DATABASE_URL of the run that imports. Nothing was written."
         )
     for part in partition.parts:
-        if not archived(workspace, extracts[part.extract_id]).is_file():
+        if not evidence_of(workspace, extracts[part.extract_id]).path.exists():
             raise SettingsError(
                 f"{extracts[part.extract_id].name} is not in the archive of this worker: its "
                 "RECON_HOME has to be the folder of the run that imports, by network where "

@@ -10,10 +10,11 @@ from pathlib import Path
 import psycopg
 
 from connectors import ledger
-from connectors.errors import ExtractRefused
+from connectors.errors import EvidenceBroken, ExtractRefused
 from connectors.extracts.archive import Stored, store
-from connectors.extracts.content import Content, open_content
+from connectors.extracts.content import Content, open_kept
 from connectors.extracts.delivery import Source, find_extracts
+from connectors.extracts.evidence import MISSING
 from connectors.extracts.header import Header, read_header
 from connectors.extracts.manifest import Entry, check_bytes, entry_text, read_manifests
 from connectors.extracts.profile import Profile
@@ -58,18 +59,56 @@ def receive(
     *,
     record: str | None = None,
     corrects: int | None = None,
+    content_id: str | None = None,
 ) -> Received:
-    """Archive the files of a delivery and open a batch for them; the same bytes open it once."""
+    """Archive the files of a delivery and open a batch for them; the same bytes open it once.
+
+    `content_id` is what the files were when an inbox took them; raises EvidenceBroken where they
+    are another content now.
+    """
     service = named_service(workspace.settings.service) if profile.push else None
     opened = open_delivery(workspace, paths, profile, record)
+    if content_id is not None and content_id_of(profile.feed, opened) != content_id:
+        raise EvidenceBroken(
+            f"{paths[0]}: the files were changed after the inbox took them. Nothing of them was "
+            "imported. Put the files into the inbox again as they were delivered."
+        )
 
     def register() -> Received:
         with workspace.database.connect() as connection, connection.transaction():
             # Two runs that receive the same delivery at once must not open two batches for it.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
-            return _register(connection, opened, profile, record, corrects, service)
+            found = [(one, _put_back(connection, one)) for one in opened]
+            received = _register(connection, opened, profile, record, corrects, service)
+            messages = tuple(
+                _record_put_back(connection, received.batch_id, one, why)
+                for one, why in found
+                if why is not None
+            )
+            return replace(received, messages=received.messages + messages)
 
     return resumed(workspace.database, register)
+
+
+def _put_back(connection: psycopg.Connection, one: Opened) -> str | None:
+    """What was wrong with the kept copy that this delivery has put right; None: nothing."""
+    if one.stored is None or one.stored.known:
+        return None
+    if one.stored.replaced:
+        return one.stored.replaced
+    lost = ledger.is_content_expected(connection, one.stored.sha256)
+    return MISSING if lost else None
+
+
+def _record_put_back(connection: psycopg.Connection, batch_id: int, one: Opened, why: str) -> str:
+    assert one.stored is not None
+    detail = {"name": one.name, "sha256": one.stored.sha256, "found": why}
+    ledger.add_event(connection, "kept content put back", batch_id=batch_id, detail=detail)
+    log.warning("%s: its kept copy was not as delivered (%s), and is put back", one.name, why)
+    return (
+        f"{one.name}: the copy in the archive was not what was delivered ({why}); the bytes "
+        "delivered now are in its place."
+    )
 
 
 def open_delivery(
@@ -119,7 +158,7 @@ def open_extract(
         stored = store(source, archive, settings.limits)
         if entry is not None:
             check_bytes(entry, stored)
-        content = open_content(stored.path, profile.encoding, name=source.name)
+        content = open_kept(stored.evidence, profile.encoding, name=source.name)
         header = header_of(content, profile, record, settings)
         return Opened(source.name, stored, header, entry=entry)
     except ExtractRefused as refusal:
@@ -211,6 +250,7 @@ def _extract(batch_id: int, one: Opened) -> Extract:
         manifest=entry_text(one.entry) if one.entry else None,
         refused=one.refusal.code if one.refusal else None,
         message=str(one.refusal) if one.refusal else None,
+        pieces=one.stored.pieces if one.stored else None,
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from connectors import ledger
-from connectors.extracts.content import open_content
 from connectors.extracts.header import PARENT_COLUMN, Header
 from connectors.files import write_file
 from connectors.findings import RejectedRow, rejected_rows
@@ -20,9 +19,9 @@ from connectors.ledger import Extract
 from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
 from flows.stages.check import staged_tables
+from flows.stages.kept import open_archived, prove_extracts
 from flows.stages.locate import Spot, show_command
-from flows.stages.receive import header_of, restored_profile
-from flows.stages.stage import archived
+from flows.stages.receive import restored_profile
 from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
 
@@ -47,8 +46,8 @@ def write_rejects(
             found = rows.get(extract.id)
             if not found:
                 continue
-            content = open_content(archived(workspace, extract), profile.encoding)
-            header = header_of(content, profile, profile.record, workspace.settings)
+            prove_extracts(workspace, [extract])
+            _, header = open_archived(workspace, extract, profile)
             path = folder / f"{Path(extract.name).name.split('.')[0]}-batch-{batch_id}.csv"
             if path in written:
                 path = path.with_stem(f"{path.stem}-{extract.id}")

@@ -11,6 +11,7 @@ from connectors.retention import (
     Unneeded,
     closed_batches,
     closed_deliveries,
+    mark_cleared,
     needed_contents,
     old_files,
     remove,
@@ -34,6 +35,7 @@ class Retention:
 
 
 DEFAULT = Retention()
+CONTENTS = "archived contents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ def sweep(
     however old it is. `inbox` is a watched folder, `results` the folder of results that runs keep.
     """
     swept = [
-        _swept(what, found, dry_run=dry_run)
+        _swept(workspace, what, found, dry_run=dry_run)
         for what, found in _unneeded(workspace, retention, now, inbox, results)
     ]
     if not dry_run:
@@ -89,7 +91,7 @@ def _unneeded(
         deliveries = closed_deliveries(connection, closed)
         told = closed_batches(connection, reported)
     old = archived.timestamp()
-    yield "archived contents", unneeded_contents(settings.archive, needed, old)
+    yield CONTENTS, unneeded_contents(settings.archive, needed, old)
     if inbox is not None:
         yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
     yield "batch reports", unneeded_reports(settings.reports, told, reported.timestamp())
@@ -97,11 +99,14 @@ def _unneeded(
         yield "results of runs", old_files(results, kept.timestamp())
 
 
-def _swept(what: str, found: Iterable[Unneeded], *, dry_run: bool) -> Swept:
+def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_run: bool) -> Swept:
     number = size = 0
     oldest: float | None = None
     for one in found:
         if not dry_run:
+            if what == CONTENTS:
+                with workspace.database.connect() as connection:
+                    mark_cleared(connection, one.path.stem)
             remove(one)
             reach("housekeeping")
         number, size = number + 1, size + one.bytes

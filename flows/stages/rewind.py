@@ -6,6 +6,7 @@ from connectors.lease import Lease, hold_batch
 from connectors.ledger import State
 from connectors.staging import withdraw_staged
 from flows.stages.check import staged_tables
+from flows.stages.kept import prove_batch
 from flows.stages.recovery import reach
 from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.workspace import Workspace
@@ -40,8 +41,12 @@ def rewind(lease: Lease) -> None:
 
 
 def rewind_batch(workspace: Workspace, batch_id: int) -> None:
-    """Take a batch back to its received files; raises BatchStateError and BatchHeldElsewhere."""
+    """Take a batch back to its received files, as long as they are what was delivered.
+
+    Raises BatchStateError, EvidenceBroken and BatchHeldElsewhere.
+    """
     with workspace.database.connect() as connection:
         refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
+        prove_batch(workspace, connection, batch_id)
         with hold_batch(connection, batch_id) as lease:
             rewind(lease)

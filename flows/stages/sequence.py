@@ -17,6 +17,7 @@ from flows.report.batch import BatchReport
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, release
 from flows.stages.finish import build_report, finish
+from flows.stages.kept import prove_batch
 from flows.stages.push import ask_for_service, push
 from flows.stages.receive import Received, receive
 from flows.stages.stage import stage
@@ -46,9 +47,12 @@ def import_delivery(
     *,
     record: str | None = None,
     corrects: int | None = None,
+    content_id: str | None = None,
 ) -> Ended:
     """Take a delivery through; one that was taken before is named and changes nothing."""
-    received = receive(workspace, paths, profile, record=record, corrects=corrects)
+    received = receive(
+        workspace, paths, profile, record=record, corrects=corrects, content_id=content_id
+    )
     if received.ended:
         return look(workspace, received.batch_id, received)
     return run_batch(workspace, received.batch_id, received)
@@ -62,6 +66,8 @@ def run_batch(workspace: Workspace, batch_id: int, received: Received | None = N
 def _run_batch(workspace: Workspace, batch_id: int, received: Received | None) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         refuse_if_taken_back(lease)
+        if received is None or not received.new:
+            prove_batch(workspace, connection, batch_id)
         stage(workspace, lease)
         check(workspace, lease)
         apply(workspace, lease)
@@ -111,6 +117,7 @@ def refuse_if_taken_back(lease: Lease) -> None:
 def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> Ended:
     """Let a held batch go on with its clean rows."""
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        prove_batch(workspace, connection, batch_id)
         release(lease, by=by, reason=reason)
     return run_batch(workspace, batch_id)
 

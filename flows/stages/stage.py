@@ -21,7 +21,6 @@ import psycopg
 
 from connectors import ledger
 from connectors.errors import ConservationError
-from connectors.extracts.content import Content, open_content
 from connectors.extracts.header import Header
 from connectors.extracts.manifest import Entry, differences, incomplete, read_entry
 from connectors.extracts.profile import Profile
@@ -32,7 +31,8 @@ from connectors.ledger import Extract, Receipt, State
 from connectors.memory import keep_arrays
 from connectors.spool import spool_path, write_spool
 from connectors.staging import CopyRows, withdraw_staged
-from flows.stages.receive import header_of, restored_profile
+from flows.stages.kept import open_archived
+from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
 from flows.stages.side_by_side import LANES, side_by_side
 from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
@@ -135,14 +135,6 @@ def stage_extract(
         return sum(side_by_side(workspace.database, lease, writes(reader), lanes))
 
 
-def open_archived(
-    workspace: Workspace, extract: Extract, profile: Profile
-) -> tuple[Content, Header]:
-    """The archived content of an extract, and its header."""
-    content = open_content(archived(workspace, extract), profile.encoding, name=extract.name)
-    return content, header_of(content, profile, profile.record, workspace.settings)
-
-
 def _tell(lease: Lease, extract: Extract) -> None:
     counts: Counter[str] = Counter()
     for receipt in ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id):
@@ -181,12 +173,6 @@ def manifest_differences(entry: Entry, read: Totals) -> list[str]:
         for name, value in amounts.items():
             sums.setdefault(name, {})[currency] = value
     return differences(entry, read.rows, sums, read.keys)
-
-
-def archived(workspace: Workspace, extract: Extract) -> Path:
-    """Where the delivered content of an extract is kept."""
-    assert extract.sha256 is not None
-    return workspace.settings.archive / extract.sha256[:2] / f"{extract.sha256}.csv"
 
 
 def _in_order(

@@ -6,11 +6,10 @@ from typing import Any
 import psycopg
 
 from connectors import ledger
-from connectors.extracts.blocks import blocks
-from connectors.extracts.content import Content, open_content
+from connectors.extracts.content import Content
 from connectors.findings import RejectedRow
+from flows.stages.kept import is_cleared, open_extract_kept, read_range
 from flows.stages.receive import restored_profile
-from flows.stages.stage import archived
 from flows.stages.workspace import Workspace
 
 
@@ -26,22 +25,15 @@ class Texts:
             if profile.keep != "reference":
                 continue
             for extract in ledger.list_extracts(connection, batch_id):
-                if extract.sha256 and archived(workspace, extract).exists():
-                    path = archived(workspace, extract)
-                    content = open_content(path, profile.encoding, name=extract.name)
-                    self._contents[extract.id] = content
+                if extract.refused is None and not is_cleared(workspace, extract):
+                    self._contents[extract.id] = open_extract_kept(workspace, extract, profile)
 
     def at(self, extract_id: int, start: int, end: int) -> str | None:
-        """The text from byte `start` to `end`; None: its file was cleared away."""
+        """The text from byte `start` to `end`; None: housekeeping removed its file."""
         content = self._contents.get(extract_id)
         if content is None:
             return None
-        text = b""
-        for piece in blocks(content, start, end - start):
-            text += piece
-            if len(text) >= end - start:
-                break
-        return text[: end - start].decode()
+        return read_range(content, start, end).decode()
 
     def filled(self, rows: Iterable[RejectedRow]) -> Iterator[RejectedRow]:
         """The rows with their texts."""

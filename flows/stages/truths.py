@@ -9,6 +9,7 @@ import psycopg
 from connectors import ledger, truths
 from connectors.ledger import Batch, Extract, State
 from flows.stages.batch_rows import delivered_batch_rows
+from flows.stages.kept import prove_extracts
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import Sources
 from schemas.field import Table
@@ -77,13 +78,15 @@ def gather_truths(
 ) -> Gathered:
     """Read E, D, A and G of every record kind that the scope's batches brought.
 
-    `signed` is P: the records of the last run of the scope that was approved.
+    `signed` is P: the records of the last run of the scope that was approved. Raises EvidenceBroken
+    where a kept file is not what was delivered.
     """
     batches = _batches(connection, scope)
     pulled = [one for one in batches if one.feed == LISTING_FEED]
     delivered = [one for one in batches if one.feed != LISTING_FEED]
     extracts = _extracts(connection, delivered)
     listings = _latest(_extracts(connection, pulled))
+    prove_extracts(workspace, (*extracts, *listings))
     service = any(batch.service for batch in delivered)
     frames = _Frames(connection, scope)
     places = _places((*extracts, *listings))

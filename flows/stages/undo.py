@@ -1,11 +1,12 @@
 """Undo: take a batch back out of the database while nothing later has touched its rows."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from connectors import ledger
 from connectors.apply import lock_target
 from connectors.corrections import settle_corrections
-from connectors.errors import BatchStateError
+from connectors.errors import BatchStateError, EvidenceBroken
 from connectors.lease import Lease, hold_batch
 from connectors.ledger import State
 from connectors.push_plan import reopen_restored
@@ -22,11 +23,19 @@ from schemas.tables import INSERT_BATCH_DATA
 Counts = dict[str, int]
 
 
-def undo_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> Counts:
+def undo_batch(
+    workspace: Workspace,
+    batch_id: int,
+    *,
+    by: str | None,
+    reason: str,
+    faults: Sequence[EvidenceBroken] = (),
+) -> Counts:
     """Restore what the batch changed, in one transaction; its rows and receipts stay on record.
 
     The service keeps what it was sent: the rows of earlier batches that own their records again
-    are unsent again, so that the next push brings it in line where that can be done.
+    are unsent again, so that the next push brings it in line where that can be done. Nothing of the
+    kept files is used, so that `faults` of theirs stop nobody; they are written down with it.
     """
     tried: dict[int, Counts] = {}
 
@@ -34,14 +43,20 @@ def undo_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: s
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
             # The answer to a COMMIT of ours may be what was lost.
             event = undone_by(connection, batch_id, tried)
-            counts = tried[event] if event else _take_back(lease, tried, by=by, reason=reason)
+            counts = tried[event] if event else _take_back(lease, tried, by, reason, faults)
             clear_spool(workspace.settings, batch_id)
             return counts
 
     return resumed(workspace.database, run)
 
 
-def _take_back(lease: Lease, tried: dict[int, Counts], *, by: str | None, reason: str) -> Counts:
+def _take_back(
+    lease: Lease,
+    tried: dict[int, Counts],
+    by: str | None,
+    reason: str,
+    faults: Sequence[EvidenceBroken],
+) -> Counts:
     """Undo the batch; what is tried is noted by its event before it is committed."""
     connection, batch_id = lease.connection, lease.batch_id
     batch = ledger.find_batch(connection, batch_id)
@@ -59,7 +74,9 @@ def _take_back(lease: Lease, tried: dict[int, Counts], *, by: str | None, reason
                 reopen_restored(connection, table, batch_id)
         reach("undo")
         left = left_at_service(connection, batch_id)
-        detail = dict(counts) | ({"left_at_service": left} if left else {})
+        detail: dict[str, object] = dict(counts) | ({"left_at_service": left} if left else {})
+        if faults:
+            detail["kept_files"] = [str(fault) for fault in faults]
         event = ledger.add_event(
             connection, "undo", batch_id=batch_id, by=by, reason=reason, detail=detail
         )

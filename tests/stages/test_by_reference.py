@@ -1,6 +1,7 @@
 """A feed whose clean rows are kept by reference answers as any other, in less space."""
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from connectors.extracts.profile import DEFAULT, Profile
 from data_samples.generate import write_payments
 from flows.stages.pull import our_rows
 from flows.stages.rejects import write_rejects
+from flows.stages.retention import Retention, sweep
 from flows.stages.sequence import import_delivery
 from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
@@ -90,8 +92,8 @@ def test_a_text_whose_file_was_cleared_away_is_no_longer_told(
     path.write_text(f"{HEADER}\n{line(1)}\n")
     batch = import_delivery(workspace, [str(path)], REFERENCE).batch.id
     assert [row["data"] for row in told(workspace, rows, batch)] == [line(1)]
-    for archived in workspace.settings.archive.rglob("*.csv"):
-        archived.unlink()
+    later = datetime.now(UTC) + timedelta(days=100)
+    sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
     assert [row["data"] for row in told(workspace, rows, batch)] == [None]
 
 

@@ -1,0 +1,202 @@
+"""Kept content that is proven to be what was delivered, before a byte of it is used.
+
+When a content is kept, the hash of every piece of it is recorded in the ledger together with the
+hash of the whole. Reading a part proves the pieces it lies in: a row of a large file costs one or
+two of them, and reading all of it proves all.
+"""
+
+import errno
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from connectors.errors import EvidenceBroken
+
+PIECE_BYTES = 1 << 20
+"""Recorded hashes are of pieces of this size; changing it makes all of them unreadable."""
+HEX = hashlib.sha256().digest_size * 2
+MISSING = "it is missing"
+_NO_FILE = {
+    errno.ENOENT: MISSING,
+    errno.ENOTDIR: MISSING,
+    errno.ELOOP: "a symbolic link is in its place",
+    errno.EISDIR: "a folder is in its place",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is recorded of one kept content, and what to say where the file is not that."""
+
+    path: Path
+    sha256: str
+    bytes: int
+    pieces: str | None
+    """Hashes of the pieces in hex, one after the other; None: an earlier version kept it."""
+    about: str
+    """The file as the user knows it, for messages."""
+    remedy: str
+    """What to do where it does not match."""
+
+    def broken(self, why: str) -> EvidenceBroken:
+        """The error of a content that is not what was delivered."""
+        return EvidenceBroken(
+            f"{self.about}: the kept copy {self.path} is not what was delivered: {why}. Nothing "
+            f"of it was used. {self.remedy}"
+        )
+
+
+class PieceHashes:
+    """The hashes of the pieces of a content that passes by in blocks of any size."""
+
+    def __init__(self) -> None:
+        self._done: list[str] = []
+        self._digest, self._left = hashlib.sha256(), PIECE_BYTES
+
+    def update(self, block: bytes) -> None:
+        """The next bytes."""
+        view = memoryview(block)
+        while view:
+            part = view[: self._left]
+            self._digest.update(part)
+            self._left -= len(part)
+            view = view[len(part) :]
+            if not self._left:
+                self._done.append(self._digest.hexdigest())
+                self._digest, self._left = hashlib.sha256(), PIECE_BYTES
+
+    def hexdigests(self) -> str:
+        """The hashes of everything so far."""
+        last = [self._digest.hexdigest()] if self._left < PIECE_BYTES else []
+        return "".join((*self._done, *last))
+
+
+class ProvenFile:
+    """A kept content, read like a file; raises EvidenceBroken before it gives a wrong byte."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence, self._position = evidence, 0
+        self._begin, self._held = 0, b""
+        self._file = _opened(evidence)
+        try:
+            self._pieces = evidence.pieces or self._hashed_whole()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._file)
+
+    def seek(self, position: int) -> None:
+        """Go on reading from here."""
+        self._position = position
+
+    def tell(self) -> int:
+        """Where reading goes on."""
+        return self._position
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes, fewer only at the end."""
+        begin, end = self._position, min(self._position + size, self._evidence.bytes)
+        if begin >= end:
+            return b""
+        if not self._begin <= begin <= end <= self._begin + len(self._held):
+            self._begin = begin - begin % PIECE_BYTES
+            whole = min(end + -end % PIECE_BYTES, self._evidence.bytes)
+            self._held = self._proven(self._begin, whole - self._begin)
+        self._position = end
+        return self._held[begin - self._begin : end - self._begin]
+
+    def _proven(self, begin: int, size: int) -> bytes:
+        content = self._read_at(begin, size)
+        view = memoryview(content)
+        for start in range(0, size, PIECE_BYTES):
+            number = (begin + start) // PIECE_BYTES
+            recorded = self._pieces[number * HEX : (number + 1) * HEX]
+            if hashlib.sha256(view[start : start + PIECE_BYTES]).hexdigest() != recorded:
+                last = min(begin + start + PIECE_BYTES, self._evidence.bytes) - 1
+                raise self._evidence.broken(f"bytes {begin + start} to {last} have another hash")
+        return content
+
+    def _read_at(self, begin: int, size: int) -> bytes:
+        parts, wanted = list[bytes](), size
+        while wanted:
+            try:
+                part = os.pread(self._file, wanted, begin + size - wanted)
+            except OSError as error:
+                raise self._evidence.broken(f"it cannot be read: {error.strerror}") from error
+            if not part:
+                raise self._evidence.broken("it ends early")
+            parts.append(part)
+            wanted -= len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _hashed_whole(self) -> str:
+        digest, pieces = hashlib.sha256(), PieceHashes()
+        for begin in range(0, self._evidence.bytes, PIECE_BYTES):
+            block = self._read_at(begin, min(PIECE_BYTES, self._evidence.bytes - begin))
+            digest.update(block)
+            pieces.update(block)
+        if digest.hexdigest() != self._evidence.sha256:
+            raise self._evidence.broken(f"its hash is {digest.hexdigest()}")
+        return pieces.hexdigests()
+
+
+def prove(evidence: Evidence) -> None:
+    """Hash all of a kept content; raises EvidenceBroken where it is not what was delivered."""
+    fault = difference(evidence.path, evidence.sha256, evidence.bytes)
+    if fault:
+        raise evidence.broken(fault)
+
+
+def difference(path: Path, sha256: str, size: int | None = None) -> str | None:
+    """In what a file is not the content of this hash; None: it is, every byte was hashed."""
+    try:
+        file = _regular(path)
+    except OSError as error:
+        return _NO_FILE.get(error.errno or 0, f"it cannot be read: {error.strerror}")
+    if isinstance(file, str):
+        return file
+    try:
+        found = os.fstat(file).st_size
+        if size is not None and found != size:
+            return f"it has {found} bytes and not {size}"
+        digest = hashlib.sha256()
+        while block := os.read(file, PIECE_BYTES):
+            digest.update(block)
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+    finally:
+        os.close(file)
+    return None if digest.hexdigest() == sha256 else f"its hash is {digest.hexdigest()}"
+
+
+def _opened(evidence: Evidence) -> int:
+    try:
+        file = _regular(evidence.path)
+    except OSError as error:
+        why = _NO_FILE.get(error.errno or 0, f"it cannot be read: {error.strerror}")
+        raise evidence.broken(why) from None
+    if isinstance(file, str):
+        raise evidence.broken(file)
+    size = os.fstat(file).st_size
+    if size != evidence.bytes:
+        os.close(file)
+        raise evidence.broken(f"it has {size} bytes and not {evidence.bytes}")
+    return file
+
+
+def _regular(path: Path) -> int | str:
+    """The file opened, or what is in its place; a pipe is not waited for, a link not followed."""
+    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(file).st_mode
+    if stat.S_ISREG(mode):
+        return file
+    os.close(file)
+    return "a folder is in its place" if stat.S_ISDIR(mode) else "it is no regular file"

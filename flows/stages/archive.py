@@ -1,0 +1,123 @@
+"""Everything that is kept, hashed again: delivered contents, and the files of every report."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from connectors import ledger
+from connectors.errors import SignatureRefused
+from connectors.extracts.archive import kept_path
+from connectors.extracts.evidence import MISSING, difference
+from connectors.reconciliations import list_runs
+from connectors.retention import Expected, expected_contents
+from flows.stages.sign import check_files
+from flows.stages.workspace import Workspace
+
+log = logging.getLogger("recon.archive")
+UNKNOWN = "no content of ours has this name"
+HASH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One kept file that is not what was kept, or that nobody can account for."""
+
+    path: str
+    """Below RECON_HOME."""
+    found: str
+    files: tuple[str, ...] = ()
+    """What brought it, as `NAME of batch N`."""
+    batches: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What hashing everything again came to."""
+
+    contents: int
+    reports: int
+    bytes: int
+    """Of the contents that are as they were delivered."""
+    mismatches: tuple[Mismatch, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape `recon archive verify --json` prints."""
+        return asdict(self)
+
+
+def verify_archive(workspace: Workspace) -> Verified:
+    """Hash everything that is kept; what does not match goes to the audit trail of its batches."""
+    archive = workspace.settings.archive
+    there = {path.stem: path for path in sorted(archive.glob("??/*")) if _is_content(path)}
+    size = reports = 0
+    mismatches: list[Mismatch] = []
+    with workspace.database.connect() as connection:
+        expected = {one.sha256: one for one in expected_contents(connection)}
+        wanted = sorted(
+            sha256
+            for sha256 in expected.keys() | there.keys()
+            if sha256 in there or not expected[sha256].cleared
+        )
+        for number, sha256 in enumerate(wanted):
+            workspace.progress("archive", number, len(wanted))
+            path, one = kept_path(archive, sha256), expected.get(sha256)
+            fault = difference(path, sha256, one.bytes if one else None)
+            if fault is None:
+                size += path.stat().st_size
+            else:
+                mismatches.append(_mismatch(workspace, path, fault, one))
+        mismatches += _strangers(workspace, there)
+        for run in list_runs(connection):
+            reports += 1
+            try:
+                check_files(workspace, run)
+            except SignatureRefused as refused:
+                mismatches.append(Mismatch(f"reports/{run.folder}", str(refused)))
+        _record(connection, len(wanted), reports, mismatches)
+    workspace.progress("archive", len(wanted), len(wanted))
+    return Verified(len(wanted), reports, size, tuple(mismatches))
+
+
+def _is_content(path: Path) -> bool:
+    return path.suffix == ".csv" and len(path.stem) == HASH and path.parent.name == path.stem[:2]
+
+
+def _mismatch(workspace: Workspace, path: Path, fault: str, one: Expected | None) -> Mismatch:
+    files, batches = (one.files, one.batches) if one else ((), ())
+    return Mismatch(str(path.relative_to(workspace.settings.home)), fault, files, batches)
+
+
+def _strangers(workspace: Workspace, there: Mapping[str, Path]) -> Iterator[Mismatch]:
+    """What lies among the contents under a name that no content has."""
+    for path in sorted(workspace.settings.archive.glob("*/*")):
+        if path.parent.name != "incoming" and there.get(path.stem) != path:
+            yield Mismatch(str(path.relative_to(workspace.settings.home)), UNKNOWN)
+
+
+def _record(
+    connection: psycopg.Connection, contents: int, reports: int, mismatches: list[Mismatch]
+) -> None:
+    for one in mismatches:
+        log.warning("%s: %s (%s)", one.path, one.found, ", ".join(one.files) or "of no batch")
+        for batch_id in one.batches:
+            detail = {"path": one.path, "found": one.found}
+            ledger.add_event(connection, "kept content differs", batch_id=batch_id, detail=detail)
+    counts = {"contents": contents, "reports": reports, "differ": len(mismatches)}
+    ledger.add_event(connection, "archive verified", detail=counts)
+
+
+def remedy(verified: Verified) -> str:
+    """What to do about what does not match."""
+    told = []
+    if any(one.batches for one in verified.mismatches):
+        told.append("Import the files named again: that puts their bytes back.")
+    if any(one.found == UNKNOWN for one in verified.mismatches):
+        told.append("What has no name of ours is used by nothing: look at it and remove it.")
+    if any(one.path.startswith("reports/") for one in verified.mismatches):
+        told.append("Bring reports back from a backup.")
+    lost = [one for one in verified.mismatches if not one.batches and one.found != MISSING]
+    return " ".join(told) or ("Remove what no batch knows." if lost else "")

@@ -1,0 +1,112 @@
+"""Kept content of a batch: opened with its proof, and proven whole where a batch is gone on with.
+
+A content is gone only where housekeeping says that it removed it. Anything else that is not what
+was delivered stops the batch: removed, cut, altered, swapped, a link or a folder in its place.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+
+import psycopg
+
+from connectors import ledger
+from connectors.errors import EvidenceBroken
+from connectors.extracts.archive import kept_path
+from connectors.extracts.blocks import blocks
+from connectors.extracts.content import Content, open_kept
+from connectors.extracts.evidence import Evidence, prove
+from connectors.extracts.header import Header
+from connectors.extracts.profile import Profile
+from connectors.ledger import Extract
+from flows.stages.receive import header_of, restored_profile
+from flows.stages.workspace import Workspace
+
+
+def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
+    """What the ledger says of the kept content of an extract."""
+    assert extract.sha256 is not None
+    assert extract.bytes is not None
+    return Evidence(
+        path=kept_path(workspace.settings.archive, extract.sha256),
+        sha256=extract.sha256,
+        bytes=extract.bytes,
+        pieces=extract.pieces,
+        about=f"{extract.name} of batch {extract.batch_id}",
+        remedy=_remedy(extract),
+    )
+
+
+def _remedy(extract: Extract) -> str:
+    if extract.cleared_at is not None:
+        cleared = f"Housekeeping removed it on {extract.cleared_at:%Y-%m-%d}."
+        return f"{cleared} Import the file again where it is needed: its bytes are kept anew."
+    return (
+        "Import the same file again: that puts its bytes back and is taken as known; then run "
+        "this command again. `recon archive` lists every kept file that does not match."
+    )
+
+
+def is_cleared(workspace: Workspace, extract: Extract) -> bool:
+    """Whether housekeeping removed the content of an extract, and nobody delivered it again."""
+    if extract.sha256 is None or extract.cleared_at is None:
+        return False
+    return not os.path.lexists(kept_path(workspace.settings.archive, extract.sha256))
+
+
+def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) -> Content:
+    """The kept content of an extract; raises EvidenceBroken for what is not what was delivered."""
+    return open_kept(evidence_of(workspace, extract), profile.encoding, name=extract.name)
+
+
+def open_archived(
+    workspace: Workspace, extract: Extract, profile: Profile
+) -> tuple[Content, Header]:
+    """The kept content of an extract, and its header."""
+    content = open_extract_kept(workspace, extract, profile)
+    return content, header_of(content, profile, profile.record, workspace.settings)
+
+
+def read_range(content: Content, start: int, end: int) -> bytes:
+    """The text from byte `start` to `end`, proven."""
+    text = b""
+    for piece in blocks(content, start, max(1, end - start)):
+        text += piece
+        if len(text) >= end - start:
+            break
+    return text[: end - start]
+
+
+def prove_row(
+    workspace: Workspace, connection: psycopg.Connection, extract: Extract, start: int, end: int
+) -> None:
+    """Hash the pieces of the kept content a row lies in; raises EvidenceBroken."""
+    if not is_cleared(workspace, extract):
+        profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
+        read_range(open_extract_kept(workspace, extract, profile), start, end)
+
+
+def prove_batch(workspace: Workspace, connection: psycopg.Connection, batch_id: int) -> None:
+    """Hash everything that is kept of a batch; raises EvidenceBroken for the first that differs."""
+    prove_extracts(workspace, ledger.list_extracts(connection, batch_id))
+
+
+def prove_extracts(workspace: Workspace, extracts: Iterable[Extract]) -> None:
+    """The same for extracts; one content of several is hashed once."""
+    for fault in unproven(workspace, extracts):
+        raise fault
+
+
+def unproven(workspace: Workspace, extracts: Iterable[Extract]) -> Iterator[EvidenceBroken]:
+    """What does not match of the kept contents of extracts, one error for each."""
+    proven: set[str] = set()
+    for extract in extracts:
+        wanted = extract.sha256 is not None and extract.refused is None
+        if not wanted or extract.sha256 in proven or is_cleared(workspace, extract):
+            continue
+        assert extract.sha256 is not None
+        try:
+            prove(evidence_of(workspace, extract))
+        except EvidenceBroken as fault:
+            yield fault
+        else:
+            proven.add(extract.sha256)

@@ -1,0 +1,284 @@
+"""A kept file that is not what was delivered: noticed before a value of it is used, everywhere."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from connectors.errors import EvidenceBroken
+from connectors.extracts.profile import DEFAULT
+from flows.stages.archive import verify_archive
+from flows.stages.retention import Retention, sweep
+from flows.stages.sequence import import_delivery
+from flows.stages.texts import Texts
+from flows.stages.workspace import Workspace
+from tests import recon as processes
+from tests.stages.payments import HEADER, line, write
+
+Recon = Callable[..., "CompletedProcess[str]"]
+OTHER = "\n".join([HEADER, line(8, amount="99.00"), ""])
+
+
+@pytest.fixture
+def recon(workspace: Workspace) -> Recon:
+    def ask(*arguments: str, **environment: str) -> "CompletedProcess[str]":
+        url, home = workspace.settings.database_url, workspace.settings.home
+        assert url is not None
+        return processes.run(url, home, *arguments, **environment)
+
+    return ask
+
+
+def kept(workspace: Workspace) -> Path:
+    """The one content in the archive."""
+    (path,) = workspace.settings.archive.glob("??/*.csv")
+    return path
+
+
+def altered(path: Path) -> None:
+    """The amount of the second record, one digit, same size and time."""
+    status = path.stat()
+    text = path.read_bytes()
+    path.write_bytes(text.replace(b"20.50", b"29.50", 1))
+    assert path.read_bytes() != text
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-30])
+
+
+def longer(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(line(3).encode() + b"\n")
+
+
+def swapped(path: Path) -> None:
+    path.write_text(OTHER)
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def linked(path: Path) -> None:
+    """The right bytes, behind a link that anybody may turn to others."""
+    there = path.with_name("elsewhere")
+    path.rename(there)
+    path.symlink_to(there)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "x").touch()
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+FAULTS: dict[str, Callable[[Path], object]] = {
+    "altered": altered,
+    "cut": cut,
+    "longer": longer,
+    "swapped": swapped,
+    "emptied": emptied,
+    "removed": Path.unlink,
+    "link": linked,
+    "folder": folder,
+    "pipe": pipe,
+}
+
+
+def deliver(folder: Path) -> str:
+    """Two good rows, and one with an error."""
+    return write(folder / "payments.csv", line(1), line(2, amount="20.50"), line(3, amount="x"))
+
+
+USES: dict[str, tuple[str, ...]] = {
+    "rerun": ("rerun", "1"),
+    "row": ("row", "1", "payments.csv", "--record", "2"),
+    "rejects": ("rejects", "1", "--out", "{out}"),
+    "reconcile": ("reconcile",),
+}
+
+
+@pytest.fixture(params=["text", "reference"])
+def profile(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """A feed that keeps the text of clean rows, and one that reads it from the archive."""
+    path = tmp_path / "feed.toml"
+    path.write_text(f'feed = "payments"\nkeep = "{request.param}"\n')
+    return ["--profile", str(path)]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_an_altered_byte_is_noticed_by_every_command(
+    workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], use: str
+) -> None:
+    assert recon("import", deliver(tmp_path), *profile).returncode == 1
+    command = [part.format(out=tmp_path / "out") for part in USES[use]]
+    before = recon(*command)
+    assert before.returncode in (0, 1), before.stderr
+    altered(kept(workspace))
+    after = recon(*command)
+    assert after.returncode == 2, after.stdout
+    assert "payments.csv of batch 1" in after.stderr
+    assert "Import the same file again" in after.stderr
+    assert "Traceback" not in after.stderr
+    assert "29.50" not in after.stdout + after.stderr
+    again = recon("import", deliver(tmp_path), *profile)
+    assert "is not what was delivered" not in again.stderr
+    assert "was not what was delivered" in again.stdout + again.stderr
+    assert recon(*command).returncode == before.returncode
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_nothing_is_staged_of_what_is_not_as_delivered(
+    workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path, fault: str
+) -> None:
+    path = deliver(tmp_path)
+    assert recon("import", path, CRASH_AT="copy").returncode < 0
+    FAULTS[fault](kept(workspace))
+    for _ in range(2):
+        after = recon("rerun", "1")
+        assert after.returncode == 2, after.stdout
+        assert "payments.csv of batch 1" in after.stderr
+        assert "Traceback" not in after.stderr
+    assert rows("SELECT count(*) FROM staged_payment") == [(0,)]
+    # The good bytes put it right, and the batch goes on to where it would have been.
+    again = recon("import", path)
+    assert again.returncode == 1, again.stderr
+    assert rows('SELECT "Id", "PaidAmount" FROM payment ORDER BY 1') == [(1, 10.5), (2, 20.5)]
+    found = rows("SELECT batch_id, detail FROM event WHERE what = 'kept content put back'")
+    assert [(batch, json.loads(detail)["name"]) for batch, detail in found] == [(1, "payments.csv")]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_keeping_puts_good_bytes_in_the_place_of_others(
+    workspace: Workspace, rows: Any, tmp_path: Path, fault: str
+) -> None:
+    """Another feed delivers the same bytes: what is imported is what it delivered."""
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    good = kept(workspace).read_bytes()
+    FAULTS[fault](kept(workspace))
+    second = import_delivery(workspace, [deliver(tmp_path)], replace(DEFAULT, feed="second"))
+    assert any("was not what was delivered" in one for one in second.messages)
+    assert kept(workspace).read_bytes() == good
+    assert rows('SELECT "Id", "PaidAmount" FROM payment ORDER BY 1') == [(1, 10.5), (2, 20.5)]
+    assert len(rows("SELECT 1 FROM event WHERE what = 'kept content put back'")) == 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_whole_archive_is_hashed_again(
+    workspace: Workspace, tmp_path: Path, fault: str
+) -> None:
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    path = kept(workspace)
+    import_delivery(workspace, [write(tmp_path / "b.csv", line(7))], DEFAULT)
+    assert verify_archive(workspace).mismatches == ()
+    FAULTS[fault](path)
+    found = verify_archive(workspace)
+    assert found.contents == 2
+    mine = [one.files for one in found.mismatches if one.batches]
+    assert mine == [("payments.csv of batch 1",)]
+
+
+def test_the_commands_that_hash_the_archive_tell_by_their_exit_code(
+    workspace: Workspace, recon: Recon, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    commands = (
+        ("archive", "verify"),
+        ("archive", "verify", "--json"),
+        ("housekeeping", "--verify"),
+    )
+    assert [recon(*command).returncode for command in commands] == [0, 0, 0]
+    altered(kept(workspace))
+    for command in commands:
+        told = recon(*command)
+        assert told.returncode == 1
+        assert "payments.csv of batch 1" in told.stdout
+
+
+def test_a_report_that_was_changed_is_found(workspace: Workspace, recon: Recon) -> None:
+    recon("reconcile")
+    assert recon("archive", "verify").returncode == 0
+    (page,) = workspace.settings.reports.glob("reconciliation-*/*.html")
+    page.write_bytes(page.read_bytes().replace(b"0", b"1", 1))
+    told = recon("archive", "verify")
+    assert told.returncode == 1
+    assert page.name in told.stdout
+
+
+def test_the_only_thing_that_may_be_gone_is_what_housekeeping_removed(
+    workspace: Workspace, recon: Recon, tmp_path: Path
+) -> None:
+    import_delivery(
+        workspace, [write(tmp_path / "a.csv", line(1))], replace(DEFAULT, keep="reference")
+    )
+    later = datetime.now(UTC) + timedelta(days=100)
+    sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    assert recon("row", "1", "a.csv", "--record", "1").returncode == 0
+    assert recon("rerun", "1").returncode == 0
+    assert recon("archive", "verify").returncode == 0
+    assert recon("reconcile").returncode in (0, 1)
+
+
+def test_an_undo_uses_nothing_of_it_and_says_so(
+    workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    altered(kept(workspace))
+    told = recon("undo", "1", "--reason", "test")
+    assert told.returncode == 1
+    assert "payments.csv of batch 1" in told.stdout
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+    ((detail,),) = rows("SELECT detail FROM event WHERE what = 'undo'")
+    assert "not what was delivered" in json.loads(detail)["kept_files"][0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_every_byte_of_a_file_of_pieces_is_proven(
+    workspace: Workspace, tmp_path: Path, encoding: str, recorded: bool
+) -> None:
+    """Pieces of a MiB, with hashes of the ledger or, of an earlier version, of the whole."""
+    path = tmp_path / "payments.csv"
+    lines = [line(number) for number in range(1, 30_001)]
+    path.write_bytes("\n".join([HEADER, *lines, ""]).encode(encoding))
+    batch = import_delivery(workspace, [str(path)], replace(DEFAULT, keep="reference")).batch.id
+    with workspace.database.connect() as connection:
+        if not recorded:
+            connection.execute("UPDATE extract SET pieces = NULL")
+        place = connection.execute(
+            "SELECT extract_id, byte_start, byte_end FROM staged_row WHERE record_number = 29999"
+        ).fetchone()
+        assert place is not None
+        assert Texts(workspace, connection, [batch]).at(*place) == lines[29_998]
+        file = kept(workspace)
+        content = bytearray(file.read_bytes())
+        assert len(content) > 2 << 20 or encoding != "utf-16"
+        content[-40] ^= 1
+        file.write_bytes(content)
+        with pytest.raises(EvidenceBroken, match=r"payments\.csv of batch 1"):
+            Texts(workspace, connection, [batch]).at(*place)
+
+
+def test_verifying_says_which_file_nobody_knows(workspace: Workspace, tmp_path: Path) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    stranger = kept(workspace).with_name("note.txt")
+    stranger.touch()
+    (found,) = verify_archive(workspace).mismatches
+    assert found.path.endswith("note.txt")
+    shutil.rmtree(workspace.settings.archive)
+    (found,) = verify_archive(workspace).mismatches
+    assert found.found == "it is missing"
