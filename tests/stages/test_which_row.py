@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from connectors.extracts.profile import DEFAULT
+from connectors.retention import mark_cleared
 from flows.__main__ import main
 from flows.stages.rejects import write_rejects
 from flows.stages.sequence import import_delivery
@@ -121,8 +122,10 @@ def test_a_refused_file_has_no_rows_and_says_why(
 def test_content_that_was_cleared_away_is_not_needed(
     workspace: Workspace, recon: Any, avatars: Path
 ) -> None:
-    for path in workspace.settings.archive.rglob("*.csv"):
-        path.unlink()
+    with workspace.database.connect() as connection:
+        for path in workspace.settings.archive.rglob("*.csv"):
+            mark_cleared(connection, path.stem)
+            path.unlink()
     code, out, _ = recon("row", "1", "avatars.csv", "--line", "5", "--json")
     assert json.loads(out)["record_number"] == 2
     code, _, err = recon("row", "1", "avatars.csv", "--line", "7")

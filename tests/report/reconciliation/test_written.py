@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from connectors.extracts.profile import DEFAULT
+from connectors.retention import mark_cleared
 from connectors.settings import Settings
 from flows.stages.corrections import corrections
 from flows.stages.reconcile import Asked, Reconciled, reconcile
@@ -200,8 +201,10 @@ def test_content_that_was_cleared_away_costs_its_corrections_only(
 ) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1, amount="x"))], DEFAULT)
     settings: Settings = workspace.settings
-    for path in settings.archive.rglob("*.csv"):
-        path.unlink()
+    with workspace.database.connect() as connection:
+        for path in settings.archive.rglob("*.csv"):
+            mark_cleared(connection, path.stem)
+            path.unlink()
     done = reconciled(workspace)
     assert [one.code for one in done.report.breaks if one.code == "REJECTED"] == ["REJECTED"]
     assert not (done.written.folder / "corrections").exists()
