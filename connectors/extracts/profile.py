@@ -28,7 +28,9 @@ class Profile:
     decimal: str = "."
     thousands: str | None = None
     date_format: str | None = None
-    """As of `datetime.strptime`; None: ISO 8601."""
+    """In directives of `datetime.strptime`; None: ISO 8601."""
+    date_zeros: str = "kept"
+    """Whether the feed writes the leading zeros of a date's digits: `kept`, or `dropped`."""
     offset: str | None = None
     """What a time without offset means: `+01:00` or `Z`."""
     zone: str | None = None
@@ -69,7 +71,7 @@ class Profile:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_LATER = {"push": False, "compare_only": False, "keep": "text"}
+_LATER = {"push": False, "compare_only": False, "keep": "text", "date_zeros": "kept"}
 """Rules that older profiles know nothing of: unset, they leave the hash as it was."""
 DEFAULT = Profile()
 
@@ -117,6 +119,8 @@ def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
 def _check_together(profile: Profile) -> None:
     if profile.offset and profile.zone:
         raise ProfileError("offset and zone both say what a time without offset means. Keep one.")
+    if profile.date_zeros == "dropped" and not profile.date_format:
+        raise ProfileError("date_zeros is about date_format. Add one, or take date_zeros out.")
     if profile.thousands == profile.decimal:
         raise ProfileError(f"thousands and decimal are both {profile.decimal!r}. They must differ.")
     if profile.delimiter == profile.quote:

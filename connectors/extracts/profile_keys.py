@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from connectors.errors import ProfileError
 from connectors.extracts.content import canonical_encoding, contains_ascii, shown
+from schemas.dates import NoForm, date_form
 from schemas.tables import EXTRACTS
 
 THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}")
@@ -113,10 +114,10 @@ def _date_format(key: str, value: object) -> str:
     text = _text(key, value)
     moment = datetime(2031, 12, 30, 23, 58, 57, tzinfo=UTC)
     try:
-        read = datetime.strptime(moment.strftime(text), text)  # noqa: DTZ007
-    except ValueError as error:
+        read = date_form(text).wall(moment.strftime(text))
+    except NoForm as error:
         raise ProfileError(f"{key} = {shown(text)!r} is no date format: {error}.") from error
-    if read.date() != moment.date():
+    if isinstance(read, str) or read.date() != moment.date():
         raise ProfileError(f"{key} = {shown(text)!r} does not give day, month and year.")
     if "%I" in text and "%p" not in text:
         raise ProfileError(f"{key} = {shown(text)!r} does not tell morning from evening; add %p.")
@@ -199,6 +200,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "decimal": ("decimal", _one_of(".", ",")),
     "thousands": ("thousands", _one_of(*THOUSANDS)),
     "date_format": ("date_format", _date_format),
+    "date_zeros": ("date_zeros", _one_of("kept", "dropped")),
     "offset": ("offset", _offset),
     "zone": ("zone", _zone),
     "null": ("null", _nulls),

@@ -56,6 +56,7 @@ def writing_of(profile: Profile) -> Writing:
         decimal=profile.decimal,
         thousands=profile.thousands or "",
         date_format=profile.date_format,
+        zeros_dropped=profile.date_zeros == "dropped",
         offset_minutes=offset,
         zone=profile.zone,
         null=profile.null,

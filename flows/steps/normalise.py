@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from schemas.dates import date_form
 from schemas.field import Field, Kind, Table
 from schemas.payloads import datetime_text
 from schemas.reading import Moment, read_moment
@@ -28,6 +29,8 @@ class Writing:
     decimal: str = "."
     thousands: str = ""
     date_format: str | None = None
+    zeros_dropped: bool = False
+    """Whether digits of a date lack their leading zeros."""
     offset_minutes: int | None = None
     """What times without an offset mean, by a fixed offset ..."""
     zone: str | None = None
@@ -89,13 +92,10 @@ def _form(decimal: str, thousands: str) -> re.Pattern[str]:
 
 def _time(cell: str, writing: Writing) -> str:
     if writing.date_format:
-        try:
-            wall = datetime.strptime(cell.strip(), writing.date_format)  # noqa: DTZ007
-        except ValueError:
-            wall = None
-        # Python reads digits of other scripts too, but only some of them and at some places.
-        if wall is None or any(sign.isdigit() and not sign.isascii() for sign in cell):
-            return f"{cell} (not written as {writing.date_format})"
+        form = date_form(writing.date_format, zeros_dropped=writing.zeros_dropped)
+        wall = form.wall(cell.strip(" \t"))
+        if isinstance(wall, str):
+            return f"{cell} ({wall})"
         if wall.tzinfo is not None:
             return wall.isoformat()
     else:

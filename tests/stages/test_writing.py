@@ -74,6 +74,63 @@ def test_time(stated: dict[str, str], cell: str, time: str) -> None:
     assert normal("PaymentDate", cell, **stated) == time
 
 
+DROPPED = {"date_zeros": "dropped"}
+AMBIGUOUS = "not written as"
+NO_DAY = "no such day or time"
+
+
+@pytest.mark.parametrize(
+    ("form", "stated", "cell", "said"),
+    [
+        ("%d%m%Y", {}, "01022026", "2026-02-01T00:00:00"),
+        ("%d%m%Y", {}, "1022026", AMBIGUOUS),
+        ("%d%m%Y", {}, "010220260", AMBIGUOUS),
+        ("%d%m%Y", DROPPED, "1022026", "2026-02-01T00:00:00"),
+        ("%d%m%Y", DROPPED, "01022026", "2026-02-01T00:00:00"),
+        ("%d%m%Y", DROPPED, "122026", NO_DAY),
+        ("%Y%m%d", DROPPED, "260201", AMBIGUOUS),
+        ("%y%m%d", {}, "60201", AMBIGUOUS),
+        ("%y%m%d", DROPPED, "60201", "2006-02-01T00:00:00"),
+        ("%y%m%d", {}, "680201", "2068-02-01T00:00:00"),
+        ("%y%m%d", {}, "690201", "1969-02-01T00:00:00"),
+        ("%Y%j", {}, "2026032", "2026-02-01T00:00:00"),
+        ("%Y%j", {}, "202632", AMBIGUOUS),
+        ("%d%b%Y", {}, "1Feb2026", AMBIGUOUS),
+        ("%d%b%Y", {}, "01FEB2026", "2026-02-01T00:00:00"),
+        ("%d%b%Y", DROPPED, "1feb2026", "2026-02-01T00:00:00"),
+        ("%Y%m%dT%H%M%S", {}, "20260201T101112", "2026-02-01T10:11:12"),
+        ("%Y%m%dT%H%M%S", {}, "20260201T11112", AMBIGUOUS),
+        ("%Y%m%dT%H%M%S", DROPPED, "20260201T509", "2026-02-01T00:05:09"),
+        ("%Y%m%d%H%M%z", {}, "202602011011+0100", "2026-02-01T10:11:00+01:00"),
+        ("%Y%m%d%H%M%z", {}, "20260201101+0100", AMBIGUOUS),
+        ("%d.%m.%Y", {}, "1.2.2026", "2026-02-01T00:00:00"),
+        ("%d.%m.%Y", {}, " 01.02.2026 ", "2026-02-01T00:00:00"),
+        ("%d.%m.%Y", {}, "01.02.26", AMBIGUOUS),
+        ("%d.%m.%Y", {}, "01.13.2026", NO_DAY),
+        ("%d.%m.%Y %H:%M", {}, "01.02.2026  10:11", AMBIGUOUS),
+        ("%d.%m.%Y %H:%M", {}, "01.02.2026\u00a010:11", AMBIGUOUS),
+        ("%d.%m.%Y %H:%M:%S.%f", {}, "01.02.2026 10:11:12.5", "2026-02-01T10:11:12.5"),
+        ("%d.%m.%Y um %H Uhr", {}, "01.02.2026 UM 9 Uhr", AMBIGUOUS),
+        ("%d.%m.%Y um %H Uhr", {}, "01.02.2026 um 9 Uhr", "2026-02-01T09:00:00"),
+        ("%b %d %Y", {}, "Feb  1 2026", "2026-02-01T00:00:00"),
+        ("%a %d.%m.%Y", {}, "Sun 01.02.2026", "2026-02-01T00:00:00"),
+        ("%a %d.%m.%Y", {}, "Mon 01.02.2026", NO_DAY),
+        ("%d.%m.%Y %I:%M %p", {}, "01.02.2026 10:11 pm", "2026-02-01T22:11:00"),
+        ("%d.%m.%Y %H:%M %p", {}, "01.02.2026 10:11 pm", NO_DAY),
+        ("%G-W%V-%u", {}, "2026-W05-7", "2026-02-01T00:00:00"),
+    ],
+)
+def test_a_date_has_one_reading_or_none(
+    form: str, stated: dict[str, str], cell: str, said: str
+) -> None:
+    text = normal("PaymentDate", cell, date_format=form, **stated)
+    if said in (AMBIGUOUS, NO_DAY):
+        assert text.startswith(f"{cell} (not written as {form}")
+        assert (NO_DAY in text) == (said == NO_DAY)
+    else:
+        assert text == said
+
+
 DAY = {"date_format": "%d.%m.%Y", "zone": "Europe/Berlin"}
 
 

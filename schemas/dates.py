@@ -1,0 +1,163 @@
+"""Dates as a feed writes them: one form of `strptime` directives, kept to letter by letter.
+
+`datetime.strptime` takes a digit less where the rest still fits, any blanks for a blank, letters in
+any case, and a weekday that is not that of the day. So `1022026` is a day in `%d%m%Y`, though it is
+the 1st or the 10th of some month. What is read here has one reading, and nothing in it disagrees.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from itertools import groupby
+
+Token = tuple[str | None, str]
+"""A directive, or else text that stands as it is."""
+_WIDTHS = {
+    **dict.fromkeys("dmyHIMSVUW", 2),
+    **dict.fromkeys("YG", 4),
+    **dict.fromkeys("uw", 1),
+    "j": 3,
+    "f": 6,
+}
+"""Digits of each directive that is a number."""
+_WHOLE = ("Y", "G", "y", "u", "w")
+"""Those that are never written shorter."""
+_NAMES = {
+    "b": "[A-Za-z]{3}",
+    "B": "[A-Za-z]{3,9}",
+    "a": "[A-Za-z]{3}",
+    "A": "[A-Za-z]{6,9}",
+    "p": "[AaPp][Mm]",
+}
+_CLOCK = frozenset("YmdHMSf")
+"""What most forms have: parts of a time that are numbers, each told by itself."""
+_OFFSET = r"Z|[+-][0-9]{2}:?[0-9]{2}"
+_TOKEN = re.compile(r"%(.)|([^%]+)", re.DOTALL)
+
+
+class NoForm(ValueError):
+    """A text that states no form of dates, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class DateForm:
+    """A form that dates are written in."""
+
+    text: str
+    pattern: re.Pattern[str]
+    directives: tuple[str, ...]
+    runs: tuple[tuple[re.Pattern[str], int], ...] = ()
+    """Where zeros may be missing: the parts of the form, and the width of each that is a number."""
+
+    def wall(self, text: str) -> datetime | str:
+        """The time that a text says, with its offset if it has one; or why it says none."""
+        match = self.pattern.fullmatch(self._filled(text))
+        if match is None:
+            return f"not written as {self.text}"
+        nothing = f"not written as {self.text}: no such day or time exists"
+        found = match.groupdict()
+        if _CLOCK.issuperset(self.directives):
+            numbers = {name: int(_padded(name, found[name])) for name in self.directives}
+            try:
+                return datetime(*(numbers.get(name, 0) for name in "YmdHMSf"))  # type: ignore[arg-type] # noqa: DTZ001
+            except ValueError:
+                return nothing
+        padded = "".join(_padded(name, found[name]) + "\n" for name in self.directives)
+        form = "".join(f"%{name}\n" for name in self.directives)
+        try:
+            wall = datetime.strptime(padded, form)  # noqa: DTZ007
+        except ValueError:
+            return nothing
+        agrees = all(_agrees(name, found[name], wall) for name in self.directives)
+        return wall if agrees else nothing
+
+    def _filled(self, text: str) -> str:
+        """The text with the zeros that a feed drops."""
+        parts, at = [], 0
+        for pattern, width in self.runs:
+            match = pattern.match(text, at)
+            if match is None:
+                return text
+            parts.append(match[0].zfill(width))
+            at = match.end()
+        return "".join(parts) + text[at:]
+
+
+def _padded(name: str, text: str) -> str:
+    if name == "f":
+        return text.ljust(6, "0")
+    return text.replace(" ", "0").zfill(_WIDTHS.get(name, 0))
+
+
+def _agrees(name: str, text: str, wall: datetime) -> bool:
+    if name == "z":
+        return True
+    read = wall.strftime(f"%{name}")
+    if name in _NAMES:
+        return read.casefold() == text.casefold()
+    return int(read) == int(_padded(name, text))
+
+
+@cache
+def date_form(text: str, *, zeros_dropped: bool = False) -> DateForm:
+    """The form that a text of directives states; raises NoForm.
+
+    A number needs its full width, unless signs that are no digits, or the ends, are on both of its
+    sides. With `zeros_dropped` digits in a row may lack zeros on their left, as a number does.
+    """
+    found = [(match[1], match[2] or "") for match in _TOKEN.finditer(text)]
+    if "".join(f"%{name}" if name else literal for name, literal in found) != text:
+        raise NoForm("it ends within a directive")
+    tokens: list[Token] = [(None, "%") if name == "%" else (name, part) for name, part in found]
+    names = tuple(name for name, _ in tokens if name)
+    for name in names:
+        if name not in {*_WIDTHS, *_NAMES, "z"}:
+            known = " ".join(f"%{one}" for one in sorted({*_WIDTHS, *_NAMES, "z"}, key=str.lower))
+            raise NoForm(f"%{name} is none of its directives, which are {known}")
+    if len(set(names)) != len(names):
+        raise NoForm("a directive stands in it twice")
+    parts = [_part(tokens, at) for at in range(len(tokens))]
+    runs = tuple(_runs(tokens)) if zeros_dropped else ()
+    return DateForm(text, re.compile("".join(parts)), names, runs)
+
+
+def _part(tokens: Sequence[Token], at: int) -> str:
+    name, literal = tokens[at]
+    if name is None:
+        return re.escape(literal)
+    if name not in _WIDTHS:
+        return f"(?P<{name}>{_NAMES.get(name, _OFFSET)})"
+    before = tokens[at - 1] if at else (None, " ")
+    after = tokens[at + 1] if at + 1 < len(tokens) else (None, " ")
+    alone = _separates(before, -1) and _separates(after, 0)
+    return f"(?P<{name}>{_digits(name, alone=alone)})"
+
+
+def _runs(tokens: Sequence[Token]) -> Iterator[tuple[re.Pattern[str], int]]:
+    """Each part of a form, with the width that its zeros fill; 0 for what has none to fill."""
+    for numbers, group in groupby(tokens, key=lambda token: token[0] in _WIDTHS):
+        run = list(group)
+        if not numbers:
+            at = range(len(run))
+            plain = "".join(_part(run, one) for one in at)
+            yield re.compile(plain), 0
+        else:
+            width = sum(_WIDTHS[name] for name, _ in run if name)
+            filled = run[0][0] not in ("Y", "G") and all(name != "f" for name, _ in run)
+            least = 1 if filled or run[0][0] == "f" else width
+            yield re.compile(f"[0-9]{{{least},{width}}}"), width if filled else 0
+
+
+def _separates(token: Token, sign: int) -> bool:
+    name, literal = token
+    return name is None and not literal[sign].isdigit()
+
+
+def _digits(name: str, *, alone: bool) -> str:
+    width = _WIDTHS[name]
+    if not alone or name in _WHOLE:
+        return f"[0-9]{{{width}}}"
+    # A blank may stand for the zero, as in `Feb  1 2026`.
+    return f"[0-9]{{1,{width}}}" + ("| [0-9]" if width == 2 else "")
