@@ -5,7 +5,7 @@ runs and their breaks) is compared with what the event says of it.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -15,10 +15,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
-from connectors.breaks import DECIDED, breaks_hash, decisions_hash
-from connectors.reconciliations import SAVED
-from connectors.signatures import SIGNED
-from schemas.audit import GENESIS, Event, chain_hash, link_hash
+from connectors.breaks import breaks_hash, decisions_hash
+from schemas.audit import Event, chain_hash, link_hash
+from schemas.trail import DECIDED, GENESIS, SAVED, SIGNED, TURN
 
 ROWS_AT_ONCE = 5_000
 _DECIDED = (
@@ -55,21 +54,24 @@ class Entry:
     by: str
     reason: str | None
     detail: str | None
+    account: str | None
+    """Of the database that wrote it; `by` is what was said beside it."""
     hash: str | None
 
 
 def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified:
     """Prove the chain on one snapshot; `noted` is a hash that must still be in it."""
+    connection.execute("SELECT chain_waiting()")
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         seen: set[str] = set()
         told: dict[str, list[tuple[int, Event]]] = {}
-        position, head = 0, GENESIS
+        position, head, stamped = 0, GENESIS, False
         for row in _links(connection):
-            fault = _fault(row, position + 1, head)
+            fault = _fault(row, position + 1, head, stamped=stamped)
             if fault:
                 return Verified(position, head, fault)
-            position, head = row.position, row.hash
+            position, head, stamped = row.position, row.hash, row.account is not None
             if noted == head:
                 seen.add(head)
             event = _event(row)
@@ -105,18 +107,27 @@ def _links(connection: psycopg.Connection) -> Iterator[Any]:
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(
             "SELECT c.position, c.previous_hash, c.hash, c.event_id, e.id, e.batch_id, e.at, "
-            "e.what, e.by, e.reason, e.detail FROM event_chain c "
+            "e.what, e.by, e.reason, e.detail, e.account, "
+            f"EXISTS (SELECT FROM {TURN} t WHERE t.event_id = e.id) AS waits FROM event_chain c "
             "FULL JOIN event e ON e.id = c.event_id ORDER BY c.position NULLS LAST, e.id"
         )
         yield from cursor
 
 
 def _event(row: Any) -> Event:
-    return Event(row.id, row.batch_id, row.at, row.what, row.by, row.reason, row.detail)
+    return Event(
+        row.id, row.batch_id, row.at, row.what, row.by, row.reason, row.detail, row.account
+    )
 
 
-def _fault(row: Any, expected: int, head: str) -> str | None:
-    """What is wrong with a link, or None."""
+def _fault(row: Any, expected: int, head: str, *, stamped: bool) -> str | None:
+    """What is wrong with a link, or None; `stamped`: the event before it names its account."""
+    if row.position is None and row.waits:
+        return (
+            f"event {row.id} ({row.what}) waits for its link: a session that has written an event "
+            "and does not end its transaction keeps the chain. An administrator finds it with "
+            "SELECT pid, usename, xact_start FROM pg_stat_activity ORDER BY xact_start"
+        )
     if row.position is None:
         return f"event {row.id} ({row.what}) is not in the chain: it was added behind its back"
     if row.position != expected:
@@ -127,6 +138,11 @@ def _fault(row: Any, expected: int, head: str) -> str | None:
         return f"link {expected} (event {row.id}) does not follow the link before it"
     if row.hash != link_hash(expected, head, _event(row)):
         return f"link {expected}: event {row.id} ({row.what}) was changed after it was written"
+    if stamped and row.account is None:
+        return (
+            f"link {expected}: event {row.id} ({row.what}) names no account: it was not written by "
+            "the functions of the trail"
+        )
     return None
 
 
@@ -179,7 +195,7 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     yield from _missing(events, "reconciliation")
 
 
-def _by_id(told: Told, kinds: dict[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
+def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
         event.id: (
             position,

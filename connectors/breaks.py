@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -10,22 +10,16 @@ import polars as pl
 import psycopg
 from psycopg import sql
 
-from connectors.ledger import add_event, whoami
+from connectors.ledger import detail_text, whoami, write_trail
 from connectors.staging import CopyRows, copy_text
 from schemas.audit import content_hash
 from schemas.field import Kind, Table
 from schemas.kinds import Dtype, frame_columns
 from schemas.ledger import BREAK_STATE, DECISION
 from schemas.life import Choice
-from schemas.sql import SCHEMA
+from schemas.trail import DECIDED
 
-DECIDED: dict[str, str] = {
-    Choice.ACCEPT: "breaks accepted",
-    Choice.REOPEN: "breaks reopened",
-    Choice.RESOLVE: "breaks resolved",
-    Choice.ASSIGN: "breaks assigned",
-}
-"""The event of each kind of decision."""
+DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
 AMOUNT = pl.Decimal(38, 18)
 
 
@@ -47,20 +41,21 @@ class Decision:
 
 
 def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFrame) -> None:
-    """Add the breaks of a run; the frame has the columns of the ledger but the run's number."""
+    """Draft the breaks of a run; the frame has the columns of the ledger but the run's number."""
+    connection.execute("SELECT draft('break_state')")
     rows = breaks.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *_names()[1:])
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(SCHEMA, BREAK_STATE.name), sql.SQL(", ").join(map(sql.Identifier, _names()))
+        sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, _names()))
     )
     CopyRows(statement, (copy_text(rows),)).send(connection)
 
 
-def breaks_hash(connection: psycopg.Connection, number: int) -> str:
-    """The hash of everything the ledger keeps of a run's breaks."""
+def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:
+    """The hash of everything the ledger keeps of a run's breaks, or is about to keep."""
     row = connection.execute(
         "SELECT encode(sha256(coalesce(string_agg(sha256(convert_to(b::text, 'UTF8')), ''::bytea "
         "ORDER BY b.break_id COLLATE \"C\"), ''::bytea)), 'hex') "
-        "FROM break_state b WHERE reconciliation_id = %s",
+        f"FROM {table} b WHERE reconciliation_id = %s",
         [number],
     ).fetchone()
     assert row is not None
@@ -142,32 +137,28 @@ def add_decisions(
     up_to = format(decision.up_to, "f") if decision.up_to is not None else None
     terms = (decision.what.value, by, decision.reason, until, decision.side, decision.owner)
     ids = sorted(breaks)
-    event = add_event(
-        connection,
-        DECIDED[decision.what],
-        by=by,
-        reason=decision.reason,
-        detail={
-            "reconciliation": number,
-            "breaks": len(ids),
-            "sha256": decisions_hash((number, one, *terms, up_to) for one in ids),
-        }
-        | {
-            name: value
-            for name, value in (
-                ("until", until),
-                ("side", decision.side),
-                ("owner", decision.owner),
-                ("up_to", up_to),
-            )
-            if value
-        },
-    )
+    detail = {
+        "reconciliation": number,
+        "breaks": len(ids),
+        "sha256": decisions_hash((number, one, *terms, up_to) for one in ids),
+    } | {
+        name: value
+        for name, value in (
+            ("until", until),
+            ("side", decision.side),
+            ("owner", decision.owner),
+            ("up_to", up_to),
+        )
+        if value
+    }
+    connection.execute("SELECT draft('decision')")
     connection.execute(
-        "INSERT INTO decision (reconciliation_id, break_id, what, by, reason, until, side, owner, "
-        "up_to, at, event_id) SELECT %s, id, %s, %s, %s, %s, %s, %s, %s, %s, %s "
-        "FROM unnest(%s::text[]) id",
-        [number, *terms, up_to, datetime.now(UTC), event, ids],
+        "INSERT INTO draft_decision (reconciliation_id, break_id, what, by, reason, until, side, "
+        "owner, up_to) SELECT %s, id, %s, %s, %s, %s, %s, %s, %s FROM unnest(%s::text[]) id",
+        [number, *terms, up_to, ids],
+    )
+    write_trail(
+        connection, "decide", DECIDED[decision.what], by, decision.reason, detail_text(detail)
     )
     return len(ids)
 

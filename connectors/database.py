@@ -119,7 +119,7 @@ def errors_told(connection: psycopg.Connection) -> Iterator[None]:
         yield
     except psycopg.Error as error:
         # Without the error itself: its details quote rows, and Prefect keeps them.
-        raise told(error, lost=connection.broken) from None
+        raise told(error, lost=connection.broken, user=connection.info.user) from None
     except UnicodeEncodeError:
         raise StatementRefused(
             "A text that was given, such as a reason or a name, is not UTF-8 and cannot be kept. "
@@ -164,6 +164,8 @@ def open_database(settings: Settings) -> Database:
             migrate(connection)
             _refuse_incomplete(connection)
     except sa.exc.DBAPIError as error:
+        if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise told(error.orig, lost=False, user=engine.url.username or "") from None
         raise DatabaseUnusable(_no_connection(error.orig or error)) from None
     finally:
         engine.dispose()
@@ -177,8 +179,11 @@ def migrate(connection: sa.Connection) -> None:
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     newest = ScriptDirectory.from_config(config).get_current_head()
-    connection.execute(sa.text(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA} migration'))"))
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    # The lock, which anybody could keep, is only for those who have to change something.
+    if context.get_current_revision() == newest:
+        return
+    connection.execute(sa.text(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA} migration'))"))
     if context.get_current_revision() == newest:
         return
     known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}

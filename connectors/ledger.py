@@ -18,6 +18,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from connectors.errors import BatchUnknown, ExtractRefused
+from schemas.sql import SCHEMA
 
 
 class State(StrEnum):
@@ -283,17 +284,22 @@ def add_event(
     detail: Mapping[str, object] | None = None,
 ) -> int:
     """Add to the audit trail, which chains it on commit; nothing is ever taken from it."""
-    row = connection.execute(
-        "INSERT INTO event (batch_id, at, what, by, reason, detail) VALUES (%s,%s,%s,%s,%s,%s) "
-        "RETURNING id",
-        [
-            batch_id,
-            datetime.now(UTC),
-            what,
-            by or whoami(),
-            reason,
-            None if detail is None else json.dumps(detail, sort_keys=True),
-        ],
-    ).fetchone()
+    return write_trail(
+        connection, "add_event", batch_id, what, by or whoami(), reason, detail_text(detail)
+    )
+
+
+def write_trail(connection: psycopg.Connection, function: str, *values: object) -> int:
+    """Call one of the functions of `schemas.trail`; gives the id of the event.
+
+    The database stamps the time and the account; `by` is a note beside it.
+    """
+    marks = ", ".join(["%s"] * len(values))
+    row = connection.execute(f"SELECT {SCHEMA}.{function}({marks})", values).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def detail_text(detail: Mapping[str, object] | None) -> str | None:
+    """What an event says beside its reason, as it is kept."""
+    return None if detail is None else json.dumps(detail, sort_keys=True)

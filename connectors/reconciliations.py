@@ -7,19 +7,17 @@ written before, so that what is saved names files that are there.
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
-from datetime import UTC, date, datetime
+from dataclasses import dataclass
+from datetime import date, datetime
 
 import polars as pl
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.breaks import breaks_hash, copy_breaks
+from connectors.breaks import DRAFTED_BREAKS, breaks_hash, copy_breaks
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
-from connectors.ledger import add_event
+from connectors.ledger import detail_text, whoami, write_trail
 
-SAVED = "reconciled"
-"""The event of a run that was saved."""
 _LOCK = "hashtext('recon scope'), hashtext(%s)"
 
 
@@ -120,9 +118,7 @@ def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | N
 
 def next_number(connection: psycopg.Connection) -> int:
     """A number for a run that is under way, to name its folder; one that dies leaves a gap."""
-    row = connection.execute(
-        "SELECT nextval(pg_get_serial_sequence('reconciliation', 'id'))"
-    ).fetchone()
+    row = connection.execute("SELECT next_reconciliation()").fetchone()
     assert row is not None
     return int(row[0])
 
@@ -163,13 +159,14 @@ def save_run(
         last = latest_run(connection, scope)
         assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
         copy_breaks(connection, number, breaks)
-        told = facts | {"breaks": breaks.height, "breaks_hash": breaks_hash(connection, number)}
-        event = add_event(connection, SAVED, by=by, detail=told)
-        values = facts | {"scope": scope, "opened_at": datetime.now(UTC), "event_id": event}
-        names = [field.name for field in fields(Reconciliation)]
+        hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
+        detail = detail_text(facts | {"breaks": breaks.height, "breaks_hash": hashed})
+        values = facts | {"scope": scope}
+        connection.execute("SELECT draft('reconciliation')")
         connection.execute(
-            f"INSERT INTO reconciliation ({', '.join(names)}) "
-            f"VALUES ({', '.join(f'%({name})s' for name in names)})",
+            f"INSERT INTO draft_reconciliation ({', '.join(values)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
             values,
         )
+        write_trail(connection, "conclude", by or whoami(), detail)
     return find_run(connection, number)

@@ -3,19 +3,23 @@
 Only the first line of its message is kept, which quotes no row; details would.
 """
 
+import re
+
 import psycopg
 from psycopg import errors
 
 from connectors.errors import DatabaseLost, DatabaseUnusable, ReconError, StatementRefused
+from schemas.roles import OWNER, role_for
 
 AGAIN = "What was committed is kept; run the command again and it goes on from there."
 NOT_OURS = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 NO_ROOM = "53"
 """The class of SQLSTATE of a server that lacks disk, memory or connections."""
+_DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':]+)")
 
 
-def told(error: psycopg.Error, *, lost: bool) -> ReconError:
-    """The error as text; `lost`: the connection did not outlive it."""
+def told(error: psycopg.Error, *, lost: bool, user: str = "") -> ReconError:
+    """The error as text; `lost`: the connection of `user` did not outlive it."""
     said = error.diag.message_primary or _first_line(error)
     state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
     if lost and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
@@ -26,8 +30,8 @@ def told(error: psycopg.Error, *, lost: bool) -> ReconError:
         )
     if isinstance(error, errors.InsufficientPrivilege):
         return StatementRefused(
-            f"The role of RECON_DATABASE_URL lacks a right: {said}{state}. Connect as a member of "
-            "a role that has it; `python -m schemas.roles` shows what each is granted. " + AGAIN
+            f"The role {user or 'of RECON_DATABASE_URL'} lacks a right: {said}{state}. "
+            f"{_who_may(said)} " + AGAIN
         )
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return StatementRefused(
@@ -41,6 +45,17 @@ def told(error: psycopg.Error, *, lost: bool) -> ReconError:
         f"The database refused a statement: {said}{state}. Nothing of its transaction was "
         f"written; the server's log has the rest. {AGAIN}"
     )
+
+
+def _who_may(said: str) -> str:
+    """Which of our roles has the right that was missing, as far as the message names it."""
+    found = _DENIED.search(said)
+    role = role_for(*found.groups()) if found else None
+    if role is None:
+        return "Connect as a role that has it; docs/production.md lists what each may."
+    if role == OWNER:
+        return "Only the owner of the schema has it."
+    return f"Connect as a member of {role}."
 
 
 def _first_line(error: psycopg.Error) -> str:

@@ -1,20 +1,15 @@
 """Signatures: who prepared and who approved the report of a run, bound to the report's hash."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.ledger import add_event
+from connectors.ledger import detail_text, write_trail
 from connectors.reconciliations import Reconciliation
 from schemas.life import Role
-
-SIGNED: dict[str, str] = {
-    Role.PREPARED: "report prepared",
-    Role.APPROVED: "report approved",
-}
-"""The event of each kind of signature."""
+from schemas.trail import SIGNED
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +38,19 @@ def add_signature(
     process: str,
 ) -> None:
     """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name."""
-    event = add_event(
-        connection,
-        SIGNED[role],
-        by=by,
-        reason=comment,
-        detail={
-            "reconciliation": run.id,
-            "role": role.value,
-            "report_hash": run.report_hash,
-            "process": process,
-        },
-    )
+    detail = {
+        "reconciliation": run.id,
+        "role": role.value,
+        "report_hash": run.report_hash,
+        "process": process,
+    }
+    connection.execute("SELECT draft('signature')")
     connection.execute(
-        "INSERT INTO signature (reconciliation_id, role, by, comment, at, report_hash, event_id) "
-        "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-        [run.id, role.value, by, comment, datetime.now(UTC), run.report_hash, event],
+        "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
+        "VALUES (%s, %s, %s, %s, %s)",
+        [run.id, role.value, by, comment, run.report_hash],
     )
+    write_trail(connection, "sign", SIGNED[role], by, comment, detail_text(detail))
 
 
 def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Signature]:

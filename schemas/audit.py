@@ -1,8 +1,7 @@
-"""The audit trail's rules in the database: chained when it is committed, never changed afterwards.
+"""The audit trail's rules: what a link's hash covers, and that nothing is changed afterwards.
 
-A link's hash covers its position, the hash before it and everything its event says. Links are
-written when the transaction of the event commits: only then is the one lock of the chain taken, so
-that no run waits for another run's work, and nothing else is ever waited for under that lock.
+A link's hash covers its position, the hash before it and everything its event says, the account of
+the database that wrote it included. `schemas.trail` has the functions that write.
 """
 
 import hashlib
@@ -12,9 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from schemas.sql import SCHEMA
-
-GENESIS = "0" * 64
-"""What the first link names as the hash before it."""
+from schemas.trail import FUNCTIONS, GENESIS
 
 APPEND_ONLY = ("event", "event_chain", "reconciliation", "break_state", "decision", "signature")
 """Tables that refuse every UPDATE, DELETE and TRUNCATE."""
@@ -30,12 +27,15 @@ class Event(NamedTuple):
     by: str
     reason: str | None
     detail: str | None
+    account: str | None = None
+    """Who was signed in to the database; None: an event of a time before that was kept."""
 
 
 def link_hash(position: int, previous_hash: str, event: Event) -> str:
     """The hash of a link; the database computes the same when it writes one."""
     at = event.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    content = [position, previous_hash, *event._replace(at=at)]  # type: ignore[arg-type]
+    said = event._replace(at=at)  # type: ignore[arg-type]
+    content = [position, previous_hash, *(said if event.account is not None else said[:-1])]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
 
@@ -57,38 +57,6 @@ def chain_hash(previous: str | None, report: str) -> str:
     return hashlib.sha256(f"{previous or GENESIS}{report}".encode()).hexdigest()
 
 
-_CHAIN_EVENT = f"""
-CREATE OR REPLACE FUNCTION {SCHEMA}.chain_event(wanted bigint) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    one {SCHEMA}.event;
-    place bigint;
-    before text;
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtext('{SCHEMA} audit'));
-    SELECT * INTO STRICT one FROM {SCHEMA}.event e WHERE e.id = wanted;
-    SELECT c.position + 1, c.hash INTO place, before
-        FROM {SCHEMA}.event_chain c ORDER BY c.position DESC LIMIT 1;
-    IF NOT FOUND THEN
-        place := 1;
-        before := '{GENESIS}';
-    END IF;
-    INSERT INTO {SCHEMA}.event_chain (position, event_id, previous_hash, hash)
-    VALUES (place, one.id, before, encode(sha256(convert_to(json_build_array(
-        place, before, one.id, one.batch_id,
-        to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-        one.what, one."by", one.reason, one.detail
-    )::text, 'UTF8')), 'hex'));
-END $$"""
-
-_CHAIN_INSERTED = f"""
-CREATE OR REPLACE FUNCTION {SCHEMA}.chain_inserted() RETURNS trigger
-LANGUAGE plpgsql AS $$
-BEGIN
-    PERFORM {SCHEMA}.chain_event(NEW.id);
-    RETURN NULL;
-END $$"""
-
 _REFUSE_CHANGE = f"""
 CREATE OR REPLACE FUNCTION {SCHEMA}.refuse_change() RETURNS trigger
 LANGUAGE plpgsql AS $$
@@ -98,9 +66,9 @@ BEGIN
 END $$"""
 
 TRIGGERS: tuple[str, ...] = (
-    _CHAIN_EVENT,
-    _CHAIN_INSERTED,
+    *FUNCTIONS,
     _REFUSE_CHANGE,
+    f"REVOKE ALL ON FUNCTION {SCHEMA}.refuse_change() FROM PUBLIC",
     # Events of a time before the chain are its beginning, once.
     f"SELECT {SCHEMA}.chain_event(e.id) FROM (SELECT id FROM {SCHEMA}.event ORDER BY id) e "
     f"WHERE NOT EXISTS (SELECT FROM {SCHEMA}.event_chain)",

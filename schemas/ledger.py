@@ -133,6 +133,7 @@ EVENT = Table(
         Field("by", STRING, required=True),
         Field("reason", STRING),
         Field("detail", STRING, note="JSON"),
+        Field("account", STRING, note="of the database that wrote it; none: before it was kept"),
     ),
 )
 
@@ -185,6 +186,14 @@ EVENT_CHAIN = Table(
         Field("previous_hash", STRING, required=True),
         Field("hash", STRING, required=True, note="sha256, hex"),
     ),
+)
+
+CHAIN_TURN = Table(
+    name="chain_turn",
+    title="Whose turn it is to link events: row 0, locked; the others are events that wait",
+    extract=False,
+    key=("event_id",),
+    fields=(Field("event_id", INTEGER64, required=True),),
 )
 
 RECONCILIATION = Table(
@@ -283,6 +292,7 @@ LEDGER: dict[str, Table] = {
         SEND,
         PUSH_LANE,
         EVENT_CHAIN,
+        CHAIN_TURN,
         RECONCILIATION,
         BREAK_STATE,
         DECISION,

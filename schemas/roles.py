@@ -1,44 +1,64 @@
-"""Three database roles, derived from the tables: `python -m schemas.roles | psql ...` grants them.
+"""Four database roles, derived from the tables: `python -m schemas.roles | psql ...` grants them.
 
-recon_loader   receives, stages and checks; writes no target
-recon_merger   the same, and applies, pushes and undoes; what a worker connects as
-recon_reader   reads results and the ledger; no secret, no row as delivered of a record that has one
+recon_loader      receives, stages and checks; writes no target
+recon_merger      the same, applies, pushes, undoes and reconciles; what a worker connects as
+recon_reader      reads results and the ledger; no secret, no row as delivered of a record with one
+recon_controller  the same, decides about breaks and signs; loads nothing
+
+Nobody but the owner of the schema writes to the audit trail or to what it tells of, except through
+the functions of `schemas.trail`, which stamp who and when.
 
 They are groups: a user who logs in is made a member of one. The schema belongs to whoever migrates
 it, so run it as that user, and again after every upgrade: views are made anew, without grants.
 """
 
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from schemas.audit import APPEND_ONLY
 from schemas.kinds import sql_columns
 from schemas.sql import LEDGER_TABLES, SCHEMA, STAGED, TARGETS
 from schemas.tables import EXTRACTS
-from schemas.views import SHOWN, quoted
+from schemas.trail import DECIDED, FUNCTIONS_OF, SAVED, SIGNED, TURN
+from schemas.views import SHOWN, VIEWS, quoted
 
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
+CONTROLLER = "recon_controller"
+OWNER = "owner"
 
-CONCLUDED = ("reconciliation", "break_state")
-"""What a reconciliation adds to the tables that are only ever added to; the rest is the trail of
-who did what and why."""
+TRAIL = (*APPEND_ONLY, TURN)
+"""What only the functions of the trail write."""
+MAY_CALL: Mapping[str, tuple[str, ...]] = {
+    "add_event": (LOADER,),
+    "chain_waiting": (LOADER, READER),
+    # A draft is nothing yet: what is refused is to keep it.
+    "draft": (LOADER, READER),
+    "next_reconciliation": (MERGER,),
+    "conclude": (MERGER,),
+    "decide": (CONTROLLER,),
+    "sign": (CONTROLLER,),
+}
+"""Function of the trail -> who may call it; the others nobody may."""
 LOADED = ("batch", "extract", "receipt", "outcome", "note")
 """What a loader writes beside the staged rows."""
+_STAGED_NAMES = {table.name for table in STAGED.values()}
 WITH_ROWS = {"before_image": ("image",), "send": ("echo",)}
 """Columns of the ledger that hold whole records, secrets included."""
 
 
 def statements() -> Iterator[str]:
     """The statements in their order; each may be run again."""
-    for role in (LOADER, MERGER, READER):
+    for role in (LOADER, MERGER, READER, CONTROLLER):
         yield (
             f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; "
             "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
         )
         # What an earlier version granted and this one does not is taken back.
         yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {SCHEMA} FROM {role}"
+        yield f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {SCHEMA} FROM {role}"
         yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"
     yield f"GRANT {LOADER} TO {MERGER}"
+    yield f"GRANT {READER} TO {CONTROLLER}"
     yield f"GRANT SELECT ON ALL TABLES IN SCHEMA {SCHEMA} TO {LOADER}"
     loaded = (*LOADED, *(table.name for table in STAGED.values()))
     yield _write(LOADER, loaded)
@@ -47,16 +67,33 @@ def statements() -> Iterator[str]:
         "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
         f"GRANT MAINTAIN ON {_tables(loaded)} TO {LOADER}; END IF; END $$"
     )
-    # Nobody but the owner of the schema can change an entry of these.
-    trail = [name for name in APPEND_ONLY if name not in CONCLUDED]
-    yield f"GRANT INSERT ON {_tables(trail)} TO {LOADER}"
-    yield f"GRANT INSERT ON {_tables(CONCLUDED)} TO {MERGER}"
-    others = [name for name in LEDGER_TABLES if name not in (*LOADED, *APPEND_ONLY)]
-    yield _write(MERGER, (*TARGETS, *others))
+    for head in FUNCTIONS_OF:
+        for role in MAY_CALL.get(head.partition("(")[0], ()):
+            yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{head} TO {role}"
+    yield _write(MERGER, (*TARGETS, *_merged()))
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
     for name, table in (TARGETS | LEDGER_TABLES).items():
         yield _read(name, [column.name for column in table.columns], _hidden(name))
     yield f"GRANT SELECT ON {SCHEMA}.alembic_version TO {READER}"
+
+
+def role_for(kind: str, name: str) -> str | None:
+    """The least role that may use what a user was denied; None: not known."""
+    if kind == "event":
+        if name in (*DECIDED.values(), *SIGNED.values()):
+            return CONTROLLER
+        return MERGER if name == SAVED else None
+    if kind == "function":
+        return next(iter(MAY_CALL.get(name, ())), OWNER)
+    if name in (*TARGETS, *_merged()):
+        return MERGER
+    if name in TRAIL:
+        return OWNER
+    return LOADER if name in LEDGER_TABLES or name in VIEWS or name in _STAGED_NAMES else None
+
+
+def _merged() -> list[str]:
+    return [name for name in LEDGER_TABLES if name not in (*LOADED, *TRAIL)]
 
 
 def _write(role: str, names: Iterable[str]) -> str:

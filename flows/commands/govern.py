@@ -110,10 +110,10 @@ def events_command(
         print_json({"events": [{name: getattr(one, name) for name in names} for one in entries]})
         return 0
     print_table(
-        ("Link", "When (UTC)", "What", "Batch", "By", "Reason", "Detail"),
+        ("Link", "When (UTC)", "What", "Batch", "By", "Account", "Reason", "Detail"),
         [
             (one.position, f"{one.at:%Y-%m-%d %H:%M:%S}", one.what, one.batch_id, one.by,
-             one.reason, _detail(one.detail))
+             one.account, one.reason, _detail(one.detail))
             for one in entries
         ],
         right=("Link", "Batch"),

@@ -62,6 +62,10 @@ def sweep(
     A batch that has not ended, is held or has rows in error keeps its content and its report,
     however old it is. `inbox` is a watched folder, `results` the folder of results that runs keep.
     """
+    if not dry_run:
+        # Before anything is removed: whoever may not write the trail removes nothing.
+        with workspace.database.connect() as connection:
+            ledger.add_event(connection, "housekeeping begins")
     swept = [
         _swept(workspace, what, found, dry_run=dry_run)
         for what, found in _unneeded(workspace, retention, now, inbox, results)

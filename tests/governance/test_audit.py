@@ -207,6 +207,11 @@ def test_events_of_a_time_before_the_chain_are_its_beginning(
     with old.database.connect() as connection:
         proof = verify(connection)
     assert (proof.events, proof.broken) == (20, None)
+    write(old.database, "of this version")
+    with old.database.connect() as connection:
+        proof = verify(connection)
+        assert (proof.events, proof.broken) == (21, None)
+        assert [one.account for one in list_events(connection, 2)] == ["postgres", None]
     tamper(old, "event", "INSERT INTO event (at, what, by) VALUES (now(), 'in', 'mallory')")
     with old.database.connect() as connection:
         for statement in TRIGGERS:
@@ -227,6 +232,35 @@ def test_a_snapshot_that_is_too_old_forks_no_chain(database: Database) -> None:
             old.commit()
         assert verify(connection).events == 1
         assert [one.what for one in list_events(connection, 10)] == ["new"]
+
+
+def test_an_event_that_names_no_account_was_not_written_by_the_trail(database: Database) -> None:
+    """The owner can do it, as the owner can do anything; it shows."""
+    write(database, "first")
+    with database.connect() as connection:
+        connection.execute("INSERT INTO event (at, what, by) VALUES (now(), 'second', 'ann')")
+        assert "event 2 (second) names no account" in (verify(connection).broken or "")
+
+
+def test_who_wrote_an_event_is_covered_by_its_link(workspace: Workspace) -> None:
+    write(workspace.database, "first", "second")
+    tamper(workspace, "event", "UPDATE event SET account = 'ann' WHERE id = 1")
+    with workspace.database.connect() as connection:
+        assert "link 1: event 1 (first) was changed" in (verify(connection).broken or "")
+
+
+def test_a_session_that_keeps_the_chain_keeps_nobody_from_working(database: Database) -> None:
+    with database.connect() as jam, database.connect() as other:
+        with jam.transaction():
+            add_event(jam, "jam")
+            jam.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            add_event(other, "work goes on")
+            broken = verify(other).broken or ""
+            assert "(work goes on) waits for its link" in broken
+        assert verify(other).events == 2
+        assert [one.what for one in list_events(other, 9)] == ["work goes on", "jam"]
+        add_event(other, "next")
+        assert (verify(other).events, verify(other).broken) == (3, None)
 
 
 def test_the_list_is_the_latest_first_and_can_be_searched(database: Database) -> None:

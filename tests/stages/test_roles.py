@@ -1,4 +1,4 @@
-"""The three database roles, granted to a real PostgreSQL: what each can do, and what not."""
+"""The database roles, granted to a real PostgreSQL: what each can do, and what not."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -11,14 +11,15 @@ import pytest
 from psycopg import sql
 
 from connectors.database import open_database
-from connectors.errors import ReconError
+from connectors.errors import ReconError, StatementRefused
 from connectors.extracts.profile import DEFAULT
+from connectors.ledger import add_event
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from schemas.audit import APPEND_ONLY
-from schemas.roles import LOADER, MERGER, READER, statements
+from schemas.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER, TRAIL, statements
 from schemas.sql import METADATA, SCHEMA, STAGED, TARGETS
+from schemas.trail import FUNCTIONS_OF
 from schemas.views import SHOWN, quoted
 from tests.stages.payments import line, write
 
@@ -103,13 +104,16 @@ def test_a_loader_writes_no_target(acting: As, table: str) -> None:
     assert not refused(loader, f"SELECT * FROM {table}")
 
 
-@pytest.mark.parametrize("role", [LOADER, MERGER])
+@pytest.mark.parametrize("role", [LOADER, MERGER, READER, CONTROLLER])
 def test_nobody_changes_the_trail_or_the_tables(acting: As, role: str) -> None:
     user = acting(role)
-    for table in APPEND_ONLY:
+    for table in TRAIL:
         column = quoted(METADATA.tables[f"{SCHEMA}.{table}"].columns[0].name)
         assert refused(user, f"UPDATE {table} SET {column} = {column}")
         assert refused(user, f"DELETE FROM {table}")
+        assert refused(user, f"INSERT INTO {table} DEFAULT VALUES")
+        assert refused(user, f"TRUNCATE {table}")
+        assert refused(user, f"SELECT FROM {table} FOR UPDATE")
     assert refused(user, "DROP TABLE payment")
     assert refused(user, "ALTER TABLE payment ADD COLUMN x int")
     assert refused(user, f"CREATE TABLE {SCHEMA}.x (y int)")
@@ -165,3 +169,95 @@ def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> Non
         "UPDATE batch SET state = 'complete'",
     ):
         assert refused(reader, statement), statement
+
+
+VALUES = {"text": "NULL::text", "integer": "NULL::integer", "bigint": "NULL::bigint"}
+MEMBERS = {LOADER: {LOADER}, MERGER: {LOADER, MERGER}, READER: {READER}}
+MEMBERS[CONTROLLER] = {READER, CONTROLLER}
+
+
+@pytest.mark.parametrize("role", MEMBERS)
+def test_the_trail_is_written_by_those_who_may(acting: As, role: str) -> None:
+    user = acting(role)
+    for head in FUNCTIONS_OF:
+        name, _, parameters = head.removesuffix(")").partition("(")
+        if name == "chain_inserted":
+            continue  # Of a trigger: nobody can call it.
+        given = [VALUES[one.split()[-1]] for one in parameters.split(", ") if one]
+        statement = f"SELECT {SCHEMA}.{name}({', '.join(given)})"
+        may = bool(MEMBERS[role] & set(MAY_CALL.get(name, ())))
+        with user.database.connect() as connection:
+            try:
+                connection.execute(statement)  # type: ignore[call-overload]
+            except psycopg.errors.InsufficientPrivilege:
+                assert not may, statement
+            except psycopg.Error:
+                assert may, statement  # What was given is nonsense, but it was let in.
+            else:
+                assert may, statement
+
+
+def test_an_event_names_who_was_signed_in_and_when(acting: As, rows: Any) -> None:
+    loader = acting(LOADER)
+    with loader.database.connect() as connection:
+        add_event(connection, "batch staged", by="A. Meyer")
+        for what in ("report approved", "report prepared", "reconciled", "breaks accepted"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+                add_event(connection, what, by="A. Meyer")
+        user = connection.info.user
+    assert rows("SELECT by, account, at > now() - interval '1 min' FROM event") == [
+        ("A. Meyer", user, True)
+    ]
+
+
+def test_nothing_of_the_caller_runs_with_the_rights_of_the_owner(acting: As, rows: Any) -> None:
+    """A view in the place of a draft would run its functions as the owner who reads it."""
+    controller = acting(CONTROLLER)
+    with controller.database.connect() as connection, connection.transaction():
+        connection.execute(
+            "CREATE FUNCTION pg_temp.evil() RETURNS text LANGUAGE plpgsql AS $$ BEGIN "
+            "RAISE EXCEPTION 'ran as %', current_user; END $$"
+        )
+        connection.execute(
+            "CREATE TEMP VIEW draft_decision AS "
+            "SELECT 1 AS reconciliation_id, pg_temp.evil() AS break_id"
+        )
+        with pytest.raises(psycopg.errors.RaiseException, match="there is no draft of decision"):
+            connection.execute("SELECT decide('breaks accepted', 'a', 'b', '{}')")
+    assert rows("SELECT count(*) FROM event") == [(0,)]
+
+
+def test_nobody_approves_from_the_account_that_prepared(acting: As) -> None:
+    first, second = acting(CONTROLLER), acting(CONTROLLER)
+
+    def sign(user: Workspace, role: str, by: str) -> None:
+        with user.database.connect() as connection, connection.transaction():
+            connection.execute("SELECT draft('signature')")
+            connection.execute(
+                "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
+                "VALUES (1, %s, %s, '', '')",
+                [role, by],
+            )
+            connection.execute("SELECT sign(%s, %s, '', '{}')", [f"report {role}", by])
+
+    sign(first, "prepared", "ann")
+    with pytest.raises(StatementRefused, match=r"the account user_\w+ prepared this report"):
+        sign(first, "approved", "bo")
+    sign(second, "approved", "bo")
+
+
+def test_a_run_keeps_only_its_own_breaks(acting: As) -> None:
+    merger = acting(MERGER)
+    with merger.database.connect() as connection, connection.transaction():
+        connection.execute("SELECT draft('reconciliation'), draft('break_state')")
+        connection.execute(
+            "INSERT INTO draft_reconciliation (id, scope, scope_hash, as_of, rules_hash, verdict, "
+            "report_hash, chain_hash, decided_through, folder) "
+            "VALUES (1, '', '', '2026-01-31', '', '', '', '', 0, '')"
+        )
+        connection.execute(
+            "INSERT INTO draft_break_state (reconciliation_id, break_id, state, first_seen, code, "
+            "record, facts) VALUES (2, '', '', '', '', '', '')"
+        )
+        with pytest.raises(psycopg.errors.RaiseException, match="of another reconciliation"):
+            connection.execute("SELECT conclude('a', '{}')")

@@ -1,0 +1,238 @@
+"""The functions that write the audit trail: nobody else can, and each stamps who and when.
+
+They run as the owner of the schema and are granted one by one (`schemas.roles`). Rows that belong
+to an event (decisions, signatures, a run and its breaks) come as a draft: a temporary table of the
+owner's that the caller fills, so that nothing of the caller's ever runs with the owner's rights.
+
+Links are written when the transaction of the event commits: only then is the turn at the chain
+taken, so that no run waits for another run's work. A session that keeps the turn holds up nobody:
+after TURN_SECONDS the event is noted as waiting, and the next one to get the turn links it.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from schemas.life import Choice, Role
+from schemas.sql import SCHEMA
+
+GENESIS = "0" * 64
+"""What the first link names as the hash before it."""
+TURN_SECONDS = 1
+TURN = "chain_turn"
+
+DECIDED: Mapping[str, str] = {
+    Choice.ACCEPT: "breaks accepted",
+    Choice.REOPEN: "breaks reopened",
+    Choice.RESOLVE: "breaks resolved",
+    Choice.ASSIGN: "breaks assigned",
+}
+"""The event of each kind of decision."""
+SIGNED: Mapping[str, str] = {
+    Role.PREPARED: "report prepared",
+    Role.APPROVED: "report approved",
+}
+"""The event of each kind of signature."""
+SAVED = "reconciled"
+"""The event of a run that was saved."""
+DRAFTED = ("decision", "signature", "reconciliation", "break_state")
+
+
+def _texts(words: Iterator[str] | list[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
+
+
+_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+_TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
+
+FUNCTIONS_OF: Mapping[str, str] = {
+    f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
+        INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account)
+        VALUES ($1, clock_timestamp(), $2, $3, $4, $5, session_user) RETURNING id
+    $$""",
+    f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    BEGIN
+        IF what IN ({_texts([*DECIDED.values(), *SIGNED.values(), SAVED])}) THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for event ' || quote_literal(what)
+                || ': it is only written with what it tells of';
+        END IF;
+        RETURN {SCHEMA}.new_event(batch_id, what, said_by, reason, detail);
+    END $$""",
+    "draft(target text)": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        stamped name;
+    BEGIN
+        IF target NOT IN ({_texts([*DRAFTED])}) THEN
+            RAISE EXCEPTION 'there is no draft of %', target;
+        END IF;
+        EXECUTE format('CREATE TEMP TABLE %I (LIKE {SCHEMA}.%I) ON COMMIT DROP',
+            'draft_' || target, target);
+        FOR stamped IN SELECT a.attname FROM pg_attribute a
+            WHERE a.attrelid = format('pg_temp.%I', 'draft_' || target)::regclass
+            AND a.attnum > 0 AND (a.attname IN ('event_id', 'at', 'opened_at')
+                OR (target = 'decision' AND a.attname = 'id'))
+        LOOP
+            EXECUTE format('ALTER TABLE pg_temp.%I ALTER COLUMN %I DROP NOT NULL',
+                'draft_' || target, stamped);
+        END LOOP;
+        EXECUTE format('GRANT SELECT, INSERT ON pg_temp.%I TO PUBLIC', 'draft_' || target);
+    END $$""",
+    "drafted(target text)": f"""RETURNS regclass LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        found regclass := to_regclass(format('pg_temp.%I', 'draft_' || target));
+    BEGIN
+        -- What the caller made itself could run the caller's code as the owner.
+        IF found IS NULL OR NOT EXISTS (SELECT FROM pg_class c WHERE c.oid = found
+            AND c.relkind = 'r'
+            AND c.relowner = (SELECT oid FROM pg_roles WHERE rolname = current_user))
+        THEN
+            RAISE EXCEPTION 'there is no draft of %', target;
+        END IF;
+        RETURN found;
+    END $$""",
+    "take_draft(target text, event bigint)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        drafted regclass := {SCHEMA}.drafted(target);
+        names text;
+        stamped text;
+        taken bigint;
+    BEGIN
+        SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum),
+            string_agg(CASE WHEN a.attname = 'event_id' THEN '$1'
+                WHEN a.attname IN ('at', 'opened_at') THEN 'clock_timestamp()'
+                ELSE 'd.' || quote_ident(a.attname) END, ', ' ORDER BY a.attnum)
+            INTO names, stamped FROM pg_attribute a
+            WHERE a.attrelid = format('{SCHEMA}.%I', target)::regclass AND a.attnum > 0
+            AND NOT a.attisdropped AND NOT (target = 'decision' AND a.attname = 'id');
+        EXECUTE format('INSERT INTO {SCHEMA}.%I (%s) SELECT %s FROM %s d',
+            target, names, stamped, drafted) USING event;
+        GET DIAGNOSTICS taken = ROW_COUNT;
+        EXECUTE format('DROP TABLE %s', drafted);
+        RETURN taken;
+    END $$""",
+    "decide(what text, said_by text, reason text, detail text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint;
+    BEGIN
+        IF what NOT IN ({_texts([*DECIDED.values()])}) THEN
+            RAISE EXCEPTION '% is no decision', quote_literal(what);
+        END IF;
+        event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
+        PERFORM {SCHEMA}.take_draft('decision', event);
+        RETURN event;
+    END $$""",
+    "sign(what text, said_by text, reason text, detail text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint;
+    BEGIN
+        IF what NOT IN ({_texts([*SIGNED.values()])}) THEN
+            RAISE EXCEPTION '% is no signature', quote_literal(what);
+        END IF;
+        event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
+        IF {SCHEMA}.take_draft('signature', event) <> 1 THEN
+            RAISE EXCEPTION 'one signature at a time';
+        END IF;
+        -- Whoever owns the schema may be everybody, and says so by signing as its owner.
+        IF NOT pg_has_role(session_user, current_user, 'MEMBER') AND EXISTS (
+            SELECT FROM {SCHEMA}.signature s
+            JOIN {SCHEMA}.signature p ON p.reconciliation_id = s.reconciliation_id
+                AND p.role = '{Role.PREPARED}'
+            JOIN {SCHEMA}.event e ON e.id = p.event_id
+            WHERE s.event_id = event AND s.role = '{Role.APPROVED}' AND e.account = session_user)
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for event ' || quote_literal(what) || ': the account '
+                || session_user || ' prepared this report';
+        END IF;
+        RETURN event;
+    END $$""",
+    "next_reconciliation()": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
+        SELECT nextval(pg_get_serial_sequence('{SCHEMA}.reconciliation', 'id'))
+    $$""",
+    "conclude(said_by text, detail text)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint := {SCHEMA}.new_event(NULL, '{SAVED}', said_by, NULL, detail);
+        number integer;
+    BEGIN
+        IF {SCHEMA}.take_draft('reconciliation', event) <> 1 THEN
+            RAISE EXCEPTION 'one reconciliation at a time';
+        END IF;
+        PERFORM {SCHEMA}.drafted('break_state');
+        SELECT r.id INTO number FROM {SCHEMA}.reconciliation r WHERE r.event_id = event;
+        IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE b.reconciliation_id <> number) THEN
+            RAISE EXCEPTION 'a break is of another reconciliation';
+        END IF;
+        PERFORM {SCHEMA}.take_draft('break_state', event);
+        RETURN event;
+    END $$""",
+    "link_event(wanted bigint)": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.event;
+        place bigint;
+        before text;
+        said json;
+    BEGIN
+        SELECT * INTO STRICT one FROM {SCHEMA}.event e WHERE e.id = wanted;
+        SELECT c.position + 1, c.hash INTO place, before
+            FROM {SCHEMA}.event_chain c ORDER BY c.position DESC LIMIT 1;
+        IF NOT FOUND THEN
+            place := 1;
+            before := '{GENESIS}';
+        END IF;
+        IF one.account IS NULL THEN
+            said := json_build_array(place, before, one.id, one.batch_id,
+                to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+                one.what, one."by", one.reason, one.detail);
+        ELSE
+            said := json_build_array(place, before, one.id, one.batch_id,
+                to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+                one.what, one."by", one.reason, one.detail, one.account);
+        END IF;
+        INSERT INTO {SCHEMA}.event_chain (position, event_id, previous_hash, hash)
+        VALUES (place, one.id, before,
+            encode(sha256(convert_to(said::text, 'UTF8')), 'hex'));
+    END $$""",
+    "chain_event(wanted bigint)": f"""RETURNS void LANGUAGE plpgsql {_SAFE}
+    SET lock_timeout = '{TURN_SECONDS}s' AS $$
+    DECLARE
+        waiting bigint;
+    BEGIN
+        BEGIN
+            PERFORM FROM {SCHEMA}.{TURN} t WHERE t.event_id = 0 FOR UPDATE;
+        EXCEPTION WHEN lock_not_available THEN
+            INSERT INTO {SCHEMA}.{TURN} (event_id)
+            SELECT wanted WHERE wanted IS NOT NULL;
+            RETURN;
+        END;
+        FOR waiting IN SELECT t.event_id FROM {SCHEMA}.{TURN} t WHERE t.event_id > 0 ORDER BY 1
+        LOOP
+            PERFORM {SCHEMA}.link_event(waiting);
+            DELETE FROM {SCHEMA}.{TURN} t WHERE t.event_id = waiting;
+        END LOOP;
+        IF wanted IS NOT NULL THEN
+            PERFORM {SCHEMA}.link_event(wanted);
+        END IF;
+    END $$""",
+    "chain_waiting()": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+        SELECT {SCHEMA}.chain_event(NULL) WHERE EXISTS (
+            SELECT FROM {SCHEMA}.{TURN} t WHERE t.event_id > 0)
+    $$""",
+    "chain_inserted()": f"""RETURNS trigger LANGUAGE plpgsql {_SAFE} AS $$
+    BEGIN
+        PERFORM {SCHEMA}.chain_event(NEW.id);
+        RETURN NULL;
+    END $$""",
+}
+"""Head -> rest of the definition."""
+
+
+def _statements() -> Iterator[str]:
+    yield f"INSERT INTO {SCHEMA}.{TURN} (event_id) VALUES (0) ON CONFLICT DO NOTHING"
+    for head, rest in FUNCTIONS_OF.items():
+        yield f"CREATE OR REPLACE FUNCTION {SCHEMA}.{head} {rest}"
+        yield f"REVOKE ALL ON FUNCTION {SCHEMA}.{head} FROM PUBLIC"
+
+
+FUNCTIONS = tuple(_statements())
+"""Statements that put the functions in place; repeating them changes nothing."""
