@@ -30,6 +30,7 @@ golden: ## Rewrite the golden files of the reports; read the difference before y
 
 fields: ## Rewrite the field reference and the header templates
 	.venv/bin/python -m schemas.reference > docs/fields.md
+	.venv/bin/python -m schemas.reference --templates data_samples/templates
 
 deployments: ## Rewrite prefect.yaml from the table of deployments
 	.venv/bin/python -m flows.deployments > prefect.yaml

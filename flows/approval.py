@@ -8,7 +8,7 @@ from prefect.input import RunInput
 from pydantic import Field
 
 from flows import tasks
-from flows.hooks import who
+from flows.hooks import tell_held, who
 from flows.tasks import Manifest
 
 OverBudget = Literal["ask", "reject", "load"]
@@ -60,6 +60,8 @@ def decide(held: Manifest, over_budget: OverBudget) -> Manifest:
             return tasks.settle_hold(held, "reject", by=who(run), reason=_as_asked(over_budget))
     if run.deployment_id is None:
         return held
+    assert context.flow is not None
+    tell_held(context.flow, run, held.batch_id)
     form = Approval.with_initial_data(description=tasks.describe_hold(held))
     # A Retry is a new question, and an answer about one batch is none about another.
     key = f"approval-{held.batch_id}-{run.run_count}"

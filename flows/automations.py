@@ -13,6 +13,7 @@ from uuid import UUID
 
 from prefect.blocks.webhook import Webhook
 from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import BlockTypeUpdate
 from prefect.client.schemas.objects import StateType
 from prefect.events.actions import (
     ActionTypes,
@@ -39,12 +40,20 @@ ATTENTION = (
 ALIVE = timedelta(seconds=150)
 """Silence after which a run counts as dead: five heartbeats."""
 NOT_DEAD = (
-    *("Completed", "CompletedWithErrors", "Discarded", "Undone", "Cancelled", "Cancelling"),
+    *(
+        "Completed",
+        "CompletedWithErrors",
+        "Skipped",
+        "Discarded",
+        "Undone",
+        "Cancelled",
+        "Cancelling",
+    ),
     *("AwaitingRetry", "AwaitingConcurrencySlot", "Paused", "Retrying", "Scheduled", "Late"),
     *("Pending", *ATTENTION),
 )
 """States in which a run rightly sends no heartbeat, every name of ours included."""
-BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed")
+BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", "cancelled")
 """Ends after which the table of batches has a next step to show."""
 
 MESSAGE = (
@@ -65,7 +74,7 @@ class Notices:
 def register(notices: Notices) -> list[str]:
     """Create or update the automations on the server; gives their names."""
     with get_client(sync_client=True) as client:
-        wanted = list(_automations(client, _telling(notices)))
+        wanted = list(_automations(client, _telling(client, notices)))
         for automation in wanted:
             _upsert(client, automation)
     return [automation.name for automation in wanted]
@@ -145,7 +154,7 @@ def _ours() -> dict[str, str | list[str]]:
     }
 
 
-def _telling(notices: Notices) -> ActionTypes:
+def _telling(client: SyncPrefectClient, notices: Notices) -> ActionTypes:
     if notices.url is None:
         return DoNothing()
     if not notices.url.get_secret_value().startswith(("http://", "https://")):
@@ -153,7 +162,17 @@ def _telling(notices: Notices) -> ActionTypes:
     headers = SecretDict({"Content-Type": "application/json"})
     block = Webhook(method="POST", url=notices.url, headers=headers)
     saved = cast(UUID, block.save(NOTICE, overwrite=True))
+    _without_picture(client)
     return CallWebhook(block_document_id=saved, payload=MESSAGE)
+
+
+def _without_picture(client: SyncPrefectClient) -> None:
+    """Take the address of its logo from the block type; each saving of the block brings it back.
+
+    The Event Feed fetches it, from outside, for every event of the webhook.
+    """
+    found = client.read_block_type_by_slug(Webhook.get_block_type_slug())
+    client.update_block_type(found.id, BlockTypeUpdate(logo_url=None))
 
 
 def _upsert(client: SyncPrefectClient, wanted: AutomationCore) -> None:

@@ -48,8 +48,6 @@ class Schedule:
     slug: str
     cron: str | None = None
     minutes: int | None = None
-    active: bool = True
-    """As it is first registered; afterwards the operator's switch counts."""
 
     def __post_init__(self) -> None:
         assert (self.cron is None) != (self.minutes is None), self.slug
@@ -68,6 +66,9 @@ class Deployment:
     """A second run waits for the first; each batch is guarded by its lease as well."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+    paused: bool = False
+    """As it is first registered; afterwards the operator's switch counts. The switch of a page is
+    that of the deployment: it would look on where only its schedule is off."""
 
     @property
     def entrypoint(self) -> str:
@@ -111,7 +112,7 @@ DEPLOYMENTS = (
     ),
     Deployment(
         "reconcile",
-        "adhoc",
+        "any-day",
         "The same comparison now, for any day.",
         tags=("reconcile",),
     ),
@@ -125,7 +126,8 @@ DEPLOYMENTS = (
         "pull_listings",
         "pull",
         "Fetch the listings of the service. The schedule waits to be switched on.",
-        schedule=Schedule("pull", cron="30 5 * * *", active=False),
+        schedule=Schedule("pull", cron="30 5 * * *"),
+        paused=True,
         tags=("reconcile",),
     ),
     Deployment(
@@ -141,7 +143,8 @@ DEPLOYMENTS = (
         "nightly",
         "The same look at a fixed hour, for inboxes that are emptied once a day. The schedule "
         "waits to be switched on; switch that of watch off.",
-        schedule=Schedule("nightly", cron="0 2 * * *", active=False),
+        schedule=Schedule("nightly", cron="0 2 * * *"),
+        paused=True,
         one_at_a_time=True,
         tags=("import",),
     ),
@@ -229,6 +232,7 @@ def _tagged(client: SyncPrefectClient) -> Iterator[DeploymentResponse]:
 def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> str:
     flow = load(line)
     found = _existing(client, line)
+    off_inside = found is not None and _off_inside(line, found)
     # An update could not take a schedule away; this request replaces the whole deployment.
     client.create_deployment(
         flow_id=client.create_flow_from_name(flow.name),
@@ -238,8 +242,8 @@ def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> str:
         parameters=dict(line.parameters),
         parameter_openapi_schema=parameter_schema(flow).model_dump(exclude_unset=True),
         enforce_parameter_schema=True,
-        schedules=_schedules(line, found.schedules if found else []),
-        paused=found.paused if found else False,
+        schedules=_schedules(line, [] if found is None or off_inside else found.schedules),
+        paused=line.paused if found is None or off_inside else found.paused,
         concurrency_limit=1 if line.one_at_a_time else None,
         concurrency_options=ONE_AT_A_TIME if line.one_at_a_time else None,
         work_pool_name=pool,
@@ -256,6 +260,11 @@ def _existing(client: SyncPrefectClient, line: Deployment) -> DeploymentResponse
         return None
 
 
+def _off_inside(line: Deployment, found: DeploymentResponse) -> bool:
+    """Whether it is as an earlier version made it: switched off, and its page shows it on."""
+    return line.paused and len(found.schedules) == 1 and not found.schedules[0].active
+
+
 def _schedules(line: Deployment, found: list[DeploymentSchedule]) -> list[DeploymentScheduleCreate]:
     """Ours, switched as it is on the server, and what an operator added."""
     others = list(found)
@@ -263,7 +272,7 @@ def _schedules(line: Deployment, found: list[DeploymentSchedule]) -> list[Deploy
     if line.schedule is not None:
         known = [one for one in found if one.slug == line.schedule.slug]
         others = [one for one in found if one not in known]
-        active = known[0].active if known else line.schedule.active
+        active = known[0].active if known else True
         schedules.append(
             DeploymentScheduleCreate(
                 slug=line.schedule.slug, schedule=_when(line.schedule), active=active
@@ -316,6 +325,9 @@ def _yaml_entry(line: Deployment) -> dict[str, Any]:
     if line.one_at_a_time:
         strategy = ONE_AT_A_TIME.collision_strategy.value
         entry["concurrency_limit"] = {"limit": 1, "collision_strategy": strategy}
+    # Said only where it is needed: `paused: false` would switch on what an operator switched off.
+    if line.paused:
+        entry["paused"] = True
     if line.schedule is not None:
         entry["schedules"] = [_yaml_schedule(line.schedule)]
     return entry
@@ -328,8 +340,7 @@ def _yaml_schedule(schedule: Schedule) -> dict[str, Any]:
     else:
         assert schedule.minutes
         when |= {"interval": schedule.minutes * 60, "anchor_date": ANCHOR.isoformat()}
-    # Said only where it is needed: `active: true` would switch on what an operator switched off.
-    return when if schedule.active else when | {"active": False}
+    return when
 
 
 if __name__ == "__main__":

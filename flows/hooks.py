@@ -22,26 +22,27 @@ from flows.blocks import run_settings
 log = logging.getLogger("recon.run")
 
 BEGAN = "run began"
+CANCELLED, HELD, SKIPPED = "Cancelled", "Held", "Skipped"
 
 
 def on_completion(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
     """Tell that a run completed, with or without errors."""
-    _tell(flow, flow_run, state)
+    _tell(flow, flow_run, _name_of(state))
 
 
 def on_failure(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
     """Tell that a run failed, holds its batch, or rejected it."""
-    _tell(flow, flow_run, state)
+    _tell(flow, flow_run, _name_of(state))
 
 
 def on_crashed(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
     """Tell that a run was killed; its batch goes on where it stopped when it is run again."""
-    _tell(flow, flow_run, state)
+    _tell(flow, flow_run, _name_of(state))
 
 
-def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
-    """Tell that a run was cancelled."""
-    _tell(flow, flow_run, state)
+def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
+    """Tell that a run was cancelled; Prefect calls this while its state is still Cancelling."""
+    _tell(flow, flow_run, CANCELLED)
 
 
 class Hooks(TypedDict):
@@ -73,10 +74,35 @@ def who(flow_run: FlowRun) -> str:
     return (created and created.display_value) or ledger.whoami()
 
 
-def _tell(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
+def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int) -> None:
+    """Tell that a run waits for a decision about its batch, once for each time it asks.
+
+    Prefect has no hook for a run that is suspended, and one that was answered comes by here again.
+    """
+    with open_database(run_settings()).connect() as connection:
+        told = connection.execute(
+            "SELECT 1 FROM event WHERE what = %s AND batch_id = %s AND detail::json ->> 'run' = %s "
+            "AND detail::json ->> 'attempt' = %s",
+            [f"run {_spelled(HELD)}", batch_id, str(flow_run.id), str(flow_run.run_count)],
+        ).fetchone()
+        if told is not None:
+            return
+        _add(connection, f"run {_spelled(HELD)}", batch_id, flow_run)
+    try:
+        _emit(flow, flow_run, HELD, batch_id)
+    except Exception as error:  # noqa: BLE001 -- whoever decides finds the run without it.
+        _warn("That this run waits was not told as an event", flow_run, error)
+
+
+def _name_of(state: RunState[Any]) -> str:
+    return str(state.name or state.type.value.capitalize())
+
+
+def _tell(flow: Flow[..., Any], flow_run: FlowRun, name: str) -> None:
     """Both, or what of both is possible: a run has ended whether or not it can be told."""
+    if name == SKIPPED:
+        return
     batch_ids: list[int | None] = []
-    name = str(state.name or state.type.value.capitalize())
     try:
         with open_database(run_settings()).connect() as connection:
             for batch_id in _batches_of(connection, flow_run):

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from flows.approval import DAYS_TO_DECIDE
 from flows.holding import open_workspace
+from flows.missed_runs import overtaken
 from flows.report.spelling import digits
 from flows.stages.archive import remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, sweep
@@ -43,6 +44,8 @@ def housekeeping(
         dry_run: Only count what would be removed.
         verify: Hash everything that is kept again; what does not match fails the run and is named.
     """
+    if (skipped := overtaken()) is not None:
+        return skipped
     workspace = open_workspace()
     swept = sweep(
         workspace,

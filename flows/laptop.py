@@ -8,12 +8,13 @@ import base64
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,6 +29,7 @@ from connectors.files import open_private, private_folder, write_file
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import Settings, is_loopback
 from flows.running import Running, alone, children_of, find, log_tail, note, stop_all
+from flows.whose_server import holder_of, who_answers
 
 SERVER_SECONDS = 180
 """How long a server may take to answer the first time: it makes its tables."""
@@ -76,6 +78,7 @@ def run(settings: Settings, choice: Choice, show: Show) -> int:
         stop_all(find(folder))  # What a killed run left behind.
         stopped = _stop_signals()
         with ExitStack() as parts:
+            refuse_taken_port(choice, login)
             parts.callback(note, folder, None)
             running = _start(settings, choice, login, parts, show, folder)
             note(folder, running)
@@ -97,6 +100,43 @@ def refuse_open_doors(choice: Choice, login: str | None) -> None:
             f"--host {choice.host} can be reached from other machines, and whoever reaches the "
             "server may run anything. Set RECON_UP_AUTH=NAME:PASSWORD, or stay on 127.0.0.1."
         )
+
+
+def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> None:
+    """Raise SettingsError where it is up on other terms than are asked for now."""
+    if running is None or not running.process.alive():
+        return
+    other = [
+        f"--{name.replace('_', '-')} {value} (it is {running.terms[name]})"
+        for name, value in asked.items()
+        if name in running.terms and running.terms[name] != str(value)
+    ]
+    if other:
+        raise SettingsError(
+            f"recon is up already, otherwise than asked for: {', '.join(other)}. Nothing was "
+            f"changed. `recon down` stops it first.\n{told(running)}"
+        )
+
+
+def refuse_taken_port(choice: Choice, login: str | None) -> None:
+    """Raise SettingsError where somebody answers at the address; nothing of theirs is touched."""
+    answering = who_answers(choice.address, login)
+    if answering is None and not _is_listened_to(choice):
+        return
+    who = f"{answering or 'something that says nothing'}{holder_of(choice.port)}"
+    raise SettingsError(
+        f"Port {choice.port} is already in use by {who}. It is not what `recon up` started in this "
+        "RECON_HOME, so it was left alone; nothing was started and nothing registered. Take "
+        f"another port: recon up --port {choice.port + 1}. To register with that server instead: "
+        f"PREFECT_API_URL={choice.address}/api recon deploy"
+    )
+
+
+def _is_listened_to(choice: Choice) -> bool:
+    place = urlsplit(choice.address)
+    with suppress(OSError), socket.create_connection((place.hostname, place.port), timeout=5):
+        return True
+    return False
 
 
 def told(running: Running | None) -> str:
@@ -162,6 +202,7 @@ def _start(
     )
     return Running.of(
         {"server": server, "worker": worker},
+        {name: str(value) for name, value in asdict(choice).items()},
         prefect=choice.address,
         sandbox=sandbox,
         inbox=str(inbox),
@@ -293,11 +334,23 @@ def _await_health(
                 raise ReconError(_ended("server", folder))
             with suppress(httpx.TransportError):
                 if client.get(f"{choice.address}/api/health").status_code == httpx.codes.OK:
+                    _refuse_stranger(folder, choice, login)
                     return
             pause.wait(0.25)
     raise ReconError(
         f"The Prefect server did not answer within {SERVER_SECONDS} s: "
         f"{log_tail(folder / 'server.log')}"
+    )
+
+
+def _refuse_stranger(folder: Path, choice: Choice, login: str | None) -> None:
+    """Raise ReconError where another server came to the port before ours did."""
+    answering = who_answers(choice.address, login)
+    if answering is None or answering.home in (None, str(folder.parent / "prefect")):
+        return
+    raise ReconError(
+        f"Port {choice.port} was taken meanwhile by {answering}{holder_of(choice.port)}. It was "
+        f"left alone. Take another port: recon up --port {choice.port + 1}."
     )
 
 

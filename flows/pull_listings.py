@@ -13,6 +13,7 @@ from connectors.ledger import State
 from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.hooks import HOOKS, note_run
+from flows.missed_runs import overtaken
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.run_names import called
@@ -39,6 +40,8 @@ def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
     Args:
         listings: Which listings; none: all of them.
     """
+    if (skipped := overtaken()) is not None:
+        return skipped
     pulled = read_listings(list(listings or []))
     create_table_artifact(
         [

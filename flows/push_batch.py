@@ -17,6 +17,7 @@ from flows import rerun_tasks, tasks
 from flows.attempts import FROM_LEDGER
 from flows.holding import held, open_workspace
 from flows.hooks import HOOKS
+from flows.missed_runs import overtaken
 from flows.report.batch import PUSH_STATES
 from flows.report.markdown import escape
 from flows.report.spelling import digits
@@ -58,6 +59,8 @@ def push_batch(
         max_rows: Send at most so many rows of each batch this time.
         rate: Begin at most so many requests a second; none: as the worker's settings say.
     """
+    if (skipped := overtaken()) is not None:
+        return skipped
     batches = [batch_id] if batch_id else waiting()[:MOST_BATCHES]
     ended = []
     for number in batches:

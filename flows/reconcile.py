@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.hooks import HOOKS
+from flows.missed_runs import overtaken
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.run_names import called, day_of
 from flows.stages.reconcile import Asked, Reconciled
@@ -60,6 +61,8 @@ def reconcile(
         feeds: Only these feeds.
         tenants: Only the records of these tenants.
     """
+    if (skipped := overtaken()) is not None:
+        return skipped
     done = reconcile_task(day_of(as_of), rules, batches, feeds, tenants)
     return end_state(done)
 

@@ -52,12 +52,16 @@ class Running:
     inbox: str
     logs: str
     children: Mapping[str, Process] = field(default_factory=dict)
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """Options it was started with, as text; a note of an earlier version has none."""
 
     @classmethod
-    def of(cls, children: Mapping[str, Popen[bytes]], **places: str) -> "Running":
+    def of(
+        cls, children: Mapping[str, Popen[bytes]], terms: Mapping[str, str], **places: str
+    ) -> "Running":
         """This process and what it started."""
         found = {name: Process.of(child.pid) for name, child in children.items()}
-        return cls(Process.of(psutil.Process().pid), **places, children=found)
+        return cls(Process.of(psutil.Process().pid), **places, children=found, terms=terms)
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from prefect.states import Completed, Failed
 
 from connectors.errors import BatchStateError
 from connectors.ledger import State
+from flows.hooks import HELD
 from flows.tasks import Manifest
 
 COMPLETED = "Completed"
 WITH_ERRORS = "CompletedWithErrors"
-HELD = "Held"
 REJECTED = "Rejected"
 
 

@@ -22,6 +22,7 @@ from connectors.settings import read_settings
 from flows.approval import OverBudget
 from flows.delivery import Address, Delivery
 from flows.holding import open_workspace
+from flows.missed_runs import overtaken
 from flows.report.inbox import inbox_table
 from flows.stages.inbox import SETTLE_SECONDS, Line, Start, Watch, import_here
 from flows.states import WITH_ERRORS
@@ -47,6 +48,8 @@ def watch_inbox(
         over_budget: What an import does over its error budget: ask, reject or load.
         deployment: Which deployment imports; where there is none, this run does it itself.
     """
+    if (skipped := overtaken()) is not None:
+        return skipped
     try:
         lines = look_into_inbox(inbox, settle_seconds, profile, over_budget, deployment)
     except InboxHeldElsewhere as busy:

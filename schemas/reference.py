@@ -2,10 +2,12 @@
 
 python -m schemas.reference            prints the page
 python -m schemas.reference payment    prints the header line of a payment extract
+python -m schemas.reference --templates FOLDER    writes the header lines, one file an extract
 """
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from schemas.field import Field, Kind, Table
 from schemas.operations import OPERATIONS, Operation
@@ -134,7 +136,13 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: list[str]) -> None:
-    """Print the page, or the header line of the extracts named."""
+    """Print the page, or the header line of the extracts named, or write those of all."""
+    if arguments[:1] == ["--templates"] and len(arguments) == 2:
+        for name, table in EXTRACTS.items():
+            (Path(arguments[1]) / f"{name}.csv").write_text(
+                csv_template(table), "utf-8", newline=""
+            )
+        return
     for name in arguments:
         if name not in EXTRACTS:
             sys.exit(f"{name} is no extract; choose from {', '.join(EXTRACTS)}")

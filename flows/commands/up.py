@@ -22,14 +22,22 @@ DOWN_SECONDS = 90
 
 def up_command(
     *,
-    port: Annotated[int, Parameter(help="Of the Prefect server and its pages.")] = 4200,
-    sandbox_port: Annotated[int, Parameter(help="Of the sandbox; 0: any free one.")] = 8080,
+    port: Annotated[
+        int | None, Parameter(help="Of the Prefect server and its pages; default: 4200.")
+    ] = None,
+    sandbox_port: Annotated[
+        int | None, Parameter(help="Of the sandbox; 0: any free one; default: 8080.")
+    ] = None,
     host: Annotated[
-        str, Parameter(help="Beyond 127.0.0.1 only with RECON_UP_AUTH=NAME:PASSWORD.")
-    ] = "127.0.0.1",
+        str | None,
+        Parameter(
+            help="Beyond 127.0.0.1 only with RECON_UP_AUTH=NAME:PASSWORD; default: 127.0.0.1."
+        ),
+    ] = None,
     pages: Annotated[
-        Literal["v1", "v2"], Parameter(help="Which of Prefect's two user interfaces.")
-    ] = "v1",
+        Literal["v1", "v2"] | None,
+        Parameter(help="Which of Prefect's two user interfaces; default: v1."),
+    ] = None,
     detach: Annotated[
         bool, Parameter(negative="", help="Come back when it is up; `recon down` stops it.")
     ] = False,
@@ -40,15 +48,24 @@ def up_command(
 
     Example: `recon up`, then open http://127.0.0.1:4200
     """
-    from flows.laptop import Choice, refuse_open_doors, run  # noqa: PLC0415 -- slow to import.
+    from flows.laptop import (  # noqa: PLC0415 -- slow to import.
+        Choice,
+        refuse_open_doors,
+        refuse_other_terms,
+        run,
+    )
+    from flows.running import find  # noqa: PLC0415
 
     settings = read_settings()
-    choice = Choice(host=host, port=port, sandbox_port=sandbox_port, pages=pages)
+    given = {"host": host, "port": port, "sandbox_port": sandbox_port, "pages": pages}
+    asked = {name: value for name, value in given.items() if value is not None}
+    choice = Choice(**asked)  # type: ignore[arg-type]  # Each has the type of its option.
+    refuse_open_doors(choice, os.environ.get("RECON_UP_AUTH") or None)
+    refuse_other_terms(find(settings.home / "up"), asked)
     if not detach:
         return run(settings, choice, _say)
-    refuse_open_doors(choice, os.environ.get("RECON_UP_AUTH") or None)
-    options = [f"--port={port}", f"--sandbox-port={sandbox_port}", f"--host={host}"]
-    return _detached(settings, [*options, f"--pages={pages}"])
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in asked.items()]
+    return _detached(settings, options)
 
 
 def down_command() -> int:
@@ -99,14 +116,37 @@ def deploy_command(
             "PREFECT_API_URL is not set. Name the server, as in http://127.0.0.1:4200/api, "
             "or start one with `recon up`."
         )
+    from flows.whose_server import refuse_unreachable  # noqa: PLC0415 -- slow to import.
+
+    refuse_unreachable(os.environ["PREFECT_API_URL"])
     os.environ.setdefault("DO_NOT_TRACK", "1")
-    from pydantic import SecretStr  # noqa: PLC0415 -- Prefect is imported below, when it may be.
+    import httpx  # noqa: PLC0415
+    from prefect.exceptions import PrefectException  # noqa: PLC0415 -- now it may be imported.
+
+    try:
+        _deploy(pool, type)
+    except (httpx.HTTPError, PrefectException) as problem:
+        said = str(problem).strip().partition("\n")[0][:200]
+        raise ReconError(
+            f"The server stopped answering, or refused: {said or type_name(problem)}. What is "
+            "listed above is registered; run the same command again for the rest."
+        ) from None
+    return 0
+
+
+def type_name(problem: Exception) -> str:
+    """What kind of problem it is, where it says nothing itself."""
+    return type(problem).__name__
+
+
+def _deploy(pool: str, kind: str) -> None:
+    from pydantic import SecretStr  # noqa: PLC0415 -- Prefect may be imported by now.
 
     from flows import automations, blocks, deployments  # noqa: PLC0415
 
     url = os.environ.get("RECON_NOTIFY_URL")
     notices = automations.Notices(SecretStr(url) if url else None)
-    deployments.create_pool(pool, type)
+    deployments.create_pool(pool, kind)
     _say(f"work pool   {pool}")
     for name in blocks.register():
         _say(f"block       {name}")
@@ -119,7 +159,6 @@ def deploy_command(
         )
     for name in automations.register(notices):
         _say(f"automation  {name}")
-    return 0
 
 
 def _say(line: str) -> None:

@@ -120,12 +120,15 @@ def discard(lease: Lease, *, by: str | None, reason: str | None) -> None:
     _leave_hold(lease, State.DISCARDED, "discarded", by, reason)
 
 
+def not_held(batch: ledger.Batch) -> str:
+    """Why nothing is to decide about a batch."""
+    return f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
+
+
 def _leave_hold(lease: Lease, state: State, what: str, by: str | None, reason: str | None) -> None:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state is not State.HELD:
-        raise BatchStateError(
-            f"Batch {batch.id} is {batch.state.replace('_', ' ')}, not held; nothing was changed."
-        )
+        raise BatchStateError(not_held(batch))
     with lease.transaction() as connection:
         ledger.add_event(connection, what, batch_id=batch.id, by=by, reason=reason)
         lease.set_state(state)

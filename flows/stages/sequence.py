@@ -15,7 +15,7 @@ from connectors.resume import resumed
 from connectors.spool import clear_spool
 from flows.report.batch import BatchReport
 from flows.stages.apply import apply
-from flows.stages.check import check, discard, release
+from flows.stages.check import check, discard, not_held, release
 from flows.stages.finish import build_report, finish
 from flows.stages.kept import prove_batch
 from flows.stages.push import ask_for_service, push
@@ -65,19 +65,23 @@ def run_batch(workspace: Workspace, batch_id: int, received: Received | None = N
 
 def _run_batch(workspace: Workspace, batch_id: int, received: Received | None) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        refuse_if_taken_back(lease)
-        if received is None or not received.new:
-            prove_batch(workspace, connection, batch_id)
-        stage(workspace, lease)
-        check(workspace, lease)
-        apply(workspace, lease)
-        report = push_and_finish(workspace, lease)
-        return Ended(
-            ledger.find_batch(connection, batch_id),
-            report,
-            received.messages if received else (),
-            received.new if received else False,
-        )
+        return _go_on(workspace, lease, received)
+
+
+def _go_on(workspace: Workspace, lease: Lease, received: Received | None = None) -> Ended:
+    refuse_if_taken_back(lease)
+    if received is None or not received.new:
+        prove_batch(workspace, lease.connection, lease.batch_id)
+    stage(workspace, lease)
+    check(workspace, lease)
+    apply(workspace, lease)
+    report = push_and_finish(workspace, lease)
+    return Ended(
+        ledger.find_batch(lease.connection, lease.batch_id),
+        report,
+        received.messages if received else (),
+        received.new if received else False,
+    )
 
 
 def push_batch(workspace: Workspace, batch_id: int, *, most: int | None = None) -> Ended:
@@ -115,18 +119,43 @@ def refuse_if_taken_back(lease: Lease) -> None:
 
 
 def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> Ended:
-    """Let a held batch go on with its clean rows."""
-    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        prove_batch(workspace, connection, batch_id)
-        release(lease, by=by, reason=reason)
-    return run_batch(workspace, batch_id)
+    """Let a held batch go on with its clean rows.
+
+    The batch is not let go between the two: whoever took it then would keep it from going on.
+    """
+    released = False
+
+    def go() -> Ended:
+        nonlocal released
+        refuse_unless_held(workspace, batch_id, released=released)
+        with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+            if not released or ledger.find_batch(connection, batch_id).state is State.HELD:
+                # Nothing is decided about content that is not what was delivered.
+                prove_batch(workspace, connection, batch_id)
+                release(lease, by=by, reason=reason)
+                released = True
+            return _go_on(workspace, lease)
+
+    return resumed(workspace.database, go)
 
 
 def discard_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> None:
     """End a held batch without applying anything."""
+    refuse_unless_held(workspace, batch_id)
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         discard(lease, by=by, reason=reason)
         clear_spool(workspace.settings, batch_id)
+
+
+def refuse_unless_held(workspace: Workspace, batch_id: int, *, released: bool = False) -> None:
+    """Raise BatchStateError where nothing is to decide, without taking the batch for a look.
+
+    A look that took it, however short, would tell the run that has it next that it is taken.
+    """
+    with workspace.database.connect() as connection:
+        batch = ledger.find_batch(connection, batch_id)
+    if batch.state is not State.HELD and not released:
+        raise BatchStateError(not_held(batch))
 
 
 def look(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:

@@ -87,6 +87,23 @@ def _client() -> Any:
     return get_client(sync_client=True)
 
 
+def test_a_run_that_waits_says_once_that_its_batch_is_held(
+    path: str, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows import hooks
+
+    emitted: list[str] = []
+    monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event["event"]))
+    waiting = DeployedRun(path, max_errors=0)
+    assert waiting.work().name == "Suspended"
+    assert emitted == ["recon.batch.held"]
+    waiting.answer(RELEASE)
+    assert waiting.work().name == "CompletedWithErrors"
+    assert emitted == ["recon.batch.held", "recon.batch.completed_with_errors"]
+    told = rows("SELECT what FROM event WHERE what LIKE 'run %%' ORDER BY id")
+    assert [what for (what,) in told].count("run held") == 1
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     return write(tmp_path / "a.csv", line(1), line(2, amount=HOSTILE), line(3, amount="x"))
@@ -109,7 +126,7 @@ def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: An
     assert schema["properties"]["decision"]["enum"] == ["release", "reject"]
     assert "2 of 3 rows have errors; the budget allows 0 rows" in text
     assert "**2 rows**: Number, PaidAmount, Payment. " in text
-    assert "a.csv, line 4: Number, PaidAmount, “x”" in text
+    assert "a.csv, line 4, record 3: Number, PaidAmount, “x”" in text
     assert HOSTILE not in text
     assert r"\[x\]\(javascript:alert\(1\)\)\|\<script\>" in text
     assert waiting.answer(RELEASE).status.value == "ACCEPT"

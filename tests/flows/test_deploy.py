@@ -1,6 +1,15 @@
 """What is registered on a server: deployments that an earlier version left there are told."""
 
+import os
+import socket
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -37,3 +46,147 @@ def test_what_an_earlier_version_left_is_told_and_stays() -> None:
         found = client.read_deployment_by_name(earlier.full_name)
         client.delete_deployment(found.id)
     assert left_over() == []
+
+
+def test_a_schedule_that_waits_looks_off_and_stays_as_somebody_switched_it() -> None:
+    """The switch on the pages is that of the deployment; a schedule that is off inside looks on."""
+    from prefect.client.orchestration import get_client
+
+    from flows.deployments import DEPLOYMENTS, create_pool
+    from flows.deployments import _register as register
+
+    create_pool()
+    line = next(one for one in DEPLOYMENTS if one.full_name == "pull-listings/pull")
+    with get_client(sync_client=True) as client:
+
+        def seen() -> tuple[bool, list[bool]]:
+            found = client.read_deployment_by_name(line.full_name)
+            return found.paused, [one.active for one in found.schedules]
+
+        register(client, line, "recon")
+        assert seen() == (True, [True])
+        found = client.read_deployment_by_name(line.full_name)
+        client.resume_deployment(found.id)
+        register(client, line, "recon")
+        assert seen() == (False, [True])
+        found = client.read_deployment_by_name(line.full_name)
+        # As an earlier version left it: off inside, and on to look at.
+        client.update_deployment_schedule(found.id, found.schedules[0].id, active=False)
+        register(client, line, "recon")
+        assert seen() == (True, [True])
+
+
+def test_no_two_deployments_share_a_name() -> None:
+    from flows.deployments import DEPLOYMENTS
+
+    names = [one.name for one in DEPLOYMENTS]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_a_notice_leaves_no_picture_to_fetch_from_outside() -> None:
+    from prefect.client.orchestration import get_client
+    from pydantic import SecretStr
+
+    from flows import automations, blocks
+
+    blocks.register()
+    for _ in range(2):  # Saving the block brings the picture back.
+        automations.register(automations.Notices(SecretStr("http://127.0.0.1:9/hook")))
+        with get_client(sync_client=True) as client:
+            for slug in ("webhook", *(block.get_block_type_slug() for block in blocks.BLOCKS)):
+                assert client.read_block_type_by_slug(slug).logo_url is None, slug
+
+
+@pytest.mark.parametrize("kind", ["nobody", "silent", "page"])
+def test_deploying_without_a_server_says_so(kind: str, tmp_path: Path) -> None:
+    with answering(kind) as port:
+        done = recon(
+            "deploy", RECON_HOME=str(tmp_path), PREFECT_API_URL=f"http://127.0.0.1:{port}/api"
+        )
+    assert done.returncode == 2, done.stderr
+    assert f"http://127.0.0.1:{port}/api" in done.stderr
+    assert "othing was registered" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["silent", "page", "prefect"])
+def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path) -> None:
+    from prefect.client.orchestration import get_client
+
+    with answering(kind) as port:
+        done = recon("up", f"--port={port}", "--sandbox-port=0", RECON_HOME=str(tmp_path))
+    assert done.returncode == 2, done.stderr
+    who = "a Prefect server 3." if kind == "prefect" else "no Prefect server"
+    assert f"Port {port} is already in use by" in done.stderr
+    assert who in done.stderr
+    assert f"recon up --port {port + 1}" in done.stderr
+    assert "Traceback" not in done.stderr
+    with get_client(sync_client=True) as client:
+        assert client.read_deployments() == []
+    assert not (tmp_path / "postgres").exists()
+
+
+def test_a_second_up_on_other_terms_is_told_what_runs(tmp_path: Path) -> None:
+    from flows.running import Running, note
+
+    (tmp_path / "up").mkdir()
+    at = {"prefect": "http://127.0.0.1:4311", "sandbox": "http://127.0.0.1:4312"}
+    terms = {"host": "127.0.0.1", "port": "4311", "sandbox_port": "0", "pages": "v1"}
+    note(tmp_path / "up", Running.of({}, terms, **at, inbox="/inbox", logs="/logs"))
+    for detached in ((), ("--detach",)):
+        done = recon("up", "--port=4313", *detached, RECON_HOME=str(tmp_path))
+        assert done.returncode == 2
+        assert "--port 4313 (it is 4311)" in done.stderr
+        assert "http://127.0.0.1:4311" in done.stderr
+    same = recon("up", "--port=4311", "--detach", RECON_HOME=str(tmp_path))
+    assert (same.returncode, "http://127.0.0.1:4311" in same.stdout) == (0, True), same.stderr
+
+
+def recon(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "RECON_"))
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "flows", *arguments],
+        env=kept | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@contextmanager
+def answering(kind: str) -> Iterator[int]:
+    """A port at which somebody else is: nobody, one who never speaks, a page, a Prefect server."""
+    from prefect.settings import PREFECT_API_URL
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<html>hello</html>")
+
+        def log_message(self, *_: object) -> None:
+            """Nobody reads it."""
+
+    match kind:
+        case "prefect":
+            port = urlsplit(str(PREFECT_API_URL.value())).port
+            assert port is not None
+            yield port
+        case "page":
+            with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
+                thread = threading.Thread(target=server.serve_forever)
+                thread.start()
+                yield server.server_port
+                server.shutdown()
+                thread.join()
+        case _:
+            with socket.socket() as taken:
+                taken.bind(("127.0.0.1", 0))
+                if kind == "silent":
+                    taken.listen()
+                yield taken.getsockname()[1]

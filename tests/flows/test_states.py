@@ -141,3 +141,26 @@ def test_a_hook_never_raises_whatever_is_the_matter(
     assert caplog.text.count("not in the audit trail: DatabaseUnusable") == 4
     assert caplog.text.count("not told as an event: RuntimeError") == 4
     assert "canary" not in caplog.text
+
+
+def test_a_run_that_was_cancelled_is_told_by_the_name_the_docs_give(
+    tmp_path: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prefect calls the hook while the run is still Cancelling."""
+    from prefect.states import Cancelling
+
+    from flows import automations, hooks
+    from flows.import_batch import import_batch
+
+    ended = flow_run(run(write(tmp_path / "a.csv", line(1))))
+    emitted: list[dict[str, Any]] = []
+    monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event))
+    hooks.on_cancellation(import_batch, ended, Cancelling())
+    assert [(one["event"], one["payload"]["state"]) for one in emitted] == [
+        ("recon.batch.cancelled", "Cancelled")
+    ]
+    assert rows("SELECT what FROM event WHERE what LIKE 'run c%%' ORDER BY id") == [
+        ("run completed",),
+        ("run cancelled",),
+    ]
+    assert {"held", "cancelled"} <= set(automations.BATCH_ENDS)

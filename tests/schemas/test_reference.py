@@ -1,3 +1,4 @@
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,17 @@ def test_a_template_is_the_header_of_its_record(name: str) -> None:
     written = (TEMPLATES / f"{name}.csv").read_bytes()
     again = f"python -m schemas.reference {name} > data_samples/templates/{name}.csv"
     assert written == csv_template(EXTRACTS[name]).encode(), f"write the template again: {again}"
+
+
+def test_make_fields_writes_every_template(tmp_path: Path) -> None:
+    told = subprocess.run(
+        ["make", "-n", "fields"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    command = next(line for line in told.splitlines() if "templates" in line)
+    reference.main([*command.split()[3:-1], str(tmp_path)])
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        path.name: path.read_bytes() for path in TEMPLATES.iterdir()
+    }
 
 
 def test_there_is_no_template_of_anything_else() -> None:

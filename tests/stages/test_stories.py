@@ -1,6 +1,9 @@
 """What happens to a delivery, told as stories over a real database."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
 from connectors.extracts.profile import DEFAULT
 from connectors.lease import hold_batch
-from connectors.ledger import State
+from connectors.ledger import State, find_batch
 from flows.stages.rejects import write_rejects
 from flows.stages.sequence import (
     discard_batch,
@@ -273,3 +276,38 @@ def test_an_undone_batch_stays_undone(workspace: Workspace, tmp_path: Path) -> N
     with pytest.raises(BatchStateError, match=r"is undone\. Import its files again"):
         run_batch(workspace, batch.id)
     assert look(workspace, batch.id).report.verdict == "undone"
+
+
+def test_whoever_decides_late_does_not_take_the_batch_from_who_decided(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """A command that only takes the batch to see that it is too late never stops the one before."""
+    paths = [write(tmp_path / "a.csv", line(1), line(2, amount="x"))]
+    held = import_delivery(workspace, paths, replace(DEFAULT, budget_errors=0))
+    assert held.batch.state is State.HELD
+    refused: list[str] = []
+    ended = threading.Event()
+
+    def insist() -> None:
+        with workspace.database.connect() as connection:
+            while find_batch(connection, held.batch.id).state is State.HELD:
+                assert not ended.is_set()
+            while not ended.is_set():
+                with suppress(BatchHeldElsewhere), hold_batch(connection, held.batch.id):
+                    pass
+        with pytest.raises(BatchStateError, match="not held") as no:
+            discard_batch(workspace, held.batch.id, by=None, reason="late")
+        refused.append(str(no.value))
+
+    with ThreadPoolExecutor(3) as pool:
+        others = [pool.submit(insist) for _ in range(3)]
+        try:
+            done = release_batch(workspace, held.batch.id, by="A. Meyer", reason="agreed")
+        finally:
+            ended.set()
+        for one in others:
+            one.result()
+    assert done.batch.state is State.COMPLETE_WITH_ERRORS
+    assert len(refused) == 3
+    decided = rows("SELECT what FROM event WHERE what IN ('released', 'discarded')")
+    assert decided == [("released",)]

@@ -79,5 +79,5 @@ def test_what_a_page_names_is_there(page: str) -> None:
     for image in re.findall(r"\]\((images/[^)]+)\)", text):
         assert (ROOT / "docs" / image).is_file(), image
     names = {line.name for line in DEPLOYMENTS} | {line.flow for line in DEPLOYMENTS}
-    for named in re.findall(r"Deployments > ([a-z]+)", text):
+    for named in re.findall(r"Deployments > ([a-z-]+)", text):
         assert named in names, named

@@ -51,12 +51,11 @@ def test_deploying_again_keeps_what_operators_switched(machine: Machine) -> None
     deployment, schedules = of("watch-inbox/nightly")
     assert deployment["global_concurrency_limit"]["limit"] == 1
     assert deployment["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    before = schedules["nightly"]
-    assert not before["active"]
-    path = f"/deployments/{deployment['id']}/schedules"
-    machine.api.patch(f"{path}/{before['id']}", json={"active": True}).raise_for_status()
+    assert (deployment["paused"], schedules["nightly"]["active"]) == (True, True)
+    path = f"/deployments/{deployment['id']}"
+    machine.post(f"{path}/resume_deployment")
     own = {"slug": "mine", "active": False, "schedule": {"cron": "5 5 * * *"}, "parameters": {}}
-    machine.post(path, [own])
+    machine.post(f"{path}/schedules", [own])
     automations = machine.post("/automations/filter")
     (telling,) = [one for one in automations if one["name"].endswith("needs somebody")]
     machine.api.patch(f"/automations/{telling['id']}", json={"enabled": False}).raise_for_status()
@@ -66,14 +65,13 @@ def test_deploying_again_keeps_what_operators_switched(machine: Machine) -> None
     assert sorted(one["name"] for one in found) == sorted(one["name"] for one in automations)
     assert not next(one for one in found if one["id"] == telling["id"])["enabled"]
     again, schedules = of("watch-inbox/nightly")
-    assert again["id"] == deployment["id"]
+    assert (again["id"], again["paused"]) == (deployment["id"], False)
     assert {slug: one["active"] for slug, one in schedules.items()} == {
         "nightly": True,
         "mine": False,
     }
     machine.api.patch(f"/automations/{telling['id']}", json={"enabled": True}).raise_for_status()
-    quiet = schedules["nightly"]["id"]
-    machine.api.patch(f"{path}/{quiet}", json={"active": False}).raise_for_status()
+    machine.post(f"{path}/pause_deployment")
 
 
 def test_a_pool_of_another_kind_is_refused(machine: Machine) -> None:

@@ -240,7 +240,7 @@ def test_finance_found_a_break(clicked: Machine, page: Browser, folder: Path) ->
 
 
 def reconcile(page: Browser, rules: Path, batch: int) -> tuple[str, str, str]:
-    page.custom_run("reconcile/adhoc")
+    page.custom_run("reconcile/any-day")
     page.choose_kind("rules", "str")
     page.type("rules", str(rules))
     page.click("Add item")

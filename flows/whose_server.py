@@ -1,0 +1,109 @@
+"""Whose Prefect server it is that answers at an address: asked before anything is given to it."""
+
+import base64
+import os
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+
+from connectors.errors import ReconError
+
+ASK_SECONDS = 5
+SHOWN = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """What answers at an address."""
+
+    prefect: bool
+    """Whether it is a Prefect server."""
+    version: str | None = None
+    home: str | None = None
+    """The folder the server keeps its own files in, where it says so."""
+
+    def __str__(self) -> str:
+        if not self.prefect:
+            return "something that is no Prefect server"
+        version = f" {self.version}" if self.version else ""
+        return f"a Prefect server{version}" + (
+            f" with its home in {self.home[:SHOWN]}" if self.home else ""
+        )
+
+
+def who_answers(address: str, login: str | None = None) -> Answering | None:
+    """What answers at a server's address, without `/api`; None: nothing does."""
+    headers = {}
+    if login:
+        headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+    with httpx.Client(
+        base_url=address, trust_env=False, timeout=ASK_SECONDS, headers=headers
+    ) as client:
+        try:
+            health = _json(client.get("/api/health"))
+        except httpx.TransportError as problem:
+            # It may take the connection and never say a word of HTTP.
+            return None if isinstance(problem, httpx.ConnectError) else Answering(prefect=False)
+        version = _json(client.get("/api/admin/version"))
+        if health is not True and version is None:
+            return Answering(prefect=False)
+        settings = _json(client.get("/api/admin/settings"))
+    home = settings.get("home") if isinstance(settings, dict) else None
+    return Answering(
+        prefect=True,
+        version=str(version)[:SHOWN] if isinstance(version, str) else None,
+        home=str(home) if home else None,
+    )
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return answer.json() if answer.is_success else None
+    except ValueError:
+        return None
+
+
+def holder_of(port: int) -> str:
+    """The process that listens on a port of this machine, where that may be known."""
+    try:
+        for one in psutil.net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN and one.laddr.port == port and one.pid:
+                return f", process {one.pid} ({psutil.Process(one.pid).name()})"
+    except psutil.Error:
+        pass
+    return ""
+
+
+def refuse_unreachable(url: str) -> None:
+    """Raise ReconError where no Prefect server of our kind can be used at PREFECT_API_URL."""
+    shown = _without_login(url)
+    login = os.environ.get("PREFECT_API_AUTH_STRING")
+    key = os.environ.get("PREFECT_API_KEY")
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    if login:
+        headers = {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/admin/version", headers=headers, timeout=ASK_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as problem:
+        raise ReconError(
+            f"No Prefect server answers at {shown} ({type(problem).__name__}); nothing was "
+            "registered. Start one with `recon up`, or name another in PREFECT_API_URL."
+        ) from None
+    if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        raise ReconError(
+            f"The server at {shown} refuses us ({answer.status_code}); nothing was registered. "
+            "Give PREFECT_API_AUTH_STRING=NAME:PASSWORD, or PREFECT_API_KEY."
+        )
+    if not isinstance(_json(answer), str):
+        raise ReconError(
+            f"What answers at {shown} is no Prefect server ({answer.status_code}); nothing was "
+            "registered. PREFECT_API_URL ends in /api, as in http://127.0.0.1:4200/api."
+        )
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment=""))
