@@ -11,6 +11,7 @@ ReconError                 shown to the user as text, exit code 2
 │   └── DatabaseLost       the connection was lost in the middle; what was committed is kept
 ├── StatementRefused       the database refused a statement: a right, a table, a limit of its own
 ├── ServiceUnusable        the service refuses us, or gives no answer that can be used
+│   └── PushHeld           the database or the home may be a copy; nothing is sent
 ├── BatchHeldElsewhere     another run holds the batch; exit code 3
 │   └── OperationBusy      another run sends to the operation, for longer than we wait
 ├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
@@ -75,6 +76,10 @@ class StatementRefused(ReconError):
 
 class ServiceUnusable(ReconError):
     """The service refuses us, cannot be reached, or its answer cannot be used; nothing was sent."""
+
+
+class PushHeld(ServiceUnusable):
+    """The database or RECON_HOME may be an older copy: nothing is sent before somebody decides."""
 
 
 class BatchHeldElsewhere(ReconError):

@@ -33,6 +33,7 @@ COMMANDS = {
     "undo": ("batches", "Take a batch back out of the database."),
     "push": ("push", "Send what is unsent of a batch, or of all, to the service."),
     "sends": ("push", "List rows on their way to the service, and what was said of them."),
+    "restored": ("restored", "Let pushes go on after a restore."),
     "resolve": ("push", "Settle rows that are in doubt, refused or differ."),
     "reconcile": ("reconcile", "Hold what was delivered against database and service."),
     "report": ("reconcile", "Show a reconciliation's report again, its files proven unchanged."),
@@ -55,7 +56,7 @@ COMMANDS = {
 GROUPS = {
     "Deliveries": ("check", "import", "watch", "rejects", "rerun", "undo"),
     "Batches": ("status", "row", "release", "discard"),
-    "The service": ("push", "sends", "resolve", "pull"),
+    "The service": ("push", "sends", "resolve", "restored", "pull"),
     "Reconciliation": ("reconcile", "report", "breaks", "sign", "audit", "compare"),
     "This machine": ("demo", "up", "down", "deploy", "sandbox", "fields"),
     "What is kept": ("archive", "housekeeping"),

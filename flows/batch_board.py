@@ -11,6 +11,7 @@ from pydantic import Field
 
 from connectors.ledger import State
 from connectors.overview import list_overview
+from connectors.push_gate import held_text, why_held
 from flows.holding import open_workspace
 from flows.missed_runs import overtaken
 from flows.report.board import MOST, board_table
@@ -30,10 +31,13 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
     if (skipped := overtaken()) is not None:
         return skipped
     since = datetime.now(UTC) - timedelta(days=days)
-    with open_workspace().database.connect() as connection:
+    workspace = open_workspace()
+    with workspace.database.connect() as connection:
+        why = why_held(connection, workspace.settings.home)
         lines = list_overview(connection, MOST, since=since)
     waiting = sum(bool(next_step(line)) for line in lines)
     held = sum(line.state is State.HELD for line in lines)
     told = f"{len(lines)} batches, {held} held, {waiting} with a next step"
+    told += f". {held_text(why)}" if why else ""
     create_table_artifact(board_table(lines), key="batches", description=f"{told}; {days} days")
     return Completed(message=told)

@@ -13,7 +13,17 @@ from typing import NamedTuple
 from schemas.sql import SCHEMA
 from schemas.trail import FUNCTIONS, GENESIS
 
-APPEND_ONLY = ("event", "event_chain", "reconciliation", "break_state", "decision", "signature")
+APPEND_ONLY = (
+    "event",
+    "event_chain",
+    "reconciliation",
+    "break_state",
+    "decision",
+    "signature",
+    "push_epoch",
+    "push_seal",
+    "push_restore",
+)
 """Tables that refuse every UPDATE, DELETE and TRUNCATE."""
 
 

@@ -175,6 +175,51 @@ PUSH_LANE = Table(
     ),
 )
 
+PUSH_EPOCH = Table(
+    name="push_epoch",
+    title="One run that was about to send: which database and which home it was",
+    extract=False,
+    key=("number",),
+    fields=(
+        Field("number", INTEGER64, required=True, note="0: the first batch; nothing was sent"),
+        Field("token", STRING, required=True, note="the home's marker has it too"),
+        Field("home", STRING, required=True, note="token of the RECON_HOME"),
+        Field("system", STRING, required=True, note="system identifier of the server"),
+        Field("timeline", STRING, required=True, note="of the server's log"),
+        Field("database_oid", INTEGER64, required=True),
+        Field(
+            "xid", INTEGER64, required=True, note="transaction that wrote it; a copy has another"
+        ),
+        Field("at", INSTANT, required=True),
+    ),
+)
+
+PUSH_SEAL = Table(
+    name="push_seal",
+    title="The marker of an epoch was written to its home, and sending may begin",
+    extract=False,
+    key=("number",),
+    fields=(
+        Field("number", INTEGER64, required=True),
+        Field("inode", STRING, required=True, note="of the marker"),
+        Field("changed_ns", INTEGER64, required=True, note="of its inode; a copy has another"),
+    ),
+)
+
+PUSH_RESTORE = Table(
+    name="push_restore",
+    title="Somebody said from where pushes go on after a restore",
+    extract=False,
+    key=("event_id",),
+    fields=(
+        Field("event_id", INTEGER64, required=True),
+        Field("unsent", STRING, required=True, note="in_doubt or unsent: what unsent rows are"),
+        Field("last_batch", INTEGER, required=True, note="the last batch there was"),
+        Field("lost", STRING, required=True, note="contents the database did not know, JSON"),
+        Field("at", INSTANT, required=True),
+    ),
+)
+
 EVENT_CHAIN = Table(
     name="event_chain",
     title="The audit trail as a chain: the hash of every event over its content and the one before",
@@ -291,6 +336,9 @@ LEDGER: dict[str, Table] = {
         EVENT,
         SEND,
         PUSH_LANE,
+        PUSH_EPOCH,
+        PUSH_SEAL,
+        PUSH_RESTORE,
         EVENT_CHAIN,
         CHAIN_TURN,
         RECONCILIATION,

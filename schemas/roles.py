@@ -26,7 +26,9 @@ LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
 CONTROLLER = "recon_controller"
 OWNER = "owner"
 
-TRAIL = (*APPEND_ONLY, TURN)
+GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
+"""What tells a restored copy -> the least role that adds to it; nobody changes it."""
+TRAIL = (*(name for name in APPEND_ONLY if name not in GATE), TURN)
 """What only the functions of the trail write."""
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "add_event": (LOADER,),
@@ -71,6 +73,8 @@ def statements() -> Iterator[str]:
         for role in MAY_CALL.get(head.partition("(")[0], ()):
             yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{head} TO {role}"
     yield _write(MERGER, (*TARGETS, *_merged()))
+    for name, role in GATE.items():
+        yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
     for name, table in (TARGETS | LEDGER_TABLES).items():
         yield _read(name, [column.name for column in table.columns], _hidden(name))
@@ -87,13 +91,15 @@ def role_for(kind: str, name: str) -> str | None:
         return next(iter(MAY_CALL.get(name, ())), OWNER)
     if name in (*TARGETS, *_merged()):
         return MERGER
+    if name in GATE:
+        return GATE[name]
     if name in TRAIL:
         return OWNER
     return LOADER if name in LEDGER_TABLES or name in VIEWS or name in _STAGED_NAMES else None
 
 
 def _merged() -> list[str]:
-    return [name for name in LEDGER_TABLES if name not in (*LOADED, *TRAIL)]
+    return [name for name in LEDGER_TABLES if name not in (*LOADED, *TRAIL, *GATE)]
 
 
 def _write(role: str, names: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from connectors import ledger
 from connectors.corrections import repaired_row, repairs_of
 from connectors.errors import SettingsError
 from connectors.overview import list_overview
+from connectors.push_gate import held_text, why_held
 from connectors.sends import left_at_service
 from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
 from flows.commands.deliver import Json, show_ended
@@ -40,6 +41,7 @@ def status_command(
     Example: `recon status`
     """
     with workspace(quiet=True) as place, place.database.connect() as connection:
+        why = why_held(connection, place.settings.home)
         lines = [
             {
                 "batch": batch.id,
@@ -54,9 +56,11 @@ def status_command(
             for batch in list_overview(connection, last)
         ]
     if json:
-        print_json({"batches": lines})
+        print_json({"batches": lines, "push_held": why})
         return 0
     console = out()
+    if why:
+        console.print(held_text(why))
     if not lines:
         console.print("No batches yet. `recon import PATH` opens the first one.")
     for line in lines:

@@ -17,8 +17,10 @@ from connectors.database import analyse
 from connectors.errors import BatchStateError, ReconError, ServiceUnusable
 from connectors.lease import Lease
 from connectors.ledger import Batch, State
+from connectors.push_gate import pass_gate
 from connectors.push_plan import plan_sends, settle_twins
 from connectors.push_window import Lane, claim, hold_lane, next_rows, record_answers, supersede
+from connectors.restores import put_in_doubt
 from connectors.sends import count_states, is_unsettled
 from connectors.service import (
     Answer,
@@ -59,11 +61,12 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     tables = [table for table in staged_tables(lease) if table.name in PUSHES]
     with lease.transaction():
         planned = sum(plan_sends(lease, table) for table in tables)
+        put_in_doubt(lease.connection, lease.batch_id)
     if planned:
         analyse(lease.connection, "send")
     reach("push-plan")
     with ExitStack() as opened:
-        run = _Run(workspace, lease, lambda: _open(workspace, batch, opened))
+        run = _Run(workspace, lease, lambda: _open(workspace, lease, batch, opened))
         run.total = _unsent(lease)
         run.room = most
         for table in tables:
@@ -104,13 +107,14 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
         lease.set_state(State.MERGED)
 
 
-def _open(workspace: Workspace, batch: Batch, opened: ExitStack) -> Service:
+def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:
     service = named_service(workspace.settings.service)
     if service != batch.service:
         raise BatchStateError(
             f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "
             "Its records belong to one service; set that one, or undo the batch."
         )
+    pass_gate(lease.connection, workspace.settings.home)
     credentials = workspace.credentials or read_credentials()
     return opened.enter_context(open_service(workspace.settings.service, credentials))
 

@@ -19,6 +19,7 @@ from connectors.extracts.header import Header, read_header
 from connectors.extracts.manifest import Entry, check_bytes, entry_text, read_manifests
 from connectors.extracts.profile import Profile
 from connectors.ledger import Extract, State
+from connectors.push_gate import note_birth
 from connectors.resume import resumed
 from connectors.settings import Settings
 from flows.stages.recovery import reach
@@ -78,6 +79,7 @@ def receive(
         with workspace.database.connect() as connection, connection.transaction():
             # Two runs that receive the same delivery at once must not open two batches for it.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
+            note_birth(connection)
             found = [(one, _put_back(connection, one)) for one in opened]
             received = _register(connection, opened, profile, record, corrects, service)
             messages = tuple(

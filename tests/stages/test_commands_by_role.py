@@ -46,6 +46,7 @@ WHO = {
     "discard 3 --reason wrong": ROWS,
     "undo 4 --reason wrong": M,
     "push 1": M,
+    "restored --unsent unsent --reason moved": M,
     "resolve 1 --as resend --reason no --state refused": M,
     "pull avatars": ROWS,
     "breaks assign --state open --owner ann": C,

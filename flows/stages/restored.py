@@ -1,0 +1,24 @@
+"""Restored: say from where pushes go on after a database or a home was brought back."""
+
+import logging
+from collections.abc import Mapping
+
+from connectors.push_gate import going_on
+from connectors.restores import Restore, declare, known_contents
+from flows.stages.workspace import Workspace
+
+log = logging.getLogger("recon.push")
+
+
+def go_on_after_restore(
+    workspace: Workspace, *, unsent: str, by: str | None, reason: str
+) -> Mapping[str, int]:
+    """Bind this database and this home to each other again; gives rows put in doubt."""
+    archive = workspace.settings.archive
+    kept = {path.stem for path in archive.glob("??/*.csv")}
+    with (
+        workspace.database.connect() as connection,
+        going_on(connection, workspace.settings.home),
+    ):
+        lost = kept - known_contents(connection)
+        return declare(connection, Restore(unsent, by, reason, lost))

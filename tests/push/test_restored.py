@@ -1,0 +1,208 @@
+"""A restored copy knows that it is one: pushes are held until somebody says from where to go on."""
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.database import open_database
+from connectors.errors import PushHeld
+from connectors.extracts.profile import DEFAULT
+from connectors.push_gate import MARKER, why_held
+from flows.stages.restored import go_on_after_restore
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.workspace import Workspace
+from tests.push.conftest import deliver, towards
+from tests.push.deliveries import applied, tones
+from tests.recon import run
+from tests.service.faulty_server import FaultyServer
+
+ROWS, BEFORE = 6, 2
+Copy = Callable[[Workspace], Workspace]
+
+
+@pytest.fixture
+def copied(server: str) -> Iterator[Copy]:
+    """Another database with the same rows; what a dump restored under another name comes to."""
+    names: list[str] = []
+
+    def copy(place: Workspace) -> Workspace:
+        url = str(place.settings.database_url)
+        source = url.rpartition("?")[0].rpartition("/")[2]
+        names.append(f"copy_{uuid.uuid4().hex[:12]}")
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{names[-1]}" TEMPLATE "{source}"')  # type: ignore[call-overload]
+        settings = replace(place.settings, database_url=url.replace(source, names[-1]))
+        return replace(place, settings=settings, database=open_database(settings))
+
+    yield copy
+    with psycopg.connect(server, autocommit=True) as connection:
+        for name in names:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[call-overload]
+
+
+def at_home(place: Workspace, home: Path) -> Workspace:
+    return replace(place, settings=replace(place.settings, home=home))
+
+
+def backup(place: Workspace, to: Path) -> Path:
+    shutil.copytree(place.settings.home, to, dirs_exist_ok=True)
+    return to
+
+
+def put_back(place: Workspace, folder: Path) -> Workspace:
+    """The home as it was, over what is there."""
+    shutil.copytree(folder, place.settings.home, dirs_exist_ok=True)
+    return place
+
+
+def dumped(place: Workspace) -> Workspace:
+    """The same database after its rows were written again, as a restored dump does in place."""
+    with psycopg.connect(str(place.settings.database_url)) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("CREATE TEMP TABLE kept AS SELECT * FROM recon.push_epoch")
+        connection.execute("DELETE FROM recon.push_epoch")
+        connection.execute("INSERT INTO recon.push_epoch SELECT * FROM kept")
+    return place
+
+
+def half_a_marker(place: Workspace) -> Workspace:
+    path = place.settings.home / MARKER
+    path.write_bytes(path.read_bytes()[:9])
+    return place
+
+
+Restored = Callable[[Workspace, Workspace, Path, Path], Workspace]
+CASES: dict[str, tuple[Restored, str]] = {
+    # Given: the workspace, its database as it was before, its home as it was before, a new folder.
+    "older database": (lambda now, old, home, new: old, "the database is older than this"),
+    "older database, fresh home": (lambda now, old, home, new: at_home(old, new), "has no marker"),
+    "older database and home": (
+        lambda now, old, home, new: at_home(old, home),
+        "the database is a copy",
+    ),
+    "older home": (lambda now, old, home, new: put_back(now, home), "is older than the database"),
+    "fresh home": (lambda now, old, home, new: at_home(now, new), "has no marker"),
+    "copy of the home": (
+        lambda now, old, home, new: at_home(now, backup(now, new)),
+        "marker was restored, copied",
+    ),
+    "a dump restored in place": (lambda now, old, home, new: dumped(now), "the database is a copy"),
+    "half a marker": (lambda now, old, home, new: half_a_marker(now), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_sent_twice_whatever_was_restored(
+    workspace: Workspace, copied: Copy, tmp_path: Path, case: str
+) -> None:
+    with FaultyServer() as server:
+        now = towards(workspace, server.url, concurrency=1)
+        batch = import_delivery(now, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT).batch.id
+        push_batch(now, batch, most=BEFORE)
+        home, old = backup(now, tmp_path / "backup"), copied(now)
+        push_batch(now, batch, most=BEFORE)
+        restore, why = CASES[case]
+        place = restore(now, old, home, tmp_path / "new")
+        told = run(
+            str(place.settings.database_url),
+            place.settings.home,
+            "push",
+            RECON_SERVICE_URL=server.url,
+            RECON_SERVICE_USER="ops",
+            RECON_SERVICE_PASSWORD="pw-canary",
+        )
+        assert told.returncode == 2, told.stdout
+        assert why in told.stderr
+        assert "recon restored --unsent" in told.stderr
+        status = run(str(place.settings.database_url), place.settings.home, "status")
+        assert "Pushes are held" in status.stdout
+        assert len(applied(server)) == 2 * BEFORE
+        go_on_after_restore(place, unsent="in_doubt", by="a", reason="restored")
+        push_batch(place, batch)
+        effects = applied(server)
+        assert len(effects) == 2 * BEFORE
+        assert {len(bodies) for bodies in effects.values()} == {1}
+        with place.database.connect() as connection:
+            assert why_held(connection, place.settings.home) is None
+
+
+def test_whoever_knows_that_nothing_was_sent_says_so(
+    workspace: Workspace, copied: Copy, tmp_path: Path, rows: Any
+) -> None:
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        batch = import_delivery(now, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT).batch.id
+        push_batch(now, batch, most=BEFORE)
+        moved = copied(now)
+        with pytest.raises(PushHeld):
+            push_batch(moved, batch)
+        go_on_after_restore(moved, unsent="unsent", by="a", reason="moved to another server")
+        push_batch(moved, batch)
+        assert sorted(applied(server)) == list(range(1, ROWS + 1))
+        # The one it was moved from is the copy now.
+        with pytest.raises(PushHeld, match="the database is older"):
+            push_batch(now, batch)
+        assert {len(bodies) for bodies in applied(server).values()} == {1}
+        with moved.database.connect() as connection:
+            told = connection.execute(
+                'SELECT "by", reason, detail FROM event WHERE what = %s', ["restored"]
+            ).fetchall()
+        assert [(by, reason) for by, reason, _ in told] == [("a", "moved to another server")]
+        assert json.loads(told[0][2])["unsent"] == "unsent"
+
+
+def test_a_delivery_that_only_the_archive_knows_is_not_sent_again(
+    workspace: Workspace, copied: Copy, tmp_path: Path
+) -> None:
+    """It came and was pushed after the backup; delivered again, its POSTs are in doubt."""
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        old = copied(now)
+        deliver(now, tones(tmp_path / "tones.csv", ROWS))
+        go_on_after_restore(old, unsent="in_doubt", by=None, reason="restored")
+        deliver(old, tmp_path / "tones.csv")
+        assert {len(bodies) for bodies in applied(server).values()} == {1}
+        other = tmp_path / "other.csv"
+        other.write_text("TenantsId,AvatarsId,Name\n7,3,tone 99\n")
+        deliver(old, other)
+        assert 99 in applied(server)
+
+
+def test_a_database_restored_from_before_the_first_push_is_told(
+    workspace: Workspace, copied: Copy, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        import_delivery(now, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT)
+        old = at_home(copied(now), tmp_path / "new")
+        push_batch(now, 1)
+        with pytest.raises(PushHeld, match="the database is a copy"):
+            push_batch(old, 1)
+        assert {len(bodies) for bodies in applied(server).values()} == {1}
+
+
+@pytest.mark.parametrize("step", ["push-epoch", "push-sealed"])
+def test_a_run_that_dies_at_the_gate_holds_nobody(
+    workspace: Workspace, tmp_path: Path, step: str
+) -> None:
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        import_delivery(now, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT)
+        service = {
+            "RECON_SERVICE_URL": server.url,
+            "RECON_SERVICE_USER": "ops",
+            "RECON_SERVICE_PASSWORD": "pw-canary",
+            "RECON_SERVICE_FORMAT": "json",
+        }
+        place = str(now.settings.database_url), now.settings.home
+        for _ in range(2):
+            assert run(*place, "push", "1", CRASH_AT=step, **service).returncode < 0
+        assert run(*place, "push", "1", **service).returncode == 0
+        assert sorted(applied(server)) == list(range(1, ROWS + 1))
