@@ -35,11 +35,15 @@ PLAIN_STATUS = 200
 class Lane:
     """One run's turn at one operation: a lock of its connection, and an epoch."""
 
-    def __init__(self, lease: Lease, operation: Operation, table: Table, epoch: int) -> None:
+    def __init__(
+        self, lease: Lease, operation: Operation, table: Table, epoch: int, *, held: bool = False
+    ) -> None:
         self.lease = lease
         self.operation = operation
         self.table = table
         self.epoch = epoch
+        self.held = held
+        """Whether the last run left POSTs in doubt, so that the service is asked first."""
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
@@ -76,8 +80,8 @@ def hold_lane(
             )
     try:
         with lease.transaction():
-            epoch = _take(lease, operation)
-        yield Lane(lease, operation, table, epoch)
+            epoch, held = _take(lease, operation)
+        yield Lane(lease, operation, table, epoch, held=held)
     finally:
         if not connection.closed:
             connection.execute(
@@ -116,12 +120,15 @@ def _holder(connection: psycopg.Connection, operation: Operation) -> str:
     return f"{operation.name} is being pushed for batch {batch} by {owner}"
 
 
-def _take(lease: Lease, operation: Operation) -> int:
+def _take(lease: Lease, operation: Operation) -> tuple[int, bool]:
     before = lease.connection.execute(
-        "SELECT batch_id FROM push_lane WHERE operation = %s FOR UPDATE", [operation.name]
+        "SELECT batch_id, coalesce(held, FALSE) FROM push_lane WHERE operation = %s FOR UPDATE",
+        [operation.name],
     ).fetchone()
+    held = False
     if before is not None:
-        settle_unanswered(lease.connection, operation, before[0])
+        doubtful = settle_unanswered(lease.connection, operation, before[0])
+        held = before[1] or doubtful > 0
     row = lease.connection.execute(
         "INSERT INTO push_lane (operation, batch_id, owner, epoch) VALUES (%s, %s, %s, 1) "
         "ON CONFLICT (operation) DO UPDATE SET batch_id = EXCLUDED.batch_id, "
@@ -133,21 +140,52 @@ def _take(lease: Lease, operation: Operation) -> int:
         ],
     ).fetchone()
     assert row is not None
-    return int(row[0])
+    if held:
+        _set_held(lease.connection, operation, held)
+    return int(row[0]), held
 
 
-def settle_unanswered(connection: psycopg.Connection, operation: Operation, batch_id: int) -> None:
-    """Settle the rows that a run was sending when it died; nobody may be sending them now."""
+def _set_held(connection: psycopg.Connection, operation: Operation, held: bool) -> None:
+    connection.execute(
+        "UPDATE push_lane SET held = %s WHERE operation = %s", [held, operation.name]
+    )
+
+
+def keep_held(lane: Lane, held: bool) -> None:
+    """Write down, where it is news, whether the next run has to ask the service first."""
+    if held is not lane.held:
+        _set_held(lane.lease.connection, lane.operation, held)
+        lane.held = held
+
+
+def settle_unanswered(connection: psycopg.Connection, operation: Operation, batch_id: int) -> int:
+    """Settle the rows that a run was sending when it died; nobody may be sending them now.
+
+    Gives the number of those that are in doubt.
+    """
     values: dict[str, object] = {"batch": batch_id, "operation": operation.name}
     if operation.keyed:
         change = "state = 'unsent'"
     else:
         change = "state = 'in_doubt', error_data = %(error)s"
         values["error"] = unanswered_error(operation)
-    connection.execute(
+    settled = connection.execute(
         f"UPDATE send SET {change}, changed_at = now() "
         "WHERE batch_id = %(batch)s AND operation = %(operation)s AND state = 'sending'",
         values,
+    ).rowcount
+    return 0 if operation.keyed else settled
+
+
+def reopen_doubtful(lane: Lane) -> None:
+    """Let POSTs in doubt be sent once more, to a host that knows by its key what it has done.
+
+    Only those that never left but alone: of a batch the host knows one key for all its rows.
+    """
+    lane.lease.connection.execute(
+        "UPDATE send SET state = 'unsent', changed_at = now() WHERE batch_id = %(batch)s "
+        "AND operation = %(operation)s AND state = 'in_doubt' AND own_key AND NOT twin",
+        _lane_values(lane),
     )
 
 
@@ -196,7 +234,8 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[Outgoing]:
     rows = lane.lease.connection.execute(
         f"""SELECT x.number, x.record_number, e.sha256, {json_expression(table, "s")},
             (t.extract_id, t.record_number) IS NOT DISTINCT FROM
-                (x.writer_extract_id, x.writer_record_number), {key}
+                (x.writer_extract_id, x.writer_record_number),
+            coalesce(x.error_data LIKE '%%"InDoubt"%%', FALSE), {key}
         FROM send x
         JOIN extract e ON e.id = x.extract_id
         JOIN {staged_name(table)} s
@@ -216,9 +255,10 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[Outgoing]:
             "last_record": run[-1].record_number,
         },
     )
-    for number, record_number, sha256, jsondata, current, *identity in rows:
+    for number, record_number, sha256, jsondata, current, doubted, *identity in rows:
         name = push_key(lane.operation, jsondata, tuple(identity), sha256 or "", record_number)
-        yield Outgoing(Request(number, lane.operation, jsondata, name), current)
+        doubt = doubted and not lane.operation.keyed
+        yield Outgoing(Request(number, lane.operation, jsondata, name, doubt), current)
 
 
 def supersede(lane: Lane, numbers: Sequence[int]) -> None:
@@ -230,14 +270,19 @@ def supersede(lane: Lane, numbers: Sequence[int]) -> None:
     )
 
 
-def claim(lane: Lane, window: Sequence[Request]) -> None:
-    """Write down that the rows of a window are being sent; commit before the first byte."""
+def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> None:
+    """Write down that the rows of a window are being sent; commit before the first byte.
+
+    `own_key`: each in a request of its own.
+    """
     claimed = lane.lease.connection.execute(
         "UPDATE send SET state = 'sending', attempts = attempts + 1, status = NULL, "
-        "error_data = NULL, echo = NULL, epoch = %(epoch)s, changed_at = now() "
+        "error_data = NULL, echo = NULL, epoch = %(epoch)s, changed_at = now(), "
+        "own_key = %(own_key)s AND (attempts = 0 OR coalesce(own_key, FALSE)) "
         "WHERE batch_id = %(batch)s AND operation = %(operation)s "
         "AND number BETWEEN %(first)s AND %(last)s AND state = 'unsent' AND NOT twin",
-        _lane_values(lane) | {"first": window[0].number, "last": window[-1].number},
+        _lane_values(lane)
+        | {"first": window[0].number, "last": window[-1].number, "own_key": own_key},
     ).rowcount
     assert claimed == len(window), (claimed, len(window))
 

@@ -53,7 +53,8 @@ def put_in_doubt(connection: psycopg.Connection, batch_id: int | None = None) ->
     done = {}
     for operation in _POSTS:
         done[operation.name] = connection.execute(
-            """UPDATE send x SET state = 'in_doubt', error_data = %(error)s, changed_at = now()
+            """UPDATE send x SET state = 'in_doubt', error_data = %(error)s, own_key = FALSE,
+                changed_at = now()
             FROM extract e, push_restore r
             WHERE e.id = x.extract_id AND x.operation = %(operation)s AND x.state = 'unsent'
                 AND (%(batch)s::int IS NULL OR x.batch_id = %(batch)s) AND r.unsent = %(in_doubt)s

@@ -22,6 +22,9 @@ MOST_NAMED = 1_000
 """Rows of one decision that the audit trail names one by one; more are counted."""
 
 
+_REPEATABLE = "x.state = 'in_doubt' AND x.own_key"
+
+
 class SendState(StrEnum):
     """Where one row is on its way to the service, in the order reports show them."""
 
@@ -95,24 +98,35 @@ class Sent(NamedTuple):
     error_data: str | None
 
 
-def waiting_batches(connection: psycopg.Connection) -> list[int]:
-    """The batches that have something to push, the oldest first."""
+def waiting_batches(connection: psycopg.Connection, *, repeatable: bool = False) -> list[int]:
+    """The batches that have something to push, the oldest first.
+
+    `repeatable`: the host lets POSTs in doubt be sent once more.
+    """
     rows = connection.execute(
         "SELECT b.id FROM batch b WHERE b.service IS NOT NULL "
         "AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed') "
         "AND EXISTS (SELECT 1 FROM send x WHERE x.batch_id = b.id "
-        "AND x.state IN ('unsent', 'sending'))) ORDER BY b.id"
+        f"AND (x.state IN ('unsent', 'sending') OR %(repeatable)s AND {_REPEATABLE}))) "
+        "ORDER BY b.id",
+        {"repeatable": repeatable},
     ).fetchall()
     return [row[0] for row in rows]
 
 
-def is_unsettled(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Whether a push could change anything of a batch: rows to send, or to follow another row."""
+def is_unsettled(
+    connection: psycopg.Connection, batch_id: int, *, repeatable: bool = False
+) -> bool:
+    """Whether a push could change anything of a batch: rows to send, or to follow another row.
+
+    `repeatable`: the host lets POSTs in doubt be sent once more.
+    """
     return (
         connection.execute(
-            "SELECT 1 FROM send WHERE batch_id = %s AND (state IN ('unsent', 'sending') "
-            "OR twin AND state NOT IN ('acknowledged', 'superseded')) LIMIT 1",
-            [batch_id],
+            "SELECT 1 FROM send x WHERE batch_id = %(batch)s "
+            "AND (state IN ('unsent', 'sending') OR %(repeatable)s AND "
+            f"{_REPEATABLE} OR twin AND state NOT IN ('acknowledged', 'superseded')) LIMIT 1",
+            {"batch": batch_id, "repeatable": repeatable},
         ).fetchone()
         is not None
     )

@@ -3,6 +3,7 @@
 import ipaddress
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,6 +14,8 @@ from connectors.errors import SettingsError
 from schemas.operations import OPERATIONS
 
 MIB = 1024 * 1024
+MOST_BATCH = 200
+"""Rows of one request: with the key of each, its header fits into what gateways take."""
 MOST = 2**50
 """No limit on bytes or counts means anything above it."""
 
@@ -75,12 +78,23 @@ class ServiceSettings:
     """A service that asks for a longer pause is not waited for."""
     breaker: int = 20
     """Nothing more is sent after so many rows in a row that got no answer at all."""
+    idempotent: bool = False
+    """The host carries a request out once for each Idempotency-Key, so a POST may be repeated."""
+    health_path: str = "/auth"
+    """What is asked, by GET and without effect, after a POST whose answer was lost."""
+    health_attempts: int = 8
+    """How often that is asked before the run stops."""
     turn_seconds: float = 120.0
     """How long a run waits for another one that sends to the same operation."""
     seed: int = 0
     """Of the jitter between attempts."""
     answer_bytes: int = 16 * MIB
     listing_bytes: int = 512 * MIB
+
+    @property
+    def rows_at_once(self) -> int:
+        """Most rows of one request; a host that honours a key knows one for each request."""
+        return 1 if self.idempotent else min(self.batch, MOST_BATCH)
 
     def __post_init__(self) -> None:
         if self.url is not None:
@@ -93,6 +107,10 @@ class ServiceSettings:
             raise SettingsError(
                 f"RECON_SERVICE_ZONE={self.zone!r} is no time zone such as Europe/Berlin."
             ) from None
+        if re.fullmatch(r"/[\x21-\x22\x24-\x7e]*", self.health_path) is None:
+            raise SettingsError(
+                f"RECON_SERVICE_HEALTH_PATH={self.health_path!r} is no path such as /auth."
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +211,10 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
         return _operation_names(name, text)
     if setting == "ca_file":
         return Path(text).expanduser()
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise SettingsError(f"{name}={text!r} is neither true nor false.")
+        return text.lower() == "true"
     if kind is int:
         if not (text.isascii() and text.isdigit()) or (int(text) == 0 and setting != "seed"):
             raise SettingsError(f"{name}={text!r} is not a positive whole number.")

@@ -76,8 +76,9 @@ def push_batch(
 @task(name="find unsent", task_run_name="find batches with unsent rows", **FROM_LEDGER)
 def waiting() -> list[int]:
     """The batches that have something to push, the oldest first."""
-    with open_workspace().database.connect() as connection:
-        return waiting_batches(connection)
+    workspace = open_workspace()
+    with workspace.database.connect() as connection:
+        return waiting_batches(connection, repeatable=workspace.settings.service.idempotent)
 
 
 @task(name="push batch", task_run_name="push batch {batch.batch_id}", **FROM_LEDGER)

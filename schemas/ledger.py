@@ -159,6 +159,7 @@ SEND = Table(
         Field("service_id", STRING, note="key the service gave"),
         Field("epoch", INTEGER, required=True, note="of the batch's lease"),
         Field("changed_at", INSTANT, required=True),
+        Field("own_key", Kind.BOOLEAN, note="never sent but alone, under its own push key"),
     ),
 )
 
@@ -172,6 +173,7 @@ PUSH_LANE = Table(
         Field("batch_id", INTEGER, required=True),
         Field("owner", STRING, required=True, note="host, process and since when"),
         Field("epoch", INTEGER, required=True, note="grows with every take-over"),
+        Field("held", Kind.BOOLEAN, note="ask the service before the next POST"),
     ),
 )
 

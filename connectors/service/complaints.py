@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+from connectors.service.connection import Reply
 from connectors.service.encoding import Record
 from schemas.field import Field, Table
 from schemas.reasons import REASONS
@@ -18,6 +20,7 @@ HIDDEN = "***"
 MOST_ERRORS = 50
 MOST_CHARACTERS = 500
 MOST_META = 20
+MOST_TARGET = 200
 SHORT_SECRET = 4
 """A secret this short is hidden where it stands as a word of its own."""
 
@@ -110,6 +113,23 @@ def service_errors(
     return (complaint(_code_of(http_status), message, status=http_status),)
 
 
+def redirect(reply: Reply, hide: Redaction | None = None) -> str:
+    """Where an answer sends us, without what could be a secret in it."""
+    given = reply.headers.get("location", "").strip()
+    try:
+        parts = urlsplit(given)
+        place = urlunsplit(
+            parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
+        )
+    except ValueError:
+        place = ""
+    shown = "".join(mark for mark in place if mark.isprintable())[:MOST_TARGET]
+    if hide is not None:
+        shown = hide.text(shown)
+    told = f"redirects to {shown}" if shown else "redirects without naming a target"
+    return f"{told} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
+
+
 def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) -> Complaint:
     members = {name.lower(): member for name, member in error.items()}
     field = hide.text(members.get("fieldname") or "")
@@ -127,7 +147,7 @@ def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) ->
 
 def _code_of(http_status: int) -> str:
     """Ours, where the service gives none."""
-    if http_status in (401, 403, 429):
+    if http_status in (401, 403, 429) or 300 <= http_status < 400:
         return UNSENT
     return REFUSED if 400 <= http_status < 500 and http_status != 408 else IN_DOUBT
 

@@ -5,13 +5,22 @@ over, and the clients there are do not tell; some repeat a request on their own.
 """
 
 import asyncio
+import logging
 import select
+import ssl
 from typing import NamedTuple, cast
 
 import httptools
 
+log = logging.getLogger("recon.service")
+
 HEAD_BYTES = 256 * 1024
 """Most bytes of an answer's head, beside the limit of its body."""
+SPEAKS_TLS = "speaks TLS at this port, so RECON_SERVICE_URL has to begin with https://"
+_TLS_ALERT = b"\x15\x03"
+"""How a server that expects TLS answers text in clear."""
+_OF_CERTIFICATE = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "HANDSHAKE_FAILURE")
+"""Words of the alerts that end a connection before a request on it is read."""
 
 
 class Reply(NamedTuple):
@@ -35,6 +44,15 @@ class Failed(NamedTuple):
     """Another attempt would fail the same way, for every row."""
 
 
+def refused_certificate(error: BaseException | None) -> str | None:
+    """What an alert says of a client certificate that is missing or refused; None for others."""
+    reason = (error.reason or "") if isinstance(error, ssl.SSLError) else ""
+    if "ALERT" not in reason or not any(word in reason for word in _OF_CERTIFICATE):
+        return None
+    told = reason.partition("ALERT_")[2].replace("_", " ").lower()
+    return f"it refuses our client certificate, or asks for one ({told})"
+
+
 class Connection(asyncio.Protocol):
     """A connection that was opened by `loop.create_connection`."""
 
@@ -51,6 +69,8 @@ class Connection(asyncio.Protocol):
         self._parts: list[bytes] = []
         self._headed = self._sized = False
         self.idle_since = loop.time()
+        self.heard = False
+        """Whether the service has ever sent a byte on it."""
 
     @property
     def usable(self) -> bool:
@@ -103,6 +123,13 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         self._received += len(data)
+        if not self.heard:
+            self.heard = True
+            if data.startswith(_TLS_ALERT) and not self._encrypted:
+                # The first bytes were no TLS greeting, so nobody has read a request in them.
+                self._end(Failed(False, f"the service {SPEAKS_TLS}", hopeless=True))
+                self.abort()
+                return
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as problem:
@@ -127,9 +154,19 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """Called by the loop."""
         self._transport = None
+        refused = None if self.heard else refused_certificate(error)
+        if refused and self._waiting is not None:
+            self._end(Failed(False, refused, hopeless=True))
         if self._waiting is not None:
             cause = "the connection was reset" if error else "the connection was closed"
             self._end(Failed(sent=True, cause=f"{cause} before the answer was complete"))
+
+    def on_message_begin(self) -> None:
+        """Called by the parser."""
+        if self._waiting is None:
+            # It answers nothing that was asked, and could be taken for the next answer.
+            log.warning("The service sent another answer behind one; the connection is dropped.")
+            self._reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""
@@ -172,6 +209,8 @@ class Connection(asyncio.Protocol):
         ):
             self._reusable = False
         self._end(Reply(self._status, self._headers, b"".join(self._parts), proof))
+        # What follows in the same segment is not part of it.
+        self._headers, self._parts = {}, []
         if not self._reusable and transport is not None:
             transport.abort()
 

@@ -12,7 +12,10 @@ class Verdict(StrEnum):
     """What is known of one request."""
 
     ACKNOWLEDGED = "acknowledged"
-    """Carried out: 2xx, no ErrorCode, and the echo is what was sent."""
+    """Carried out: 2xx, no ErrorCode, and the echo is what was sent.
+
+    With a status that is no 2xx: its batch failed behind it, and the service counts it as done.
+    """
     DIFFERS = "differs"
     """Carried out, but the answer does not show what was sent."""
     REFUSED = "refused"
@@ -34,6 +37,8 @@ class Request:
     """Canonical JSON of the record, as `schemas.payloads.canonical_json` writes it."""
     push_key: str
     """Sent as Idempotency-Key."""
+    doubt: bool = False
+    """An attempt of an earlier run may have been carried out."""
 
 
 @dataclass(frozen=True, slots=True)

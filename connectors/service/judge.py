@@ -1,21 +1,22 @@
 """What an answer, or none, says about the rows it is for."""
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from connectors.service.complaints import (
-    ECHO_DIFFERS,
     IN_DOUBT,
     UNSENT,
     Complaint,
     Redaction,
     complaint,
     differences,
+    redirect,
     service_errors,
 )
-from connectors.service.connection import Failed, Reply
+from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
 from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
@@ -23,8 +24,10 @@ from connectors.service.encoding import Record
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
-_WITHOUT_EFFECT = (404, 405, 413, 414, 415, 431)
-"""Answers to a batch from before any of its rows was looked at."""
+_WITHOUT_EFFECT = (403, 404, 405, 413, 414, 415, 431)
+"""Answers to a batch from before any of its rows was looked at, where none is counted as done."""
+_CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
+"""What servers say in clear on a port that is for TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,8 @@ class Judged:
     """The service did not do what a service does; too many of these and we stop."""
     stop: str | None = None
     """Why nothing more is to be sent."""
+    signed_out: bool = False
+    """The service does not know who we are; a session may have ended."""
     again: bool = False
     """Not looked at because of another row of its batch: to be sent at once."""
     alone: bool = False
@@ -54,6 +59,9 @@ class Judge:
     def __init__(self, zone: ZoneInfo, secrets: Sequence[str]) -> None:
         self._zone = zone
         self._secrets = tuple(secrets)
+        self.counts = True
+        """Whether the host says of a batch how many rows it carried out. One that does not, or
+        whose word is lost on its way, proves nothing by its silence when a batch fails."""
 
     def failed(self, failed: Failed) -> Judged:
         """No answer."""
@@ -80,27 +88,40 @@ class Judge:
     def batch(self, rows: Sequence[tuple[Request, Record]], reply: Reply) -> list[Judged]:
         """The answer to a request for several records, one judgement for each of them."""
         hide = Redaction(rows[0][0].operation.table, {}, self._batch_secrets(rows))
-        completed = _completed(reply, len(rows))
+        try:
+            # Before anything else: no status says more about the rows that were carried out.
+            completed = _completed(reply, len(rows))
+        except Unreadable as problem:
+            return [_unreadable(reply, str(problem))] * len(rows)
         if 200 <= reply.status < 300:
+            self.counts = self.counts and completed is not None
             return self._batch_done(rows, reply, hide, completed)
-        if reply.status in (401, 403, 429):
-            return [self._error(reply, hide)] * len(rows)
         if completed is not None:
             return self._batch_stopped(rows, reply, hide, completed)
+        error = self._error(reply, hide)
+        if not self.counts:
+            return [replace(error, verdict=None, doubt=True, failure=True)] * len(rows)
+        if error.stop or reply.status == 429:
+            return [error] * len(rows)
         if reply.status == 400:
             return self._batch_invalid(rows, reply, hide)
         if reply.status in _WITHOUT_EFFECT:
             return [Judged(again=True, alone=True)] * len(rows)
-        errors = service_errors(_status(reply), reply.status, hide)
-        return [Judged(None, errors, doubt=True, failure=reply.status >= 500)] * len(rows)
+        return [Judged(None, error.errors, doubt=True, failure=reply.status >= 500)] * len(rows)
 
     def _error(self, reply: Reply, hide: Redaction) -> Judged:
         status = _status(reply)
         errors = service_errors(status, reply.status, hide)
+        if 300 <= reply.status < 400:
+            return Judged(None, errors, stop=f"The service {redirect(reply, hide)}.")
         if reply.status == 401:
-            return Judged(None, errors, stop="The service refuses the credentials (401).")
-        if reply.status == 403:
+            stop = "The service refuses the credentials (401)."
+            return Judged(None, errors, stop=stop, signed_out=True)
+        # A refusal that says why is about the record; the framework's own says nothing.
+        if reply.status == 403 and not (status or {}).get("errorcode"):
             return Judged(None, errors, stop="The service refuses the role of the caller (403).")
+        if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
+            return Judged(None, errors, stop=f"The service {SPEAKS_TLS}.")
         # A wrong API key is no record that is missing.
         if reply.status == 404 and _NO_KEY in str((status or {}).get("message", "")):
             return Judged(None, errors, stop="The service does not know the API key (404).")
@@ -162,12 +183,14 @@ class Judge:
         completed: int,
     ) -> list[Judged]:
         """The service ran so many rows, failed at the next and did not look at the rest."""
-        message = "The service carried the row out, but its answer does not show the record."
-        done = Judged(Verdict.DIFFERS, (complaint(ECHO_DIFFERS, message, status=reply.status),))
+        # Done, and nothing shows the record: the status of the answer says that it is no echo.
+        done = Judged(Verdict.ACKNOWLEDGED)
         if completed >= len(rows):
             return [done] * len(rows)
-        rest = [Judged(again=True)] * (len(rows) - completed - 1)
-        return [done] * completed + [self._error(reply, hide)] + rest
+        failed = self._error(reply, hide)
+        # Those behind wait with the one that has to wait.
+        behind = failed if reply.status == 429 else Judged(again=True)
+        return [done] * completed + [failed] + [behind] * (len(rows) - completed - 1)
 
     def _batch_invalid(
         self, rows: Sequence[tuple[Request, Record]], reply: Reply, hide: Redaction
@@ -207,7 +230,11 @@ def _status(reply: Reply) -> Mapping[str, Any] | None:
 
 
 def _completed(reply: Reply, rows: int) -> int | None:
-    text = reply.headers.get(COMPLETED, "").strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
+    """How many rows of a batch were carried out; None where that is not said at all."""
+    told = reply.headers.get(COMPLETED)
+    if told is None:
         return None
-    return int(text) if int(text) <= rows else None
+    text = told.strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) > rows:
+        raise Unreadable(f"{text[:40]!r} for the number of rows done of {rows}")
+    return int(text)

@@ -2,11 +2,23 @@
 
 import asyncio
 import ssl
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from connectors.errors import SettingsError
-from connectors.service.connection import Connection, Failed, Reply
+from connectors.service.connection import (
+    SPEAKS_TLS,
+    Connection,
+    Failed,
+    Reply,
+    refused_certificate,
+)
 from connectors.settings import ServiceSettings
+
+ALERT_SECONDS = 1.0
+"""How long a server has to say what it has against us, where nothing is asked of it."""
+_NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
+"""What a greeting in TLS comes to where the other side speaks something else."""
 
 
 class Place:
@@ -24,6 +36,8 @@ class Place:
         self.authority = f"{shown}:{parts.port}" if parts.port else shown
         """For the Host header."""
         self.tls = _tls(settings) if self.encrypted else None
+        self.answered = False
+        """Whether anything was ever answered here, so that it is no place for other talk."""
 
 
 class Line:
@@ -46,7 +60,47 @@ class Line:
             if isinstance(opened, Failed):
                 return opened
             connection = self._connection = opened
-        return await connection.call(data, deadline, most_bytes)
+        outcome = await connection.call(data, deadline, most_bytes)
+        if isinstance(outcome, Reply):
+            self._place.answered = True
+        elif outcome.sent and not connection.heard and not self._place.answered:
+            return await self._never_read() or outcome
+        return outcome
+
+    async def _never_read(self) -> Failed | None:
+        """Proof that no request is read here at all; asked for where none was ever answered.
+
+        Another connection on which nothing is sent: what ends it can only be what ended the other
+        before the request in it was looked at.
+        """
+        place = self._place
+        cause = None
+        try:
+            async with asyncio.timeout(min(ALERT_SECONDS, self._settings.connect_seconds)):
+                reader, writer = await asyncio.open_connection(
+                    place.host,
+                    place.port,
+                    ssl=place.tls or ssl.create_default_context(),
+                    server_hostname=place.host,
+                )
+                try:
+                    if place.encrypted:
+                        await reader.read(1)
+                    else:
+                        cause = f"the service {SPEAKS_TLS}"
+                finally:
+                    writer.transport.abort()
+                    with suppress(OSError):
+                        await writer.wait_closed()
+        except ssl.SSLCertVerificationError:
+            cause = f"the service {SPEAKS_TLS}"
+        except ssl.SSLError as problem:
+            cause = refused_certificate(problem)
+            if not place.encrypted and "ALERT" in (problem.reason or ""):
+                cause = f"the service {SPEAKS_TLS}"
+        except (OSError, EOFError, UnicodeError):
+            return None
+        return Failed(sent=False, cause=cause, hopeless=True) if cause else None
 
     def close(self) -> None:
         """Close at once, whatever is under way."""
@@ -78,6 +132,14 @@ class Line:
         except ssl.SSLCertVerificationError as problem:
             cause = f"the certificate of {place.host} is not trusted: {problem.verify_message}"
             return Failed(sent=False, cause=cause, hopeless=True)
+        except ssl.SSLError as problem:
+            cause = f"no connection to {place.authority}: {problem.reason or 'TLS failed'}"
+            refused = refused_certificate(problem)
+            if any(word in (problem.reason or "") for word in _NO_TLS):
+                refused = "it does not speak TLS at this port"
+            if refused:
+                cause = f"no connection to {place.authority}: {refused}"
+            return Failed(sent=False, cause=cause, hopeless=refused is not None)
         except TimeoutError:
             return Failed(sent=False, cause=f"no connection to {place.authority} in time")
         except (OSError, UnicodeError) as problem:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectors.errors import ServiceUnusable
+from connectors.service.complaints import redirect
 from connectors.service.connection import Failed, Reply
 from connectors.service.decoding import Said, Unreadable, read_reply
+from connectors.service.host import Host
 from connectors.service.pace import retry_after
-from connectors.service.sending import Host
 from connectors.service.times import moment_of, read_written
 from schemas.field import Field, Kind
 from schemas.nested import json_text, read_nested
@@ -41,10 +42,19 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
     query = {name: _query_text(value) for name, value in filters.items() if value is not None}
     data = host.outgoing.read(operation.path, query)
     problem = host.stopped
+    signed_in = False
     for attempt in range(1, host.settings.attempts + 1):
         if host.stopped:
             break
+        session = host.outgoing.cookie
         reply = await host.reader.call(data, host.settings.listing_bytes)
+        if isinstance(reply, Reply) and reply.status != 401:
+            host.session_good = session
+        elif isinstance(reply, Reply) and not signed_in:
+            signed_in = await host.sign_in_again(host.reader, session)
+            if signed_in:
+                data = host.outgoing.read(operation.path, query)
+                reply = await host.reader.call(data, host.settings.listing_bytes)
         if isinstance(reply, Reply) and reply.status == 200 and reply.proof:
             return _listing(operation, reply)
         problem, wait = _problem(host, reply, attempt)
@@ -110,6 +120,8 @@ def _problem(host: Host, reply: Reply | Failed, attempt: int) -> tuple[str, floa
     problem = f"the service answered {reply.status}"
     if reply.status == 200:
         return f"{problem} and closed the connection without saying how long the body is", wait
+    if 300 <= reply.status < 400:
+        return f"it {redirect(reply)}", None
     if reply.status in (401, 403):
         return f"{problem}, so it refuses our credentials or their role", None
     if reply.status != 429 and reply.status < 500:

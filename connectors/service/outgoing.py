@@ -1,7 +1,6 @@
 """The bytes of a request: head and body."""
 
 import re
-import uuid
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import quote, urlencode
@@ -13,7 +12,7 @@ from connectors.service.line import Place
 from connectors.settings import ServiceSettings
 from schemas.operations import Operation
 
-_KEY = re.compile(r"[\x21-\x7e]+")
+_KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 Encoded = tuple[Request, Record]
 
 
@@ -38,12 +37,13 @@ class Outgoing:
         content = body(self.form, operation.table, written, self.zone, many=batch)
         if batch:
             path = self._batch_path(operation)
-            keys = "\n".join(request.push_key for request, _ in rows)
-            key = str(uuid.uuid5(uuid.NAMESPACE_OID, keys))
+            key = ", ".join(request.push_key for request, _ in rows)
         else:
             path, key = target(operation, record), first.push_key
-        if _KEY.fullmatch(key) is None:
-            raise ValueError(f"push key {key!r} of request {first.number} is no header value")
+        for request, _ in rows:
+            if _KEY.fullmatch(request.push_key) is None:
+                told = f"push key {request.push_key!r} of request {request.number}"
+                raise ValueError(f"{told} is no header value")
         start = f"{operation.method} {self._place.prefix}{path} HTTP/1.1\r\n"
         tail = f"Idempotency-Key: {key}\r\nContent-Length: {len(content)}\r\n\r\n"
         return (start + self._head(self.form, self.form, self.cookie) + tail).encode() + content

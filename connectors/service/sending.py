@@ -7,44 +7,22 @@ caller's work between two answers and ours never wait for one another's turn.
 import asyncio
 from collections import deque
 from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from connectors.service.complaints import IN_DOUBT, UNSENT, Complaint, complaint
 from connectors.service.connection import Failed, Reply
 from connectors.service.contract import Answer, Request, Verdict
 from connectors.service.encoding import Record, read_record
-from connectors.service.judge import Judge, Judged
+from connectors.service.host import Host
+from connectors.service.judge import Judged
 from connectors.service.line import Line
-from connectors.service.outgoing import Outgoing
-from connectors.service.pace import Backoff, Breaker, Pace, retry_after
-from connectors.settings import ServiceSettings
+from connectors.service.outage import Outage, wait_until_back
+from connectors.service.pace import retry_after
 
 END_SECONDS = 5
 """Work that is dropped ends at once; what an interrupt has torn out of the loop never does."""
 PROMPT_SECONDS = 0.005
 """An answer is given to the caller after at most so long, alone or with others."""
-
-
-class Host(Protocol):
-    """What all calls to one service share."""
-
-    settings: ServiceSettings
-    loop: asyncio.AbstractEventLoop
-    lines: list[Line]
-    """For requests, as many as may be in flight."""
-    reader: Line
-    """For listings, also while requests are on their way."""
-    outgoing: Outgoing
-    judge: Judge
-    pace: Pace
-    breaker: Breaker
-    backoff: Backoff
-    stopped: str | None
-
-    def now(self) -> datetime:
-        """The time of day, for a Retry-After that is a date."""
 
 
 @dataclass(slots=True, eq=False)
@@ -62,18 +40,23 @@ class Row:
     doubt: bool = False
     """An attempt may have been carried out."""
     alone: bool = False
+    signed_out: bool = False
+    """It met a session that had ended; a second time it is the credentials."""
 
 
 class Sending:
     """The requests of one `send`."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, ask_first: bool = False) -> None:
         self._host = host
         self._loop = host.loop
         settings = host.settings
-        self._batch = settings.batch
-        self._window = 2 * settings.concurrency * settings.batch
-        self._enough = settings.concurrency * settings.batch
+        self._batch = settings.rows_at_once
+        self._enough = settings.concurrency * self._batch
+        self._window = 2 * self._enough
+        self.outage = Outage(self._enough)
+        if ask_first:
+            self.outage.hold()
         self._ready: deque[Row] = deque()
         self._blocked: dict[Hashable, deque[Row]] = {}
         """By record, those that wait for the request for it that is under way."""
@@ -113,7 +96,7 @@ class Sending:
                 self._exhausted = True
                 return
             record = read_record(request.jsondata)
-            row = Row(request, record, _place(request, record))
+            row = Row(request, record, _place(request, record), doubt=request.doubt)
             self._unanswered += 1
             if self._host.stopped:
                 self._halt(row)
@@ -155,6 +138,9 @@ class Sending:
 
     async def _work(self, line: Line) -> None:
         while True:
+            if self._ready and self.outage.to_ask and not self._repeatable(self._ready[0]):
+                await self._ask(line)
+                continue
             rows = self._next()
             if rows:
                 await self._attempt(rows, line)
@@ -172,6 +158,10 @@ class Sending:
         """The rows of the next request; none where there is none, or it is not time yet."""
         if not self._ready:
             return []
+        first = self._ready[0]
+        repeatable = self._repeatable(first)
+        if not (repeatable or self.outage.may_begin):
+            return []
         now = self._loop.time()
         wait = self._host.pace.wait(now)
         if wait > 0:
@@ -179,9 +169,11 @@ class Sending:
                 self._gate = self._loop.call_later(wait, self._open_gate)
             return []
         self._host.pace.take(now)
-        first = self._ready.popleft()
-        rows = [first]
-        while self._batches(first) and len(rows) < self._batch and self._ready:
+        rows = [self._ready.popleft()]
+        most = 1 if self.outage.alone else self._batch
+        if not repeatable:
+            self.outage.begin()
+        while self._batches(first) and len(rows) < most and self._ready:
             other = self._ready[0]
             if other.request.operation is not first.request.operation or other.alone:
                 break
@@ -191,7 +183,12 @@ class Sending:
         return rows
 
     def _batches(self, row: Row) -> bool:
-        return self._batch > 1 and not row.alone and not row.request.operation.keyed
+        shared = self._batch > 1 and self._host.judge.counts
+        return shared and not row.alone and not row.request.operation.keyed
+
+    def _repeatable(self, row: Row) -> bool:
+        """Whether sending the row once more changes nothing: its key, or its host, sees to it."""
+        return row.request.operation.keyed or self._host.settings.idempotent
 
     def _open_gate(self) -> None:
         self._gate = None
@@ -213,7 +210,7 @@ class Sending:
         self._wake()
 
     async def _attempt(self, rows: list[Row], line: Line) -> None:
-        host, now = self._host, self._loop.time()
+        host, now, session = self._host, self._loop.time(), self._host.outgoing.cookie
         for row in rows:
             row.attempts += 1
             row.began = now
@@ -231,6 +228,9 @@ class Sending:
         status, asked = None, None
         if isinstance(reply, Reply):
             status, asked = reply.status, self._heed(reply)
+            judged = await self._signed_in(rows, judged, line, session)
+        if not self._repeatable(rows[0]):
+            self._watch(now, reply, judged)
         wait = 0.0
         if any(one.verdict is None for one in judged):
             # One wait for all, so that the rows of a batch stay together.
@@ -239,6 +239,47 @@ class Sending:
         for row, one in reversed(list(zip(rows, judged, strict=True))):
             row.status = status
             self._settle(row, one, wait)
+
+    async def _signed_in(
+        self, rows: Sequence[Row], judged: list[Judged], line: Line, session: str | None
+    ) -> list[Judged]:
+        """The same, but where a session had ended and there is another one now, once more."""
+        if not any(one.signed_out for one in judged):
+            self._host.session_good = session
+            return judged
+        ended = [row for row, one in zip(rows, judged, strict=True) if one.signed_out]
+        repeated = any(row.signed_out for row in ended)
+        for row in ended:
+            row.signed_out = True
+        if repeated or not await self._host.sign_in_again(line, session):
+            return judged
+        return [
+            replace(one, stop=None, again=not one.doubt) if one.signed_out else one
+            for one in judged
+        ]
+
+    def _watch(self, began: float, reply: Reply | Failed, judged: Sequence[Judged]) -> None:
+        """Hold POSTs behind one that may have been carried out; let them go behind a good one."""
+        doubtful = sum(one.doubt for one in judged)
+        if doubtful:
+            if self.outage.in_doubt(began, doubtful):
+                self._stop(
+                    "The service says that it is back, and leaves one row after another without "
+                    "a usable answer."
+                )
+        elif isinstance(reply, Reply):
+            self.outage.answered(began)
+        else:
+            self.outage.not_read(began)
+
+    async def _ask(self, line: Line) -> None:
+        """Wait until the service is back; stop where it does not come back."""
+        self.outage.asked()
+        problem = await wait_until_back(self._host, line)
+        if problem is None:
+            self.outage.is_back(self._loop.time())
+        else:
+            self._stop(problem)
 
     def _heed(self, reply: Reply) -> float | None:
         """The pause the service asks for, which is for everybody; too long a one stops us."""
@@ -269,7 +310,7 @@ class Sending:
             self._host.breaker.answered()
             self._answer(row, verdict, judged.errors, judged.echo, judged.service_id)
             return
-        if judged.doubt and not row.request.operation.keyed:
+        if judged.doubt and not self._repeatable(row):
             self._give_up(row, judged)
         elif self._host.stopped:
             self._halt(row, judged.errors)

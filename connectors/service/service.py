@@ -53,23 +53,38 @@ class Service:
         self.loop = asyncio.new_event_loop()
         self.lines = [Line(self.loop, place, settings) for _ in range(settings.concurrency)]
         self.reader = Line(self.loop, place, settings)
+        self.session_good: str | None = None
+        """The last session that was known where it was shown."""
         self._credentials = credentials
+        self._signing = asyncio.Lock()
         self._sending: Sending | None = None
+        self._held = False
 
-    def send(self, requests: Iterable[Request]) -> Generator[Answer, None, None]:
+    @property
+    def held(self) -> bool:
+        """Whether the last `send` ended while POSTs were held."""
+        return self._held
+
+    def send(
+        self, requests: Iterable[Request], *, ask_first: bool = False
+    ) -> Generator[Answer, None, None]:
         """One answer for every request, in any order.
 
         Requests are taken from `requests` as there is room, so that it may record each before it
         gives it away; at most twice `concurrency` are taken and not answered. Once `stopped` says
         why, the rest is answered UNSENT. Ending the iteration early drops what is under way.
+
+        POSTs are held behind one whose answer is lost, until the service says that it is back;
+        with `ask_first` it is asked before the first of them too.
         """
         if self._sending is not None:
             raise RuntimeError("a Service sends for one caller at a time")
-        self._sending = Sending(self)
+        self._sending = sending = Sending(self, ask_first=ask_first)
         try:
             self._sign_in()
-            yield from self._sending.answers(requests)
+            yield from sending.answers(requests)
         finally:
+            self._held = sending.outage.open
             self._sending = None
 
     def listing(
@@ -101,6 +116,21 @@ class Service:
             return
         began = sign_in(self.reader, self.outgoing, self._credentials)
         self.stopped = self.loop.run_until_complete(began)
+
+    async def sign_in_again(self, line: Line, session: str | None) -> bool:
+        """Whether there is another session in place of one that has ended.
+
+        One that was never good has not ended: then it is the credentials that are refused.
+        """
+        async with self._signing:
+            if self.outgoing.cookie != session:
+                return True
+            if self._credentials.scheme is not Scheme.CREDENTIALS or session != self.session_good:
+                return False
+            problem = await sign_in(line, self.outgoing, self._credentials)
+            if problem:
+                log.warning("%s", problem)
+            return problem is None
 
 
 def _warn_of_open_line(settings: ServiceSettings, credentials: Credentials | None) -> None:

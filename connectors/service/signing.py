@@ -2,6 +2,7 @@
 
 import json
 
+from connectors.service.complaints import redirect
 from connectors.service.connection import Failed, Reply
 from connectors.service.credentials import Credentials
 from connectors.service.line import Line
@@ -29,6 +30,8 @@ async def sign_in(line: Line, outgoing: Outgoing, credentials: Credentials) -> s
 
 
 def _begin(reply: Reply, outgoing: Outgoing) -> str | None:
+    if 300 <= reply.status < 400:
+        return f"The service refuses to sign us in ({reply.status}): it {redirect(reply)}."
     if reply.status != 200:
         return f"The service refuses to sign us in ({reply.status})."
     cookies = dict(

@@ -47,7 +47,8 @@ def push_command(
     with workspace(quiet=json) as place:
         if batch is None:
             with place.database.connect() as connection:
-                batches = waiting_batches(connection)
+                repeatable = place.settings.service.idempotent
+                batches = waiting_batches(connection, repeatable=repeatable)
         else:
             batches = [batch]
         told: list[dict[str, Any]] = []

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from time import monotonic
 
 import psycopg
 
@@ -19,7 +20,16 @@ from connectors.lease import Lease
 from connectors.ledger import Batch, State
 from connectors.push_gate import pass_gate
 from connectors.push_plan import plan_sends, settle_twins
-from connectors.push_window import Lane, claim, hold_lane, next_rows, record_answers, supersede
+from connectors.push_window import (
+    Lane,
+    claim,
+    hold_lane,
+    keep_held,
+    next_rows,
+    record_answers,
+    reopen_doubtful,
+    supersede,
+)
 from connectors.restores import put_in_doubt
 from connectors.sends import count_states, is_unsettled
 from connectors.service import (
@@ -43,7 +53,9 @@ UNDER_WAY = (State.MERGED, State.FAILED)
 BLOCK = 4_000
 """Rows read from the database at once."""
 PUT_WINDOW = 500
-"""PUTs that are written down as being sent at once; a crash has them sent again."""
+"""PUTs that are written down as being sent at once."""
+WRITE_SECONDS = 2.0
+"""Answers are written down at least so often; a crash has the PUTs of this time sent again."""
 PASSES = 3
 """How often one run comes back to rows that were proved unsent."""
 
@@ -103,8 +115,10 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
                 connection, "push asked for", batch_id=batch.id, detail={"service": service}
             )
             lease.set_state(State.MERGED)
-    elif batch.state in ledger.ENDED and is_unsettled(lease.connection, batch.id):
-        lease.set_state(State.MERGED)
+    elif batch.state in ledger.ENDED:
+        repeatable = workspace.settings.service.idempotent
+        if is_unsettled(lease.connection, batch.id, repeatable=repeatable):
+            lease.set_state(State.MERGED)
 
 
 def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:
@@ -151,6 +165,8 @@ class _Run:
     def push_operation(self, lane: Lane) -> None:
         """Send the unsent rows of one operation, coming back to those that could not be sent."""
         with lane.transaction() as connection:
+            if self.workspace.settings.service.idempotent and not lane.operation.keyed:
+                reopen_doubtful(lane)
             settle_twins(connection, lane.operation, self.lease.batch_id)
         left = _unsent(self.lease, lane.operation)
         for _ in range(PASSES):
@@ -184,16 +200,20 @@ class _Pass:
     answers: list[Answer] = field(default_factory=list)
     """Not written down yet."""
     why_unsent: str | None = None
+    written: float = field(default_factory=monotonic)
 
     def run(self) -> None:
         """Send, and write down every answer, whatever ends it; raises ServiceUnusable."""
         try:
-            for answer in self.service.send(self._requests()):
+            ask_first = self.lane.held and not self.lane.operation.keyed
+            for answer in self.service.send(self._requests(), ask_first=ask_first):
                 self.unanswered.discard(answer.number)
                 self.answers.append(answer)
                 if answer.verdict is Verdict.UNSENT and answer.errors:
                     self.why_unsent = str(answer.errors[0]["Message"])
                 reach("push-sent")
+                if monotonic() - self.written > WRITE_SECONDS:
+                    self._write()
         except BaseException:
             # A row without an answer stays `sending`; whoever comes next settles it.
             with suppress(ReconError, psycopg.Error):
@@ -201,6 +221,9 @@ class _Pass:
             raise
         self.answers += [Answer(number, Verdict.IN_DOUBT, 1) for number in self.unanswered]
         self._write()
+        if not self.lane.operation.keyed:
+            with self.lane.transaction():
+                keep_held(self.lane, self.service.held)
         reach("push-recorded")
         if self.service.stopped:
             batch, left = self.push.lease.batch_id, _unsent(self.push.lease)
@@ -228,7 +251,8 @@ class _Pass:
         with self.lane.transaction():
             record_answers(self.lane, self.answers)
             if window:
-                claim(self.lane, window)
+                claim(self.lane, window, own_key=self._at_once == 1)
+        self.written = monotonic()
         self.push.tell(len(self.answers))
         self.answers.clear()
         self.unanswered.update(request.number for request in window)
@@ -251,5 +275,8 @@ class _Pass:
     @property
     def _post_window(self) -> int:
         """About what is in flight at once: it is in doubt when this process is killed."""
-        settings = self.push.workspace.settings.service
-        return settings.concurrency * settings.batch
+        return self.push.workspace.settings.service.concurrency * self._at_once
+
+    @property
+    def _at_once(self) -> int:
+        return self.push.workspace.settings.service.rows_at_once

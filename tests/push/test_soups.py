@@ -104,7 +104,7 @@ def _pushed(place: Workspace) -> Ended:
 
 
 def _settle(place: Workspace, numbers: set[int], decision: Decision) -> None:
-    chosen = Chosen(tuple(f"tones.csv:{number}" for number in sorted(numbers)))
+    chosen = Chosen(tuple(f"tones.csv:record:{number}" for number in sorted(numbers)))
     if numbers:
         resolved = resolve(place, 1, chosen, decision, by=None, reason="looked it up")
         assert resolved.rows == len(numbers)

@@ -30,6 +30,7 @@ import h11
 
 from schemas import jsv
 
+HEALTH = "/auth"
 PATIENCE_SECONDS = 20.0
 """How long a silent server stays silent, and how long it waits for anything."""
 
@@ -103,6 +104,10 @@ class Reply:
     chunked: bool = False
     completed: int | None = None
     """Of a batch, the rows that were executed; sent as X-AutoBatch-Completed."""
+    counted: bool = True
+    """Whether that is said at all."""
+    executed: int | None = None
+    """Of a batch, the rows that really were; None: as many as are said."""
 
     @property
     def counts(self) -> bool:
@@ -134,9 +139,9 @@ def status(
     **more: Any,
 ) -> Reply:
     """An answer of a status; with `errors` (field errors) or `error_code` a ResponseStatus."""
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = tuple(more.pop("headers", ()))
     if retry_after is not None:
-        headers = (("Retry-After", str(retry_after)),)
+        headers += (("Retry-After", str(retry_after)),)
     if errors or error_code:
         first = error_code or str(errors[0]["ErrorCode"])
         told: dict[str, Any] = {"ErrorCode": first, "Message": first, "Errors": [*errors]}
@@ -201,8 +206,11 @@ class FaultyServer:
     accept: Callable[[int], Accept] = lambda number: Accept.SERVE
     """By the number of the connection, from 1."""
     tls: ssl.SSLContext | None = None
+    health: Plan = field(default_factory=lambda: always(OK))
+    """What is answered to those who ask how the service is; they are counted apart."""
     effects: list[Effect] = field(default_factory=list)
     requests: list[Seen] = field(default_factory=list)
+    asked: list[Seen] = field(default_factory=list)
     connections: int = 0
     most_in_flight: int = 0
     most_in_flight_of_a_path: int = 0
@@ -309,17 +317,18 @@ class FaultyServer:
         headers = {name.decode().lower(): value.decode() for name, value in head.headers}
         path = head.target.decode()
         with self._lock:
-            key = headers.get("idempotency-key", f"{len(self.requests) + 1}")
+            listed = self.asked if path == HEALTH else self.requests
+            key = headers.get("idempotency-key", f"{path} {len(listed) + 1}")
             self._attempts[key] += 1
             seen = Seen(
-                len(self.requests) + 1,
+                len(listed) + 1,
                 self._attempts[key],
                 head.method.decode(),
                 path,
                 headers,
                 body.decode(),
             )
-            self.requests.append(seen)
+            listed.append(seen)
             self._in_flight[path] += 1
             self.most_in_flight = max(self.most_in_flight, self._in_flight.total())
             self.most_in_flight_of_a_path = max(
@@ -330,7 +339,7 @@ class FaultyServer:
     def _answer(self, peer: socket.socket, http: h11.Connection, seen: Seen) -> bool:
         """Whether the connection goes on."""
         with self._lock:
-            reply = self.plan(seen)
+            reply = (self.health if seen.path == HEALTH else self.plan)(seen)
             echo, count = self._apply(seen, reply)
         if reply.delay:
             self._stopping.wait(reply.delay)
@@ -355,7 +364,9 @@ class FaultyServer:
                 assert isinstance(reply.body, bytes)
                 peer.sendall(reply.body)
                 return False
-        if reply.completed is not None or (count is not None and reply.status < 300):
+        if not reply.counted:
+            pass
+        elif reply.completed is not None or (count is not None and reply.status < 300):
             told = str(count if reply.completed is None else reply.completed)
             reply = replace(reply, headers=(*reply.headers, ("X-AutoBatch-Completed", told)))
         data, end = _rendered(http, reply, echo, seen)
@@ -385,10 +396,13 @@ class FaultyServer:
         rows = _rows(seen)
         counted = rows
         if not reply.counts:
-            counted = rows[: reply.completed or 0] if batch else []
-        for row in counted:
+            done = reply.completed if reply.executed is None else reply.executed
+            counted = rows[: done or 0] if batch else []
+        keys = seen.push_key.split(", ")
+        for number, row in enumerate(counted):
             body = json.dumps(row, separators=(",", ":")) if batch else seen.body
-            self.effects.append(Effect(seen.method, seen.path, seen.push_key, body))
+            key = keys[number] if batch and len(keys) == len(rows) else seen.push_key
+            self.effects.append(Effect(seen.method, seen.path, key, body))
         if reply.status >= 300:
             return b"", None
         number = len(self.effects)

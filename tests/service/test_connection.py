@@ -101,6 +101,27 @@ def test_a_connection_that_is_not_used_again(pair: Pair, answer: bytes) -> None:
     assert not pair.connection.usable
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        b"HTTP/1.1 429 Later\r\nRetry-After: 99\r\nContent-Length: 4\r\n\r\nmore",
+        b"HTTP/1.1 429 Later\r\nRetry-After: 99\r\nConte",
+        b"HTTP/1.1 401 No\r\nLocation: /x\r\n\r\n",
+        b"H",
+        b"rubbish",
+        b"\r\n\r\nHTTP/1.0 200 OK\r\n\r\n",
+    ],
+)
+def test_a_second_answer_in_the_same_segment_changes_nothing_of_the_first(
+    pair: Pair, second: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    pair.peer.sendall(ANSWER + second)
+    outcome = pair.call()
+    assert outcome == Reply(200, {"content-length": "2"}, b"ok", "Content-Length 2 read")
+    assert not pair.connection.usable
+    assert second == b"rubbish" or "another answer behind one" in caplog.text
+
+
 def test_an_answer_before_the_request_makes_the_connection_unusable(pair: Pair) -> None:
     pair.peer.sendall(ANSWER)
     pair.await_news()

@@ -8,8 +8,18 @@ from connectors.errors import SettingsError
 from connectors.service import Credentials, Scheme, Verdict, open_service, read_credentials
 from connectors.settings import ServiceSettings
 from tests.sandbox.conftest import Host
-from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, at, scripted, status
-from tests.service.outbox import client, requests
+from tests.service.faulty_server import (
+    LOST,
+    OK,
+    FaultyServer,
+    Plan,
+    Reply,
+    Seen,
+    at,
+    scripted,
+    status,
+)
+from tests.service.outbox import BY_NAME, by_number, client, requests
 
 A, U = Verdict.ACKNOWLEDGED, Verdict.UNSENT
 BASIC, SESSION = Scheme.BASIC, Scheme.CREDENTIALS
@@ -108,6 +118,72 @@ def test_signing_in(replies: list[Reply], reason: str | None) -> None:
     assert [effect.path for effect in server.effects if "tones" in effect.path] == (
         ["/message_tones"] * (4 if reason is None else 0)
     )
+
+
+def sessions(ends: int, *, refuse: bool = False, batch: bool = False) -> Plan:
+    """A host whose first session ends at that request."""
+
+    def plan(seen: Seen) -> Reply:
+        if seen.path.startswith("/auth"):
+            name = f"ss-id=s{sum('/auth' in one.path for one in asked())}"
+            return Reply(headers=(("Set-Cookie", name),))
+        ended = seen.number >= ends and (refuse or seen.headers["cookie"] == "ss-id=s1")
+        return status(401, completed=2 if batch else None) if ended else OK
+
+    held: list[FaultyServer] = []
+    plan.held = held  # type: ignore[attr-defined]
+
+    def asked() -> list[Seen]:
+        return held[0].requests
+
+    return plan
+
+
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+@pytest.mark.parametrize(("batch", "concurrency"), [(1, 1), (1, 4), (4, 1), (4, 3)])
+def test_a_session_that_ends_in_the_middle_is_begun_again_once(
+    operation: str, batch: int, concurrency: int
+) -> None:
+    shared = batch > 1 and operation == "AddMessageTone"
+    plan = sessions(4, batch=shared)
+    with FaultyServer(plan) as server:
+        plan.held.append(server)  # type: ignore[attr-defined]
+        with client(
+            server.url, Credentials(SESSION, "u", "p"), batch=batch, concurrency=concurrency
+        ) as service:
+            answers = list(service.send(requests(operation, 60)))
+    assert {answer.verdict for answer in answers} == {A}
+    assert service.stopped is None
+    signed = [seen for seen in server.requests if seen.path == "/auth/credentials"]
+    assert len(signed) == 2
+    assert [key for key in server.twice() if key] == []
+
+
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+def test_a_service_that_refuses_the_new_session_too(operation: str) -> None:
+    plan = sessions(6, refuse=True)
+    with FaultyServer(plan) as server:
+        plan.held.append(server)  # type: ignore[attr-defined]
+        with client(server.url, Credentials(SESSION, "u", "p"), concurrency=1) as service:
+            answers = by_number(service.send(requests(operation, 60)))
+    assert [answer.verdict for answer in answers] == [A] * 4 + [U] * 56
+    assert "credentials" in str(service.stopped)
+    assert sum("/auth" in seen.path for seen in server.requests) == 2
+
+
+def test_a_listing_whose_session_has_ended() -> None:
+    plan = sessions(3)
+
+    def both(seen: Seen) -> Reply:
+        reply = plan(seen)
+        return Reply(body="[]") if reply is OK and seen.method == "GET" else reply
+
+    with FaultyServer(both) as server:
+        plan.held.append(server)  # type: ignore[attr-defined]
+        with client(server.url, Credentials(SESSION, "u", "p")) as service:
+            for _ in range(3):
+                assert service.listing(BY_NAME["ListAvatars"]).rows == []
+    assert sum("/auth" in seen.path for seen in server.requests) == 2
 
 
 def test_secrets_are_not_shown() -> None:

@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 
 from connectors.errors import SettingsError
 from connectors.service import Verdict
-from tests.service.faulty_server import LOST, Accept, FaultyServer, always, at
+from tests.service.faulty_server import LOST, Accept, Ending, FaultyServer, Reply, always, at
 from tests.service.outbox import by_number, client, requests
 
 
@@ -117,6 +117,59 @@ def test_plain_text_where_encryption_is_expected() -> None:
             (answer,) = service.send(requests("AddMessageTone", 1))
     assert answer.verdict is Verdict.UNSENT
     assert server.effects == []
+
+
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+@pytest.mark.parametrize("batch", [1, 4])
+def test_a_port_for_tls_that_is_spoken_to_in_clear(
+    ours: Certificate, operation: str, batch: int
+) -> None:
+    with FaultyServer(tls=ours.context) as server:
+        url = server.url.replace("https://", "http://")
+        with client(url, batch=batch, concurrency=2) as service:
+            answers = list(service.send(requests(operation, 20)))
+        assert service.stopped is not None
+        assert "https://" in service.stopped
+    assert {answer.verdict for answer in answers} == {Verdict.UNSENT}
+    assert sum(answer.attempts for answer in answers) <= 2 * batch
+
+
+SAID_IN_CLEAR = [
+    b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/html\r\nContent-Length: 67\r\n\r\n"
+    b"<html>400 The plain HTTP request was sent to HTTPS port</html>     ",
+    b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n",
+    b"\x15\x03\x01\x00\x02\x02\x46",
+]
+
+
+@pytest.mark.parametrize("said", SAID_IN_CLEAR)
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+def test_what_servers_say_in_clear_at_a_port_for_tls(operation: str, said: bytes) -> None:
+    plan = always(Reply(body=said, ending=Ending.RAW, applied=False))
+    with FaultyServer(plan) as server, client(server.url, concurrency=1) as service:
+        answers = list(service.send(requests(operation, 5)))
+    assert {answer.verdict for answer in answers} == {Verdict.UNSENT}
+    assert "https://" in str(service.stopped)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+def test_a_client_certificate_that_is_asked_for(
+    ours: Certificate, operation: str, version: ssl.TLSVersion
+) -> None:
+    strict = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    strict.load_cert_chain(ours.path)
+    strict.load_verify_locations(ours.path)
+    strict.verify_mode = ssl.CERT_REQUIRED
+    strict.maximum_version = version
+    with (
+        FaultyServer(tls=strict) as server,
+        client(server.url, ca_file=ours.path, concurrency=2) as service,
+    ):
+        answers = list(service.send(requests(operation, 20)))
+    assert {answer.verdict for answer in answers} == {Verdict.UNSENT}
+    assert "client certificate" in str(service.stopped)
+    assert server.requests == []
 
 
 def test_certificates_that_cannot_be_read(tmp_path: Path) -> None:

@@ -126,9 +126,14 @@ def test_a_connection_that_leads_nowhere(operation: str, accept: Accept) -> None
         client(server.url, concurrency=1, answer_seconds=PATIENCE) as service,
     ):
         answers = by_number(service.send(requests(operation, 3)))
-    # Bytes were handed over, and nobody knows who read them.
-    assert [answer.verdict for answer in answers] == [A if operation == PUT else D, A, A]
-    assert [len(server.effects), server.twice()] == [3 if operation == PUT else 2, []]
+    verdicts = [answer.verdict for answer in answers]
+    if accept is Accept.RESET and operation == POST:
+        # On a busy machine the reset is there before a byte was handed over.
+        assert verdicts in ([D, A, A], [A, A, A])
+    else:
+        # Bytes were handed over, and nobody knows who read them.
+        assert verdicts == [A if operation == PUT else D, A, A]
+    assert [len(server.effects), server.twice()] == [3 - verdicts.count(D), []]
 
 
 @pytest.mark.parametrize("operation", [PUT, POST])

@@ -29,7 +29,7 @@ ONCE: list[tuple[str, Reply, Verdict, int]] = [
     (PUT, status(502), A, 2),
     (PUT, status(503, retry_after=0), A, 2),
     (PUT, status(504), A, 2),
-    (PUT, status(302), A, 2),
+    (PUT, status(403, error_code="Forbidden"), R, 1),
     (POST, status(400, errors=[NOT_NULL]), R, 1),
     (POST, status(404), R, 1),
     (POST, status(405), R, 1),
@@ -43,7 +43,7 @@ ONCE: list[tuple[str, Reply, Verdict, int]] = [
     (POST, status(503), D, 1),
     (POST, status(503, retry_after=0), D, 1),
     (POST, status(504), D, 1),
-    (POST, status(302), D, 1),
+    (POST, status(403, error_code="Forbidden"), R, 1),
 ]
 
 
@@ -85,6 +85,32 @@ def test_refused_credentials_stop_everything_once(operation: str, code: int, pla
     assert service.stopped is not None
     assert str(code) in service.stopped
     assert len(server.effects) == place - 1
+
+
+TARGETS = [
+    # Location, what is named
+    ("https://new.example/base", "https://new.example/base"),
+    ("https://u:secret-1@new.example/a?token=secret-1#secret-1", "https://new.example/a ("),
+    ("/login", "/login"),
+    ("", "without naming a target"),
+    ("https://[", "without naming a target"),
+]
+
+
+@pytest.mark.parametrize(("location", "named"), TARGETS)
+@pytest.mark.parametrize("operation", [PUT, POST])
+def test_a_redirect_stops_and_names_its_target(operation: str, location: str, named: str) -> None:
+    for place, code in enumerate((301, 302, 303, 307, 308), 1):
+        moved = status(code, headers=(("Location", location),))
+        with (
+            FaultyServer(lambda seen, n=place, r=moved: r if seen.number >= n else OK) as server,
+            client(server.url, concurrency=1) as service,
+        ):
+            answers = by_number(service.send(requests(operation, 9)))
+        assert [answer.verdict for answer in answers] == [A] * (place - 1) + [U] * (10 - place)
+        assert len(server.requests) == place
+        assert named in str(service.stopped)
+        assert "secret-1" not in str(service.stopped) + str(answers)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""The one service that all calls go to: what they share."""
+
+import asyncio
+from datetime import datetime
+from typing import Protocol
+
+from connectors.service.judge import Judge
+from connectors.service.line import Line
+from connectors.service.outgoing import Outgoing
+from connectors.service.pace import Backoff, Breaker, Pace
+from connectors.settings import ServiceSettings
+
+
+class Host(Protocol):
+    """What all calls to one service share."""
+
+    settings: ServiceSettings
+    loop: asyncio.AbstractEventLoop
+    lines: list[Line]
+    """For requests, as many as may be in flight."""
+    reader: Line
+    """For listings, also while requests are on their way."""
+    outgoing: Outgoing
+    judge: Judge
+    pace: Pace
+    breaker: Breaker
+    backoff: Backoff
+    stopped: str | None
+    session_good: str | None
+
+    def now(self) -> datetime:
+        """The time of day, for a Retry-After that is a date."""
+
+    async def sign_in_again(self, line: Line, session: str | None) -> bool:
+        """Whether there is another session in place of one that has ended."""

@@ -1,0 +1,147 @@
+"""An outage: POSTs are held after a lost answer until the service says that it is back.
+
+Requests that may be repeated need none of this: they are tried again until one is answered.
+"""
+
+import asyncio
+from enum import Enum
+
+from connectors.service.complaints import redirect
+from connectors.service.connection import Failed, Reply
+from connectors.service.host import Host
+from connectors.service.line import Line
+from connectors.service.pace import retry_after
+
+ANSWER_BYTES = 1024 * 1024
+
+
+class _State(Enum):
+    GOING = "going"
+    TO_ASK = "to ask"
+    ASKED = "asked"
+    TRYING = "trying"
+    """The service says it is back; one request at a time until one of them is answered."""
+
+
+class Outage:
+    """Whether POSTs may begin, by what became of those before; times are those of the loop."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        """Rows that may be in flight at once."""
+        self._state = _State.GOING
+        self._since = float("-inf")
+        """When POSTs were let go again."""
+        self._doubtful = 0
+        self._trial = False
+
+    @property
+    def open(self) -> bool:
+        """Whether POSTs are held, or go one by one."""
+        return self._state is not _State.GOING
+
+    @property
+    def to_ask(self) -> bool:
+        """Whether somebody has to ask the service how it is."""
+        return self._state is _State.TO_ASK
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether a POST may begin now."""
+        return self._state is _State.GOING or (self._state is _State.TRYING and not self._trial)
+
+    @property
+    def alone(self) -> bool:
+        """Whether the next POST is one to try the service with."""
+        return self._state is _State.TRYING
+
+    def hold(self) -> None:
+        """Begin no POST before the service was asked."""
+        self._state = _State.TO_ASK
+
+    def asked(self) -> None:
+        """Somebody asks."""
+        self._state = _State.ASKED
+
+    def is_back(self, now: float) -> None:
+        """The service has answered what it was asked."""
+        self._state, self._since, self._trial = _State.TRYING, now, False
+
+    def begin(self) -> None:
+        """A POST begins."""
+        self._trial = self._state is _State.TRYING
+
+    def not_read(self, began: float) -> None:
+        """A POST that began then was not handed over at all."""
+        if began >= self._since:
+            self._trial = False
+
+    def answered(self, began: float) -> None:
+        """An answer that leaves nothing in doubt; POSTs go on if it is one of after the outage."""
+        self._doubtful = 0
+        if began >= self._since:
+            self._trial = False
+            if self._state is _State.TRYING:
+                self._state = _State.GOING
+
+    def in_doubt(self, began: float, rows: int) -> bool:
+        """Rows whose POST began then are in doubt; whether the run has to stop for it.
+
+        It has to where more rows than can be in flight were lost one after another although the
+        service says that it is back.
+        """
+        self._doubtful += rows
+        if began >= self._since:
+            self._trial = False
+            if self._state in (_State.GOING, _State.TRYING):
+                self._state = _State.TO_ASK
+        return self._doubtful > self._capacity
+
+
+async def wait_until_back(host: Host, line: Line) -> str | None:
+    """Ask until the service is back; gives why nothing more is to be sent where it is not."""
+    settings, loop = host.settings, host.loop
+    data = host.outgoing.read(settings.health_path, {})
+    problem = ""
+    for attempt in range(1, settings.health_attempts + 1):
+        await asyncio.sleep(host.pace.wait(loop.time()))
+        if host.stopped:
+            return host.stopped
+        host.pace.take(loop.time())
+        answer = await line.call(data, ANSWER_BYTES)
+        found = _not_back(answer)
+        if found is None:
+            return None
+        problem, wait = found, host.backoff.wait(attempt)
+        if isinstance(answer, Failed):
+            if answer.hopeless:
+                break
+        else:
+            asked = retry_after(answer.headers.get("retry-after"), host.now()) or 0.0
+            if asked > settings.retry_after_most_seconds:
+                problem += f" and asks for a pause of {asked:.0f} s"
+                break
+            wait = max(wait, asked)
+        if attempt < settings.health_attempts:
+            await asyncio.sleep(wait)
+    return (
+        f"A POST had no usable answer, and the service does not say at {settings.health_path} "
+        f"that it is back: {problem}."
+    )
+
+
+def _not_back(answer: Reply | Failed) -> str | None:
+    """What speaks against the service being back; None: it is.
+
+    Any answer of the service itself will do, a refusal too. Gateways answer in its place with a
+    server error or a page.
+    """
+    if isinstance(answer, Failed):
+        return answer.cause
+    if 300 <= answer.status < 400:
+        return f"it {redirect(answer)}"
+    if answer.status >= 500 or answer.status in (408, 429):
+        return f"it answered {answer.status}"
+    if "html" in answer.headers.get("content-type", "").lower():
+        return f"it answered {answer.status} with a page"
+    return None

@@ -1,0 +1,163 @@
+"""Outages over several runs, hosts that honour the key, and what a kill has done again."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ServiceUnusable
+from connectors.extracts.profile import DEFAULT
+from connectors.lease import hold_batch
+from connectors.ledger import State
+from connectors.push_plan import plan_sends
+from connectors.push_window import claim, hold_lane, next_rows
+from flows.stages import push as push_stage
+from flows.stages.push import ask_for_service
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.workspace import Workspace
+from schemas.operations import PUSHES
+from schemas.tables import MESSAGE_TONE
+from tests.push.conftest import towards
+from tests.push.deliveries import payments, row_of, tones
+from tests.service.faulty_server import LOST, OK, FaultyServer, Seen, always, status
+
+DOWN = status(502, applied=True)
+
+
+@pytest.mark.parametrize(("concurrency", "batch"), [(1, 1), (8, 1), (2, 8)])
+def test_an_outage_over_several_runs_and_batches_costs_what_was_in_flight_once(
+    workspace: Workspace, rows: Any, tmp_path: Path, concurrency: int, batch: int
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 200)], DEFAULT)
+    other = tmp_path / "b.csv"
+    other.write_text("TenantsId,AvatarsId,Name\n" + "".join(f"7,4,b {n}\n" for n in range(9)))
+    import_delivery(workspace, [str(other)], DEFAULT)
+    count = "SELECT state, count(*) FROM send GROUP BY 1"
+    with FaultyServer(lambda seen: OK if seen.number <= 5 else DOWN) as server:
+        server.health = always(DOWN)
+        place = towards(
+            workspace, server.url, concurrency=concurrency, batch=batch, health_attempts=3
+        )
+        for run in range(3):
+            with pytest.raises(ServiceUnusable, match="does not say at /auth that it is back"):
+                push_batch(place, 1 + run % 2)
+            doubtful = dict(rows(count))["in_doubt"]
+            assert doubtful <= concurrency * batch, f"run {run}"
+            if run == 0:
+                once, sent = doubtful, len(server.requests)
+        assert (doubtful, len(server.requests)) == (once, sent)
+        server.plan = server.health = always(OK)
+        for number in (1, 2):
+            push_batch(place, number)
+        assert dict(rows(count)) == {"acknowledged": 209 - once, "in_doubt": once}
+        assert server.twice() == []
+        asked = len(server.asked)
+        # The outage is over and forgotten.
+        rows("UPDATE send SET state = 'unsent' WHERE batch_id = 2 RETURNING 1")
+        push_batch(place, 2)
+        assert len(server.asked) == asked
+
+
+def test_after_a_run_that_was_killed_the_service_is_asked_first(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 5)], DEFAULT)
+    with FaultyServer(health=always(DOWN)) as server:
+        place = towards(workspace, server.url, health_attempts=2)
+        operation = PUSHES["message_tone"]
+        with workspace.database.connect() as dying, hold_batch(dying, 1) as lease:
+            ask_for_service(place, lease)
+            with lease.transaction():
+                plan_sends(lease, MESSAGE_TONE)
+            with hold_lane(lease, operation, MESSAGE_TONE, wait_seconds=1) as lane:
+                requests = [row.request for row in next_rows(lane, 0, 2)]
+                with lane.transaction():
+                    claim(lane, requests)
+        for _ in range(2):
+            with pytest.raises(ServiceUnusable):
+                push_batch(place, 1)
+        assert server.requests == []
+        server.health = always(OK)
+        push_batch(place, 1)
+    states = {1: "in_doubt", 2: "in_doubt"} | dict.fromkeys((3, 4, 5), "acknowledged")
+    assert sent(1) == states
+
+
+def test_a_host_that_honours_the_key_is_sent_what_is_in_doubt_once_more(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
+) -> None:
+    """Only where the setting says so, and only what the host knows under the row's own key."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 6)], DEFAULT)
+    lost = {2, 5}
+
+    def plan(seen: Seen) -> Any:
+        return LOST if row_of(seen.body) in lost else OK
+
+    with FaultyServer(plan) as server:
+        plain = towards(workspace, server.url)
+        honoured = towards(workspace, server.url, idempotent=True, batch=8)
+        push_batch(plain, 1)
+        push_batch(plain, 1)
+        assert {row for row, state in sent(1).items() if state == "in_doubt"} == lost
+        assert server.twice() == []
+        first = {row_of(one.body): one.push_key for one in server.effects}
+        # Also where nothing but the setting changes: no answer yet, so still in doubt.
+        push_batch(towards(workspace, server.url, idempotent=True, attempts=2), 1)
+        assert {row for row, state in sent(1).items() if state == "in_doubt"} == lost
+        server.plan = lambda seen: OK
+        ended = push_batch(honoured, 1)
+        assert ended.batch.state is State.COMPLETE
+        again = {row_of(one.body): one.push_key for one in server.effects}
+        assert again == first
+        assert {row_of(one.body) for one in server.effects if one.push_key in server.twice()} == (
+            lost
+        )
+    assert set(sent(1).values()) == {"acknowledged"}
+
+
+def test_what_was_sent_in_a_batch_is_never_sent_once_more_by_itself(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 8)], DEFAULT)
+    with FaultyServer(always(LOST)) as server:
+        push_batch(towards(workspace, server.url, batch=8), 1)
+        server.plan = always(OK)
+        push_batch(towards(workspace, server.url, idempotent=True), 1)
+        assert server.twice() == []
+    assert Counter(sent(1).values()) == {"in_doubt": 8}
+
+
+def test_a_conflict_behind_a_lost_answer_of_an_earlier_run_is_in_doubt(
+    workspace: Workspace, sent: Any, tmp_path: Path
+) -> None:
+    """A host that only says that it honours the key refuses what it has already."""
+    import_delivery(workspace, [tones(tmp_path / "a.csv", 1)], DEFAULT)
+    with FaultyServer(always(LOST)) as server:
+        push_batch(towards(workspace, server.url), 1)
+        server.plan = always(status(409, error_code="Conflict"))
+        push_batch(towards(workspace, server.url, idempotent=True), 1)
+    assert sent(1) == {1: "in_doubt"}
+
+
+def test_a_kill_has_seconds_of_work_done_again(
+    workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are written down while a window of PUTs is still on its way."""
+    monkeypatch.setattr(push_stage, "WRITE_SECONDS", 0.05)
+    import_delivery(workspace, [payments(tmp_path / "a.csv", 200)], DEFAULT)
+    written: list[int] = []
+
+    def look() -> None:
+        written.append(rows("SELECT count(*) FROM send WHERE state = 'acknowledged'")[0][0])
+
+    def plan(seen: Seen) -> Any:
+        return status(429, retry_after=0, hold=look) if seen.number == 150 else OK_SLOW
+
+    with FaultyServer(plan) as server:
+        push_batch(towards(workspace, server.url, concurrency=1), 1)
+    assert written[0] >= 75
+    assert push_stage.PUT_WINDOW > 200
+
+
+OK_SLOW = status(200, applied=True, delay=0.005)
