@@ -86,23 +86,7 @@ class Binder:
             raise BadBody
         trees = tree if isinstance(tree, list) else [tree]
         reader = self._json_reader if encoding is Encoding.JSON else self._reader
-        return [self._members(reader, table, member, strict=strict) for member in trees]
-
-    def _members(self, reader: Reader, table: Table, tree: Tree, *, strict: bool) -> Record:
-        if not isinstance(tree, dict):
-            return {}
-        given = {name.lower(): member for name, member in tree.items()}
-        found: dict[str, Value | None] = {}
-        for field in table.delivered:
-            lowered = _lowered(field.name)
-            if lowered not in given:
-                continue
-            value = reader.tree(field, given[lowered])
-            if not isinstance(value, Unread):
-                found[field.name] = value
-            elif strict:
-                raise BadBody
-        return found
+        return [read_members(reader, table, member, strict=strict) for member in trees]
 
     def _overlay(
         self, table: Table, name: str, values: dict[str, Value | None], texts: Mapping[str, str]
@@ -133,6 +117,24 @@ def read_cells(reader: Reader, table: Table, row: Cells) -> Record:
             raise BadBody
         assert not isinstance(value, Unread)
         found[field.name] = value
+    return found
+
+
+def read_members(reader: Reader, table: Table, tree: Tree, *, strict: bool) -> Record:
+    """The record of a JSON or JSV object; strict: raises BadBody for what is no value."""
+    if not isinstance(tree, dict):
+        return {}
+    given = {name.lower(): member for name, member in tree.items()}
+    found: dict[str, Value | None] = {}
+    for field in table.delivered:
+        lowered = _lowered(field.name)
+        if lowered not in given:
+            continue
+        value = reader.tree(field, given[lowered])
+        if not isinstance(value, Unread):
+            found[field.name] = value
+        elif strict:
+            raise BadBody
     return found
 
 

@@ -1,14 +1,19 @@
-"""Listings that a sandbox serves, read from CSV files as the service itself writes them."""
+"""Listings that a sandbox serves, read from files as the service writes them: CSV or JSON."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from connectors.errors import ExtractRefused
-from connectors.sandbox.binding import read_cells
-from connectors.sandbox.bodies import BadBody, Cells, read_csv
+from connectors.sandbox.binding import read_cells, read_members
+from connectors.sandbox.bodies import BadBody, Cells, read_csv, read_json
 from connectors.sandbox.options import SandboxOptions
-from connectors.sandbox.values import Reader, Record
+from connectors.sandbox.values import Reader, Record, Tree
 from schemas.field import Table
+
+# What the service writes bare may hold braces and brackets anywhere but at its start; as a request
+# it would read them as ends of a cell.
+_CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n][^,\r\n]*+)|)(,|\r?\n|\Z)')
 
 
 def read_listing(options: SandboxOptions, table: Table, path: Path) -> Iterator[Record]:
@@ -20,6 +25,10 @@ def read_listing(options: SandboxOptions, table: Table, path: Path) -> Iterator[
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as problem:
         raise ExtractRefused("no_data", f"{path} cannot be read: {problem}") from problem
+    reader = Reader(options, as_written=True)
+    if text.lstrip()[:1] in ("[", "{"):
+        yield from _objects(reader, table, text, path)
+        return
     rows = _rows(text, path)
     known = {column.lower() for column in table.columns}
     if rows and not known & rows[0].keys():
@@ -28,7 +37,6 @@ def read_listing(options: SandboxOptions, table: Table, path: Path) -> Iterator[
             f"{path}: no column of {table.name}. Its header is {','.join(table.columns)}.",
             line=1,
         )
-    reader = Reader(options, as_written=True)
     for number, row in enumerate(rows, 1):
         try:
             yield read_cells(reader, table, row)
@@ -37,9 +45,61 @@ def read_listing(options: SandboxOptions, table: Table, path: Path) -> Iterator[
             raise ExtractRefused("malformed_csv", message) from None
 
 
+def _objects(reader: Reader, table: Table, text: str, path: Path) -> Iterator[Record]:
+    try:
+        tree = read_json(text, strict=True)
+    except (BadBody, RecursionError):
+        raise ExtractRefused("no_data", f"{path}: it is no whole JSON.") from None
+    listed: Sequence[Tree] = tree if isinstance(tree, list) else [tree]
+    known = {column.lower() for column in table.columns}
+    for number, member in enumerate(listed, 1):
+        if not isinstance(member, dict) or (
+            member and not known & {name.lower() for name in member}
+        ):
+            raise ExtractRefused(
+                "missing_header",
+                f"{path}: record {number} has no field of {table.name}. "
+                f"Its fields are {', '.join(table.columns)}.",
+            )
+        try:
+            yield read_members(reader, table, member, strict=True)
+        except BadBody:
+            message = f"{path}: record {number} has a member that is no value of its field."
+            raise ExtractRefused("no_data", message) from None
+
+
 def _rows(text: str, path: Path) -> list[Cells]:
+    rows = _answered(text)
+    if rows is not None:
+        return rows
     try:
         return read_csv(text, trimmed=True)
     except BadBody:
         message = f"{path}: a row has more cells than the header."
         raise ExtractRefused("malformed_csv", message) from None
+
+
+def _answered(text: str) -> list[Cells] | None:
+    """The rows as the service writes them; None where they are written in another way."""
+    rows: list[list[str | None]] = []
+    row: list[str | None] = []
+    position = 0
+    while position < len(text):
+        cell = _CELL.match(text, position)
+        if cell is None:
+            return None
+        quoted, bare, mark = cell.groups()
+        row.append(bare if quoted is None else quoted.replace('""', '"'))
+        if mark != ",":
+            rows.append(row)
+            row = []
+        position = cell.end()
+    if row:
+        rows.append([*row, None])
+    rows = [row for row in rows if row != [None]]
+    if not rows:
+        return []
+    names = [(name or "").strip().lower() for name in rows[0]]
+    if any(len(row) > len(names) for row in rows):
+        return None
+    return [dict(zip(names, row, strict=False)) for row in rows[1:]]

@@ -61,7 +61,13 @@ def read_datetime(text: str, zone: ZoneInfo, *, as_written: bool = False) -> Tim
         stamp = _TIMESTAMP.fullmatch(text)
         if stamp:
             wall = EPOCH + timedelta(milliseconds=int(stamp[1]))
-            return Time(wall, 0, TimeKind.UTC) if stamp[2] is None else _local(wall, zone)
+            if stamp[2] is None:
+                return Time(wall, 0, TimeKind.UTC)
+            if as_written and stamp[2] == "-0000":
+                if wall == datetime.min:  # noqa: DTZ901 -- the default, the same in every zone.
+                    return Time(wall, _offset_of(wall, zone), TimeKind.UNSPECIFIED)
+                return _local(wall, zone)._replace(kind=TimeKind.UNSPECIFIED)
+            return _local(wall, zone)
         parsed = _parse(text)
         if parsed is None:
             return None

@@ -26,7 +26,8 @@ def sandbox_command(
         tuple[str, ...], Parameter(help="NAME:PASSWORD:ROLE[,ROLE], may be given more than once.")
     ] = (DEFAULT_USER,),
     load: Annotated[
-        tuple[str, ...], Parameter(help="RECORD=FILE.csv, rows the listings show; may repeat.")
+        tuple[str, ...],
+        Parameter(help="RECORD=FILE, rows of a listing, CSV or JSON; may repeat."),
     ] = (),
     style: Annotated[
         str, Parameter(help="pascal-5 (as recorded) or camel-core (current hosts).")
@@ -64,5 +65,5 @@ def _user(text: str) -> User:
 def _listing(text: str) -> tuple[str, Path]:
     record, equals, path = text.partition("=")
     if not (record and equals and path):
-        raise SettingsError(f"--load {text} must be RECORD=FILE.csv.")
+        raise SettingsError(f"--load {text} must be RECORD=FILE.")
     return record, Path(path)

@@ -65,10 +65,52 @@ def test_an_empty_listing_is_its_header(host: Host) -> None:
     )
 
 
+PLANS = (
+    "PaymentPlansId,PlannedDate,PlannedAmount\n"
+    "1,2026-01-02T05:00:00Z,10.50\n2,2026-07-02T06:00:00+01:00,1e16\n3,2026-01-03,7\n"
+    "4,2026-01-02T03:04:05.1234567,-0.1\n5,2026-01-02T03:04:05.678Z,1E-05\n6,0001-01-01,\n"
+    "7,2026-07-02T06:00:00,\n8,,\n"
+)
+HELD = (
+    "BatchId,Data,HasError,Merged,Jsondata,ErrorData\n"
+    '1,"a,b}c",True,False,"{""Id"":1,""Name"":""x }y""}","[{""ErrorCode"":""X""}]"\n'
+    '2,"a}b",,True,"line\nline ""q""",\n3,"[1,2]",False,False,=1+1,\n4, blank ,True,,;|:=,\t\n'
+    '5,"{a:b,c}",True,True,\u00e9\u2028,"}"\n'
+)
+
+
+@pytest.mark.parametrize("form", ["text/csv", "application/json"])
+@pytest.mark.parametrize(
+    ("style", "zone"),
+    [("pascal-5", "America/New_York"), ("camel-core", "UTC"), ("pascal-5", "Asia/Kolkata")],
+)
+def test_a_listing_is_loaded_as_the_service_writes_it(
+    database_url: str, tmp_path: Path, form: str, style: str, zone: str
+) -> None:
+    with running(database_url, style=style, zone=zone) as host:
+        for record, text, count in (
+            ("payment_plan_detail", PLANS, 8),
+            ("insert_batch_data", HELD, 5),
+        ):
+            path = "/insert_batch_data" if record == "insert_batch_data" else f"/{record}s"
+            file = tmp_path / record
+            file.write_text(text)
+            host.sandbox.load(record, file)
+            first = host.caller.as_client("GET", path, accept=form).body
+            host.sandbox.clear()
+            file.write_bytes(first.encode())
+            assert host.sandbox.load(record, file) == count
+            assert host.caller.as_client("GET", path, accept=form).body == first
+
+
 REFUSED = [
     ("avatar", "Nome\nx\n", ExtractRefused, "no column of avatar"),
     ("avatar", "TenantsId\nx\n", ExtractRefused, "record 1 "),
     ("avatar", "TenantsId\n1,2\n", ExtractRefused, "more cells than the header"),
+    ("avatar", '[{"TenantsId":1},', ExtractRefused, "no whole JSON"),
+    ("avatar", '[{"TenantsId":"x"}]', ExtractRefused, "record 1 "),
+    ("avatar", '[{"Nome":"x"}]', ExtractRefused, "record 1 has no field of avatar"),
+    ("avatar", "[1]", ExtractRefused, "record 1 has no field of avatar"),
     ("nothing", "", SettingsError, "'nothing' is no record"),
 ]
 
