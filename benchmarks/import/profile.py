@@ -122,7 +122,7 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, judge_all: 
         check._judge(table, normal, typed, errors, unread)
     with profile.step("rows"):
         full = all_rows(check.Checked(typed, dict(errors)), Positions(positions, chunk.faults))
-        identity = identities(table, full.typed)
+        identity = identities(table, full.typed, 1, full.positions["record_number"])
         staged = staged_rows(table, 1, 1, full, identity)
     with profile.step("totals"):
         columns = counted(table, full.typed, identity)

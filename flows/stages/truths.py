@@ -190,11 +190,13 @@ def _of_batches(
     A row that a later batch outside of the scope has overwritten is not this scope's any more.
     """
     key = list(table.identity)
+    # A key that is not there is equal to nothing; without keys a record is its whole content.
+    same = not table.key
     mine = pl.col("batch_id").is_in(list(batches))
-    known = found.join(expected.select(key).unique(), on=key, how="semi", nulls_equal=True)
-    written = found.join(known.select(key), on=key, how="anti", nulls_equal=True).filter(mine)
+    known = found.join(expected.select(key).unique(), on=key, how="semi", nulls_equal=same)
+    written = found.join(known.select(key), on=key, how="anti", nulls_equal=same).filter(mine)
     later = known.filter(~mine).select(*key, pl.col("batch_id").alias("later"))
-    told = expected.join(later, on=key, how="left", nulls_equal=True, maintain_order="left")
+    told = expected.join(later, on=key, how="left", nulls_equal=same, maintain_order="left")
     overwritten = (pl.col("later") > pl.col("batch_id")) & pl.col("state").is_in(APPLIED)
     expected = told.with_columns(
         pl.when(overwritten).then(pl.lit("superseded", WORD)).otherwise("state").alias("state")
@@ -203,10 +205,10 @@ def _of_batches(
         expected.filter(pl.col("state").is_in(APPLIED)).select(key),
         on=key,
         how="anti",
-        nulls_equal=True,
+        nulls_equal=same,
     )
     found = pl.concat([known, written])
-    return expected, found.join(gone.select(key), on=key, how="anti", nulls_equal=True)
+    return expected, found.join(gone.select(key), on=key, how="anti", nulls_equal=same)
 
 
 def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:

@@ -67,7 +67,8 @@ class _Staging:
         if positions.frame.is_empty():
             return
         rows = all_rows(checked, positions)
-        identity = identities(table, rows.typed)
+        numbers = rows.positions["record_number"]
+        identity = identities(table, rows.typed, self.extract_id, numbers)
         self.judged.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )

@@ -110,8 +110,14 @@ def error_json(errors: Sequence[FieldError], line: int) -> str:
     return _written(shapes)
 
 
-def identities(table: Table, typed: pl.DataFrame) -> pl.Series:
-    """Hash of the business key of each row, for records whose key is not all integers."""
+def identities(
+    table: Table, typed: pl.DataFrame, extract_id: int, record_numbers: pl.Series
+) -> pl.Series:
+    """Hash of the business key of each row, for records whose key is not all integers.
+
+    A row whose key lacks a part is equal to no other: its place is its identity, and the hash
+    total of keys, which is over the first 60 bits, has nothing of it.
+    """
     if key_columns(table) != (IDENTITY,):
         return pl.Series(IDENTITY, [None] * typed.height, dtype=pl.String)
     fields = [table.by_name[name] for name in table.identity]
@@ -120,7 +126,15 @@ def identities(table: Table, typed: pl.DataFrame) -> pl.Series:
         hashlib.sha256(json.dumps(row, ensure_ascii=False, default=str).encode()).hexdigest()[:32]
         for row in typed.select(columns).iter_rows()
     ]
-    return pl.Series(IDENTITY, hashes, dtype=pl.String)
+    found = pl.Series(IDENTITY, hashes, dtype=pl.String)
+    if not any(typed[name].null_count() for name in table.key):
+        return found
+    lacking = typed.select(pl.any_horizontal(pl.col(name).is_null() for name in table.key))
+    rows = lacking.to_series().arg_true()
+    places = [
+        f"{0:015x}{extract_id:08x}{number:010x}" for number in record_numbers.gather(rows).to_list()
+    ]
+    return found.scatter(rows, pl.Series(places, dtype=pl.String))
 
 
 def _key_parts(field: Field) -> list[pl.Expr]:

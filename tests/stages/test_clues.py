@@ -221,7 +221,7 @@ def test_binary_and_text_store_the_same(
         1,
         1,
         all_rows(checked, Positions(places, {})),
-        identities(table, checked.typed),
+        identities(table, checked.typed, 1, places["record_number"]),
     )
     plain = staged.filter(plain_rows(table, staged))
     assert plain.height > 200

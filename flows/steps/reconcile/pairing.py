@@ -33,10 +33,23 @@ def key_frame(table: Table, frame: pl.DataFrame, *, wire: bool = False) -> pl.Da
     """The columns by which rows of a record are told apart.
 
     `wire` makes empty text and null one, for a side that came over the service's CSV, which cannot
-    tell them apart.
+    tell them apart. A key that lacks a part it may lack is equal to nothing: such a record is told
+    apart by the delivered row that wrote it, which both a row and its record in the database know.
     """
     fields = [table.by_name[name] for name in table.identity]
-    return frame.select(part for field in fields for part in key_parts(field, wire=wire))
+    parts = [part for field in fields for part in key_parts(field, wire=wire)]
+    if may_lack_key(table):
+        place = pl.lit(None, pl.String)
+        if {"extract_id", "row"} <= set(frame.columns):
+            place = pl.concat_str("extract_id", "row", separator=":")
+        lacking = pl.any_horizontal(pl.col(name).is_null() for name in table.key)
+        parts.append(pl.when(lacking).then(place).alias("place"))
+    return frame.select(parts)
+
+
+def may_lack_key(table: Table) -> bool:
+    """Whether a record can be without a part of its key."""
+    return any(not table.by_name[name].required for name in table.key)
 
 
 def key_parts(field: Field, *, wire: bool = False) -> list[pl.Expr]:
