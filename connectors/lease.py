@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, BatchUnknown
-from connectors.ledger import ENDED, Receipt, State, add_event, find_batch, whoami
+from connectors.ledger import ENDED, Receipt, State, add_event, clues_text, find_batch, whoami
 
 
 class Lease:
@@ -39,7 +39,7 @@ class Lease:
         values = {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__} | {
             "counts": json.dumps(receipt.counts, sort_keys=True),
             "totals": json.dumps(receipt.totals, sort_keys=True),
-            "clues": json.dumps(receipt.clues) if receipt.clues else None,
+            "clues": clues_text(receipt.clues),
             "epoch": self.epoch,
             "written_at": datetime.now(UTC),
         }

@@ -18,6 +18,7 @@ import psycopg
 from psycopg.rows import class_row, dict_row
 
 from connectors.errors import BatchUnknown, ExtractRefused
+from connectors.forms import form_of_code
 from schemas.sql import SCHEMA
 
 
@@ -255,10 +256,22 @@ def list_receipts(
     return [
         Receipt(
             **{name: value for name, value in row.items() if name in wanted}
-            | {name: json.loads(row[name] or "{}") for name in ("counts", "totals", "clues")}
+            | {name: json.loads(row[name] or "{}") for name in ("counts", "totals")}
+            | {"clues": _readable_clues(row["clues"])}
         )
         for row in rows
     ]
+
+
+def clues_text(clues: Mapping[str, Any]) -> str | None:
+    """Clues as they are kept, under the form they have."""
+    return json.dumps({form_of_code(): clues}) if clues else None
+
+
+def _readable_clues(text: str | None) -> dict[str, Any]:
+    """Clues of this form; those that another version left are not read, and nothing needs them."""
+    kept = json.loads(text or "{}")
+    return dict(kept.get(form_of_code(), {}))
 
 
 def withdraw_receipts(

@@ -1,11 +1,13 @@
 """Rows that wait to be applied, kept on disk while their batch is under way.
 
 Only a cache: what is missing, short or not what the receipt of its chunk says is read from the
-staged rows instead. A chunk's file is an Arrow one, with the columns of the target.
+staged rows instead. So is what another version wrote: the receipts of that one say nothing that is
+read here (`connectors.forms`). A chunk's file is an Arrow one, with the columns of the target.
 """
 
 import hashlib
 import io
+import logging
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +18,8 @@ import polars as pl
 
 from connectors.files import open_private, private_folder
 from connectors.settings import Settings
+
+log = logging.getLogger("recon.apply")
 
 OF_EXTRACT = ("batch_id", "extract_id")
 """Columns of the target that are left out: they are the same for all rows of a chunk."""
@@ -60,6 +64,7 @@ def read_spool(spooled: Spooled) -> pl.DataFrame | None:
     except OSError:
         return None
     if hashlib.sha256(content).hexdigest() != spooled.sha256:
+        log.warning("%s is not what was written; its rows are made again", spooled.path)
         return None
     rows = pl.read_ipc(content)
     return rows if rows.height == spooled.rows else None

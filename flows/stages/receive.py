@@ -6,11 +6,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from connectors import ledger
-from connectors.errors import EvidenceBroken, ExtractRefused
+from connectors.errors import BatchStateError, EvidenceBroken, ExtractRefused
 from connectors.extracts.archive import Stored, store
 from connectors.extracts.content import Content, open_kept
 from connectors.extracts.delivery import Source, find_extracts
@@ -257,6 +258,14 @@ def _extract(batch_id: int, one: Opened) -> Extract:
 
 
 def restored_profile(batch: ledger.Batch) -> Profile:
-    """The profile a batch was opened with."""
-    values = json.loads(batch.profile)
-    return Profile(**values | {"null": tuple(values["null"])})
+    """The profile a batch was opened with; raises BatchStateError for one of another version."""
+    values: dict[str, Any] = json.loads(batch.profile)
+    unknown = sorted(values.keys() - Profile.__dataclass_fields__.keys())
+    if unknown:
+        raise BatchStateError(
+            f"Batch {batch.id} was opened by another version of recon, on terms that this one does "
+            f"not know: {', '.join(unknown)}. Go on with that version. Nothing was changed."
+        )
+    if "null" in values:
+        values["null"] = tuple(values["null"])
+    return Profile(**values)

@@ -1,5 +1,8 @@
 """What is remembered between the stages saves work, and never changes what becomes of a row."""
 
+import hashlib
+import io
+import json
 import random
 import shutil
 from collections import defaultdict
@@ -15,7 +18,7 @@ from connectors import ledger
 from connectors.extracts.profile import DEFAULT
 from connectors.lease import hold_batch
 from connectors.settings import Limits
-from connectors.spool import Spooled, read_spool, write_spool
+from connectors.spool import Spooled, read_spool, spool_path, write_spool
 from connectors.staging import copy_staged, copy_tuples
 from connectors.tuples import in_millionths, plain_rows
 from flows.stages.apply import apply
@@ -77,6 +80,30 @@ def forget_clues(workspace: Workspace) -> None:
         connection.execute("UPDATE receipt SET clues = NULL")
 
 
+def of_an_earlier_version(workspace: Workspace) -> None:
+    """Hints without a form, and a spool with other columns, whole by the hash that they tell."""
+    with workspace.database.connect() as connection:
+        receipts = connection.execute(
+            "SELECT batch_id, extract_id, chunk, clues FROM receipt WHERE clues IS NOT NULL"
+        ).fetchall()
+        for batch, extract, chunk, text in receipts:
+            (clues,) = json.loads(text).values()
+            path = spool_path(workspace.settings, batch, extract, chunk)
+            if not path.exists():
+                continue  # Its batch has ended.
+            rows = pl.read_ipc(path.read_bytes())
+            content = io.BytesIO()
+            rows.select(pl.first().alias("another"), pl.last().cast(pl.String)).write_ipc(content)
+            path.write_bytes(content.getvalue())
+            clues["payment"]["spool"] = hashlib.sha256(content.getvalue()).hexdigest()
+            clues["payment"]["span"] = "of another shape"
+            connection.execute(
+                "UPDATE receipt SET clues = %s "
+                "WHERE extract_id = %s AND chunk = %s AND stage = 'stage'",
+                [json.dumps(clues), extract, chunk],
+            )
+
+
 def forget_first_clues(workspace: Workspace) -> None:
     with workspace.database.connect() as connection:
         connection.execute("UPDATE receipt SET clues = NULL WHERE chunk = 0")
@@ -88,6 +115,7 @@ LOSSES: list[Callable[[Workspace], None]] = [
     cut_some_of_spool,
     forget_clues,
     forget_first_clues,
+    of_an_earlier_version,
 ]
 
 
