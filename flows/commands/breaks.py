@@ -227,7 +227,7 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
         Choice.RESOLVE: f"said to be resolved at {decision.side}",
         Choice.ASSIGN: f"assigned to {decision.owner}",
     }[decision.what]
-    told = ((amounts, "a difference of "), (gross, "gross "))
+    told = ((amounts, ""), (gross, "gross "))
     money = ", ".join(
         f"{what}{_money(amount)} in {f'CurrenciesId {currency}' if currency else 'no currency'}"
         for sums, what in told

@@ -50,7 +50,7 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
     assert accepted.returncode == 0, accepted.stderr
     assert (
         "2 breaks of reconciliation 1 accepted until 2026-12-31: "
-        "a difference of 10.50 in CurrenciesId 1." in accepted.stdout
+        "10.50 in CurrenciesId 1." in accepted.stdout
     )
 
     again = recon("sign", "approve", "--by", "Bo")
@@ -101,7 +101,7 @@ def test_decisions_as_documents(recon: Any, workspace: Workspace) -> None:
     assert recon(*accept).returncode == 2
     reopened = recon("breaks", "reopen", one, "--reason", "not paid")
     assert (
-        "1 break of reconciliation 1 reopened: a difference of 10.00 in CurrenciesId 1."
+        "1 break of reconciliation 1 reopened: 10.00 in CurrenciesId 1."
         in reopened.stdout
     )
     resolved = recon("breaks", "resolve", one, "--at", "service", "--reason", "put right")
