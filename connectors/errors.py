@@ -20,6 +20,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── BatchStateError        the batch is not in a state that allows this
 ├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
 ├── ReconciliationUnknown  no such reconciliation
+├── DayRefused             a day in the future, or before the last run of the scope
 ├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
 ├── SignatureRefused       a report that cannot be signed by this person, or as it stands
 │   └── DecisionsMissing   it has open breaks that nobody has accepted; exit code 1
@@ -130,6 +131,10 @@ class ReconciliationUnknown(ReconError):
 
 class DecisionRefused(ReconError):
     """A decision about breaks that cannot be taken; it was taken for none of them."""
+
+
+class DayRefused(ReconError):
+    """A day that a scope cannot be reconciled as of: in the future, or before its last run."""
 
 
 class SignatureRefused(ReconError):

@@ -138,10 +138,12 @@ def save_run(
     folder: str,
     breaks: pl.DataFrame,
     by: str | None = None,
+    reason: str = "",
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
-    `breaks` has the columns of the ledger's break states, without the run's number.
+    `reason` is that of a restatement. `breaks` has the columns of the ledger's break states,
+    without the run's number.
     """
     facts = {
         "id": number,
@@ -160,7 +162,8 @@ def save_run(
         assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
         copy_breaks(connection, number, breaks)
         hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
-        detail = detail_text(facts | {"breaks": breaks.height, "breaks_hash": hashed})
+        told = facts | {"breaks": breaks.height, "breaks_hash": hashed}
+        detail = detail_text(told | ({"restates": reason} if reason else {}))
         values = facts | {"scope": scope}
         connection.execute("SELECT draft('reconciliation')")
         connection.execute(

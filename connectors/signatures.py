@@ -1,7 +1,7 @@
 """Signatures: who prepared and who approved the report of a run, bound to the report's hash."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 import psycopg
 from psycopg.rows import class_row
@@ -62,11 +62,21 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
     return {signature.role: signature for signature in found}
 
 
-def last_approved(connection: psycopg.Connection, scope_hash: str) -> Reconciliation | None:
-    """The latest run of a scope whose report was approved."""
+def last_approved(
+    connection: psycopg.Connection, scope_hash: str, until: date | None = None
+) -> Reconciliation | None:
+    """The latest run of a scope whose report was approved, of those as of a day or before it."""
+    runs = approved_runs(connection, scope_hash, until)
+    return max(runs, key=lambda run: run.id, default=None)
+
+
+def approved_runs(
+    connection: psycopg.Connection, scope_hash: str, until: date | None = None
+) -> list[Reconciliation]:
+    """The runs of a scope whose reports were approved, the earliest day first."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
         return cursor.execute(
             "SELECT r.* FROM reconciliation r JOIN signature s ON s.reconciliation_id = r.id "
-            "WHERE r.scope_hash = %s AND s.role = %s ORDER BY r.id DESC LIMIT 1",
-            [scope_hash, Role.APPROVED.value],
-        ).fetchone()
+            "WHERE r.scope_hash = %s AND s.role = %s AND r.as_of <= %s ORDER BY r.as_of, r.id",
+            [scope_hash, Role.APPROVED.value, (until or date.max).isoformat()],
+        ).fetchall()

@@ -16,6 +16,7 @@ from flows.hooks import HOOKS
 from flows.missed_runs import overtaken
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.run_names import called, day_of
+from flows.stages.as_of import later_run
 from flows.stages.reconcile import Asked, Reconciled
 from flows.stages.reconcile import reconcile as reconcile_scope
 from flows.stages.rules import read_rules
@@ -51,31 +52,51 @@ def reconcile(
     batches: list[Annotated[int, Field(ge=1)]] = [],  # noqa: B006 -- Prefect shows it in a form.
     feeds: list[str] = [],  # noqa: B006
     tenants: list[int] = [],  # noqa: B006
+    restate: str | None = None,
 ) -> RunState[Any]:
     """Hold what was delivered against the database and the service; explain every difference.
 
     Args:
-        as_of: Day the report speaks of; none: the day the run was scheduled for, in UTC.
+        as_of: Last day the report is about; none: the day the run was scheduled for, in UTC.
         rules: Path of the rule file as the worker sees it; none: the default rules.
         batches: Only these batches; none: all that were not taken back.
         feeds: Only these feeds.
         tenants: Only the records of these tenants.
+        restate: Why a day before the last run of the scope is reconciled again.
     """
     if (skipped := overtaken()) is not None:
         return skipped
-    done = reconcile_task(day_of(as_of), rules, batches, feeds, tenants)
+    day = day_of(as_of)
+    if as_of is None:
+        told_by = told_by_later(Scope(tuple(batches), tuple(feeds), tuple(tenants)), day)
+        if told_by is not None:
+            why = f"Nothing to do: reconciliation {told_by} is as of a later day than {day}."
+            return Completed(name="Overtaken", message=why)
+    done = reconcile_task(day, rules, batches, feeds, tenants, restate)
     return end_state(done)
+
+
+def told_by_later(scope: Scope, day: date) -> int | None:
+    """The run of a scope that tells of a later day."""
+    with open_workspace().database.connect() as connection:
+        return later_run(connection, scope.text, day)
 
 
 @task(name="reconcile", task_run_name="reconcile as of {as_of}", **FROM_LEDGER)
 def reconcile_task(
-    as_of: date, rules: str | None, batches: list[int], feeds: list[str], tenants: list[int]
+    as_of: date,
+    rules: str | None,
+    batches: list[int],
+    feeds: list[str],
+    tenants: list[int],
+    restate: str | None = None,
 ) -> Reconciliation:
     """Reconcile a scope and publish its artifacts."""
     asked = Asked(
         scope=Scope(tuple(batches), tuple(feeds), tuple(tenants)),
         as_of=as_of,
         rules=read_rules(Path(rules) if rules else None),
+        restate=restate,
     )
     done = reconcile_scope(open_workspace(), asked)
     publish(done)

@@ -392,6 +392,13 @@ BREAKS = _by_code(
         money=_M.DIFFERENCE,
     ),
     BreakCode(
+        "LATE_ARRIVAL",
+        _C.GOVERNANCE,
+        "dated in a period that was signed before it came",
+        "Find why it came late; accept it for the next report, or restate the signed one.",
+        money=_M.GROSS,
+    ),
+    BreakCode(
         "TOLERANCE_BUDGET",
         _C.GOVERNANCE,
         "more was waved through than the rules allow",

@@ -52,6 +52,8 @@ class Field:
     """Money: enters the control totals, under the currency of `Table.currency`."""
     version: bool = False
     """Orders two versions of one record: the older never replaces the newer."""
+    business_date: bool = False
+    """The day the record counts for: a reconciliation as of a day ends with it."""
     secret: bool = False
     """Never shown: not in logs, reports, errors or artifacts."""
     output_only: bool = False
@@ -119,6 +121,11 @@ class Table:
     def version(self) -> str | None:
         """The field that tells which of two versions of a record is newer."""
         return next((field.name for field in self.fields if field.version), None)
+
+    @property
+    def business_date(self) -> str | None:
+        """The field with the day the record counts for; None: it is compared as it stands."""
+        return next((field.name for field in self.fields if field.business_date), None)
 
     @property
     def tenant(self) -> str | None:

@@ -118,7 +118,7 @@ PAYMENT = Table(
         Field("TenantsId", INTEGER, required=True),
         Field("ActionsId", INTEGER64, required=True),
         Field("DebtsId", INTEGER64, required=True),
-        Field("PaymentDate", DATETIME_OFFSET, required=True, version=True),
+        Field("PaymentDate", DATETIME_OFFSET, required=True, version=True, business_date=True),
         Field("PaidAmount", DOUBLE, required=True, amount=True),
         Field("DiscountAmount", DOUBLE, required=True, amount=True),
         Field("CurrenciesId", INTEGER, required=True),
@@ -136,7 +136,7 @@ CURRENCY_RATE = Table(
         Field("FromCurrenciesId", INTEGER, required=True),
         Field("ToCurrenciesId", INTEGER, required=True),
         Field("ExchangeRate", DOUBLE, required=True),
-        Field("EffectiveDate", DATETIME, required=True, version=True),
+        Field("EffectiveDate", DATETIME, required=True, version=True, business_date=True),
     ),
 )
 
@@ -173,7 +173,7 @@ PAYMENT_PLAN_DETAIL = Table(
     references=(Reference("PaymentsId", "payment"),),
     fields=(
         Field("PaymentPlansId", INTEGER),
-        Field("PlannedDate", DATETIME),
+        Field("PlannedDate", DATETIME, business_date=True),
         Field("PlannedAmount", DOUBLE, amount=True),
         Field("PlannedCurrenciesId", INTEGER),
         Field("PaymentsId", INTEGER),

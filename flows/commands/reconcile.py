@@ -1,6 +1,6 @@
 """Reconciliation: `recon reconcile` and `recon report`."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +14,11 @@ from flows.commands.deliver import Json
 def reconcile_command(
     *,
     as_of: Annotated[
-        date | None, Parameter(help="Day the report speaks of, YYYY-MM-DD; default: today, UTC.")
+        date | None,
+        Parameter(help="Last day the report is about, YYYY-MM-DD; default: today in UTC."),
+    ] = None,
+    restate: Annotated[
+        str | None, Parameter(help="Why a day before the last run of the scope is told again.")
     ] = None,
     rules: Annotated[
         Path | None, Parameter(help="Rule file, TOML: tolerances, windows, meanings.")
@@ -32,21 +36,26 @@ def reconcile_command(
     Breaks of the run before in the same scope are carried forward. The report, its workbook, the
     list of breaks and files to correct are written to a folder of their own.
 
+    What is dated after --as-of stands apart: in no total and no break. A day before the last run of
+    the scope needs --restate, and its report replaces no other; a day in the future is refused.
+
     Example: `recon reconcile --as-of 2026-03-31 --rules rules.toml`
 
     Exit code 0: reconciled, accepted breaks included; 1: open breaks, or something is missing;
     2: could not run; 3: another run reconciles the same scope.
     """
     # The steps import polars, which takes its time.
+    from flows.stages.as_of import today  # noqa: PLC0415
     from flows.stages.reconcile import Asked, reconcile  # noqa: PLC0415
     from flows.stages.rules import read_rules  # noqa: PLC0415
     from flows.stages.truths import Scope  # noqa: PLC0415
 
     asked = Asked(
         scope=Scope(batch, feed, tenant),
-        as_of=as_of or datetime.now(UTC).date(),
+        as_of=as_of or today(),
         rules=read_rules(rules),
         by=by,
+        restate=restate,
     )
     with workspace(quiet=json) as place:
         done = reconcile(place, asked)

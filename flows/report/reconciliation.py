@@ -57,6 +57,21 @@ class PreviousLine:
 
 
 @dataclass(frozen=True, slots=True)
+class AfterLine:
+    """Records of a kind that are dated after the day of the report, on one side of it."""
+
+    record: str
+    side: str
+    """E, D or G."""
+    currency: str
+    rows: int
+    first: date
+    last: date
+    """Their first and last business date."""
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
 class Cover:
     """What was reconciled, on which terms, and the verdict."""
 
@@ -76,6 +91,12 @@ class Cover:
     verdict: str
     because: tuple[str, ...]
     """Why the verdict is not RECONCILED, in the reader's words."""
+    undated: tuple[str, ...] = ()
+    """Record kinds without a business date: they are compared as they stand."""
+    after: tuple[AfterLine, ...] = ()
+    """What is dated after the day: in no total, tie or break."""
+    restates: str = ""
+    """Which run this one restates and why; empty: it is none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
 
+from datetime import date
 from importlib.metadata import version
 
 import psycopg
@@ -12,6 +13,7 @@ from flows.stages.sign import last_sign_off
 from flows.stages.truths import Gathered, Scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.conclusion import Facts
+from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.judgement import Judgement
 from flows.steps.reconcile.rules import Rules
 from schemas.operations import OPERATIONS, PUSHES
@@ -29,9 +31,16 @@ def gather_facts(
     gathered: Gathered,
     judgement: Judgement,
     previous: Reconciliation | None,
+    *,
+    cut: Cut,
+    restates: str,
+    until: date,
 ) -> Facts:
-    """What the cover tells of a run beside its verdict."""
-    signed = last_sign_off(connection, scope.text)
+    """What the cover tells of a run beside its verdict.
+
+    `cut` is what stands apart from the report's day `until`; `restates` what it restates.
+    """
+    signed = last_sign_off(connection, scope.text, until)
     return Facts(
         title=f"Reconciliation of {scope.text}",
         version=version("recon"),
@@ -43,6 +52,14 @@ def gather_facts(
         else None,
         sign_off=_since(signed, judgement.changed_since),
         currencies=read_currencies(workspace.settings.currencies),
+        undated=tuple(
+            record
+            for record, table in EXTRACTS.items()
+            if table.business_date is None
+            and record in {*gathered.sources.extract, *gathered.sources.listings}
+        ),
+        after=cut.lines,
+        restates=restates,
     )
 
 

@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -29,10 +29,12 @@ from connectors.reconciliations import (
     scope_hash,
 )
 from connectors.resume import resumed
+from connectors.signatures import approved_runs
 from flows.report.reconciliation import (
     RECONCILED,
     ReconciliationReport,
 )
+from flows.stages.as_of import refuse_day, scope_as_of
 from flows.stages.breaks import breaks_left
 from flows.stages.cover import gather_facts
 from flows.stages.recovery import reach
@@ -43,6 +45,7 @@ from flows.stages.write_reconciliation import TEXT, Written, render_text, write_
 from flows.steps.reconcile.ageing import with_ages
 from flows.steps.reconcile.causes import find_causes
 from flows.steps.reconcile.conclusion import conclude
+from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.judgement import Judgement, judge
 from flows.steps.reconcile.life import carry, resolved_sides, to_saved
 from flows.steps.reconcile.match_breaks import key_text
@@ -65,6 +68,16 @@ class Asked:
     as_of: date
     rules: Rules
     by: str | None = None
+    restate: str | None = None
+    """Why a day before the last run of the scope is reconciled again."""
+
+    @property
+    def scope_text(self) -> str:
+        """The scope as the ledger names it: a restatement is a scope of its own.
+
+        So nothing that is decided or signed there stands for the runs it restates.
+        """
+        return scope_as_of(self.scope.text, self.as_of, self.restate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,24 +180,32 @@ def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled 
 
 
 def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved]) -> Reconciled:
-    scope = asked.scope.text
+    scope = asked.scope_text
     with workspace.database.connect() as connection, hold_scope(connection, scope):
+        restates = refuse_day(connection, asked.scope.text, asked.as_of, asked.restate)
         workspace.progress("gather", 0, 3)
         gathered = gather_truths(
-            workspace, connection, asked.scope, signed_sources(workspace, scope)
+            workspace,
+            connection,
+            asked.scope,
+            signed_sources(workspace, asked.scope.text, asked.as_of),
+            _approved(connection, asked),
         )
+        cut = cut_off(gathered.sources, asked.as_of)
         reach("gathered")
         workspace.progress("judge", 1, 3)
-        judgement = judge(gathered.sources, asked.rules, asked.as_of, service=gathered.service)
+        judgement = judge(cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut)
         previous = latest_run(connection, scope)
-        carried, decided_through = _carried(connection, scope, previous, gathered, judgement, asked)
+        carried, decided_through = _carried(
+            connection, scope, previous, gathered, cut, judgement, asked
+        )
         there = carried.filter(~pl.col("state").is_in(RESOLVED))
         causes = find_causes(
             there, gathered.sources.database.get(CURRENCY_RATE.name), moments(there, gathered)
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
         report = conclude(
-            sources=gathered.sources,
+            sources=cut.kept,
             judgement=judgement,
             carried=carried,
             causes=causes.lines,
@@ -193,14 +214,29 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             as_of=asked.as_of,
             service=gathered.service,
             facts=gather_facts(
-                workspace, connection, asked.scope, asked.rules, gathered, judgement, previous
+                workspace,
+                connection,
+                asked.scope,
+                asked.rules,
+                gathered,
+                judgement,
+                previous,
+                cut=cut,
+                restates=restates,
+                until=asked.as_of,
             ),
         )
         workspace.progress("write", 2, 3)
         number = next_number(connection)
         folder = f"reconciliation-{number}"
         written = write_reconciliation(
-            workspace, folder, number, report, carried, gathered, previous
+            workspace,
+            folder,
+            number,
+            report,
+            carried,
+            replace(gathered, sources=cut.kept),
+            previous,
         )
         unsaved[number] = report, written
         reach("reconciliation-written")
@@ -218,6 +254,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             folder=folder,
             breaks=to_saved(carried.drop("age_days", "age_business_days", "severity")),
             by=asked.by,
+            reason=restates,
         )
         reach("reconciled")
         workspace.progress("write", 3, 3)
@@ -230,6 +267,7 @@ def _carried(
     scope: str,
     previous: Reconciliation | None,
     gathered: Gathered,
+    cut: Cut,
     judgement: Judgement,
     asked: Asked,
 ) -> tuple[pl.DataFrame, int]:
@@ -238,11 +276,24 @@ def _carried(
     before = breaks_left(connection, scope, previous, judgement.breaks["id"])
     decisions = decisions_since(connection, scope_hash(scope), through)
     gone = before.join(judgement.breaks.select("id"), on="id", how="anti")
-    changed = resolved_sides(gone, _newest(gathered, gone["record"]), gathered.sources)
+    changed = resolved_sides(gone, _newest(gathered, gone["record"]), cut.kept)
+    # What is dated after the cut-off was not looked at: nothing of it is resolved.
+    own = pl.col("key").str.replace("#[0-9]+$", "")
+    later = gone.select("id", "record", own).join(
+        cut.keys(gone["record"]), on=["record", "key"], how="semi"
+    )
+    unseen = pl.col("id").is_in(later["id"].implode())
+    changed = changed.with_columns(pl.when(~unseen).then("side").alias("side"))
     carried = carry(judgement.breaks, before, decisions, changed, asked.as_of)
     carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))
     heard = max((through, *decisions["id"]))
     return with_ages(carried, asked.as_of, asked.rules.calendar), heard
+
+
+def _approved(connection: psycopg.Connection, asked: Asked) -> tuple[tuple[int, date], ...]:
+    """The signed runs whose periods a late record may belong to."""
+    runs = approved_runs(connection, scope_hash(asked.scope.text), asked.as_of)
+    return tuple((run.id, run.as_of) for run in runs)
 
 
 def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import unicodedata
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,16 @@ def approve(workspace: Workspace, number: int | None, *, by: str | None, comment
     return _sign(workspace, number, Role.APPROVED, by, comment)
 
 
-def signed_sources(workspace: Workspace, scope: str) -> dict[str, pl.DataFrame]:
+def signed_sources(
+    workspace: Workspace, scope: str, until: date | None = None
+) -> dict[str, pl.DataFrame]:
     """P: the records of the last approved run of a scope by kind; nothing where none was approved.
 
-    Raises SignatureRefused where the files of that run are not those that were signed.
+    Only runs as of `until` or before it are meant. Raises SignatureRefused where the files of the
+    run are not those that were signed.
     """
     with workspace.database.connect() as connection:
-        run = last_approved(connection, scope_hash(scope))
+        run = last_approved(connection, scope_hash(scope), until)
     if run is None:
         return {}
     folder = check_files(workspace, run)
@@ -69,12 +73,14 @@ def signed_sources(workspace: Workspace, scope: str) -> dict[str, pl.DataFrame]:
     return unpack_records(pl.read_parquet(folder / RECORDS))
 
 
-def last_sign_off(connection: psycopg.Connection, scope: str) -> SignOff | None:
+def last_sign_off(
+    connection: psycopg.Connection, scope: str, until: date | None = None
+) -> SignOff | None:
     """Who stood for the last approved report of a scope, or else for the last one.
 
     `changed_since` is 0 here: the run that compares fills it in.
     """
-    run = last_approved(connection, scope_hash(scope)) or latest_run(connection, scope)
+    run = last_approved(connection, scope_hash(scope), until) or latest_run(connection, scope)
     if run is None:
         return None
     signatures = signatures_of(connection, run.id)

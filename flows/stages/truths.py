@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 import polars as pl
 import psycopg
@@ -75,11 +76,12 @@ def gather_truths(
     connection: psycopg.Connection,
     scope: Scope,
     signed: Mapping[str, pl.DataFrame],
+    approved: tuple[tuple[int, date], ...] = (),
 ) -> Gathered:
     """Read E, D, A and G of every record kind that the scope's batches brought.
 
-    `signed` is P: the records of the last run of the scope that was approved. Raises EvidenceBroken
-    where a kept file is not what was delivered.
+    `signed` is P: the records of the last run of the scope that was approved; `approved` are all of
+    these, with their days. Raises EvidenceBroken where a kept file is not what was delivered.
     """
     batches = _batches(connection, scope)
     pulled = [one for one in batches if one.feed == LISTING_FEED]
@@ -101,7 +103,7 @@ def gather_truths(
         frames.add_listing(listing, places)
     return Gathered(
         sources=Sources(
-            frames.extract, frames.database, frames.answers, frames.listed, dict(signed)
+            frames.extract, frames.database, frames.answers, frames.listed, dict(signed), approved
         ),
         extracts=extracts,
         listings=listings,

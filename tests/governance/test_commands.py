@@ -100,10 +100,7 @@ def test_decisions_as_documents(recon: Any, workspace: Workspace) -> None:
     }
     assert recon(*accept).returncode == 2
     reopened = recon("breaks", "reopen", one, "--reason", "not paid")
-    assert (
-        "1 break of reconciliation 1 reopened: 10.00 in CurrenciesId 1."
-        in reopened.stdout
-    )
+    assert "1 break of reconciliation 1 reopened: 10.00 in CurrenciesId 1." in reopened.stdout
     resolved = recon("breaks", "resolve", one, "--at", "service", "--reason", "put right")
     assert "said to be resolved at service" in resolved.stdout
     assert recon("breaks", "assign", "--state", "open", "--owner", "treasury").returncode == 0

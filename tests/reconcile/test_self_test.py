@@ -14,7 +14,7 @@ from flows.steps.reconcile.self_test import (
 from schemas.breaks import BREAKS, BreakClass
 
 ALL = Rules(rates=Rates(daily=True), plans=Plans(early_days=5), budget=Budget(count=0))
-OTHERS = {"RATE_DUPLICATE", "INV_DUPLICATE", "CHANGED_AFTER_SIGNOFF"}
+OTHERS = {"RATE_DUPLICATE", "INV_DUPLICATE", "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"}
 """Codes of these classes that matching and sign-off tell."""
 MINE = {
     BreakClass.RATE,

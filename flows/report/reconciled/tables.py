@@ -34,6 +34,7 @@ from flows.report.reconciled.table import (
 from flows.report.reconciled.words import STATUSES, currency_label, record_title, sources
 from flows.report.reconciliation import (
     BUCKETS,
+    AfterLine,
     BreakLine,
     Proof,
     ProofLine,
@@ -338,7 +339,14 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
     """The cover's facts: what they are called, and what they are."""
     cover = report.cover
     first, last = cover.period
+    if cover.restates:
+        yield "Restatement", cover.restates
     yield "As of", cover.as_of
+    for line in cover.after:
+        yield "After the cut-off", _after(line)
+    if cover.undated:
+        kinds = ", ".join(map(record_title, cover.undated))
+        yield "As they stand", f"{kinds}: these have no business date"
     if first and last:
         yield "Period", f"{first.isoformat()} to {last.isoformat()}"
     yield "Tenants", ", ".join(map(str, cover.tenants)) or "none named"
@@ -351,6 +359,14 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
         yield "Previous report hash", before.report_hash
     else:
         yield "Previous run", "none: this is the first run of its scope"
+
+
+def _after(line: AfterLine) -> str:
+    """Records that stand apart, in one line."""
+    return (
+        f"{record_title(line.record)}, {sources(line.side)}: {line.rows} dated "
+        f"{line.first.isoformat()} to {line.last.isoformat()}, in no total and no break"
+    )
 
 
 def _gathered(rows: Sequence[Row], by: int) -> list[Row]:

@@ -7,6 +7,7 @@ from datetime import date
 import polars as pl
 
 from flows.report.reconciliation import (
+    AfterLine,
     BreakLine,
     CauseLine,
     ChainLine,
@@ -65,6 +66,9 @@ class Facts:
     previous: PreviousLine | None
     sign_off: SignOff | None
     currencies: Mapping[str, str]
+    undated: tuple[str, ...] = ()
+    after: tuple[AfterLine, ...] = ()
+    restates: str = ""
 
 
 def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, Lines]:
@@ -225,6 +229,9 @@ def _cover(
         previous=facts.previous,
         verdict=verdict,
         because=because,
+        undated=facts.undated,
+        after=facts.after,
+        restates=facts.restates,
     )
 
 

@@ -10,6 +10,7 @@ from flows.report.reconciliation import BatchLine, DebtLine, RateLine, Tolerance
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.batches import judge_batches
 from flows.steps.reconcile.breaks import gather
+from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
 from flows.steps.reconcile.documents import judge_documents
 from flows.steps.reconcile.matching import Matched, match
@@ -19,7 +20,7 @@ from flows.steps.reconcile.plans import judge_plans
 from flows.steps.reconcile.raised import Annex, together
 from flows.steps.reconcile.rates import judge_rates
 from flows.steps.reconcile.rules import Rules
-from flows.steps.reconcile.signed import changed_after_signoff
+from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
 from flows.steps.reconcile.sources import LINEAGE, Sources, record_schema
 from flows.steps.reconcile.statuses import STATUS
 from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA, judge_tolerated
@@ -53,8 +54,14 @@ class Judgement:
     """Records that differ from what was signed."""
 
 
-def judge(sources: Sources, rules: Rules, as_of: date, *, service: bool) -> Judgement:
-    """Join everything with everything it belongs to; `service`: whether sending was asked for."""
+def judge(
+    sources: Sources, rules: Rules, as_of: date, *, service: bool, cut: Cut | None = None
+) -> Judgement:
+    """Join everything with everything it belongs to; `service`: whether sending was asked for.
+
+    `cut` has what is dated after `as_of`: records refer to it, and nothing is said of it.
+    """
+    cut = cut or Cut(sources)
     records = [record for record in EXTRACTS if record in {*sources.extract, *sources.database}]
     compared = _by_data(sources)
     matched = {
@@ -67,12 +74,28 @@ def judge(sources: Sources, rules: Rules, as_of: date, *, service: bool) -> Judg
     asked = rules.references
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
+        rates, later = (_target(CURRENCY_RATE, of) for of in (sources, cut.after))
         rated = judge_rates(
-            payments, in_order(CURRENCY_RATE, _target(CURRENCY_RATE, sources)), rules, as_of, places
+            payments,
+            in_order(CURRENCY_RATE, rates),
+            rules,
+            as_of,
+            places,
+            in_order(CURRENCY_RATE, later) if later.height else None,
         )
     planned = PlanAnnex()
-    if "plans" in asked and (details := _target(_DETAIL, sources)).height:
-        planned = judge_plans(in_order(_DETAIL, details), payments, rules, as_of, places)
+    details, later_ones = (_target(_DETAIL, of) for of in (sources, cut.after))
+    if "plans" in asked and details.height + later_ones.height:
+        paid_later = _target(PAYMENT, cut.after)
+        planned = judge_plans(
+            in_order(_DETAIL, details),
+            payments,
+            rules,
+            as_of,
+            places,
+            later_details=in_order(_DETAIL, later_ones) if later_ones.height else None,
+            later_payments=paid_later if paid_later.height else None,
+        )
     debts = _judge_debts(payments, sources, planned, rules)
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
@@ -87,12 +110,18 @@ def judge(sources: Sources, rules: Rules, as_of: date, *, service: bool) -> Judg
         ),
         rules,
     )
-    changed = _changed(sources)
+    changed = _changed(sources, cut)
+    late = [
+        late_arrivals(EXTRACTS[record], signed, sources.database[record], sources.approved)
+        for record, signed in sources.signed.items()
+        if record in sources.database
+    ]
     breaks = gather(
         [
             *(each.breaks for each in matched.values()),
             *(annex.breaks for annex in (rated, planned, debts, batches, tolerances)),
             changed,
+            *late,
         ]
     )
     named = [of[PAYMENT.name] for of in (sources.database, sources.extract) if PAYMENT.name in of]
@@ -150,12 +179,12 @@ def _judge_debts(
     return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks), rolled)
 
 
-def _changed(sources: Sources) -> pl.DataFrame:
-    """What differs from the records that were signed."""
+def _changed(sources: Sources, cut: Cut) -> pl.DataFrame:
+    """What differs from the records that were signed; one that is dated later now is among them."""
     return together(
         [
-            changed_after_signoff(EXTRACTS[record], signed, sources.database[record])
+            changed_after_signoff(EXTRACTS[record], signed, now)
             for record, signed in sources.signed.items()
-            if signed.height and record in sources.database
+            if signed.height and (now := cut.whole("database", record)) is not None
         ]
     )

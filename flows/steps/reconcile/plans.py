@@ -43,32 +43,56 @@ def judge_plans(
     rules: Rules,
     as_of: date,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
+    *,
+    later_details: pl.DataFrame | None = None,
+    later_payments: pl.DataFrame | None = None,
 ) -> PlanAnnex:
     """The breaks of J6 and J7, one line per plan and currency, and what is planned per debt.
 
     Frames as `sources.record_schema` has them, with `raised.PLACE` where it is known, or `places`
-    to look it up in (as `raised.told_apart`).
+    to look it up in (as `raised.told_apart`). What is after the cut-off is known and not judged by
+    itself: a payment settles later details too, and may be early or in another currency for them; a
+    detail that is due and was paid later was not paid.
     """
-    own = prepared(details)
-    beside = linked(own, payments, rules.plans)
-    links = beside.filter(pl.col("tenant").is_not_null())
+    both = details if later_details is None else pl.concat([details, later_details])
+    every = payments if later_payments is None else pl.concat([payments, later_payments])
+    found = linked(prepared(both), every, rules.plans)
+    if later_payments is not None:
+        found = _paid_by(found, as_of)
+    links = found.filter(pl.col("tenant").is_not_null())
     paid = per_payment(links)
-    asked = planned(beside, links, as_of)
+    asked = planned(found, links, as_of)
+    parts = allotted(links)
+    beside = found
+    if later_details is not None:
+        until = (pl.col("day") <= as_day(as_of)).fill_null(value=True)
+        beside, parts = (rows.filter(until) for rows in (found, parts))
     breaks = told_apart(
         [
-            _unnamed(beside, payments),
+            _unnamed(beside, every),
             _too_wide(payments, asked),
             _crossing(beside),
             _against_payment(links, rules.plans),
             _unequal(paid, rules.plans),
             _unpaid(beside, as_of),
             _repeated(beside),
-            _mixed(beside),
+            _mixed(found),
         ],
         places,
     )
-    rows = plan_rows(beside, allotted(links), breaks, as_of)
+    rows = plan_rows(beside, parts, breaks, as_of)
     return PlanAnnex(breaks, plan_lines(rows, beside), rows, asked)
+
+
+def _paid_by(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """Details as the day knew them: one that was paid after it has no payment yet."""
+    later = (pl.col("paid_on") > as_day(as_of)).fill_null(value=False)
+    about = ["pay_id", "tenant", "debt", *(n for n in beside.columns if n.startswith("paid"))]
+    about += ["discount", "settled", "tenants"]
+    return beside.with_columns(
+        *(pl.when(~later).then(name).alias(name) for name in about),
+        pl.when(later).then("paid_on").alias("later"),
+    )
 
 
 def _detail_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
@@ -246,7 +270,11 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
 
 def _unpaid(beside: pl.DataFrame, as_of: date) -> pl.DataFrame:
     due = beside.filter(pl.col("pay_id").is_null(), pl.col("day") <= as_day(as_of))
-    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=text(pl.col("day")))
+    told = {}
+    if "later" in due.columns:
+        note = pl.format("paid on {}, after the cut-off", "later")
+        told = {"found": text(pl.col("later")), "note": note}
+    return _detail_break("PLAN_UNPAID", due, "PaymentsId", expected=text(pl.col("day")), **told)
 
 
 def _repeated(beside: pl.DataFrame) -> pl.DataFrame:

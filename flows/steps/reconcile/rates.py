@@ -55,18 +55,20 @@ def judge_rates(
     rules: Rules,
     as_of: date,
     places: Mapping[str, pl.DataFrame] = NOWHERE,
+    later: pl.DataFrame | None = None,
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
     Frames as `sources.record_schema` has them, with `raised.PLACE` where it is known, or `places`
-    to look it up in (as `raised.told_apart`). Rates that take effect after `as_of` are judged like
-    all others.
+    to look it up in (as `raised.told_apart`). `later` are the rates after the cut-off: a payment
+    that names one of them names a rate of the future; of these rates themselves nothing is said.
     """
     del as_of
     # A rate with a hole cannot be used: what names it is as if it were not there.
     rates = rates.drop_nulls(CURRENCY_RATE.columns)
     slim = payments.with_columns(own_day("PaymentDate").alias("day"))
-    used = _judged(_uses(slim), rates, rules.rates)
+    known = rates if later is None else pl.concat([rates, later.drop_nulls(CURRENCY_RATE.columns)])
+    used = _judged(_uses(slim), known, series(rates), rules.rates)
     own = judge_series(rates, rules)
     annex = _annex(used, own)
     breaks = told_apart([_payment_breaks(slim, used), own], places)
@@ -78,9 +80,11 @@ def _uses(payments: pl.DataFrame) -> pl.DataFrame:
     return payments.lazy().group_by(USE).agg(sums).collect(engine="streaming")
 
 
-def _judged(uses: pl.DataFrame, rates: pl.DataFrame, asked: RateRules) -> pl.DataFrame:
+def _judged(
+    uses: pl.DataFrame, rates: pl.DataFrame, sound: pl.DataFrame, asked: RateRules
+) -> pl.DataFrame:
     """Uses beside the rate they name, the nearest rate, and one Boolean column per flag."""
-    named = _nearest(_named(uses, rates), series(rates))
+    named = _nearest(_named(uses, rates), sound)
     age = (pl.col("day") - pl.col("effective")).dt.total_days()
     there = pl.col("rate_tenant").is_not_null()
     currency = pl.col("CurrenciesId")

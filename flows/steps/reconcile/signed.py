@@ -1,6 +1,7 @@
 """Signed records: how they are kept, and what has changed in them since they were signed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 
 import polars as pl
 
@@ -10,12 +11,13 @@ from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.pairing import key_frame, pair
 from flows.steps.reconcile.raised import raised, together
 from flows.steps.reconcile.sources import LINEAGE, record_schema
+from flows.steps.reconcile.windows import business_date
 from schemas.field import Table
 from schemas.tables import EXTRACTS
 
 NOW = "D"
 RECORD = "record"
-CODE = "CHANGED_AFTER_SIGNOFF"
+CODE, LATE = "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"
 
 
 def pack_records(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -51,8 +53,7 @@ def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:
 def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame) -> pl.DataFrame:
     """One break per field of a signed record that is another now, with old and new value.
 
-    A signed record that is gone is one break of its own. Records that came later were never signed
-    and are no breaks.
+    A signed record that is gone is one break of its own. What came later is for `late_arrivals`.
     """
     now = _veiled(table, now)
     both = pair(key_frame(table, signed), key_frame(table, now))
@@ -90,6 +91,43 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
                 amount=_money(table),
             ),
         ]
+    )
+
+
+def late_arrivals(
+    table: Table, signed: pl.DataFrame, now: pl.DataFrame, approved: Sequence[tuple[int, date]]
+) -> pl.DataFrame:
+    """One break per record that came after the period it is dated in was signed.
+
+    `approved` are the signed runs and their days, the earliest day first: a record would have
+    belonged to the first whose day is not before its own.
+    """
+    if not approved or table.business_date is None or now.is_empty():
+        return together([])
+    last = max(day for _, day in approved)
+    dated = now.with_columns(business_date(table, now).alias("__day")).filter(
+        pl.col("__day") <= last
+    )
+    both = pair(key_frame(table, signed), key_frame(table, dated))
+    late = dated[both.lone.sort()]
+    number, day = pl.lit(None, pl.Int64), pl.lit(None, pl.Date)
+    for run, until in reversed(approved):
+        mine = pl.col("__day") <= until
+        number = pl.when(mine).then(pl.lit(run)).otherwise(number)
+        day = pl.when(mine).then(pl.lit(until)).otherwise(day)
+    told = _records(table, late).with_columns(number.alias("__run"), day.alias("__until"))
+    return raised(
+        LATE,
+        table.name,
+        told,
+        key=pl.col("key"),
+        side=pl.lit(NOW),
+        expected=pl.format("in reconciliation {} as of {}", "__run", "__until"),
+        found=pl.format("came after it was signed, dated {}", "__day"),
+        date=pl.col("__day"),
+        tenant=_column(table.tenant),
+        currency=_column(table.currency),
+        amount=_money(table),
     )
 
 

@@ -7,6 +7,7 @@ is exact for them: they were proven to be the shortest text of their double. Tim
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 import polars as pl
 
@@ -47,6 +48,8 @@ class Sources:
     listings: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     signed: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """The records of the last signed run, as its D frames were."""
+    approved: tuple[tuple[int, date], ...] = ()
+    """Every approved run of the scope: its number and its day, the earliest day first."""
 
 
 def record_schema(table: Table) -> dict[str, Dtype]:

@@ -41,8 +41,8 @@ def waiting(record: str, dates: pl.Series, rules: Rules, as_of: date) -> pl.Seri
 
 
 def _dating_field(table: Table) -> Field | None:
-    """The field that orders versions, else the first time of the record."""
-    if table.version:
-        return table.by_name[table.version]
+    """The field that the cut-off goes by, else the first time of the record."""
+    if table.business_date:
+        return table.by_name[table.business_date]
     times = (Kind.DATETIME, Kind.DATETIME_OFFSET)
     return next((field for field in table.delivered if field.kind in times), None)

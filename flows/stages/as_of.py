@@ -1,0 +1,70 @@
+"""The day of a reconciliation: today or before it, and not before the last run of the scope.
+
+Today is the day in UTC, for the command line, schedules and the Prefect form alike. A day before
+the last run of the scope is a restatement: it needs a reason, and is a scope of its own, so that
+nothing that is decided or signed there stands for the runs that it restates.
+"""
+
+from datetime import UTC, date, datetime
+
+import psycopg
+
+from connectors.errors import DayRefused
+from connectors.reconciliations import latest_run, scope_hash
+from connectors.signatures import approved_runs
+
+
+def today() -> date:
+    """The day it is in UTC."""
+    return datetime.now(UTC).date()
+
+
+def scope_as_of(scope: str, as_of: date, restate: str | None) -> str:
+    """The scope a run belongs to."""
+    return scope if restate is None else f"{scope}; restated as of {as_of}"
+
+
+def refuse_day(connection: psycopg.Connection, scope: str, as_of: date, restate: str | None) -> str:
+    """What a run of `scope` restates, for its first page; empty where it is none.
+
+    Raises DayRefused for a day in the future, one before the last run that nobody called a
+    restatement, and a restatement of nothing.
+    """
+    now = today()
+    if as_of > now:
+        raise DayRefused(
+            f"--as-of {as_of} is in the future: it is {now} in UTC. A report ends with a day that "
+            "has come; leave --as-of out for today."
+        )
+    last = latest_run(connection, scope)
+    if restate is None:
+        if last is not None and as_of < last.as_of:
+            raise DayRefused(
+                f"--as-of {as_of} is before the last run of this scope: reconciliation {last.id} "
+                f"is as of {last.as_of}. To report an earlier day again, say why: "
+                '--restate "REASON". It does not replace what was signed.'
+            )
+        return ""
+    reason = " ".join(restate.split())
+    if not reason:
+        raise DayRefused('--restate needs a reason: --restate "the March file came late".')
+    if last is None or as_of >= last.as_of:
+        known = "has no run yet" if last is None else f"was last reconciled as of {last.as_of}"
+        raise DayRefused(
+            f"There is nothing to restate: this scope {known}. Leave --restate out, or name a day "
+            "before that with --as-of."
+        )
+    signed = approved_runs(connection, scope_hash(scope), as_of)
+    whose = ""
+    if signed:
+        whose = f"; reconciliation {signed[-1].id} as of {signed[-1].as_of} stays signed"
+    return (
+        f"This is a restatement as of {as_of}, after reconciliation {last.id} as of {last.as_of}: "
+        f"{reason}. Its signature replaces no other{whose}."
+    )
+
+
+def later_run(connection: psycopg.Connection, scope: str, as_of: date) -> int | None:
+    """The run that has told of a later day already, so that a late one has nothing to add."""
+    last = latest_run(connection, scope)
+    return last.id if last is not None and as_of < last.as_of else None

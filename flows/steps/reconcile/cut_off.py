@@ -1,0 +1,194 @@
+"""The cut-off: which records a reconciliation as of a day is about, and which are dated after it.
+
+A record is dated by the business date of its kind (`Field.business_date`), on its own clock. It is
+after the cut-off where every side that has it says so; one that a side dates earlier stays, so that
+its dates are compared. What has no date, or one that could not be read, stays as well. Of several
+rows of one record in the extracts, those that count say its date, and the others go with them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+
+import polars as pl
+
+from flows.report.reconciliation import AfterLine
+from flows.steps.reconcile.match_breaks import key_text
+from flows.steps.reconcile.pairing import key_frame
+from flows.steps.reconcile.raised import money
+from flows.steps.reconcile.sources import Sources
+from flows.steps.reconcile.standing import OWN
+from flows.steps.reconcile.windows import business_date
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+SIDES = {"extract": "E", "database": "D", "listings": "G"}
+"""Mappings of `Sources` that are cut, and their letters."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Sources as of a day, and what is dated after it."""
+
+    kept: Sources
+    after: Sources = field(default_factory=lambda: Sources({}, {}))
+    """Frames of the sides that have such records, and no others."""
+
+    def whole(self, side: str, record: str) -> pl.DataFrame | None:
+        """A side with what is after the cut-off too, for what refers to it or was signed."""
+        sides = [_frames(each, side) for each in (self.kept, self.after)]
+        there = [frames[record] for frames in sides if record in frames]
+        return pl.concat(there, rechunk=False) if there else None
+
+    def keys(self, records: pl.Series) -> pl.DataFrame:
+        """The records after the cut-off of some kinds, as breaks name them: record and key."""
+        parts = [
+            frame.select(pl.lit(record).alias("record"), key_text(EXTRACTS[record], _placed(frame)))
+            for side in SIDES
+            for record, frame in _frames(self.after, side).items()
+            if record in set(records)
+        ]
+        schema = {"record": pl.String(), "key": pl.String()}
+        return pl.concat([pl.DataFrame(schema=schema), *parts]).unique()
+
+    @property
+    def lines(self) -> tuple[AfterLine, ...]:
+        """What stands apart, per record kind, side and currency."""
+        return tuple(
+            line
+            for record in EXTRACTS
+            for side, letter in SIDES.items()
+            if record in _frames(self.after, side)
+            for line in _lines(EXTRACTS[record], letter, _frames(self.after, side)[record])
+        )
+
+
+def cut_off(sources: Sources, as_of: date) -> Cut:
+    """Part what is dated after a day from what the day is about."""
+    kept: dict[str, dict[str, pl.DataFrame]] = {side: {} for side in SIDES}
+    after: dict[str, dict[str, pl.DataFrame]] = {side: {} for side in SIDES}
+    for record, table in EXTRACTS.items():
+        frames = {side: _frames(sources, side).get(record) for side in SIDES}
+        there = {side: frame for side, frame in frames.items() if frame is not None}
+        if table.business_date is None:
+            continue
+        for side, late in _late(table, there, as_of).items():
+            if late.any():
+                kept[side][record] = there[side].filter(~late)
+                after[side][record] = there[side].filter(late)
+    if not any(after.values()):
+        return Cut(replace(sources, signed=_signed(sources, as_of)))
+    return Cut(
+        replace(
+            sources,
+            extract={**sources.extract, **kept["extract"]},
+            database={**sources.database, **kept["database"]},
+            listings={**sources.listings, **kept["listings"]},
+            signed=_signed(sources, as_of),
+        ),
+        Sources(after["extract"], after["database"], listings=after["listings"]),
+    )
+
+
+def _frames(sources: Sources, side: str) -> Mapping[str, pl.DataFrame]:
+    frames: Mapping[str, pl.DataFrame] = getattr(sources, side)
+    return frames
+
+
+def _late(table: Table, frames: Mapping[str, pl.DataFrame], as_of: date) -> dict[str, pl.Series]:
+    """Which rows of each side are after the day."""
+    own = {side: _after(table, frame, as_of) for side, frame in frames.items()}
+    if not table.key or not any(late.any() for late in own.values()):
+        return own
+    keys = {side: key_frame(table, frame) for side, frame in frames.items()}
+    names = next(iter(keys.values())).columns
+    rows = pl.concat(
+        keys[side].with_columns(
+            late.alias("__late"),
+            _counts(frames[side]).alias("__counts"),
+            pl.lit(side).alias("__side"),
+            _batch(frames[side]).alias("__batch"),
+        )
+        for side, late in own.items()
+    )
+    # Only records that some row dates after the day, and some row does not, are to be looked at.
+    told = rows.filter("__late").select(names).unique()
+    both = rows.filter(~pl.col("__late")).join(told, on=names, how="semi")
+    if both.is_empty():
+        return own
+    mixed = rows.join(both.select(names).unique(), on=names, how="semi")
+    newest = pl.col("__batch").filter("__counts").max().over(*names, "__side")
+    counting = pl.col("__counts") & (pl.col("__batch") == newest)
+    after = (
+        mixed.with_columns(counting.alias("__counting"))
+        .group_by(names)
+        .agg(
+            pl.col("__late").filter("__counting").all().alias("__all"),
+            pl.col("__counting").any().alias("__any"),
+        )
+        .select(*names, (pl.col("__all") & pl.col("__any")).alias("__after"))
+    )
+    return {
+        side: keys[side]
+        .with_columns(late.alias("__late"))
+        .join(after, on=names, how="left", maintain_order="left")
+        .select(pl.coalesce("__after", "__late").alias("late"))
+        .to_series()
+        for side, late in own.items()
+    }
+
+
+def _after(table: Table, frame: pl.DataFrame, as_of: date) -> pl.Series:
+    return (business_date(table, frame) > as_of).fill_null(value=False)
+
+
+def _counts(frame: pl.DataFrame) -> pl.Series:
+    """Whether a row may count: of an extract those that are not out by their own end state."""
+    if "state" not in frame.columns:
+        return pl.Series([True]).new_from_index(0, frame.height)
+    out = pl.col("state").cast(pl.String).is_in(list(OWN)).fill_null(value=False)
+    return frame.select(~out).to_series()
+
+
+def _batch(frame: pl.DataFrame) -> pl.Series:
+    # Of the target and of a listing there is one row for each record.
+    nothing = pl.Series([0], dtype=pl.Int32).new_from_index(0, frame.height)
+    return frame["batch_id"].fill_null(0) if "state" in frame.columns else nothing
+
+
+def _signed(sources: Sources, as_of: date) -> dict[str, pl.DataFrame]:
+    """Signed records up to the day: of a run before the last one, the later ones are not asked."""
+    return {
+        record: frame
+        if EXTRACTS[record].business_date is None
+        else frame.filter(~_after(EXTRACTS[record], frame, as_of))
+        for record, frame in sources.signed.items()
+    }
+
+
+def _placed(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame if "file" in frame.columns else frame.with_columns(pl.lit("").alias("file"))
+
+
+def _lines(table: Table, side: str, frame: pl.DataFrame) -> list[AfterLine]:
+    currency = pl.col(table.currency) if table.currency else pl.lit(None)
+    day = business_date(table, frame)
+    groups = (
+        frame.with_columns(day.alias("__day"))
+        .group_by(currency.cast(pl.String).fill_null("").alias("__currency"))
+        .agg(pl.len(), pl.col("__day").min().alias("first"), pl.col("__day").max().alias("last"),
+             *(pl.col(name).sum() for name in table.amounts))
+        .sort(pl.col("__currency").str.len_chars(), "__currency")
+    )  # fmt: skip
+    return [
+        AfterLine(
+            record=table.name,
+            side=side,
+            currency=row["__currency"],
+            rows=row["len"],
+            first=row["first"],
+            last=row["last"],
+            amounts={name: money(row[name]) for name in table.amounts},
+        )
+        for row in groups.iter_rows(named=True)
+    ]

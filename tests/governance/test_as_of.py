@@ -1,0 +1,146 @@
+"""--as-of from end to end: a cut-off, a restatement that says so, and no day to come."""
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import DayRefused
+from connectors.extracts.profile import DEFAULT
+from flows.stages.as_of import later_run, today
+from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.sequence import import_delivery
+from flows.stages.sign import approve, prepare
+from flows.stages.truths import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
+from tests.stages.payments import line, write
+
+JANUARY, FEBRUARY = date(2026, 1, 31), date(2026, 2, 28)
+RULES = Rules(references=())
+
+
+def deliver(workspace: Workspace, path: Path, *numbers: tuple[int, str]) -> None:
+    lines = [
+        line(number).replace("2026-01-01T10:00:00+01:00", moment) for number, moment in numbers
+    ]
+    import_delivery(workspace, [write(path, *lines)], DEFAULT)
+
+
+def run(workspace: Workspace, as_of: date, restate: str | None = None) -> Reconciled:
+    return reconcile(workspace, Asked(Scope(), as_of, RULES, restate=restate))
+
+
+def sign(workspace: Workspace, done: Reconciled) -> None:
+    prepare(workspace, done.run.id, by="Ann", comment="")
+    approve(workspace, done.run.id, by="Bo", comment="")
+
+
+def told(done: Reconciled) -> list[tuple[str, str, str]]:
+    return [(one.code, one.key, one.state) for one in done.report.breaks]
+
+
+@pytest.fixture
+def two_months(workspace: Workspace, tmp_path: Path) -> Workspace:
+    deliver(
+        workspace,
+        tmp_path / "payments.csv",
+        (1, "2026-01-10T00:00:00+00:00"),
+        (2, "2026-02-10T00:00:00+00:00"),
+    )
+    return workspace
+
+
+def test_a_day_ends_what_the_report_is_about(two_months: Workspace, rows: Any) -> None:
+    first = run(two_months, JANUARY)
+    assert first.report.cover.verdict == "RECONCILED"
+    assert [(one.side, one.rows, one.first) for one in first.report.cover.after] == [
+        ("E", 1, date(2026, 2, 10)),
+        ("D", 1, date(2026, 2, 10)),
+    ]
+    (proof,) = [one for one in first.report.proofs if one.field == "PaidAmount"]
+    assert (proof.lines[0].rows, proof.lines[-1].rows) == (1, 1)
+    assert sum(one.rows for one in first.report.statuses) == 1
+    text = first.text()
+    assert "After the cut-off" in text
+    # The record of February is gone from the database: January does not know of it.
+    rows('DELETE FROM payment WHERE "Id" = 2 RETURNING 1')
+    again = run(two_months, JANUARY)
+    assert (again.report.cover.verdict, told(again)) == ("RECONCILED", [])
+    later = run(two_months, FEBRUARY)
+    assert told(later) == [("MISSING_IN_TARGET", "2/7", "NEW")]
+
+
+def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> None:
+    january = run(two_months, JANUARY)
+    sign(two_months, january)
+    rows('DELETE FROM payment WHERE "Id" = 2 RETURNING 1')
+    february = run(two_months, FEBRUARY)
+    with pytest.raises(DayRefused, match=r"before the last run .* reconciliation 2 .*--restate"):
+        run(two_months, JANUARY)
+    with pytest.raises(DayRefused, match="needs a reason"):
+        run(two_months, JANUARY, " ")
+    for day in (FEBRUARY, FEBRUARY + timedelta(1)):
+        with pytest.raises(DayRefused, match="nothing to restate"):
+            run(two_months, day, "why")
+    again = run(two_months, JANUARY, "the bank asked")
+    assert again.report.cover.verdict == "RECONCILED"
+    page = (again.written.folder / "report.html").read_text()
+    for word in ("restatement as of 2026-01-31", "the bank asked", "reconciliation 1"):
+        assert word in page, word
+        assert word in again.text(), word
+    ((detail,),) = rows("SELECT max(detail) FROM event WHERE what = 'reconciled' AND id = "
+                        "(SELECT max(event_id) FROM reconciliation)")  # fmt: skip
+    assert json.loads(detail)["restates"].startswith("This is a restatement as of 2026-01-31")
+    sign(two_months, again)
+    # What is open stays open, and what was signed stays what is signed.
+    later = run(two_months, FEBRUARY)
+    assert later.run.previous_id == february.run.id
+    assert told(later) == [("MISSING_IN_TARGET", "2/7", "OPEN")]
+    assert later.report.sign_off is not None
+    assert later.report.sign_off.report_hash == january.run.report_hash
+    # A restatement is continued by the next one of its day.
+    assert run(two_months, JANUARY, "once more").run.previous_id == again.run.id
+
+
+def test_what_comes_for_a_signed_month_is_late(two_months: Workspace, tmp_path: Path) -> None:
+    sign(two_months, run(two_months, JANUARY))
+    deliver(two_months, tmp_path / "late.csv", (3, "2026-01-31T23:59:00-05:00"))
+    deliver(two_months, tmp_path / "more.csv", (4, "2026-02-01T00:00:00+00:00"))
+    for day in (JANUARY, FEBRUARY):
+        done = run(two_months, day)
+        assert [one[:2] for one in told(done)] == [("LATE_ARRIVAL", "3/7")]
+        (late,) = done.report.breaks
+        assert "in reconciliation 1 as of 2026-01-31" in (late.expected or "")
+        assert late.basis == "gross"
+
+
+def test_no_day_to_come(two_months: Workspace, recon: Any) -> None:
+    tomorrow = today() + timedelta(1)
+    with pytest.raises(DayRefused, match=r"in the future: it is .* in UTC"):
+        run(two_months, tomorrow)
+    refused = recon("reconcile", "--as-of", str(tomorrow))
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "in the future" in refused.stderr
+    assert recon("reconcile").returncode in (0, 1)
+    back = recon("reconcile", "--as-of", "2026-01-31")
+    assert (back.returncode, back.stdout) == (2, "")
+    assert "--restate" in back.stderr
+    with two_months.database.connect() as connection:
+        assert later_run(connection, "everything", JANUARY) == 1
+        assert later_run(connection, "everything", tomorrow) is None
+    asked = ("reconcile", "--as-of", "2026-01-31", "--restate", "asked for", "--json")
+    assert json.loads(recon(*asked).stdout)["scope"] == "everything; restated as of 2026-01-31"
+
+
+def test_a_break_whose_record_is_dated_later_now_is_not_resolved(
+    workspace: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    deliver(workspace, tmp_path / "a.csv", (1, "2026-01-10T00:00:00+00:00"))
+    rows('UPDATE payment SET "PaidAmount" = 99 RETURNING 1')
+    assert [one[0] for one in told(run(workspace, JANUARY))] == ["AMOUNT"]
+    deliver(workspace, tmp_path / "b.csv", (1, "2026-02-10T00:00:00+00:00"))
+    rows('UPDATE payment SET "PaidAmount" = 99 RETURNING 1')
+    assert told(run(workspace, JANUARY)) == [("AMOUNT", "1/7", "OPEN")]
