@@ -32,6 +32,9 @@ from connectors.retention import GOING
 UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
 """A name under which a file is still being written; its rename says that it is complete."""
 SIDECAR = ".manifest.json"
+WHY = ".why.txt"
+NAME_BYTES = 255
+"""Of a file's name, at most, on every file system in use."""
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
@@ -160,9 +163,9 @@ class Inbox:
     def put_back(self, folder: Path) -> None:
         """Undo a move; a file whose name is in use again meanwhile is put aside instead."""
         for path in sorted(folder.iterdir()):
-            if path.name.endswith(".why.txt"):
+            if path.name.endswith(WHY):
                 path.unlink()
-            elif not (self.folder / path.name).exists():
+            elif not os.path.lexists(self.folder / path.name):
                 path.rename(self.folder / path.name)
         if any(folder.iterdir()):
             why = "Another file of this name arrived while this one was being taken in."
@@ -172,11 +175,12 @@ class Inbox:
 
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
         """Move what cannot be read to quarantine, with the reason beside it."""
-        write_file(folder / f"{names[0]}.why.txt", (why.rstrip() + "\n").encode())
+        text = (why.rstrip() + "\n").encode(errors="backslashreplace")
+        write_file(folder / _named(names[0], WHY), text)
         target, number = self.quarantine / names[0], 1
-        while target.exists():
+        while os.path.lexists(target):
             number += 1
-            target = self.quarantine / f"{names[0]}-{number}"
+            target = self.quarantine / _named(names[0], f"-{number}")
         folder.rename(target)
         return target
 
@@ -212,7 +216,8 @@ class Inbox:
     def recover(self) -> list[Waiting]:
         """Tidy up after a run that was killed; gives the imports it may not have started."""
         for folder in sorted(self.taking.iterdir()):
-            self.put_back(folder)
+            with suppress(OSError):  # It stays where it is, and the next look tries again.
+                self.put_back(folder)
         found = []
         for path in sorted(self.waiting.iterdir()):
             if path.name.startswith("."):
@@ -243,6 +248,22 @@ class Inbox:
                 yield name + ("/" if path.is_dir() else "")
 
 
+def _named(name: str, ending: str) -> str:
+    """The name with an ending, cut where both together are longer than a name may be."""
+    room = NAME_BYTES - len(ending)
+    head = os.fsencode(name)[:room]
+    while True:
+        try:
+            # Not within a character, where the name has none that are broken already.
+            head.decode() if len(os.fsencode(name)) > room else None
+            break
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data":
+                break
+            head = head[: error.start]
+    return os.fsdecode(head) + ending
+
+
 def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:
     """Whether every file of a folder is in another one, every byte compared."""
     try:
@@ -263,7 +284,7 @@ def _seen(path: Path) -> Seen | None:
     """The file now; None: there is none, or it is no regular file."""
     try:
         found = path.lstat()
-    except FileNotFoundError:
+    except OSError:
         return None
     if not stat.S_ISREG(found.st_mode):
         return None
@@ -277,7 +298,7 @@ def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Mapping[str,
         if _is_common(name) or name.lower().endswith(SIDECAR):
             try:
                 told[name] = entries_of(Source(name, str(folder / name), str(folder), name))
-            except DeliveryError:
+            except (DeliveryError, OSError):
                 told[name] = None
     return told
 

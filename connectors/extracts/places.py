@@ -76,6 +76,8 @@ class Disk:
         try:
             mode = path.stat().st_mode
         except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None  # A manifest beside a file whose name leaves no room for its own.
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                 raise
             # A link that leads nowhere, or in a circle, costs no other file of its folder.

@@ -67,6 +67,14 @@ class Watch:
         return lines
 
     def _take(self, arrival: Arrival) -> Line:
+        """What became of one delivery; what goes wrong with its files costs no other one."""
+        try:
+            return self._taken(arrival)
+        except OSError as error:
+            # What was moved already is put back by the next look.
+            return Line(arrival.names[0], "failed", f"{error.strerror}: left for the next look")
+
+    def _taken(self, arrival: Arrival) -> Line:
         name = arrival.names[0]
         folder = self.inbox.take(arrival)
         if folder is None:

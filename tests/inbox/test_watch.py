@@ -1,6 +1,7 @@
 """Looking into an inbox: every delivery is imported once, wherever a look is killed."""
 
 import json
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -213,3 +214,53 @@ def test_the_command_tells_what_became_of_each_file(
     assert watched.returncode == 1, watched.stderr
     told = {one["name"]: one["became"] for one in json.loads(watched.stdout)["deliveries"]}
     assert told == {"a.csv": "started", "b.csv.part": "unfinished", "c.csv": "quarantined"}
+
+
+NAMES = {
+    "long, read": "x" * 251 + ".csv",
+    "long, refused": "y" * 251 + ".csv",
+    "long, of wide letters": "é" * 125 + ".csv",
+    "252 bytes": "z" * 248 + ".csv",
+    "no UTF-8": "\udcff.csv",
+    "no UTF-8, long": "\udcff" * 251 + ".csv",
+}
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_no_name_of_a_file_blocks_the_inbox(name: str, folder: Path, look: Any, rows: Any) -> None:
+    refused = name[0] != "x"
+    (folder / name).write_text("Nothing,we,know\n1,2,3\n")
+    if not refused:
+        write(folder / name, line(1))
+    (folder / "directory.csv").mkdir()
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "link.csv").symlink_to(folder / "nowhere")
+    write(folder / "zz.csv", line(2))
+    found = became(look())
+    assert found["zz.csv"] == "started"
+    assert found[name] == ("quarantined" if refused else "started")
+    assert left(folder) == ["directory.csv", "link.csv", "pipe.csv"]
+    # The same name again, refused again, and the next delivery still goes through.
+    (folder / name).write_text("Nothing,we,know\n1,2,4\n")
+    write(folder / "zz.csv", line(3))
+    found = became(look())
+    assert (found[name], found["zz.csv"]) == ("quarantined", "started")
+    assert (3,) in rows('SELECT "Id" FROM payment')
+
+
+def test_a_file_that_cannot_be_moved_costs_no_other(
+    folder: Path, look: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder / "a.csv", line(1))
+    write(folder / "b.csv", line(2))
+    rename = Path.rename
+
+    def refuse(path: Path, target: Any) -> Path:
+        if path == folder / "a.csv":
+            raise PermissionError(1, "Operation not permitted")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    assert became(look()) == {"a.csv": "failed", "b.csv": "started"}
+    monkeypatch.undo()
+    assert became(look()) == {"a.csv": "started"}
