@@ -16,6 +16,7 @@ from alembic.script import ScriptDirectory
 
 from connectors.embedded import answers, embedded_url
 from connectors.errors import DatabaseUnusable, StatementRefused
+from connectors.heartbeat import DEFAULT_SECONDS
 from connectors.refusals import told
 from connectors.settings import MIB, Settings
 from schemas.sql import METADATA, SCHEMA
@@ -61,8 +62,15 @@ WORK_MEMORY = "256MB"
 class Database:
     """Connections to one database whose schema is known to be ours and current."""
 
-    def __init__(self, url: str, wait_seconds: int, embedded: Path | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        wait_seconds: int,
+        embedded: Path | None = None,
+        lease_seconds: int = DEFAULT_SECONDS,
+    ) -> None:
         self.url = url
+        self.lease_seconds = lease_seconds
         self.embedded = embedded
         """Data folder of the embedded server, if it is one: killed, it is started again."""
         self.wait_seconds = wait_seconds
@@ -100,7 +108,9 @@ class Database:
             connect_timeout=CONNECT_SECONDS,
             options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
             f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
-            "-c application_name=recon",
+            f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
+            # A client whose machine is gone is noticed within a minute.
+            "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
             **SILENT_PEER,
         )
 
@@ -170,7 +180,8 @@ def open_database(settings: Settings) -> Database:
     finally:
         engine.dispose()
     embedded = None if settings.database_url else embedded_folder(settings)
-    return Database(url, settings.limits.database_wait_seconds, embedded)
+    limits = settings.limits
+    return Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
 
 
 def migrate(connection: sa.Connection) -> None:

@@ -8,16 +8,33 @@ from datetime import UTC, datetime
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, BatchUnknown
+from connectors.heartbeat import Heartbeat, batch_lease, leased, taken_over, when_free
 from connectors.ledger import ENDED, Receipt, State, add_event, clues_text, find_batch, whoami
 
 
 class Lease:
     """One run's hold on one batch: an advisory lock of its connection, and an epoch."""
 
-    def __init__(self, connection: psycopg.Connection, batch_id: int, epoch: int) -> None:
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        batch_id: int,
+        epoch: int,
+        heartbeat: Heartbeat | None = None,
+    ) -> None:
         self.connection = connection
         self.batch_id = batch_id
         self.epoch = epoch
+        self._heartbeat = heartbeat
+
+    def why_not(self) -> str | None:
+        """Why this run may do nothing more outside of the database; None: it may."""
+        if self._heartbeat is None or self._heartbeat.holds():
+            return None
+        return (
+            f"This run was frozen, or lost its database, for {self._heartbeat.seconds} s, and may "
+            "have been taken over."
+        )
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
@@ -70,17 +87,25 @@ class Lease:
 def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]:
     """Hold a batch for this run; raises BatchHeldElsewhere naming the holder.
 
-    The lock dies with the connection, so a killed run never blocks the next one.
+    The lock dies with the connection, so a killed run never blocks the next one; one that is frozen
+    does not renew its lease and is ended.
     """
-    locked = connection.execute(
-        "SELECT pg_try_advisory_lock(hashtext('recon batch'), %s)", [batch_id]
-    ).fetchone()
-    if not (locked and locked[0]):
-        holder = find_batch(connection, batch_id).lease_owner
-        raise BatchHeldElsewhere(
-            f"Batch {batch_id} is being worked on by {holder}. "
-            "Wait for it, or stop that run; nothing was changed."
-        )
+
+    def locked() -> bool:
+        row = connection.execute(
+            "SELECT pg_try_advisory_lock(hashtext('recon batch'), %s)", [batch_id]
+        ).fetchone()
+        return bool(row and row[0])
+
+    name, former = batch_lease(batch_id), None
+    if not locked():
+        former = taken_over(connection, name, locked)
+        if former is None:
+            holder = find_batch(connection, batch_id).lease_owner
+            raise BatchHeldElsewhere(
+                f"Batch {batch_id} is being worked on by {holder}. Wait for it, or stop that run. "
+                f"{when_free(connection, name)}Nothing was changed."
+            )
     try:
         row = connection.execute(
             "UPDATE batch SET lease_owner = %s, lease_epoch = lease_epoch + 1 WHERE id = %s "
@@ -89,7 +114,16 @@ def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]
         ).fetchone()
         if row is None:
             raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
-        yield Lease(connection, batch_id, row[0])
+        if former is not None:
+            add_event(
+                connection,
+                "batch taken over",
+                batch_id=batch_id,
+                reason="its run did not renew its lease",
+                detail={"from": former},
+            )
+        with leased(connection, name) as heartbeat:
+            yield Lease(connection, batch_id, row[0], heartbeat)
     finally:
         if not connection.closed:
             connection.execute("SELECT pg_advisory_unlock(hashtext('recon batch'), %s)", [batch_id])

@@ -5,7 +5,7 @@ written before, so that what is saved names files that are there.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -16,6 +16,7 @@ from psycopg.rows import class_row
 
 from connectors.breaks import DRAFTED_BREAKS, breaks_hash, copy_breaks
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
+from connectors.heartbeat import leased, taken_over, when_free
 from connectors.ledger import detail_text, whoami, write_trail
 
 _LOCK = "hashtext('recon scope'), hashtext(%s)"
@@ -54,16 +55,20 @@ def scope_hash(scope: str) -> str:
 @contextmanager
 def hold_scope(connection: psycopg.Connection, scope: str) -> Iterator[None]:
     """Reconcile a scope alone; raises ScopeHeldElsewhere. The hold dies with the connection."""
-    row = connection.execute(
-        f"SELECT pg_try_advisory_lock({_LOCK})", [scope_hash(scope)]
-    ).fetchone()
-    if not (row and row[0]):
+    name, whole = _scope_lease(scope_hash(scope)), scope_hash(scope)
+
+    def locked() -> bool:
+        row = connection.execute(f"SELECT pg_try_advisory_lock({_LOCK})", [whole]).fetchone()
+        return bool(row and row[0])
+
+    if not locked() and not _take_over(connection, name, locked):
         raise ScopeHeldElsewhere(
             "Another run reconciles the same scope, or somebody decides about its breaks. "
-            "Wait for it, then run this again; nothing was changed."
+            f"Wait for it, then run this again. {when_free(connection, name)}Nothing was changed."
         )
     try:
-        yield
+        with leased(connection, name):
+            yield
     finally:
         if not connection.closed:
             connection.execute(f"SELECT pg_advisory_unlock({_LOCK})", [scope_hash(scope)])
@@ -74,17 +79,33 @@ def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
 
     Raises ScopeHeldElsewhere while a run is under way, because it has read the decisions already.
     """
-    row = connection.execute(
-        f"SELECT pg_try_advisory_xact_lock_shared({_LOCK})", [run.scope_hash]
-    ).fetchone()
-    if not (row and row[0]):
+
+    def locked() -> bool:
+        row = connection.execute(
+            f"SELECT pg_try_advisory_xact_lock_shared({_LOCK})", [run.scope_hash]
+        ).fetchone()
+        return bool(row and row[0])
+
+    name = _scope_lease(run.scope_hash)
+    if not locked() and not _take_over(connection, name, locked):
         raise ScopeHeldElsewhere(
-            f"The scope of reconciliation {run.id} is being reconciled right now. "
-            "Wait for that run and decide on its result; nothing was changed."
+            f"The scope of reconciliation {run.id} is being reconciled right now. Wait for that "
+            f"run and decide on its result. {when_free(connection, name)}Nothing was changed."
         )
     connection.execute(
         "SELECT pg_advisory_xact_lock(hashtext('recon decision'), hashtext(%s))", [run.scope_hash]
     )
+
+
+def _scope_lease(whole: str) -> str:
+    return f"scope {whole}"
+
+
+def _take_over(connection: psycopg.Connection, name: str, locked: Callable[[], bool]) -> bool:
+    former = taken_over(connection, name, locked)
+    if former is not None:
+        write_trail(connection, "took_over", whoami(), detail_text({"from": former, "lease": name}))
+    return former is not None
 
 
 def find_run(connection: psycopg.Connection, number: int | None = None) -> Reconciliation:

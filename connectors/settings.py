@@ -40,6 +40,8 @@ class Limits:
     errors_per_row: int = 50
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""
+    lease_seconds: int = 120
+    """A run that gives no sign of life for so long is taken over by whoever needs its batch."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from schemas.leases import LEASES
 from schemas.sql import SCHEMA
 from schemas.trail import FUNCTIONS, GENESIS
 
@@ -77,6 +78,7 @@ END $$"""
 
 TRIGGERS: tuple[str, ...] = (
     *FUNCTIONS,
+    *LEASES,
     _REFUSE_CHANGE,
     f"REVOKE ALL ON FUNCTION {SCHEMA}.refuse_change() FROM PUBLIC",
     # Events of a time before the chain are its beginning, once.

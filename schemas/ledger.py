@@ -222,6 +222,21 @@ PUSH_RESTORE = Table(
     ),
 )
 
+LEASE = Table(
+    name="lease",
+    title="Who holds what, and until when unless it is renewed",
+    extract=False,
+    key=("name",),
+    fields=(
+        Field("name", STRING, required=True, note="what is held"),
+        Field("owner", STRING, required=True, note="user, host and process"),
+        Field("account", STRING, required=True, note="of the database"),
+        Field("pid", INTEGER, required=True, note="of the session"),
+        Field("started", INSTANT, required=True, note="of the session"),
+        Field("expires_at", INSTANT, required=True, note="by the server's clock"),
+    ),
+)
+
 EVENT_CHAIN = Table(
     name="event_chain",
     title="The audit trail as a chain: the hash of every event over its content and the one before",
@@ -343,6 +358,7 @@ LEDGER: dict[str, Table] = {
         PUSH_RESTORE,
         EVENT_CHAIN,
         CHAIN_TURN,
+        LEASE,
         RECONCILIATION,
         BREAK_STATE,
         DECISION,

@@ -17,6 +17,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from schemas.audit import APPEND_ONLY
 from schemas.kinds import sql_columns
+from schemas.leases import LEASES_OF
+from schemas.ledger import LEASE
 from schemas.sql import LEDGER_TABLES, SCHEMA, STAGED, TARGETS
 from schemas.tables import EXTRACTS
 from schemas.trail import DECIDED, FUNCTIONS_OF, SAVED, SIGNED, TURN
@@ -28,19 +30,24 @@ OWNER = "owner"
 
 GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
 """What tells a restored copy -> the least role that adds to it; nobody changes it."""
-TRAIL = (*(name for name in APPEND_ONLY if name not in GATE), TURN)
-"""What only the functions of the trail write."""
+TRAIL = (*(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name)
+"""What only functions of the owner write."""
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "add_event": (LOADER,),
     "chain_waiting": (LOADER, READER),
     # A draft is nothing yet: what is refused is to keep it.
     "draft": (LOADER, READER),
+    "took_over": (MERGER, CONTROLLER),
     "next_reconciliation": (MERGER,),
     "conclude": (MERGER,),
     "decide": (CONTROLLER,),
     "sign": (CONTROLLER,),
+    "keep_lease": (LOADER,),
+    "renew_lease": (LOADER,),
+    "drop_lease": (LOADER,),
+    "end_holder": (LOADER, READER),
 }
-"""Function of the trail -> who may call it; the others nobody may."""
+"""Function of the trail or of leases -> who may call it; the others nobody may."""
 LOADED = ("batch", "extract", "receipt", "outcome", "note")
 """What a loader writes beside the staged rows."""
 _STAGED_NAMES = {table.name for table in STAGED.values()}
@@ -69,7 +76,7 @@ def statements() -> Iterator[str]:
         "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
         f"GRANT MAINTAIN ON {_tables(loaded)} TO {LOADER}; END IF; END $$"
     )
-    for head in FUNCTIONS_OF:
+    for head in (*FUNCTIONS_OF, *LEASES_OF):
         for role in MAY_CALL.get(head.partition("(")[0], ()):
             yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{head} TO {role}"
     yield _write(MERGER, (*TARGETS, *_merged()))

@@ -57,6 +57,9 @@ FUNCTIONS_OF: Mapping[str, str] = {
         END IF;
         RETURN {SCHEMA}.new_event(batch_id, what, said_by, reason, detail);
     END $$""",
+    "took_over(said_by text, detail text)": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
+        SELECT {SCHEMA}.new_event(NULL, 'reconciliation taken over', $1, NULL, $2)
+    $$""",
     "draft(target text)": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
         stamped name;

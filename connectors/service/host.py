@@ -1,6 +1,7 @@
 """The one service that all calls go to: what they share."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
@@ -27,6 +28,8 @@ class Host(Protocol):
     backoff: Backoff
     stopped: str | None
     session_good: str | None
+    may_not_send: Callable[[], str | None]
+    """Asked before each request: why the caller may send nothing any more."""
 
     def now(self) -> datetime:
         """The time of day, for a Retry-After that is a date."""

@@ -158,6 +158,9 @@ class Sending:
         """The rows of the next request; none where there is none, or it is not time yet."""
         if not self._ready:
             return []
+        if why := self._host.may_not_send():
+            self._stop(why)
+            return []
         first = self._ready[0]
         repeatable = self._repeatable(first)
         if not (repeatable or self.outage.may_begin):

@@ -43,6 +43,8 @@ class Service:
         self.settings = settings
         self.stopped: str | None = None
         """Why nothing more is sent; None while everything is."""
+        self.may_not_send: Callable[[], str | None] = lambda: None
+        """Asked before each request: why the caller may send nothing any more."""
         self.now = now
         place = Place(settings)
         self.outgoing = Outgoing(settings, place, credentials.header)

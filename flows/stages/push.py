@@ -174,6 +174,7 @@ class _Run:
                 return
             # Opened first: what cannot be opened must not leave rows that seem to be on their way.
             self.service = self.service or self.connect()
+            self.service.may_not_send = self.lease.why_not
             going = _Pass(self, lane, self.service)
             going.run()
             before, left = left, _unsent(self.lease, lane.operation)

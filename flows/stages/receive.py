@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 
@@ -19,6 +20,7 @@ from connectors.extracts.evidence import MISSING
 from connectors.extracts.header import Header, read_header
 from connectors.extracts.manifest import Entry, check_bytes, entry_text, read_manifests
 from connectors.extracts.profile import Profile
+from connectors.heartbeat import leased
 from connectors.ledger import Extract, State
 from connectors.push_gate import note_birth
 from connectors.resume import resumed
@@ -77,7 +79,11 @@ def receive(
         )
 
     def register() -> Received:
-        with workspace.database.connect() as connection, connection.transaction():
+        with (
+            workspace.database.connect() as connection,
+            leased(connection, f"receive {uuid4().hex}"),
+            connection.transaction(),
+        ):
             # Two runs that receive the same delivery at once must not open two batches for it.
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
             note_birth(connection)

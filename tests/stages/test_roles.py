@@ -17,6 +17,7 @@ from connectors.ledger import add_event
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from schemas.leases import LEASES_OF
 from schemas.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER, TRAIL, statements
 from schemas.sql import METADATA, SCHEMA, STAGED, TARGETS
 from schemas.trail import FUNCTIONS_OF
@@ -172,6 +173,7 @@ def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> Non
 
 
 VALUES = {"text": "NULL::text", "integer": "NULL::integer", "bigint": "NULL::bigint"}
+VALUES["timestamptz"] = "NULL::timestamptz"
 MEMBERS = {LOADER: {LOADER}, MERGER: {LOADER, MERGER}, READER: {READER}}
 MEMBERS[CONTROLLER] = {READER, CONTROLLER}
 
@@ -179,7 +181,7 @@ MEMBERS[CONTROLLER] = {READER, CONTROLLER}
 @pytest.mark.parametrize("role", MEMBERS)
 def test_the_trail_is_written_by_those_who_may(acting: As, role: str) -> None:
     user = acting(role)
-    for head in FUNCTIONS_OF:
+    for head in (*FUNCTIONS_OF, *LEASES_OF):
         name, _, parameters = head.removesuffix(")").partition("(")
         if name == "chain_inserted":
             continue  # Of a trigger: nobody can call it.
