@@ -53,6 +53,11 @@ COMMANDS = {
 }
 """Command -> its module under `flows.commands` and its line in the overview."""
 
+READING = ("check", "compare", "fields", "row", "status", "sends", "report")
+"""Commands that leave nothing behind, ended or stopped."""
+OF_BATCHES = ("import", "watch", "rerun", "release", "push", "resolve", "pull", "demo")
+"""Commands whose work a batch keeps."""
+
 GROUPS = {
     "Deliveries": ("check", "import", "watch", "rejects", "rerun", "undo"),
     "Batches": ("status", "row", "release", "discard"),
@@ -132,7 +137,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         keep_private()
         stop_when_told(INTERRUPTED)
-    told = cast("TextIO", Output(sys.stdout))
+    told, command = cast("TextIO", Output(sys.stdout)), given[0] if given else ""
     try:
         with redirect_stdout(told):
             code = build_app(given)(given, result_action="return_value", exit_on_error=False)
@@ -140,10 +145,10 @@ def main(arguments: list[str] | None = None) -> None:
     except cyclopts.CycloptsError:
         sys.exit(COULD_NOT_RUN)  # It has been told what is wrong with the arguments.
     except KeyboardInterrupt:
-        _say_stopped()
+        _say_stopped(command)
     except ReconError as error:
         if stopping.is_set():
-            _say_stopped()  # What was torn out of a statement failed a moment later.
+            _say_stopped(command)  # What was torn out of a statement failed a moment later.
         sys.stderr.write(f"recon: {error}\n")
         sys.exit(error.exit_code)
     except OSError as error:
@@ -152,8 +157,13 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code or 0)
 
 
-def _say_stopped() -> NoReturn:
-    sys.stderr.write("recon: stopped. `recon rerun` goes on where it stopped.\n")
+def _say_stopped(command: str) -> NoReturn:
+    told = "What was done before stands; run the same command again."
+    if command in READING:
+        told = "Nothing was kept and nothing changed; run the same command again."
+    elif command in OF_BATCHES:
+        told = "`recon rerun` goes on where it stopped; `recon status` names the batch."
+    sys.stderr.write(f"recon: stopped. {told}\n")
     sys.exit(INTERRUPTED)
 
 

@@ -2,11 +2,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from cyclopts import App
 
@@ -196,7 +198,6 @@ def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> 
 
 
 def test_the_sandbox_serves_until_it_is_stopped(workspace: Workspace) -> None:
-    import signal
     import urllib.request
 
     assert workspace.settings.database_url is not None
@@ -239,3 +240,25 @@ def test_the_readme_names_every_command() -> None:
 def test_every_command_has_one_place_in_the_overview() -> None:
     placed = [name for names in GROUPS.values() for name in names]
     assert sorted(placed) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+def test_a_check_that_was_stopped_promises_nothing_to_go_on_with(
+    workspace: Workspace, tmp_path: Path, name: signal.Signals
+) -> None:
+    from tests.stages.payments import HEADER
+
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEADER}\n" + f"{line(1)}\n" * 400_000)
+    url, home = workspace.settings.database_url, workspace.settings.home
+    with processes.Run(str(url), home, "check", str(path)) as run:
+        watched = psutil.Process(run.pid)
+        while not any(".csv" in one.path for one in watched.open_files()):
+            assert run.poll() is None
+        os.kill(run.pid, name)
+        out, told = run.communicate()
+        assert (run.wait(), out) == (130, ""), told
+    assert told == (
+        "recon: stopped. Nothing was kept and nothing changed; run the same command again.\n"
+    )
+    assert not home.exists() or not list(home.rglob("*.csv"))

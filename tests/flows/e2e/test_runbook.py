@@ -145,6 +145,7 @@ def test_in_doubt(clicked: Machine, page: Browser, serving: Serving, folder: Pat
     page.choose("decision", "confirm")
     page.type("reason", "seen at the service, one by one")
     page.type("by", "A. Meyer")
+    page.switch("all_rows")
     page.picture("resolve-form")
     settled = page.submit("resolve batch")
     assert clicked.end(settled)[:2] == ("COMPLETED", "Completed")
