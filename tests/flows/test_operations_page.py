@@ -16,7 +16,7 @@ LINE = re.compile(r"^\| `([a-z-]+)` \| (.+?) \| (.+) \|$", re.MULTILINE)
 def test_every_parameter_of_a_flow_is_on_the_page() -> None:
     section = PAGE.split("## How a run ends")[0]
     told = {flow: re.findall(r"`([a-z_]+)`", named) for flow, named, _ in LINE.findall(section)}
-    assert len(told) == 5
+    assert len(told) == 9
     for flow, names in told.items():
         name = flow.replace("-", "_")
         function = getattr(import_module(f"flows.{name}"), name).fn
@@ -30,6 +30,27 @@ def test_every_state_a_batch_can_end_a_run_in_is_on_the_page() -> None:
     named = {states.COMPLETED, states.WITH_ERRORS, states.HELD, states.REJECTED}
     assert named <= {name for name, _ in told}
     assert dict(told)[states.HELD] == "failed"
+
+
+def test_every_state_and_event_of_a_run_is_on_the_page() -> None:
+    from flows import automations, hooks
+
+    ours = [name for name in automations.ATTENTION if name != "TimedOut"]
+    for name in (*ours, hooks.CANCELLED, hooks.SKIPPED):
+        assert re.search(rf"^\| `{name}` \|", PAGE, re.MULTILINE), name
+    events = PAGE.split("## Missed runs")[0]
+    for end in automations.BATCH_ENDS:
+        assert f"`{end}`" in events, end
+
+
+def test_every_deployment_of_the_page_is_there() -> None:
+    from flows.deployments import DEPLOYMENTS
+
+    known = {one.full_name for one in DEPLOYMENTS}
+    flows = {one.partition("/")[0] for one in known}
+    for flow, name in re.findall(r"`([a-z-]+)/([a-z-]+)`", PAGE):
+        if flow in flows:
+            assert f"{flow}/{name}" in known
 
 
 def test_every_unfinished_name_and_default_is_on_the_page() -> None:

@@ -1,0 +1,50 @@
+"""What the pages name is there: commands, options, settings, events, states."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flows.__main__ import COMMANDS, main
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SPAN = re.compile(r"`(recon [^`]+)`|^(recon [^#\n]+)", re.MULTILINE)
+PARTS = ("breaks", "sign", "audit")
+"""Commands with commands of their own."""
+SOURCE = "\n".join(
+    path.read_text()
+    for folder in ("flows", "connectors", "schemas", "benchmarks", "tests")
+    for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def spans(page: Path) -> list[str]:
+    return [" ".join((one or other).split()) for one, other in SPAN.findall(page.read_text())]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_and_option_of_a_page_is_there(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    helps: dict[tuple[str, ...], str] = {}
+    for span in spans(page):
+        words = span.split()[1:]
+        if not words[0].isalpha():
+            continue
+        assert words[0] in COMMANDS, span
+        command = tuple(words[:2]) if words[0] in PARTS and words[1:] else (words[0],)
+        if command not in helps:
+            with pytest.raises(SystemExit) as end:
+                main([*command, "--help"])
+            assert end.value.code == 0, span
+            helps[command] = capsys.readouterr().out
+        for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", span):
+            assert option in helps[command], (span, option)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_setting_of_a_page_is_read_somewhere(page: Path) -> None:
+    for name in set(re.findall(r"\bRECON_[A-Z][A-Z_]*[A-Z]\b", page.read_text())):
+        ending = re.sub(r"^RECON_(LIMIT_|SERVICE_)?", "", name)
+        assert name in SOURCE or f'"{ending}"' in SOURCE or f" {ending.lower()}: " in SOURCE, name
