@@ -13,6 +13,7 @@ import psycopg
 
 from connectors.errors import DatabaseUnusable
 from connectors.extracts.profile import DEFAULT
+from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from tests.faults.cases import dirty_delivery, workspace
@@ -64,6 +65,9 @@ def one_push(place: Place, imported: Path, home: Path, cut: Any) -> list[str]:
         connection.execute("TRUNCATE sandbox.payment, sandbox.message_tone")
     with place.fresh(place.template) as database, proxy(place.server) as wire:
         ours = named(place.server, database)
+        # Every push is of a copy of the database, which holds it until somebody says what it is.
+        terms = {"unsent": "unsent", "by": None, "reason": "a copy of the one that was imported to"}
+        go_on_after_restore(workspace(ours, home), **terms)
         if cut:
             wire.at, (wire.cut, wire.stays_down) = cut
         try:
