@@ -23,7 +23,7 @@ OF_ONE_RUN = (
     *("epoch", "lease_epoch", "clues", "hash", "previous_hash", "chain_hash"),
 )
 """Columns that two runs of the same thing may fill differently."""
-UNTOLD = ("push_lane", "event_chain", "run_note")
+UNTOLD = ("push_lane", "push_epoch", "push_seal", "event_chain", "run_note")
 
 
 def workspace(url: str, home: Path, **service: Any) -> Workspace:

@@ -20,7 +20,7 @@ from flows.stages.workspace import Workspace
 
 PASSING = {"written_at", "epoch", "opened_at", "ended_at", "lease_owner", "lease_epoch", "clues"}
 """Columns that tell when, by whom, or where to look; they differ from run to run."""
-TRAIL = {"event", "event_chain", "alembic_version"}
+TRAIL = {"event", "event_chain", "push_epoch", "alembic_version"}
 
 
 def stage_here(settings: Settings, text: str) -> int:
