@@ -82,14 +82,16 @@ def check_reference(
     batch_id: int,
     *,
     reject: bool,
+    complete: bool = False,
     values: Sequence[Sequence[int | str]] | None = None,
 ) -> int:
     """Find references that lead nowhere or to another tenant; returns how many rows have one.
 
     By default a note per value says so; a feed may have such rows rejected instead. `values` are
-    all that the rows name, with the tenant, each once, where they are known.
+    all that the rows name, with the tenant, each once, where they are known. What a batch that is
+    `complete` refers to has to be in it; the database is not asked.
     """
-    _find_missing(connection, table, reference, batch_id, values)
+    _find_missing(connection, table, reference, batch_id, values, complete=complete)
     counted = connection.execute("SELECT count(*) FROM missing").fetchone()
     if counted == (0,):
         return 0
@@ -145,6 +147,8 @@ def _find_missing(
     reference: Reference,
     batch_id: int,
     values: Sequence[Sequence[int | str]] | None,
+    *,
+    complete: bool,
 ) -> None:
     """The temporary table `missing`: values that lead nowhere or to another tenant, once each.
 
@@ -162,12 +166,13 @@ def _find_missing(
     target = TABLES[reference.table]
     tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
     column = quoted(reference.column)
-    join_by_hash(connection, only=False)
-    connection.execute(
-        f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
-        f"WHERE {column} IN (SELECT value FROM used)"
-    )
-    join_by_hash(connection, only=True)
+    if not complete:
+        join_by_hash(connection, only=False)
+        connection.execute(
+            f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
+            f"WHERE {column} IN (SELECT value FROM used)"
+        )
+        join_by_hash(connection, only=True)
     # Rows in conflict are left out: nobody knows which of them will be the record.
     connection.execute(
         f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s

@@ -48,6 +48,8 @@ class Profile:
     """Fields the sender does not deliver, with their text in every row."""
     duplicate: str = "conflict"
     reference: str = "flag"
+    complete: bool = False
+    """Whether a delivery brings every record it refers to: what it does not bring is rejected."""
     budget_errors: int | None = None
     """Rejected rows above which the batch is held; None: no limit."""
     budget_rate: float | None = None
@@ -71,7 +73,13 @@ class Profile:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_LATER = {"push": False, "compare_only": False, "keep": "text", "date_zeros": "kept"}
+_LATER = {
+    "push": False,
+    "compare_only": False,
+    "keep": "text",
+    "date_zeros": "kept",
+    "complete": False,
+}
 """Rules that older profiles know nothing of: unset, they leave the hash as it was."""
 DEFAULT = Profile()
 

@@ -219,6 +219,7 @@ SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
     "policy": {
         "duplicate": ("duplicate", _one_of("conflict", "last_wins")),
         "reference": ("reference", _one_of("flag", "reject")),
+        "complete": ("complete", _flag),
     },
     "budget": {
         "errors": ("budget_errors", _whole(0, 2**31 - 1)),

@@ -176,6 +176,11 @@ def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
     return with_terms(load_profile(path) if path else DEFAULT, terms)
 
 
+def counted(number: int, noun: str) -> str:
+    """So many of something, as a person writes it."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _show(verdicts: "list[FileVerdict]") -> None:
     console = out()
     for verdict in verdicts:
@@ -183,7 +188,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
             continue
         console.print(
-            f"{verdict.name}: {verdict.record}, {verdict.rows_in} rows, "
+            f"{verdict.name}: {verdict.record}, {counted(verdict.rows_in, 'row')}, "
             f"{len(verdict.rejects)} with errors"
         )
         for reject in verdict.rejects[:REJECTS_SHOWN]:
@@ -193,3 +198,9 @@ def _show(verdicts: "list[FileVerdict]") -> None:
         more = len(verdict.rejects) - REJECTS_SHOWN
         if more > 0:
             console.print(f"  and {more} rows more; --json lists them all")
+        for one in verdict.unsettled:
+            console.print(
+                f"  not settled: {counted(one.rows, 'row')} with {one.field} of "
+                f"{counted(one.values, one.of + ' record')} that this delivery does not bring; "
+                "the import looks in the database"
+            )

@@ -89,7 +89,8 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
             table,
             reference,
             lease.batch_id,
-            reject=profile.reference == "reject",
+            reject=profile.complete or profile.reference == "reject",
+            complete=profile.complete,
             values=known.values.get(reference.field),
         )
         if missing:

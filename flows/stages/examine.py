@@ -3,8 +3,9 @@
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from flows.stages.receive import Opened, open_extract
 from flows.stages.stage import manifest_differences
 from flows.stages.workspace import Progress, silent
 from flows.steps.judge import Judged
+from flows.steps.references import References, Unsettled, reference_error
 from flows.steps.repeats import Repeats, conflict_error
 from flows.steps.secrets import shown_record
 from flows.steps.totals import Totals
+from schemas.field import Reference
 from schemas.tables import EXTRACTS
 
 ROW = ("record_number", "first_line", "last_line", "data", "error_data")
@@ -51,11 +54,13 @@ class FileVerdict:
     refused: str | None = None
     message: str | None = None
     rejects: list[Reject] = field(default_factory=list)
+    unsettled: list[Unsettled] = field(default_factory=list)
+    """References that only a database could answer."""
 
     def refuse(self, refusal: ExtractRefused) -> None:
         """The file as a whole cannot be taken; what was read of it does not count."""
         self.refused, self.message = refusal.code, str(refusal)
-        self.rows_in, self.rejects = 0, []
+        self.rows_in, self.rejects, self.unsettled = 0, [], []
 
     def as_json(self) -> dict[str, Any]:
         """The shape `recon check --json` prints."""
@@ -66,6 +71,7 @@ class FileVerdict:
             "rejected": len(self.rejects),
             "refused": self.refused,
             "message": self.message,
+            "unsettled": [one._asdict() for one in self.unsettled],
             "rejects": [
                 {name: getattr(reject, name) for name in Reject.__slots__}
                 for reject in self.rejects
@@ -83,21 +89,23 @@ def examine(
 ) -> list[FileVerdict]:
     """The verdict on every file of a delivery; nothing is kept and no database is asked.
 
-    Repeated and conflicting keys are found over the whole delivery; references are not, because
-    they may lead to what a database knows.
+    Repeated and conflicting keys are found over the whole delivery. References that it does not
+    answer itself may lead to what a database knows, so they are counted as unsettled; of a feed
+    whose deliveries are complete in themselves they are errors.
     """
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
     gaps = {gap.name: gap.refusal for gap in statement.gaps}
     with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
-        run = _Examination(settings, profile, Repeats(profile.duplicate == "last_wins"))
+        last_wins = profile.duplicate == "last_wins"
+        run = _Examination(settings, profile, Repeats(last_wins), References(last_wins))
         for number, source in enumerate(delivery.sources):
             progress("check", number, len(delivery.sources))
             entry = statement.entries.get(source.name)
             opened = open_extract(source, settings, Path(folder), profile, record, entry=entry)
             gap = gaps.pop(source.name, None)
             run.take(replace(opened, refusal=gap) if gap and not opened.refusal else opened)
-        run.settle_conflicts()
+        run.settle_references(run.settle_conflicts())
     for name, refusal in gaps.items():
         run.take(Opened(name, refusal=refusal))
     progress("check", len(delivery.sources), len(delivery.sources))
@@ -109,6 +117,7 @@ class _Examination:
     settings: Settings
     profile: Profile
     repeats: Repeats
+    references: References
     opened: list[Opened] = field(default_factory=list)
     verdicts: list[FileVerdict] = field(default_factory=list)
 
@@ -130,6 +139,7 @@ class _Examination:
                 bad = staged.filter(pl.col("error_data").is_not_null())
                 verdict.rejects += [_reject(name, row) for row in bad.select(ROW).iter_rows()]
                 self.repeats.add(EXTRACTS[name], staged)
+                self.references.add(EXTRACTS[name], staged)
             for states in judged.totals.values():
                 for totals in states.values():
                     total += totals
@@ -139,20 +149,50 @@ class _Examination:
         if opened.entry is not None and (details := manifest_differences(opened.entry, total)):
             verdict.refuse(incomplete(opened.entry, opened.name, details))
 
-    def settle_conflicts(self) -> None:
-        """Add the rows whose keys conflict; their text is read again."""
-        wanted: dict[int, set[int]] = defaultdict(set)
-        for conflict in self.repeats.conflicts():
-            wanted[conflict.extract].add(conflict.record_number)
+    def settle_conflicts(self) -> pl.DataFrame:
+        """Add the rows whose keys conflict; gives their places."""
+        places = [(one.extract, one.record_number) for one in self.repeats.conflicts()]
+        self._reject(dict.fromkeys(places, conflict_error))
+        schema = {"extract_id": pl.Int32, "record_number": pl.Int64}
+        return pl.DataFrame(places, schema=schema, orient="row")
+
+    def settle_references(self, conflicts: pl.DataFrame) -> None:
+        """Add the rows with a reference that leads nowhere, or count them as unsettled."""
+        refused = [number for number, one in enumerate(self.verdicts) if one.refused]
+        complete = self.profile.complete
+        wrong: dict[tuple[int, int], Callable[[str, Mapping[str, Any]], str]] = {}
+        for table, reference, found in self.references.dangling(
+            conflicts, refused, complete=complete
+        ):
+            if complete:
+                for extract, number, value, code in found.iter_rows():
+                    error = partial(_reference_error, reference, code, value)
+                    wrong.setdefault((extract, number), error)
+            else:
+                for (extract,), rows in found.group_by("extract_id", maintain_order=True):
+                    values = rows["value"].n_unique()
+                    told = Unsettled(
+                        table.name, reference.field, reference.table, rows.height, values
+                    )
+                    self.verdicts[extract].unsettled.append(told)
+        self._reject(wrong)
+
+    def _reject(
+        self, wrong: Mapping[tuple[int, int], Callable[[str, Mapping[str, Any]], str]]
+    ) -> None:
+        """Add rows that are wrong in the delivery as a whole; their text is read again."""
+        wanted: dict[int, list[int]] = defaultdict(list)
+        for extract, record_number in wrong:
+            wanted[extract].append(record_number)
         for number, records in wanted.items():
             verdict = self.verdicts[number]
             if verdict.refused:
                 continue
             for judged in self._judged(number):
                 for name, staged in judged.rows.items():
-                    found = staged.filter(pl.col("record_number").is_in(list(records)))
+                    found = staged.filter(pl.col("record_number").is_in(records))
                     for row in found.iter_rows(named=True):
-                        error = conflict_error(name, row)
+                        error = wrong[number, row["record_number"]](name, row)
                         verdict.rejects.append(_reject(name, (*(row[n] for n in ROW[:4]), error)))
             verdict.rejects.sort(key=lambda reject: reject.record_number)
 
@@ -165,6 +205,13 @@ class _Examination:
         place, size = first_place(header), self.settings.limits.block_bytes
         for chunk in read_chunks(content, header, place, size):
             yield judge_chunk(chunk, header, self.profile, writing, 0, number)
+
+
+def _reference_error(
+    reference: Reference, code: str, value: int, record: str, row: Mapping[str, Any]
+) -> str:
+    assert reference in EXTRACTS[record].references
+    return reference_error(reference, code, value, row["first_line"])
 
 
 def _reject(record: str, row: tuple[Any, ...]) -> Reject:

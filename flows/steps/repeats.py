@@ -7,7 +7,7 @@ PostgreSQL, which keeps nothing in our memory.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -69,7 +69,7 @@ class Repeats:
                 yield Conflict(extract, record_number, name)
 
 
-def conflict_error(record: str, row: dict[str, object]) -> str:
+def conflict_error(record: str, row: Mapping[str, object]) -> str:
     """ErrorData of one conflicting staged row, as the import tells it."""
     table = EXTRACTS[record]
     column = table.identity[0]
