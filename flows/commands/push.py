@@ -16,6 +16,7 @@ from flows.stages.pull import pull
 from flows.stages.resolve import Chosen, resolve, sends_of
 from flows.stages.sequence import push_batch
 from flows.stages.workspace import Workspace
+from flows.steps.listed import SHARED
 
 Rows = Annotated[
     tuple[str, ...],
@@ -136,7 +137,7 @@ def pull_command(
     ],
     compare: Annotated[
         bool,
-        Parameter(negative="", help="Compare the insert-batch data with our rows; keep nothing."),
+        Parameter(negative="", help="Compare the insert-batch data with ours; keep nothing."),
     ] = False,
     json: Json = False,
 ) -> int:
@@ -165,12 +166,19 @@ def pull_command(
 def _compare(place: Workspace, *, as_json: bool) -> int:
     compared = compare_listing(place)
     if as_json:
-        print_json({"batches": [asdict(one) | {"differs": one.differs} for one in compared]})
+        batches = [asdict(one) | {"differs": one.differs} for one in compared]
+        print_json({"compared": SHARED, "batches": batches})
+    elif compared:
+        out().print(
+            f"Compared: {' and '.join(SHARED)}. BatchId is the service's own number; Merged and "
+            "ErrorData are each side's own account."
+        )
     for one in () if as_json else compared:
         told = "differs" if one.differs else "equal"
+        held = ", ".join(f"{rows} in batch {batch}" for batch, rows in one.here) or "none"
         out().print(
-            f"BatchId {one.batch_id}: {one.ours} rows here, {one.theirs} at the service, "
-            f"{one.same} the same: {told}"
+            f"BatchId {one.batch_id}: {one.theirs} at the service, {one.same} the same here "
+            f"({held}), {one.otherwise} with another HasError, {one.missing} only here: {told}"
         )
     return int(any(one.differs for one in compared))
 

@@ -26,7 +26,7 @@ from flows.stages.recovery import reach
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace, named_service
-from flows.steps.listed import Compared, compare_rows
+from flows.steps.listed import Compared, compare_rows, kinds_of
 from schemas.operations import OPERATIONS, Operation
 from schemas.payloads import datetime_text, number_text
 from schemas.reading import Moment, Number
@@ -96,36 +96,45 @@ def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
 
 
 def compare(workspace: Workspace) -> list[Compared]:
-    """The service's insert-batch data against our rows in its shape, for every BatchId it has.
+    """The service's insert-batch data against our rows, in what the two share.
 
     Neither side is changed, and nothing of the listing is kept.
     """
     with _service(workspace) as service:
         theirs = service.listing(LISTINGS["insert_batch_data"]).rows
-    batches = sorted({row["BatchId"] for row in theirs if "BatchId" in row})
+    if not theirs:
+        return []
     with workspace.database.connect() as connection:
-        texts = Texts(workspace, connection, _known(connection, batches))
-        return compare_rows(our_rows(connection, batches, texts), theirs)
-
-
-def _known(connection: psycopg.Connection, batches: Sequence[int]) -> list[int]:
-    rows = connection.execute("SELECT id FROM batch WHERE id = ANY(%s)", [list(batches)])
-    return [int(row[0]) for row in rows]
+        return compare_rows(our_rows(connection, records=kinds_of(theirs)), theirs)
 
 
 def our_rows(
-    connection: psycopg.Connection, batches: Sequence[int], texts: Texts | None = None
+    connection: psycopg.Connection,
+    batches: Sequence[int] | None = None,
+    texts: Texts | None = None,
+    *,
+    records: Sequence[str] | None = None,
 ) -> Iterator[Mapping[str, Any]]:
-    """Our staged rows of some batches as the service shows insert-batch data."""
-    names = ", ".join(quoted(name) for name in INSERT_BATCH_DATA.columns)
+    """Our staged rows as the service shows insert-batch data, and the BatchId they came with.
+
+    Those of some batches or record kinds; None: of all. Without `texts` a clean row that is kept
+    by reference has no Data.
+    """
+    shown = (*INSERT_BATCH_DATA.columns, "source_batch_id")
+    names = ", ".join(quoted(name) for name in shown)
     with connection.cursor(row_factory=dict_row) as cursor:
         for row in cursor.stream(
             f"SELECT {names}, extract_id, byte_start, byte_end FROM insert_batch_data "
-            'WHERE "BatchId" = ANY(%s)',
-            [list(batches)],
+            'WHERE (%(batches)s::int[] IS NULL OR "BatchId" = ANY(%(batches)s)) '
+            "AND (%(records)s::text[] IS NULL OR record = ANY(%(records)s)) "
+            "AND state <> 'undone' ORDER BY extract_id, record_number",
+            {
+                "batches": None if batches is None else list(batches),
+                "records": None if records is None else list(records),
+            },
         ):
-            shown = texts.fill(row, "Data") if texts else row
-            yield {name: shown[name] for name in INSERT_BATCH_DATA.columns}
+            filled = texts.fill(row, "Data") if texts else row
+            yield {name: filled[name] for name in shown}
 
 
 def listing_csv(operation: Operation, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,53 +1,168 @@
-"""Our staged rows and the service's insert-batch data, compared as they are, batch by batch."""
+"""Our staged rows and the service's insert-batch data, compared in what the two share.
 
+That is the record inside a row, and HasError. Each side numbers its batches itself, and Merged and
+ErrorData are each side's own account of what it did with the row. BatchId is shared only by rows
+that were delivered as insert-batch data: they bring the service's number along.
+"""
+
+import csv
 import hashlib
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from flows.steps.reconcile.inner import read_inner
 from schemas.tables import INSERT_BATCH_DATA
+
+SHARED = ("the record in Data or Jsondata", "HasError")
+"""What is compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The rows of one BatchId on both sides; rows are equal when all their fields are."""
+    """The rows that the service lists under one BatchId of its own."""
 
     batch_id: int | None
-    ours: int
     theirs: int
     same: int
+    """Of them, those that are here with the same record."""
+    here: tuple[tuple[int, int], ...]
+    """Our batches that hold them, each with how many."""
+    otherwise: int
+    """Of the same, those with another HasError."""
+    missing: int
+    """Records delivered here under this BatchId that the service does not list."""
 
     @property
     def differs(self) -> bool:
-        """Whether a side has a row that the other one has not."""
-        return not self.ours == self.theirs == self.same
+        """Whether a side has a row that the other one has not, or says another HasError of it."""
+        return self.theirs != self.same or bool(self.otherwise or self.missing)
+
+
+class _Ours(NamedTuple):
+    number: int
+    batch: int
+    source: int | None
+    error: bool | None
+
+
+def kinds_of(theirs: Iterable[Mapping[str, Any]]) -> list[str] | None:
+    """The record kinds inside rows; None where one cannot be told, so that it may be any."""
+    shown = [_unwrapped(row) for row in theirs]
+    kinds = {read_inner(row.get("Data"), row.get("Jsondata")).kind for row in shown}
+    # What could not be unwrapped here is of no other kind than the row itself.
+    own = {INSERT_BATCH_DATA.name}
+    return None if None in kinds else sorted(own.union(kind.name for kind in kinds if kind))
 
 
 def compare_rows(
-    ours: Iterable[Mapping[str, Any]], theirs: Iterable[Mapping[str, Any]]
+    ours: Iterable[Mapping[str, Any]], theirs: Sequence[Mapping[str, Any]]
 ) -> list[Compared]:
-    """Every BatchId of either side, in order; a row that is there twice counts twice.
+    """Every BatchId the service lists, in order; a row that is there twice counts twice.
 
-    The service writes no value and an empty text alike, so they are equal here.
+    `ours` have `source_batch_id` too. A row is the same row where its Data is, or else where the
+    record inside is.
     """
-    mine, other = _contents(ours), _contents(theirs)
-    return [
-        Compared(
-            batch,
-            mine[batch].total(),
-            other[batch].total(),
-            (mine[batch] & other[batch]).total(),
+    listed = {row.get("BatchId") for row in theirs}
+    wanted = {key for row in theirs for key in _keys(row)}
+    found: defaultdict[bytes, list[_Ours]] = defaultdict(list)
+    sources: defaultdict[int, dict[int, bytes]] = defaultdict(dict)
+    for number, row in enumerate(ours):
+        source = row.get("source_batch_id")
+        keys = _keys(row)
+        for key in keys:
+            if key in wanted:
+                found[key].append(_Ours(number, row["BatchId"], source, row.get("HasError")))
+        if source in listed and source is not None:
+            sources[source][number] = keys[-1]
+    pairs = _paired(theirs, found)
+    told = []
+    for batch in sorted(listed, key=lambda one: (one is not None, one or 0)):
+        rows = [number for number, row in enumerate(theirs) if row.get("BatchId") == batch]
+        mine = [(number, pairs[number]) for number in rows if number in pairs]
+        held = Counter(one.batch for _, one in mine)
+        # A record that was delivered once more is the same record.
+        there = {key for number in rows for key in _keys(theirs[number])}
+        absent = {key for key in sources.get(batch or 0, {}).values() if key not in there}
+        told.append(
+            Compared(
+                batch,
+                theirs=len(rows),
+                same=len(mine),
+                here=tuple(sorted(held.items())),
+                otherwise=sum(
+                    theirs[number].get("HasError") not in (None, one.error) for number, one in mine
+                ),
+                missing=len(absent),
+            )
         )
-        for batch in sorted({*mine, *other}, key=lambda one: (one is not None, one or 0))
-    ]
+    return told
 
 
-def _contents(rows: Iterable[Mapping[str, Any]]) -> defaultdict[int | None, Counter[bytes]]:
-    found: defaultdict[int | None, Counter[bytes]] = defaultdict(Counter)
-    for row in rows:
-        values = [row.get(name) for name in INSERT_BATCH_DATA.columns]
-        text = json.dumps([None if value == "" else value for value in values])
-        found[row.get("BatchId")][hashlib.sha256(text.encode()).digest()] += 1
-    return found
+def _paired(
+    theirs: Sequence[Mapping[str, Any]], found: Mapping[bytes, list[_Ours]]
+) -> dict[int, _Ours]:
+    """Number of a row of theirs -> the row of ours it is; by Data first, then by record."""
+    pairs: dict[int, _Ours] = {}
+    used: set[int] = set()
+    keys = [_keys(row) for row in theirs]
+    for place in (0, -1):
+        for number, row in enumerate(theirs):
+            if number in pairs:
+                continue
+            free = [one for one in found.get(keys[number][place], ()) if one.number not in used]
+            batch = row.get("BatchId")
+            best = min(free, key=lambda one: (one.source != batch, one.number), default=None)
+            if best is not None:
+                pairs[number] = best
+                used.add(best.number)
+    return pairs
+
+
+def _unwrapped(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row without the insert-batch record it may have been delivered in."""
+    held = _record(row.get("Jsondata")) or _record(row.get("Data"))
+    if held is not None:
+        inside = {"Data": held.get("Data"), "Jsondata": held.get("Jsondata")}
+        return inside if any(inside.values()) else row
+    cells = _cells(row.get("Data"))
+    if cells is None:
+        return row
+    told = dict(zip(INSERT_BATCH_DATA.columns, cells, strict=True))
+    return {"Data": told["Data"], "Jsondata": row.get("Jsondata") or told["Jsondata"]}
+
+
+def _record(text: str | None) -> Mapping[str, Any] | None:
+    if not text or not text.startswith("{"):
+        return None
+    try:
+        tree = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tree if isinstance(tree, dict) and {"Data", "BatchId"} <= tree.keys() else None
+
+
+def _cells(text: str | None) -> Sequence[str] | None:
+    try:
+        lines = list(csv.reader([text or ""], strict=True))
+    except csv.Error:
+        return None
+    if len(lines) != 1 or len(lines[0]) != len(INSERT_BATCH_DATA.columns):
+        return None
+    # A record of as many cells has no flags in these places.
+    flags = lines[0][1:3]
+    return lines[0] if all(flag.lower() in ("true", "false", "") for flag in flags) else None
+
+
+def _keys(row: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """Hashes of Data, where there is one, and of what is inside."""
+    shown = _unwrapped(row)
+    data, jsondata = shown.get("Data") or None, shown.get("Jsondata") or None
+    inside = _hash("record", read_inner(data, jsondata).content(data, jsondata))
+    return (_hash("data", data), inside) if data else (inside,)
+
+
+def _hash(what: str, text: str) -> bytes:
+    return hashlib.sha256(f"{what}\x1f{text}".encode()).digest()[:16]

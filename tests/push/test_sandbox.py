@@ -181,7 +181,43 @@ def test_our_rows_in_the_services_shape_come_back_the_same(
             'WHERE "Data" = (SELECT min("Data") FROM sandbox.insert_batch_data)'
         )
     (compared,) = compare(place)
-    assert compared.differs
+    assert (compared.differs, compared.otherwise) == (True, 1)
+
+
+def test_what_two_sides_number_in_their_own_way_is_compared_by_content(
+    workspace: Workspace, rows: Any, host: tuple[Sandbox, str, str], tmp_path: Path
+) -> None:
+    """The service's BatchIds are 4101 and so on; ours are 1 and 2."""
+    sandbox, url, form = host
+    path = SAMPLES / "clean" / "insert_batch_data.csv"
+    sandbox.load("insert_batch_data", path)
+    place = towards(workspace, url, form)
+    nothing_here = compare(place)
+    assert {(one.same, one.here, one.differs) for one in nothing_here} == {(0, (), True)}
+    import_delivery(workspace, [str(SAMPLES / "dirty" / "payments.csv")], DEFAULT)
+    import_delivery(workspace, [str(path)], DEFAULT)
+    before = compare(place)
+    assert all(one.same == one.theirs and not one.missing for one in before), before
+    assert {batch for one in before for batch, _ in one.here} == {2}
+    assert len(before) > 1
+    # Another BatchId for the same rows changes nothing about them.
+    sandbox_rows = 'UPDATE sandbox.insert_batch_data SET "BatchId" = "BatchId" + 10 RETURNING 1'
+    rows(sandbox_rows)
+    assert [one.same for one in compare(place)] == [one.same for one in before]
+    rows(sandbox_rows.replace("+", "-"))
+    # One row listed twice, one not at all.
+    (first, last) = rows(
+        'SELECT min("Data"), max("Data") FROM sandbox.insert_batch_data WHERE "BatchId" = 4101'
+    )[0]
+    rows('DELETE FROM sandbox.insert_batch_data WHERE "Data" = %s RETURNING 1', [first])
+    rows(
+        'INSERT INTO sandbox.insert_batch_data ("Data", "HasError", "BatchId") '
+        "VALUES (%s, FALSE, 4101) RETURNING 1",
+        [last],
+    )
+    found = compare(place)[0]
+    assert (found.batch_id, found.differs, found.missing) == (4101, True, 1)
+    assert found.theirs - found.same == 1
 
 
 def _plural(record: str) -> str:
