@@ -4,6 +4,7 @@ The chain covers every event. What is kept elsewhere because of an event (decisi
 runs and their breaks) is compared with what the event says of it.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -187,6 +188,11 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         number = row["id"]
         if {name: row[name] for name in _RUN} != {name: detail.get(name) for name in _RUN}:
             yield f"reconciliation {number} is not what {_link(position)} says of it"
+        if row["version"] != detail.get("version"):
+            yield f"reconciliation {number} is not of the version that {_link(position)} says"
+        rules = row["rules_text"]
+        if rules is not None and hashlib.sha256(rules.encode()).hexdigest() != row["rules_hash"]:
+            yield f"the rules of reconciliation {number} are not those it was judged by"
         if breaks_hash(connection, number) != detail.get("breaks_hash"):
             yield f"the breaks of reconciliation {number} are not what {_link(position)} says"
         chains[number] = row["chain_hash"]

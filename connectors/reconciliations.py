@@ -41,6 +41,9 @@ class Reconciliation:
     folder: str
     """Of its files, under the reports folder."""
     event_id: int
+    rules_text: str | None = None
+    """None: of a run of an earlier version, which has them in its totals alone."""
+    version: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.as_of, str):
@@ -137,6 +140,36 @@ def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | N
         ).fetchone()
 
 
+def rules_text_of(connection: psycopg.Connection, rules_hash: str) -> str | None:
+    """The rules with this hash, as any run of this version kept them."""
+    row = connection.execute(
+        "SELECT rules_text FROM reconciliation "
+        "WHERE rules_hash = %s AND rules_text IS NOT NULL LIMIT 1",
+        [rules_hash],
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def runs_by_rules(connection: psycopg.Connection, rules_hash: str) -> list[str]:
+    """Folders of the runs that used these rules, the latest first."""
+    rows = connection.execute(
+        "SELECT folder FROM reconciliation WHERE rules_hash = %s ORDER BY id DESC", [rules_hash]
+    ).fetchall()
+    return [str(folder) for (folder,) in rows]
+
+
+def first_run(
+    connection: psycopg.Connection, scope: str, before: int | None = None
+) -> Reconciliation | None:
+    """The first run of a scope, where it is one before the run of this number."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM reconciliation WHERE scope_hash = %(scope)s "
+            "AND (%(before)s::int IS NULL OR id < %(before)s) ORDER BY id LIMIT 1",
+            {"scope": scope_hash(scope), "before": before},
+        ).fetchone()
+
+
 def next_number(connection: psycopg.Connection) -> int:
     """A number for a run that is under way, to name its folder; one that dies leaves a gap."""
     row = connection.execute("SELECT next_reconciliation()").fetchone()
@@ -160,6 +193,8 @@ def save_run(
     breaks: pl.DataFrame,
     by: str | None = None,
     reason: str = "",
+    rules_text: str | None = None,
+    version: str | None = None,
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
@@ -183,9 +218,9 @@ def save_run(
         assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
         copy_breaks(connection, number, breaks)
         hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
-        told = facts | {"breaks": breaks.height, "breaks_hash": hashed}
+        told = facts | {"version": version, "breaks": breaks.height, "breaks_hash": hashed}
         detail = detail_text(told | ({"restates": reason} if reason else {}))
-        values = facts | {"scope": scope}
+        values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
         connection.execute("SELECT draft('reconciliation')")
         connection.execute(
             f"INSERT INTO draft_reconciliation ({', '.join(values)}) "

@@ -23,6 +23,10 @@ class Signature:
     at: datetime
     report_hash: str
     event_id: int
+    account: str = ""
+    """Who typed it, as the audit trail has it."""
+    accepted_rules: str = ""
+    """Hash of the changed rules that were accepted with it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -36,14 +40,18 @@ def add_signature(
     by: str,
     comment: str,
     process: str,
+    accepted_rules: str | None = None,
 ) -> None:
-    """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name."""
+    """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name.
+
+    `accepted_rules` is the hash of changed rules that are accepted with it.
+    """
     detail = {
         "reconciliation": run.id,
         "role": role.value,
         "report_hash": run.report_hash,
         "process": process,
-    }
+    } | ({"accepted_rules": accepted_rules} if accepted_rules else {})
     connection.execute("SELECT draft('signature')")
     connection.execute(
         "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
@@ -57,17 +65,28 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
     """The signatures under the report of a run."""
     with connection.cursor(row_factory=class_row(Signature)) as cursor:
         found = cursor.execute(
-            "SELECT * FROM signature WHERE reconciliation_id = %s", [number]
+            "SELECT s.*, coalesce(e.account, e.detail::json ->> 'process', '') AS account, "
+            "coalesce(e.detail::json ->> 'accepted_rules', '') AS accepted_rules "
+            "FROM signature s LEFT JOIN event e ON e.id = s.event_id "
+            "WHERE s.reconciliation_id = %s",
+            [number],
         ).fetchall()
     return {signature.role: signature for signature in found}
 
 
 def last_approved(
-    connection: psycopg.Connection, scope_hash: str, until: date | None = None
+    connection: psycopg.Connection,
+    scope_hash: str,
+    until: date | None = None,
+    before: int | None = None,
 ) -> Reconciliation | None:
-    """The latest run of a scope whose report was approved, of those as of a day or before it."""
+    """The latest run of a scope whose report was approved, of those as of a day or before it.
+
+    With `before`, of the runs before this number.
+    """
     runs = approved_runs(connection, scope_hash, until)
-    return max(runs, key=lambda run: run.id, default=None)
+    earlier = (run for run in runs if before is None or run.id < before)
+    return max(earlier, key=lambda run: run.id, default=None)
 
 
 def approved_runs(

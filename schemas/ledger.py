@@ -277,6 +277,8 @@ RECONCILIATION = Table(
         Field("opened_at", INSTANT, required=True),
         Field("folder", STRING, required=True, note="of its files, under the reports folder"),
         Field("event_id", INTEGER64, required=True),
+        Field("rules_text", STRING, note="canonical TOML; empty: of an earlier version"),
+        Field("version", STRING, note="of recon; empty: of an earlier version"),
     ),
 )
 

@@ -19,6 +19,10 @@ class BreakState(StrEnum):
     ACCEPTED = "ACCEPTED"
     RESOLVED_SOURCE = "RESOLVED_SOURCE"
     RESOLVED_SERVICE = "RESOLVED_SERVICE"
+    NOT_LOOKED_AT = "NOT_LOOKED_AT"
+    """The run did not look: its rules leave it out, or a source of it is not there."""
+    WAIVED_BY_RULE = "WAIVED_BY_RULE"
+    """Still there, and inside a tolerance or limit that the rules did not have before."""
 
 
 class Choice(StrEnum):
@@ -57,7 +61,9 @@ SIDES = {"source": BreakState.RESOLVED_SOURCE, "service": BreakState.RESOLVED_SE
 OPEN = (BreakState.NEW, BreakState.OPEN, BreakState.REOPENED, BreakState.EXPIRED)
 """States that ask for action."""
 RESOLVED = tuple(SIDES.values())
-UNRESOLVED = (*OPEN, BreakState.ACCEPTED)
+ASIDE = (BreakState.NOT_LOOKED_AT, BreakState.WAIVED_BY_RULE)
+"""States of breaks that a run found by other terms would show: neither open nor resolved."""
+UNRESOLVED = (*OPEN, BreakState.ACCEPTED, *ASIDE)
 
 Transitions = dict[tuple[BreakState | None, Standing | None], BreakState]
 
@@ -69,6 +75,9 @@ STILL_THERE: Transitions = {
     (BreakState.EXPIRED, None): BreakState.REOPENED,
     (BreakState.RESOLVED_SOURCE, None): BreakState.REOPENED,
     (BreakState.RESOLVED_SERVICE, None): BreakState.REOPENED,
+    # Looked at again, and still there.
+    (BreakState.NOT_LOOKED_AT, None): BreakState.REOPENED,
+    (BreakState.WAIVED_BY_RULE, None): BreakState.REOPENED,
     **{(state, Standing.ACCEPTED): BreakState.ACCEPTED for state in UNRESOLVED},
     **{(state, Standing.LAPSED): BreakState.EXPIRED for state in UNRESOLVED},
     **{(state, Standing.CHANGED): BreakState.REOPENED for state in UNRESOLVED},
@@ -80,5 +89,6 @@ STILL_THERE: Transitions = {
 """(state before, standing) -> state of a break that is found again.
 
 A break that is not found again is resolved: on the side that was claimed, or that changed. One
-that was resolved before and is not found is not carried any further.
+that this run could not find, because it looked less far than the run that found it, is set aside.
+One that was resolved before and is not found is not carried any further.
 """

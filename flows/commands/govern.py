@@ -45,18 +45,25 @@ def approve_command(
     *,
     comment: Annotated[str, Parameter(help="What the reader should know.")] = "",
     by: Annotated[str | None, Parameter(help="Who signs; default: the user here.")] = None,
+    accept_rules: Annotated[
+        str | None, Parameter(help="Hash of changed rules that are accepted, as page one has it.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Approve a prepared report, as somebody else; every open break must be accepted.
 
     Example: `recon sign approve 7 --by "B. Osei"`
 
-    Exit code 0: approved; 1: open breaks wait for a decision; 2: refused.
+    Where the rules changed since the report that was signed last, page one lists what changed, and
+    the approver accepts it by naming the hash of the rules.
+
+    Exit code 0: approved; 1: open breaks or changed rules wait for a decision; 2: refused.
     """
     from flows.stages.sign import approve  # noqa: PLC0415 -- it imports polars.
 
     with workspace(quiet=True) as place:
-        return _signed(approve(place, run, by=by, comment=comment), Role.APPROVED, as_json=json)
+        signed = approve(place, run, by=by, comment=comment, accept_rules=accept_rules)
+        return _signed(signed, Role.APPROVED, as_json=json)
 
 
 @audit_command.command(name="verify")

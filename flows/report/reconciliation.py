@@ -7,7 +7,7 @@ summed across currencies; `currency` is the CurrenciesId as text, empty where a 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 Amounts = Mapping[str, Decimal]
@@ -337,6 +337,64 @@ class CauseLine:
 
 
 @dataclass(frozen=True, slots=True)
+class SignatureLine:
+    """One signature under a report."""
+
+    role: str
+    by: str
+    """The name that was given."""
+    account: str
+    """The account that typed it."""
+    at: datetime
+    comment: str
+    accepted_rules: str = ""
+    """Hash of the changed rules that were accepted with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """Which run this is; its moment is in the manifest alone."""
+
+    number: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """One rule that is another than it was."""
+
+    key: str
+    old: str
+    """Empty: there was none."""
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class AsideLine:
+    """Breaks that are set aside for one reason."""
+
+    state: str
+    because: str
+    by_rules: bool
+    breaks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is other than in the last signed run of the scope, beside its records."""
+
+    since: str
+    """Which run it is held against, in words; empty: there is none."""
+    rules_before: str = ""
+    """Hash."""
+    rules: tuple[RuleChange, ...] = ()
+    version_before: str = ""
+    aside: tuple[AsideLine, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Anything else the approver has to know, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
 class SignOff:
     """Who stood for the previous report of this scope, and whether it still holds."""
 
@@ -347,6 +405,7 @@ class SignOff:
     chain_hash: str
     changed_since: int
     """Records that differ from what was signed."""
+    signatures: tuple[SignatureLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +453,10 @@ class ReconciliationReport:
     """ISO codes by CurrenciesId as text; a currency not in it is shown by its number."""
     accepted_forward: tuple[RollForward, ...] = ()
     """The same of the accepted breaks: what became of each acceptance."""
+    aside_forward: tuple[RollForward, ...] = ()
+    """The same of the breaks that this run did not look at, or that its rules let pass."""
+    run: RunLine | None = None
+    changes: Changes | None = None
 
     @property
     def reconciles(self) -> bool:

@@ -33,7 +33,7 @@ from flows.steps.reconcile.life import (
 )
 from flows.steps.reconcile.money import COUNTED, Sums, sum_money
 from flows.steps.totals import plain
-from schemas.life import OPEN, SIDES, UNRESOLVED, BreakState, Choice
+from schemas.life import ASIDE, OPEN, SIDES, UNRESOLVED, BreakState, Choice
 
 NAMED = 5
 """Breaks a refusal names; it counts the others."""
@@ -93,6 +93,11 @@ def breaks_left(
         return nothing_before()
     whose = reconciliations.scope_hash(scope)
     before = from_saved(breaks_before(connection, whose, previous.id, found))
+    # Breaks of an earlier version do not say by which terms they were found: those of their run.
+    before = before.with_columns(
+        pl.col("looked_rules").fill_null(pl.lit(previous.rules_hash)),
+        pl.col("looked_as_of").fill_null(pl.lit(previous.as_of)),
+    )
     unknown = before.filter((pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null())
     if unknown.is_empty():
         return before
@@ -284,7 +289,8 @@ def _possible(decision: Decision, *, by_id: bool) -> pl.Expr:
     state, claimed = pl.col("state"), pl.col("claimed")
     match decision.what:
         case Choice.REOPEN:
-            return (state == BreakState.ACCEPTED) | claimed.is_not_null()
+            kept = state.is_in(ASIDE) & pl.col("accepted_by").is_not_null()
+            return (state == BreakState.ACCEPTED) | kept | claimed.is_not_null()
         case Choice.ACCEPT if not by_id:
             # A filter means what is open; an acceptance is prolonged one by one.
             return state.is_in(OPEN)

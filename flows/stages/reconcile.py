@@ -5,6 +5,7 @@ before it is saved, so what the ledger names is there; a run that dies leaves a 
 run, and the next one starts anew.
 """
 
+import getpass
 import json
 import logging
 from collections.abc import Mapping
@@ -30,31 +31,30 @@ from connectors.reconciliations import (
 )
 from connectors.resume import resumed
 from connectors.signatures import approved_runs
-from flows.report.reconciliation import (
-    RECONCILED,
-    ReconciliationReport,
-)
+from flows.report.reconciliation import RECONCILED, ReconciliationReport, RunLine
 from flows.stages.as_of import refuse_day, scope_as_of
 from flows.stages.breaks import breaks_left
 from flows.stages.cover import gather_facts
 from flows.stages.recovery import reach
+from flows.stages.rules import rules_of
 from flows.stages.sign import check_files, signed_sources
 from flows.stages.truths import Gathered, Scope, gather_truths
 from flows.stages.workspace import Workspace
 from flows.stages.write_reconciliation import TEXT, Written, render_text, write_reconciliation
 from flows.steps.reconcile.ageing import with_ages
+from flows.steps.reconcile.aside import other_terms, set_aside
 from flows.steps.reconcile.causes import find_causes
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.judgement import Judgement, judge
-from flows.steps.reconcile.life import carry, resolved_sides, to_saved
+from flows.steps.reconcile.life import carry, own_key, to_saved
 from flows.steps.reconcile.match_breaks import key_text
-from flows.steps.reconcile.rule_text import rules_hash
+from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.reconcile.severity import severities
 from schemas.kinds import WORD
-from schemas.life import OPEN, RESOLVED
+from schemas.life import ASIDE, OPEN, RESOLVED
 from schemas.tables import CURRENCY_RATE, EXTRACTS
 
 log = logging.getLogger("recon.reconcile")
@@ -197,13 +197,14 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         judgement = judge(cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut)
         previous = latest_run(connection, scope)
         carried, decided_through = _carried(
-            connection, scope, previous, gathered, cut, judgement, asked
+            workspace, connection, scope, previous, gathered, cut, judgement, asked
         )
-        there = carried.filter(~pl.col("state").is_in(RESOLVED))
+        there = carried.filter(~pl.col("state").is_in((*RESOLVED, *ASIDE)))
         causes = find_causes(
             there, gathered.sources.database.get(CURRENCY_RATE.name), moments(there, gathered)
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
+        number = next_number(connection)
         report = conclude(
             sources=cut.kept,
             judgement=judgement,
@@ -221,13 +222,13 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
                 gathered,
                 judgement,
                 previous,
+                RunLine(number, asked.by or getpass.getuser()),
                 cut=cut,
                 restates=restates,
                 until=asked.as_of,
             ),
         )
         workspace.progress("write", 2, 3)
-        number = next_number(connection)
         folder = f"reconciliation-{number}"
         written = write_reconciliation(
             workspace,
@@ -255,6 +256,8 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             breaks=to_saved(carried.drop("age_days", "age_business_days", "severity")),
             by=asked.by,
             reason=restates,
+            rules_text=rules_text(asked.rules),
+            version=report.cover.version,
         )
         reach("reconciled")
         workspace.progress("write", 3, 3)
@@ -263,6 +266,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
 
 
 def _carried(
+    workspace: Workspace,
     connection: psycopg.Connection,
     scope: str,
     previous: Reconciliation | None,
@@ -275,16 +279,26 @@ def _carried(
     through = previous.decided_through if previous else 0
     before = breaks_left(connection, scope, previous, judgement.breaks["id"])
     decisions = decisions_since(connection, scope_hash(scope), through)
-    gone = before.join(judgement.breaks.select("id"), on="id", how="anti")
-    changed = resolved_sides(gone, _newest(gathered, gone["record"]), cut.kept)
-    # What is dated after the cut-off was not looked at: nothing of it is resolved.
-    own = pl.col("key").str.replace("#[0-9]+$", "")
-    later = gone.select("id", "record", own).join(
+    gone = before.filter(~pl.col("state").is_in(RESOLVED)).join(
+        judgement.breaks.select("id"), on="id", how="anti"
+    )
+    mine = rules_hash(asked.rules)
+    later = gone.select("id", "record", own_key()).join(
         cut.keys(gone["record"]), on=["record", "key"], how="semi"
     )
-    unseen = pl.col("id").is_in(later["id"].implode())
-    changed = changed.with_columns(pl.when(~unseen).then("side").alias("side"))
-    carried = carry(judgement.breaks, before, decisions, changed, asked.as_of)
+    changed = set_aside(
+        gone,
+        _newest(gathered, gone["record"]),
+        sources=cut.kept,
+        batches=gathered.batches,
+        rules=asked.rules,
+        rules_hash=mine,
+        as_of=asked.as_of,
+        found_then=_found_then(workspace, connection, gathered, gone, asked),
+        tolerated=judgement.tolerances.rows,
+        later=later["id"],
+    )
+    carried = carry(judgement.breaks, before, decisions, changed, asked.as_of, mine)
     carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))
     heard = max((through, *decisions["id"]))
     return with_ages(carried, asked.as_of, asked.rules.calendar), heard
@@ -294,6 +308,24 @@ def _approved(connection: psycopg.Connection, asked: Asked) -> tuple[tuple[int, 
     """The signed runs whose periods a late record may belong to."""
     runs = approved_runs(connection, scope_hash(asked.scope.text), asked.as_of)
     return tuple((run.id, run.as_of) for run in runs)
+
+
+def _found_then(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    gathered: Gathered,
+    gone: pl.DataFrame,
+    asked: Asked,
+) -> dict[str, list[str]]:
+    """Ids of the breaks there would be by the rules, and as of the day, of the runs before."""
+    found = {}
+    for of, day in other_terms(gone, rules_hash(asked.rules), asked.as_of):
+        rules = rules_of(workspace, connection, of)
+        if rules is not None:
+            cut = cut_off(gathered.sources, day)
+            then = judge(cut.kept, rules, day, service=gathered.service, cut=cut)
+            found[of] = then.breaks["id"].to_list()
+    return found
 
 
 def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:

@@ -18,12 +18,19 @@ import psycopg
 
 from connectors.errors import DecisionsMissing, SignatureRefused
 from connectors.ledger import whoami
-from connectors.reconciliations import Reconciliation, find_run, keep_scope, latest_run, scope_hash
+from connectors.reconciliations import (
+    Reconciliation,
+    find_run,
+    first_run,
+    keep_scope,
+    latest_run,
+    scope_hash,
+)
 from connectors.signatures import Signature, add_signature, last_approved, signatures_of
-from flows.report.reconciliation import RECONCILED, SignOff
+from flows.report.reconciliation import RECONCILED, SignatureLine, SignOff
 from flows.stages.breaks import breaks_now
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.life import is_open
+from flows.steps.reconcile.life import RULES, is_aside, is_open
 from flows.steps.reconcile.signed import unpack_records
 from schemas.audit import report_hash
 from schemas.life import Role
@@ -32,6 +39,10 @@ MANIFEST = "manifest.json"
 RECORDS = "records.parquet"
 """The records of the database as a run found them; what a signature is later held against."""
 BLOCK = 1024 * 1024
+RESTATED = "; restated as of "
+"""What follows the scope in that of a restatement, which is held against the scope's own runs."""
+SHORTEST, SHOWN = 8, 12
+"""Characters of a hash that name it, and that are shown of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +58,34 @@ def prepare(workspace: Workspace, number: int | None, *, by: str | None, comment
     return _sign(workspace, number, Role.PREPARED, by, comment)
 
 
-def approve(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:
-    """Approve a prepared report, as somebody else and with no open break left unaccepted."""
-    return _sign(workspace, number, Role.APPROVED, by, comment)
+def approve(
+    workspace: Workspace,
+    number: int | None,
+    *,
+    by: str | None,
+    comment: str,
+    accept_rules: str | None = None,
+) -> Signed:
+    """Approve a prepared report, as somebody else and with no open break left unaccepted.
+
+    Where its rules are other than those signed last, `accept_rules` names their hash, or how it
+    begins: a change of the rules is accepted by whoever approves.
+    """
+    return _sign(workspace, number, Role.APPROVED, by, comment, accept_rules)
+
+
+def baseline(
+    connection: psycopg.Connection, scope: str, before: int | None = None
+) -> Reconciliation | None:
+    """The run that the next one of a scope, or one of this number, is held against.
+
+    The last approved one; where none was approved the first, because nobody has signed for what
+    became of its rules since.
+    """
+    scope = scope.split(RESTATED, maxsplit=1)[0]
+    return last_approved(connection, scope_hash(scope), before=before) or first_run(
+        connection, scope, before
+    )
 
 
 def signed_sources(
@@ -92,6 +128,18 @@ def last_sign_off(
         report_hash=run.report_hash,
         chain_hash=run.chain_hash,
         changed_since=0,
+        signatures=tuple(_line(signatures[role]) for role in Role if role in signatures),
+    )
+
+
+def _line(signature: Signature) -> SignatureLine:
+    return SignatureLine(
+        role=signature.role.value,
+        by=signature.by,
+        account=signature.account,
+        at=signature.at,
+        comment=signature.comment,
+        accepted_rules=signature.accepted_rules,
     )
 
 
@@ -112,7 +160,12 @@ def check_files(workspace: Workspace, run: Reconciliation) -> Path:
 
 
 def _sign(
-    workspace: Workspace, number: int | None, role: Role, by: str | None, comment: str
+    workspace: Workspace,
+    number: int | None,
+    role: Role,
+    by: str | None,
+    comment: str,
+    accept_rules: str | None = None,
 ) -> Signed:
     person = " ".join((by if by is not None else getpass.getuser()).split())
     if not person:
@@ -127,10 +180,15 @@ def _sign(
                 f"The report of reconciliation {run.id} was {role.value} by "
                 f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
             )
+        rules = None
         if role is Role.APPROVED:
             _refuse_same_person(run, signatures.get(Role.PREPARED), person)
             _refuse_open_breaks(connection, run)
-        add_signature(connection, run, role, by=person, comment=comment.strip(), process=whoami())
+            rules = _accepted_rules(connection, run, accept_rules)
+        add_signature(
+            connection, run, role, by=person, comment=comment.strip(), process=whoami(),
+            accepted_rules=rules,
+        )  # fmt: skip
         return Signed(run, signatures_of(connection, run.id))
 
 
@@ -161,6 +219,35 @@ def _refuse_open_breaks(connection: psycopg.Connection, run: Reconciliation) -> 
             "Where its breaks are accepted since, reconcile again for a report that says so; "
             "otherwise its cover says what is missing."
         )
+
+
+def _accepted_rules(
+    connection: psycopg.Connection, run: Reconciliation, accept_rules: str | None
+) -> str | None:
+    """The hash of changed rules that the approver names; None where nothing changed.
+
+    Breaks that the rules set aside are a change as well, whoever signed in between.
+    """
+    before = baseline(connection, run.scope, run.id)
+    changed = before is not None and before.rules_hash != run.rules_hash
+    by_rules = breaks_now(connection, run).filter(is_aside() & (pl.col("aside_by") == RULES))
+    new = before is None or Role.APPROVED not in signatures_of(connection, before.id)
+    asked = changed or (new and by_rules.height > 0)
+    named = (accept_rules or "").strip().lower()
+    if named and (len(named) < SHORTEST or not run.rules_hash.startswith(named)):
+        raise SignatureRefused(
+            f"--accept-rules {named} is not the hash of the rules of reconciliation {run.id}, "
+            f"which is {run.rules_hash}. Name it as its first page does."
+        )
+    if asked and not named:
+        since = f" since reconciliation {before.id}" if before else ""
+        aside = f", and {by_rules.height} breaks are set aside by them" if by_rules.height else ""
+        raise DecisionsMissing(
+            f"The rules of reconciliation {run.id} have changed{since}{aside}. Its first page "
+            "lists what changed. Whoever approves the report accepts that too: "
+            f"recon sign approve {run.id} --accept-rules {run.rules_hash[:SHOWN]}"
+        )
+    return run.rules_hash if asked else None
 
 
 def _same(one: str, other: str) -> bool:

@@ -67,6 +67,8 @@ class Gathered:
     """Whether any batch is to reach the service."""
     waiting: tuple[Batch, ...]
     """Batches that have not come to an end: what they bring is not all there."""
+    batches: frozenset[int] = frozenset()
+    """Batches the run is about, listings included."""
     unfit: dict[str, int] = field(default_factory=dict)
     """Record kind -> amounts that are null here, and no break tells: none holds or adds them."""
 
@@ -109,6 +111,7 @@ def gather_truths(
         listings=listings,
         service=service,
         waiting=tuple(one for one in delivered if one.state not in ledger.ENDED),
+        batches=frozenset(one.id for one in batches),
         unfit=frames.unfit,
     )
 

@@ -143,4 +143,4 @@ def test_a_break_whose_record_is_dated_later_now_is_not_resolved(
     assert [one[0] for one in told(run(workspace, JANUARY))] == ["AMOUNT"]
     deliver(workspace, tmp_path / "b.csv", (1, "2026-02-10T00:00:00+00:00"))
     rows('UPDATE payment SET "PaidAmount" = 99 RETURNING 1')
-    assert told(run(workspace, JANUARY)) == [("AMOUNT", "1/7", "OPEN")]
+    assert told(run(workspace, JANUARY)) == [("AMOUNT", "1/7", "NOT_LOOKED_AT")]

@@ -7,6 +7,7 @@ import pytest
 
 from flows.steps.reconcile import life
 from flows.steps.reconcile.acceptance import acceptance
+from flows.steps.reconcile.aside import set_aside
 from flows.steps.reconcile.breaks import BREAK_SCHEMA
 from flows.steps.reconcile.life import (
     CARRIED,
@@ -18,7 +19,9 @@ from flows.steps.reconcile.life import (
     standing_now,
     to_saved,
 )
+from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.sources import Sources
+from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA
 from schemas.life import STILL_THERE, BreakState, Choice, Standing
 from tests.governance.runs import found, ids
 
@@ -80,6 +83,12 @@ TABLE = [
     ("ACCEPTED", [], True, "ACCEPTED"),
     ("RESOLVED_SOURCE", [], True, "REOPENED"),
     ("RESOLVED_SERVICE", [], True, "REOPENED"),
+    ("NOT_LOOKED_AT", [], True, "REOPENED"),
+    ("WAIVED_BY_RULE", [], True, "REOPENED"),
+    ("NOT_LOOKED_AT", [("accept", GOOD)], True, "ACCEPTED"),
+    ("WAIVED_BY_RULE", [("accept", PAST)], True, "EXPIRED"),
+    ("NOT_LOOKED_AT", [("resolve", "source")], True, "REOPENED"),
+    ("NOT_LOOKED_AT", [], False, "RESOLVED_SERVICE"),
     *((state, [("accept", GOOD)], True, "ACCEPTED") for state in (*OPEN_STATES, "ACCEPTED")),
     *((state, [("accept", PAST)], True, "EXPIRED") for state in (*OPEN_STATES, "ACCEPTED")),
     *((state, [("reopen", None)], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
@@ -141,7 +150,7 @@ def test_an_acceptance_holds_through_its_last_day(until: date, state: str) -> No
         ("D", "RESOLVED_SERVICE"),
         ("A", "RESOLVED_SERVICE"),
         ("G", "RESOLVED_SERVICE"),
-        (None, "OPEN"),
+        (None, "NOT_LOOKED_AT"),
     ],
 )
 def test_the_side_that_changed_resolves_and_a_side_nobody_could_see_does_not(
@@ -178,13 +187,24 @@ def test_what_could_not_be_looked_at_is_not_resolved() -> None:
         schema={name: BREAK_SCHEMA[name] for name in ("record", "key", "batch_id")}
     )
     sources = Sources(extract={}, database={"payment": NOTHING}, listings={"avatar": NOTHING})
-    sides = resolved_sides(before, newest, sources)
-    carried = carry(NOTHING, before, NOBODY, sides, DAY)
-    assert dict(carried.select("key", "state").iter_rows()) == {
-        "A": "OPEN",
-        "G": "OPEN",
-        "D": "RESOLVED_SERVICE",
-        "": "RESOLVED_SERVICE",
+    aside = set_aside(
+        before,
+        newest,
+        sources=sources,
+        batches=(),
+        rules=Rules(),
+        rules_hash="",
+        as_of=DAY,
+        found_then={},
+        tolerated=pl.DataFrame(schema=TOLERATED_SCHEMA),
+    )
+    carried = carry(NOTHING, before, NOBODY, aside, DAY)
+    told = carried.select("key", "state", "aside_by", "aside_because").iter_rows()
+    assert {key: rest for key, *rest in told} == {
+        "A": ["NOT_LOOKED_AT", "source", "no answers of the service of payment in this run"],
+        "G": ["NOT_LOOKED_AT", "source", "no listing of payment in this run"],
+        "D": ["RESOLVED_SERVICE", None, None],
+        "": ["RESOLVED_SERVICE", None, None],
     }
 
 

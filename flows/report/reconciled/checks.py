@@ -144,5 +144,6 @@ _CHECKS: Mapping[str, Callable[[Sequence[Row], int], Found]] = {
     "proof": _proof,
     "roll_forward": _roll_forward,
     "accepted_forward": _roll_forward,
+    "aside_forward": _roll_forward,
     "ageing": _ageing,
 }

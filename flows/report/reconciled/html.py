@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import Template
 from markupsafe import Markup
 
-from flows.report.reconciled import chart, tables
+from flows.report.reconciled import chart, first_page, tables
 from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
 from flows.report.reconciled.table import Kind, Table
 from flows.report.reconciled.text import shown
@@ -83,6 +83,8 @@ def render_html(report: ReconciliationReport) -> str:
         ages=list(zip(BUCKETS, chart.AGES, strict=True)),
         ageing=_ageing(report),
         forwards=_forwards(report),
+        first={table.name: grid(table) for table in first_page.parts(report)},
+        to_sign=first_page.to_sign(report),
         breaks=_listed(report, shown_breaks),
         filters=_filters(report, shown_breaks),
         codes=_codes(report),
@@ -107,6 +109,7 @@ def _template() -> Template:
         says=code_title,
         source=sources,
         told=lambda value: shown(value, Kind.TEXT),
+        moment=first_page.moment,
     )
 
 
@@ -169,10 +172,11 @@ def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
 
 
 def _forwards(report: ReconciliationReport) -> list[tuple[Table, tuple[RollForward, ...]]]:
-    """Open breaks, then accepted ones: what became of them from run to run."""
+    """Open breaks, accepted ones, those set aside: what became of them from run to run."""
     return [
         (tables.roll_forward(report), report.roll_forward),
         (tables.accepted_forward(report), report.accepted_forward),
+        (tables.aside_forward(report), report.aside_forward),
     ]
 
 

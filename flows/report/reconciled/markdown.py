@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from flows.report.markdown import SHOW_ROW, cell, escape, markdown_table, value_cell
 from flows.report.reconciled.chart import picture
+from flows.report.reconciled.first_page import changed, to_sign
 from flows.report.reconciled.words import (
     currency_label,
     money_of_break,
@@ -12,7 +13,7 @@ from flows.report.reconciled.words import (
 )
 from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import digits, neutral
-from schemas.life import OPEN
+from schemas.life import OPEN, BreakState
 
 BYTES = 40_000
 """What an artifact may hold; the page leaves out whole blocks at its end rather than more."""
@@ -59,14 +60,23 @@ def _where(one: BreakLine) -> str:
 def _blocks(report: ReconciliationReport) -> Iterator[str]:
     verdict, cover = verdict_of(report), report.cover
     todo = sum(one.state in OPEN for one in report.breaks)
+    accepted = sum(one.state == BreakState.ACCEPTED for one in report.breaks)
     yield f"# {escape(cover.verdict)}: {escape(neutral(cover.title))}"
     yield escape(verdict.meaning)
+    yield "\n".join(f"- {escape(told)}" for told in to_sign(report))
     if cover.because:
         yield "\n".join(f"- {escape(because)}" for because in cover.because)
     yield (
         f"As of {cover.as_of.isoformat()}; {digits(todo)} open breaks, "
-        f"{digits(len(report.breaks) - todo)} accepted; rules {escape(cover.rules_name)}"
+        f"{digits(accepted)} accepted; rules {escape(cover.rules_name)}"
     )
+    if changed(report).rows:
+        told = changed(report)
+        yield f"## {escape(told.title)}"
+        yield markdown_table(
+            ("What", "Before", "Now"),
+            [tuple(cell(str(one or ""), 160) for one in row.cells) for row in told.rows[:ROWS]],
+        )
     if report.proofs:
         yield "## Totals"
         yield markdown_table(

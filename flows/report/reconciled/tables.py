@@ -58,6 +58,7 @@ def tables(report: ReconciliationReport) -> tuple[Table, ...]:
         ageing(report),
         roll_forward(report),
         accepted_forward(report),
+        aside_forward(report),
         rates(report),
         plans(report),
         debts(report),
@@ -242,6 +243,13 @@ def accepted_forward(report: ReconciliationReport) -> Table:
     return _forward(report, "accepted_forward", title, report.accepted_forward, none)
 
 
+def aside_forward(report: ReconciliationReport) -> Table:
+    """From the breaks that were set aside before to those that are now."""
+    title = "Roll-forward of breaks set aside"
+    none = "Every break of the runs before was looked at."
+    return _forward(report, "aside_forward", title, report.aside_forward, none)
+
+
 def _forward(
     report: ReconciliationReport,
     name: str,
@@ -341,7 +349,11 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
     first, last = cover.period
     if cover.restates:
         yield "Restatement", cover.restates
+    yield "Scope", cover.title
     yield "As of", cover.as_of
+    if report.run:
+        told = f"reconciliation {report.run.number}, made by {report.run.by}"
+        yield "Run", f"{told}; its moment is in manifest.json"
     for line in cover.after:
         yield "After the cut-off", _after(line)
     if cover.undated:

@@ -4,7 +4,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from flows.report.reconciled.table import Cell, Kind
+from flows.report.reconciled.first_page import parts, to_sign
+from flows.report.reconciled.table import Cell, Kind, Table
 from flows.report.reconciled.tables import facts, idle
 from flows.report.reconciled.words import (
     code_title,
@@ -27,6 +28,7 @@ def render_text(report: ReconciliationReport) -> str:
     """The short report in plain characters; delivered text cannot break a line or move a cursor."""
     lines = [
         *_cover(report),
+        *(line for table in parts(report) for line in _section(table.title, _table(table))),
         *_section("Statuses", _statuses(report)),
         *_section("Totals, never across currencies", _totals(report)),
         *_section("Causes", _causes(report)),
@@ -53,6 +55,8 @@ def _cover(report: ReconciliationReport) -> Iterator[str]:
     verdict = verdict_of(report)
     yield from (visible(report.cover.title), "=" * WIDTH)
     yield from _wrapped(f"{visible(report.cover.verdict)}: {verdict.meaning}", "")
+    for told in to_sign(report):
+        yield from _wrapped(visible(told), "")
     for because in report.cover.because:
         yield from _wrapped(visible(because), "  because ")
     yield ""
@@ -63,6 +67,18 @@ def _cover(report: ReconciliationReport) -> Iterator[str]:
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield from ("", title.upper(), "-" * WIDTH)
     yield from list(lines) or ["  None."]
+
+
+def _table(table: Table) -> Iterator[str]:
+    """A small table as lines: a column after the other, what is empty left out."""
+    if not table.rows:
+        yield from _wrapped(visible(table.none), "  ")
+    for row in table.rows:
+        cells = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
+        first, *others = cells
+        names = [column.name.lower() for column in table.columns[1:]]
+        rest = [f"{name} {cell}" for name, cell in zip(names, others, strict=True) if cell]
+        yield from _wrapped("; ".join([first, *rest]), "  ")
 
 
 def _statuses(report: ReconciliationReport) -> Iterator[str]:
@@ -100,8 +116,12 @@ def _causes(report: ReconciliationReport) -> Iterator[str]:
 
 def _breaks(report: ReconciliationReport) -> Iterator[str]:
     todo = [one for one in report.breaks if one.state in OPEN]
-    accepted = len(report.breaks) - len(todo)
-    yield f"  {digits(len(todo))} open, {digits(accepted)} accepted"
+    accepted = sum(one.state == BreakState.ACCEPTED for one in report.breaks)
+    aside = len(report.breaks) - len(todo) - accepted
+    yield (
+        f"  {digits(len(todo))} open, {digits(accepted)} accepted"
+        f"{f', {digits(aside)} set aside' if aside else ''}"
+    )
     if todo:
         yield "  a row is shown by: recon row BATCH FILE --line LINE"
     for one in todo[:BREAKS]:
@@ -129,7 +149,12 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
 
 
 def _forwards(report: ReconciliationReport) -> Iterator[str]:
-    for name, forwards in (("open", report.roll_forward), ("accepted", report.accepted_forward)):
+    pools = {
+        "open": report.roll_forward,
+        "accepted": report.accepted_forward,
+        "set aside": report.aside_forward,
+    }
+    for name, forwards in pools.items():
         for one in forwards:
             yield f"  {name}, {currency_label(report, one.currency)}"
             lines = [line for line in one.lines if line.total or line.rows or line.amount]

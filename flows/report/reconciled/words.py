@@ -59,6 +59,8 @@ STATES: Mapping[str, str] = {
     BreakState.REOPENED: "back after it was resolved or accepted",
     BreakState.EXPIRED: "its acceptance has run out: it is open again",
     BreakState.ACCEPTED: "accepted by name, with a reason, until a day",
+    BreakState.NOT_LOOKED_AT: "found before; this run did not look at it",
+    BreakState.WAIVED_BY_RULE: "found before; the rules let it pass now",
 }
 
 SOURCES: Mapping[str, str] = {

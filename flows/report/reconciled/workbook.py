@@ -5,7 +5,7 @@ put into it afterwards. Nothing in it is a link, and no delivered text is ever a
 """
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -18,8 +18,10 @@ from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text, le
 from flows.report.reconciled.break_sheet import MOST, columns_of, with_breaks
 from flows.report.reconciled.checks import Check, checks, survives
 from flows.report.reconciled.data import breaks_frame
+from flows.report.reconciled.first_page import parts, to_sign
 from flows.report.reconciled.table import NUMERIC, Cell, Kind, Table
 from flows.report.reconciled.tables import breaks, facts, tables
+from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_chart import add_charts
 from flows.report.reconciliation import ReconciliationReport
@@ -40,6 +42,7 @@ SHEETS: Mapping[str, str] = {
     "ageing": "Ageing",
     "roll_forward": "Roll-forward",
     "accepted_forward": "Accepted",
+    "aside_forward": "Set aside",
     "rates": "Rates",
     "plans": "Plans",
     "debts": "Debts",
@@ -148,6 +151,10 @@ def _cover(
     sheet.write_string(2, 1, cell_text(report.cover.verdict), formats[verdict.tone])
     sheet.write_string(3, 1, verdict.meaning)
     line = 4
+    for told in to_sign(report):
+        sheet.write_string(line, 0, "Sign-off", formats["label"])
+        sheet.write_string(line, 1, cell_text(told), formats["wrap"])
+        line += 1
     for because in report.cover.because:
         sheet.write_string(line, 0, "Because", formats["label"])
         sheet.write_string(line, 1, cell_text(because), formats["wrap"])
@@ -160,6 +167,14 @@ def _cover(
         else:
             sheet.write_string(line, 1, cell_text(str(value)), formats["wrap"])
         line += 1
+    for table in parts(report):
+        sheet.write_string(line + 1, 0, cell_text(table.title), formats["head"])
+        line += 2
+        for label, told in _lines(table):
+            sheet.write_string(line, 0, cell_text(label)[:LONGEST], formats["label"])
+            sheet.write_string(line, 1, cell_text(told)[:LONGEST], formats["wrap"])
+            line += 1
+    line += 1
     self_test = report.self_test
     sheet.write_string(line, 0, "Self-test", formats["label"])
     sheet.write_string(line, 1, f"{self_test.found} of {self_test.planted} planted faults found")
@@ -167,6 +182,16 @@ def _cover(
     sheet.write_string(line + 4, 0, "Rules as used", formats["label"])
     for offset, text in enumerate(report.cover.rules_text.splitlines()):
         sheet.write_string(line + 4 + offset, 1, cell_text(text), formats["wrap"])
+
+
+def _lines(table: Table) -> Iterator[tuple[str, str]]:
+    """A small table as lines: its first column, and the others with their names."""
+    if not table.rows:
+        yield "", table.none
+    for row in table.rows:
+        first, *others = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
+        names = [column.name.lower() for column in table.columns[1:]]
+        yield first, "; ".join(f"{n}: {o}" for n, o in zip(names, others, strict=True) if o)
 
 
 def _overall(

@@ -8,9 +8,11 @@ import polars as pl
 
 from flows.report.reconciliation import (
     AfterLine,
+    AsideLine,
     BreakLine,
     CauseLine,
     ChainLine,
+    Changes,
     ControlLine,
     Cover,
     ExcludedLine,
@@ -18,6 +20,7 @@ from flows.report.reconciliation import (
     PreviousLine,
     ReconciliationReport,
     RollForward,
+    RunLine,
     SelfTest,
     SignOff,
     StatusLine,
@@ -26,11 +29,11 @@ from flows.report.reconciliation import (
 from flows.steps.reconcile.acceptance import acceptance
 from flows.steps.reconcile.ageing import ageing
 from flows.steps.reconcile.judgement import Judgement
-from flows.steps.reconcile.life import is_open
+from flows.steps.reconcile.life import RULES, is_aside, is_open, is_unseen
 from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.money import BASIS, COUNTED
 from flows.steps.reconcile.raised import money
-from flows.steps.reconcile.roll_forward import accepted_forward, roll_forward
+from flows.steps.reconcile.roll_forward import accepted_forward, aside_forward, roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.sources import Sources, record_schema
@@ -69,6 +72,9 @@ class Facts:
     undated: tuple[str, ...] = ()
     after: tuple[AfterLine, ...] = ()
     restates: str = ""
+    run: RunLine | None = None
+    changes: Changes | None = None
+    """What is other than in the last signed run, as far as it is not judged."""
 
 
 def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, Lines]:
@@ -124,30 +130,46 @@ def conclude(
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
     breaks = _break_lines(there)
     forward, of_accepted = roll_forward(carried), accepted_forward(carried)
+    of_aside = aside_forward(carried)
+    every = (*forward, *of_accepted, *of_aside)
     self_tested = self_test.found == self_test.planted and not self_test.missed
     unexplained = [
         *(f"{p.record} {p.field}: {p.unexplained} unexplained" for p in proven if p.unexplained),
         *(f"{c.record}: a residual in the control totals" for c in controls if _leaves(c)),
         *(f"{c.record}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
-        *("the roll-forward does not tie" for one in (*forward, *of_accepted) if _off(one)),
+        *("the roll-forward does not tie" for one in every if _off(one)),
         *(() if self_tested else (f"the self-test missed {', '.join(self_test.missed)}",)),
     ]
     open_ones = int(there.select(is_open().sum()).item())
-    accepted = there.height - open_ones
-    because = (
+    accepted = int((there["state"] == BreakState.ACCEPTED).sum())
+    aside = _aside(there)
+    unseen = _aside(there.filter(is_unseen()))
+    incomplete = (
         *facts.incomplete,
+        *(
+            f"{one.breaks} breaks of runs before were not looked at: {one.because}"
+            for one in unseen
+        ),
+    )
+    because = (
+        *incomplete,
         *dict.fromkeys(unexplained),
         *((f"{open_ones} open breaks",) if open_ones else ()),
         *((f"{accepted} breaks are accepted",) if accepted else ()),
+        *(
+            f"{one.breaks} breaks of before are {one.state}: {one.because}"
+            for one in aside
+            if one.by_rules
+        ),
     )
     sound = not (open_ones or unexplained)
     verdict = (
         "INCOMPLETE"
-        if facts.incomplete
+        if incomplete
         else "NOT_RECONCILED"
         if not sound
         else "RECONCILED_WITH_ACCEPTED"
-        if accepted
+        if accepted or aside
         else "RECONCILED"
     )
     return ReconciliationReport(
@@ -170,6 +192,23 @@ def conclude(
         self_test=self_test,
         currencies=facts.currencies,
         accepted_forward=of_accepted,
+        aside_forward=of_aside,
+        run=facts.run,
+        changes=facts.changes and replace(facts.changes, aside=aside),
+    )
+
+
+def _aside(there: pl.DataFrame) -> tuple[AsideLine, ...]:
+    """Breaks that are set aside by reason, the most first."""
+    groups = (
+        there.filter(is_aside())
+        .group_by("state", "aside_because", (pl.col("aside_by") == RULES).alias("by_rules"))
+        .len()
+        .sort("len", "state", "aside_because", descending=[True, False, False])
+    )
+    return tuple(
+        AsideLine(state, because or "its source is not there", bool(by_rules), rows)
+        for state, because, by_rules, rows in groups.iter_rows()
     )
 
 
@@ -277,7 +316,7 @@ def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
             cause=row["cause"] or "",
             action=BREAKS[row["code"]].action,
             owner=row["owner"] or "",
-            note="; ".join(filter(None, (row["acceptance"], row["note"]))),
+            note="; ".join(filter(None, (row["aside_because"], row["acceptance"], row["note"]))),
         )
         for row in ordered.iter_rows(named=True)
     )

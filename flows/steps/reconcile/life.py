@@ -7,10 +7,36 @@ import polars as pl
 from flows.steps.reconcile.acceptance import BOUND, SEEN, holds
 from flows.steps.reconcile.breaks import BREAK_SCHEMA
 from flows.steps.reconcile.money import BASIS, COUNTED, basis, with_counted
-from flows.steps.reconcile.sources import Sources
 from schemas.kinds import Dtype, frame_schema
 from schemas.ledger import BREAK_STATE, DECISION
-from schemas.life import OPEN, RESOLVED, SIDES, STILL_THERE, BreakState, Choice, Standing
+from schemas.life import (
+    ASIDE,
+    OPEN,
+    RESOLVED,
+    SIDES,
+    STILL_THERE,
+    BreakState,
+    Choice,
+    Standing,
+)
+
+LOOKED: dict[str, Dtype] = {
+    "looked_rules": pl.String(),
+    "looked_as_of": pl.Date(),
+    "aside_by": pl.String(),
+    "aside_because": pl.String(),
+}
+"""By which rules and as of which day a break was found last, and why it is set aside, if it is."""
+RULES, SOURCE = "rules", "source"
+"""What sets a break aside: other rules, or less to look at."""
+CHANGED: dict[str, Dtype] = {
+    "id": pl.String(),
+    "side": pl.String(),
+    "state": pl.String(),
+    "aside_by": pl.String(),
+    "aside_because": pl.String(),
+}
+"""What is known of breaks that were not found again: the side that changed, or why nobody knows."""
 
 CARRIED: dict[str, Dtype] = {
     "id": pl.String(),
@@ -21,6 +47,7 @@ CARRIED: dict[str, Dtype] = {
     "accepted_reason": pl.String(),
     "owner": pl.String(),
     **SEEN,
+    **LOOKED,
     **BREAK_SCHEMA,
 }
 """What a run leaves of every break, and the next run of the scope starts from."""
@@ -47,17 +74,17 @@ def carry(
     decisions: pl.DataFrame,
     changed: pl.DataFrame,
     as_of: date,
+    rules: str | None = None,
 ) -> pl.DataFrame:
     """Every break of this run and every one gone since, with its state: CARRIED and REMEMBERED.
 
     `breaks` as `breaks.gather` gives them, `before` as `CARRIED`, `decisions` as `DECISIONS`;
     `changed` names the side that changed for breaks that are gone (`id`, and `side` as a letter of
-    a truth source; null where this run could not look, so that the break stays as it was). Columns
-    of `breaks` beyond its schema are kept. One line per id, in the order of `breaks`, then those
-    gone.
+    a truth source; null where this run could not find them, with the other columns of CHANGED if
+    more is known). `rules` is the hash of the rules of this run. Columns of `breaks` beyond its
+    schema are kept. One line per id, in the order of `breaks`, then those gone.
     """
     assert breaks["id"].is_unique().all(), "breaks come from `gather`, each told once"
-    breaks = pl.concat([breaks, _unseen(breaks, before, changed)], how="diagonal")
     standings = _standings(before, decisions, as_of)
     known = before.join(standings, on="id", how="left", maintain_order="left")
     found = breaks.join(
@@ -66,7 +93,23 @@ def carry(
     gone = known.filter(~pl.col("state").is_in(RESOLVED)).join(
         breaks.select("id"), on="id", how="anti", maintain_order="left"
     )
-    sides = changed.unique("id", keep="first").select("id", pl.col("side").alias("changed_side"))
+    sides = (
+        pl.concat([pl.DataFrame(schema=CHANGED), changed], how="diagonal")
+        .unique("id", keep="first")
+        .select(
+            "id",
+            pl.col("side").alias("changed_side"),
+            pl.when(pl.col("side").is_null())
+            .then(pl.col("state").fill_null(BreakState.NOT_LOOKED_AT.value))
+            .alias("aside"),
+            pl.col("aside_by").alias("now_by"),
+            pl.col("aside_because").alias("now_because"),
+        )
+    )
+    found = found.with_columns(
+        pl.lit(rules, pl.String).alias("looked_rules"),
+        pl.lit(as_of, pl.Date).alias("looked_as_of"),
+    )
     gone = (
         gone.join(sides, on="id", how="left", maintain_order="left")
         .with_columns(_remembered()[1:])
@@ -77,10 +120,13 @@ def carry(
 
 
 def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
-    """Carried breaks with what they add to totals now, and what they added before (`COUNTED`)."""
+    """Carried breaks with what they add to totals now, and what they added before (`COUNTED`).
+
+    What is set aside is counted by itself: it takes no money from a break that is open.
+    """
     resolved = pl.col("state").is_in(RESOLVED)
-    now = with_counted(carried.filter(~resolved)).select("id", COUNTED)
-    was = with_counted(before.filter(~resolved)).select(
+    now = _counted_apart(carried.filter(~resolved)).select("id", COUNTED)
+    was = _counted_apart(before.filter(~resolved)).select(
         "id", pl.col(BASIS, COUNTED).name.suffix(BEFORE)
     )
     both = carried.join(now, on="id", how="left", maintain_order="left").join(
@@ -91,17 +137,19 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def resolved_sides(
-    gone: pl.DataFrame, newest: pl.DataFrame, sources: Sources | None = None
-) -> pl.DataFrame:
+def _counted_apart(breaks: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat(
+        [with_counted(breaks.filter(~is_aside())), with_counted(breaks.filter(is_aside()))]
+    )
+
+
+def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
     """Which side changed (`id`, `side`): E where a newer extract brought the record, D elsewhere.
 
     `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
-    every extract row that counts. Null where the source a break is about is not among `sources`.
+    every extract row that counts.
     """
-    # Rows that share a key are told apart by a number behind it.
-    own = pl.col("key").str.replace("#[0-9]+$", "")
-    both = gone.select("id", "record", own, "side", "batch_id").join(
+    both = gone.select("id", "record", own_key(), "side", "batch_id").join(
         newest.group_by("record", "key").agg(pl.col("batch_id").max().alias("newest")),
         on=["record", "key"],
         how="left",
@@ -109,17 +157,12 @@ def resolved_sides(
     )
     newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
     side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
-    blind = pl.lit(value=False) if sources is None else _blind(sources)
-    return both.select("id", pl.when(~blind).then(side).alias("side"))
+    return both.select("id", side.alias("side"))
 
 
-def _blind(sources: Sources) -> pl.Expr:
-    """Whether a break is about a source that this run did not have."""
-    there = {"D": sources.database, "A": sources.answers, "G": sources.listings}
-    return pl.any_horizontal(
-        (pl.col("side") == letter) & ~pl.col("record").is_in(list(frames))
-        for letter, frames in there.items()
-    ).fill_null(value=False)
+def own_key() -> pl.Expr:
+    """The key of the record a break is about: rows that share one are told apart behind it."""
+    return pl.col("key").str.replace("#[0-9]+$", "")
 
 
 def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
@@ -139,7 +182,7 @@ def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
 
 def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
     """CARRIED, from rows of the ledger."""
-    days = ("first_seen", "accepted_until", "date")
+    days = ("first_seen", "accepted_until", "date", "looked_as_of")
     told = {
         name: pl.String() if name in days or dtype.is_decimal() else dtype
         for name, dtype in CARRIED.items()
@@ -177,7 +220,10 @@ def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> 
         before.join(
             _standings(before, decisions, as_of), on="id", how="left", maintain_order="left"
         )
-        .with_columns(pl.coalesce(state, "state").alias("state"))
+        # What a run did not look at it did not look at, whatever is decided about it.
+        .with_columns(
+            pl.when(is_aside()).then("state").otherwise(pl.coalesce(state, "state")).alias("state")
+        )
         .with_columns(_terms_kept())
         .select(*CARRIED, pl.col("standing").str.strip_prefix("resolved_").alias("claimed"))
         .with_columns(
@@ -212,16 +258,6 @@ def nothing_before() -> pl.DataFrame:
     return pl.DataFrame(schema=CARRIED)
 
 
-def _unseen(breaks: pl.DataFrame, before: pl.DataFrame, changed: pl.DataFrame) -> pl.DataFrame:
-    """What the run before said of breaks that this one could not look at."""
-    return (
-        before.filter(~pl.col("state").is_in(RESOLVED))
-        .join(changed.filter(pl.col("side").is_null()), on="id", how="semi")
-        .join(breaks, on="id", how="anti", maintain_order="left")
-        .select("id", *BREAK_SCHEMA)
-    )
-
-
 def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """By id: `standing`, the terms of an acceptance and the owner, decisions taken in."""
     latest = decisions.sort("id").with_columns(pl.col("until").str.to_date())
@@ -250,7 +286,11 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
     heard = pl.col("what").is_not_null() & ~pl.col("state").is_in(RESOLVED)
     accepts = heard & (pl.col("what") == Choice.ACCEPT)
     until = pl.when(accepts).then("until").otherwise("accepted_until")
-    accepted = accepts | (~heard & (pl.col("state") == BreakState.ACCEPTED))
+    # What is set aside keeps its acceptance, for the day it is looked at again.
+    keeps = (pl.col("state") == BreakState.ACCEPTED) | (
+        pl.col("state").is_in(ASIDE) & pl.col("accepted_by").is_not_null()
+    )
+    accepted = accepts | (~heard & keeps)
     claimed = pl.concat_str(pl.lit("resolved_"), pl.col("side").fill_null("source"))
     # Decided on the run before, so what it left is what was seen; likewise where an acceptance of
     # an earlier version does not say.
@@ -325,7 +365,8 @@ def _gone_state() -> pl.Expr:
         .then(pl.lit("source"))
         .otherwise(pl.lit("service"))
     )
-    return side.replace_strict(SIDES, return_dtype=pl.String).alias("state")
+    resolved = side.replace_strict(SIDES, return_dtype=pl.String)
+    return pl.coalesce("aside", resolved).alias("state")
 
 
 def _life(as_of: date) -> list[pl.Expr]:
@@ -333,6 +374,11 @@ def _life(as_of: date) -> list[pl.Expr]:
         pl.col("id", "state"),
         pl.col("first_seen").fill_null(as_of),
         *_terms_kept(),
+        pl.col("looked_rules", "looked_as_of"),
+        *(
+            pl.when(pl.col("state").is_in(ASIDE)).then(now).alias(name)
+            for name, now in (("aside_by", "now_by"), ("aside_because", "now_because"))
+        ),
         pl.col(list(BREAK_SCHEMA)),
         pl.col(list(REMEMBERED)),
     ]
@@ -343,6 +389,9 @@ def _terms_kept() -> list[pl.Expr]:
     kept = pl.col("state").is_in([BreakState.ACCEPTED, BreakState.EXPIRED]) | (
         (pl.col("state") == BreakState.REOPENED)
         & (pl.col("standing") == Standing.CHANGED).fill_null(value=False)
+    )
+    kept |= pl.col("state").is_in(ASIDE) & (pl.col("standing") == Standing.ACCEPTED).fill_null(
+        value=False
     )
     return [
         pl.when(kept).then(kept).alias("seen"),
@@ -362,3 +411,17 @@ def _extra(breaks: pl.DataFrame) -> list[pl.Expr]:
 def is_open() -> pl.Expr:
     """Whether a carried break asks for action."""
     return pl.col("state").is_in(OPEN)
+
+
+def is_aside() -> pl.Expr:
+    """Whether a carried break was not found because the run looked less far."""
+    return pl.col("state").is_in(ASIDE)
+
+
+def is_unseen() -> pl.Expr:
+    """Whether a source of a carried break is not there, and nobody has accepted it as it was."""
+    return (
+        is_aside()
+        & (pl.col("aside_by") != RULES).fill_null(value=True)
+        & (pl.col("accepted_by").is_null())
+    )

@@ -14,18 +14,20 @@ import polars as pl
 from flows.report.reconciliation import ProofLine, RollForward
 from flows.steps.reconcile.life import BEFORE
 from flows.steps.reconcile.money import BASIS, COUNTED, Sums
-from schemas.life import OPEN, BreakState
+from schemas.life import ASIDE, OPEN, BreakState
 
 OPENING, CLOSING = "opening", "closing"
 
 _STEPS = {
     "open": {
         "new": "+ new",
-        "reopened": "+ reopened: back after a resolution or an acceptance",
+        "reopened": "+ reopened: back after a resolution or an acceptance, or looked at again",
         "expired": "+ expired: the acceptance has run out",
         "resolved_source": "- resolved at source",
         "resolved_service": "- resolved at service",
         "accepted": "- accepted",
+        "not_looked_at": "- not looked at any more",
+        "waived_by_rule": "- waived by a rule",
         "changed": "+/- amounts that changed while open",
     },
     "accepted": {
@@ -34,7 +36,18 @@ _STEPS = {
         "reopened": "- reopened: by decision, or other than it was accepted",
         "resolved_source": "- resolved at source",
         "resolved_service": "- resolved at service",
+        "not_looked_at": "- not looked at any more",
+        "waived_by_rule": "- waived by a rule",
         "changed": "+/- amounts that changed while accepted",
+    },
+    "aside": {
+        "not_looked_at": "+ not looked at any more",
+        "waived_by_rule": "+ waived by a rule",
+        "reopened": "- looked at again, and open",
+        "accepted": "- looked at again, and accepted",
+        "resolved_source": "- resolved at source",
+        "resolved_service": "- resolved at service",
+        "changed": "+/- amounts that changed while set aside",
     },
 }
 """Lines between opening and closing of each pool, in order."""
@@ -60,6 +73,14 @@ def roll_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
 def accepted_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
     """Accepted breaks, per currency: opening + accepted - expired - reopened - resolved."""
     return _forward(carried, "accepted")
+
+
+def aside_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
+    """Breaks that are set aside, per currency: opening + not looked at + waived - looked at again.
+
+    A break of a run that looked further is in none of the other pools, and resolved in none.
+    """
+    return _forward(carried, "aside")
 
 
 def _forward(carried: pl.DataFrame, pool: str) -> tuple[RollForward, ...]:
@@ -95,16 +116,18 @@ def _left(one: _Alike, pool: str) -> str:
     match one.state:
         case BreakState.RESOLVED_SOURCE | BreakState.RESOLVED_SERVICE | BreakState.ACCEPTED:
             return one.state.lower()
-        case BreakState.EXPIRED:
+        case BreakState.NOT_LOOKED_AT | BreakState.WAIVED_BY_RULE:
+            return one.state.lower()
+        case BreakState.EXPIRED if pool == "accepted":
             return "expired"
         case _:
-            assert pool == "accepted", one
+            assert pool in ("accepted", "aside"), one
             return "reopened"
 
 
 def _entered(one: _Alike) -> str:
-    if one.state == BreakState.ACCEPTED:
-        return "accepted"
+    if one.state in (BreakState.ACCEPTED, *ASIDE):
+        return one.state.lower()
     if one.before is None:
         return "new"
     return "expired" if one.state == BreakState.EXPIRED else "reopened"
@@ -113,7 +136,7 @@ def _entered(one: _Alike) -> str:
 def _pool(state: str | None) -> str:
     if state == BreakState.ACCEPTED:
         return "accepted"
-    return "open" if state in OPEN else ""
+    return "open" if state in OPEN else "aside" if state in ASIDE else ""
 
 
 def _lines(
@@ -127,8 +150,9 @@ def _lines(
         return ProofLine(text, counts[currency, name], money.difference, total, money.gross)
 
     steps = [line(name, text) for name, text in _STEPS[pool].items()]
-    opening = line(OPENING, f"{OPENING}: {pool} after the run before", total=True)
-    closing = line(CLOSING, f"{CLOSING}: {pool} after this run", total=True)
+    of = "set aside" if pool == "aside" else pool
+    opening = line(OPENING, f"{OPENING}: {of} after the run before", total=True)
+    closing = line(CLOSING, f"{CLOSING}: {of} after this run", total=True)
     before_closing = [opening, *steps]
     left = Sums(closing.amount, closing.gross)
     for one in before_closing:

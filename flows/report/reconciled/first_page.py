@@ -1,0 +1,189 @@
+"""Page one: whether it can be signed, what it is about, its money, and what changed since.
+
+Every rendering shows the same parts in the same order: the verdict with what stands in the way,
+scope and run, money per currency, the causes of most money, the changes since the last signed run,
+and the signatures there are.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from flows.report.reconciled.table import (
+    COUNT,
+    CURRENCY,
+    MONEY,
+    TEXT,
+    WORD,
+    Column,
+    Row,
+    Table,
+)
+from flows.report.reconciled.words import currency_label
+from flows.report.reconciliation import CauseLine, ReconciliationReport
+from flows.steps.reconcile.money import exact_sum
+
+CAUSES = 5
+"""Causes on page one."""
+HASH = 12
+"""Characters of a hash that name it in a command."""
+
+
+def to_sign(report: ReconciliationReport) -> list[str]:
+    """Whether the report can be signed, and what it takes; its verdict says what is in the way."""
+    told = [
+        "It can be approved, by somebody else than the one who prepares it."
+        if report.reconciles
+        else "It cannot be approved as it stands."
+    ]
+    if rules_changed(report):
+        told.append(
+            "Its rules changed, and whoever approves it accepts that by naming their hash: "
+            f"recon sign approve --accept-rules {report.cover.rules_hash[:HASH]}"
+        )
+    return told
+
+
+def rules_changed(report: ReconciliationReport) -> bool:
+    """Whether the rules are others than those the run is held against."""
+    changes = report.changes
+    return bool(changes and changes.since and changes.rules_before != report.cover.rules_hash)
+
+
+def money(report: ReconciliationReport) -> Table:
+    """Per currency: what is unexplained, open, accepted and set aside."""
+    columns = (
+        CURRENCY,
+        Column("Money", WORD, 34),
+        Column("Breaks", COUNT, 12),
+        Column("Difference", MONEY, 24),
+        Column("Gross", MONEY, 24),
+    )
+    pools = {
+        "open": report.roll_forward,
+        "accepted": report.accepted_forward,
+        "set aside": report.aside_forward,
+    }
+    closings = {
+        pool: {one.currency: one.lines[-1] for one in forward} for pool, forward in pools.items()
+    }
+    currencies = {one.currency for one in report.proofs}.union(*closings.values())
+    rows: list[Row] = []
+    for currency in sorted(currencies, key=lambda key: (len(key), key)):
+        head = currency_label(report, currency)
+        unexplained = exact_sum(
+            abs(one.unexplained) for one in report.proofs if one.currency == currency
+        )
+        rows.append(Row((head, "unexplained", None, unexplained, None), bad=bool(unexplained)))
+        for pool, closing in closings.items():
+            line = closing.get(currency)
+            if line and line.rows:
+                rows.append(Row((head, pool, line.rows, line.amount, line.gross)))
+            elif pool != "set aside":
+                rows.append(Row((head, pool, 0, Decimal(0), Decimal(0))))
+    none = "No amount was compared, and no break is there."
+    return Table("money", "Money per currency", columns, rows, groups=1, none=none)
+
+
+def top_causes(report: ReconciliationReport) -> Table:
+    """The causes of most money in any one currency; they are never added across currencies."""
+    columns = (
+        Column("Cause", WORD, 14),
+        Column("In common", TEXT, 60),
+        Column("Breaks", COUNT, 10),
+        CURRENCY,
+        Column("Difference", MONEY, 18),
+        Column("Gross", MONEY, 18),
+    )
+    rows = [
+        Row(
+            (
+                one.id,
+                one.title,
+                one.breaks,
+                currency_label(report, currency),
+                one.amounts.get(currency),
+                one.gross.get(currency),
+            )
+        )
+        for one in sorted(report.causes, key=_by_money)[:CAUSES]
+        for currency in sorted({*one.amounts, *one.gross}, key=lambda key: (len(key), key)) or [""]
+    ]
+    none = "No two breaks read as one cause."
+    return Table("top_causes", "Causes of most money", columns, rows, none=none)
+
+
+def _by_money(one: CauseLine) -> tuple[Decimal, int, str]:
+    """Its largest amount in one currency; where it has no difference, of its gross money."""
+    most = max(map(abs, one.amounts.values() or one.gross.values()), default=Decimal(0))
+    return most.copy_negate(), -one.breaks, one.id
+
+
+def changed(report: ReconciliationReport) -> Table:
+    """What is other than in the last signed run: records, rules, version, breaks set aside."""
+    columns = (
+        Column("What", TEXT, 52),
+        Column("Before", TEXT, 30),
+        Column("Now", TEXT, 30),
+    )
+    changes = report.changes
+    since = changes.since if changes else ""
+    none = (
+        f"Nothing changed since {since}."
+        if since
+        else "This is the first run of its scope: there is nothing to hold it against."
+    )
+    return Table(
+        "changes",
+        f"Changes since {since}" if since else "Changes since the last signed run",
+        columns,
+        [Row(cells) for cells in _changed(report)],
+        none=none,
+    )
+
+
+def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
+    changes, sign = report.changes, report.sign_off
+    if sign is not None and sign.changed_since:
+        yield "records that differ from what was signed", "0", str(sign.changed_since)
+    if changes is None:
+        return
+    if rules_changed(report):
+        yield "rules, by their hash", changes.rules_before[:HASH], report.cover.rules_hash[:HASH]
+    for one in changes.rules:
+        yield f"rule {one.key}", one.old or "not set", one.new or "not set"
+    if changes.version_before and changes.version_before != report.cover.version:
+        yield "version of recon", changes.version_before, report.cover.version
+    for aside in changes.aside:
+        yield f"breaks that are {aside.state}: {aside.because}", "", str(aside.breaks)
+    for note in changes.notes:
+        yield note, "", ""
+
+
+def signatures(report: ReconciliationReport) -> Table:
+    """The signatures under the report this one is held against."""
+    columns = (
+        Column("Signed as", WORD, 14),
+        Column("By", TEXT, 28),
+        Column("Account", TEXT, 34),
+        Column("When (UTC)", WORD, 20),
+        Column("Comment", TEXT, 40),
+        Column("Accepted rules", WORD, 16),
+    )
+    sign = report.sign_off
+    rows = [
+        Row((one.role, one.by, one.account, moment(one.at), one.comment, one.accepted_rules[:HASH]))
+        for one in (sign.signatures if sign else ())
+    ]
+    none = "No report of this scope has been signed before; this one is signed after it is written."
+    return Table("signatures", "Signatures of the report before", columns, rows, none=none)
+
+
+def moment(at: datetime) -> str:
+    """A moment to the second, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def parts(report: ReconciliationReport) -> tuple[Table, ...]:
+    """The tables of page one in their order."""
+    return money(report), top_causes(report), changed(report), signatures(report)
