@@ -19,6 +19,8 @@ INTEGER_BITS = {Kind.INTEGER: 32, Kind.INTEGER64: 64}
 MAX_OFFSET_MINUTES = 14 * 60
 """Largest offset in use anywhere, and the service's own limit."""
 
+NO_SUCH_TIME = "There is no such day, time or offset."
+
 _INTEGER = re.compile(r"[ \t]*([+-]?[0-9]+)[ \t]*", re.ASCII)
 _NUMBER = re.compile(
     r"[ \t]*([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,5})?)[ \t]*", re.ASCII
@@ -98,7 +100,7 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
     """An ISO 8601 extended time; nothing about it is guessed, least of all its offset."""
     match = _TIME.fullmatch(text)
     if match is None:
-        return Unread("DateTime")
+        return Unread("DateTime", {"detail": "It is not written as ISO 8601."})
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     offset = offset_minutes(zone)
     if isinstance(offset, Unread):
@@ -114,13 +116,13 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
             int((fraction or "0")[:6].ljust(6, "0")),
         )
     except ValueError:
-        return Unread("DateTime")
+        return Unread("DateTime", {"detail": NO_SUCH_TIME})
     if (fraction or "")[6:].strip("0"):
         return Unread("Precision", {"kept": "microseconds"})
     if offset is None and offset_required:
         return Unread("OffsetMissing")
     if offset is not None and not _instant_exists(wall, offset):
-        return Unread("DateTime")
+        return Unread("DateTime", {"detail": NO_SUCH_TIME})
     return Moment(wall, offset)
 
 
@@ -134,7 +136,7 @@ def offset_minutes(zone: str | None) -> int | Unread | None:
     hours, minutes = int(digits[:2]), int(digits[2:])
     total = hours * 60 + minutes
     if minutes > 59 or total > MAX_OFFSET_MINUTES:
-        return Unread("DateTime")
+        return Unread("DateTime", {"detail": NO_SUCH_TIME})
     return -total if zone[0] == "-" else total
 
 

@@ -73,8 +73,8 @@ REASONS = _by_code(
     ),
     Reason(
         "DateTime",
-        "not an ISO 8601 time",
-        "'{field}' is not an ISO 8601 date and time: {value}.",
+        "not a date and time",
+        "'{field}' is not a date and time that can be read: {value}.",
         "Deliver YYYY-MM-DDTHH:MM:SS with the offset.",
     ),
     Reason(

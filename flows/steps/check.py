@@ -65,16 +65,25 @@ def field_error(of: Field, code: str, text: str | None, **facts: str) -> FieldEr
     return FieldError(code, of.name, message, meta)
 
 
-def check(table: Table, cells: pl.DataFrame, *, tenant: int | None = None) -> Checked:
+def check(
+    table: Table,
+    cells: pl.DataFrame,
+    *,
+    tenant: int | None = None,
+    delivered: Mapping[str, pl.Series] | None = None,
+) -> Checked:
     """Judge rows given as text: one String column per delivered field of the table.
 
-    `tenant` is the one a batch is bound to; a row of any other is rejected.
+    `tenant` is the one a batch is bound to; a row of any other is rejected. `delivered` are the
+    texts of the sender, where `cells` are written as the field tables do: those are quoted.
     """
+    texts = delivered or {}
     typed = type_cells(cells, table)
     errors: dict[int, list[FieldError]] = defaultdict(list)
     unread: set[tuple[int, str]] = set()
     for of, left in _left(table, cells, typed):
-        typed = _read_strictly(of, cells[of.name], left, typed, errors, unread)
+        texts_of = (cells[of.name], texts.get(of.name, cells[of.name]))
+        typed = _read_strictly(of, texts_of, left, typed, errors, unread)
     _judge(table, cells, typed, errors, unread)
     if tenant is not None and table.tenant:
         _bind(table.by_name[table.tenant], tenant, cells, typed, errors)
@@ -99,7 +108,7 @@ def _left(
 
 def _read_strictly(
     of: Field,
-    texts: pl.Series,
+    texts: tuple[pl.Series, pl.Series],
     left: NDArray[np.intp],
     typed: pl.DataFrame,
     errors: dict[int, list[FieldError]],
@@ -107,10 +116,15 @@ def _read_strictly(
 ) -> pl.DataFrame:
     """Decide the cells that are left, and put what they say into the typed frame."""
     values: dict[int, Value] = {}
-    for row, cell in zip(left.tolist(), texts.gather(left).to_list(), strict=True):
+    pairs = zip(*(one.gather(left).to_list() for one in texts), strict=True)
+    for row, (cell, given) in zip(left.tolist(), pairs, strict=True):
         value = read(of, cell, read_nested)
         if isinstance(value, Unread):
-            errors[row].append(field_error(of, value.code, cell, **value.facts))
+            # A remark behind the delivered text says more than the text alone.
+            remarked = given is not None and cell != given and cell.startswith(given)
+            quoted = cell if remarked or given is None else given
+            facts = {k: v for k, v in value.facts.items() if not (remarked and k == "detail")}
+            errors[row].append(field_error(of, value.code, quoted, **facts))
             unread.add((row, of.name))
         else:
             values[row] = value

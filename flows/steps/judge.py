@@ -46,7 +46,10 @@ def judge(
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
     """
-    checked = check(table, normalise(table, cells, fields, writing), tenant=tenant)
+    delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
+    checked = check(
+        table, normalise(table, cells, fields, writing), tenant=tenant, delivered=delivered
+    )
     judged = Judged()
     staging = _Staging(judged, batch_id, extract_id)
     if table is INSERT_BATCH_DATA and unwrapped:
