@@ -8,14 +8,19 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from flows.report.html import render_html as render_batch
 from flows.report.reconciled.html import render_html
+from flows.report.reconciliation import BUCKETS
 from tests.report.reconciliation.sample import everything
+from tests.report.sample_reports import hostile
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
@@ -188,3 +193,20 @@ def test_it_prints_on_a4_with_everything_but_its_tools(tab: Tab) -> None:
     assert tab.value(tools) == "none"
     told = tab.ask("Page.printToPDF", preferCSSPageSize=True, printBackground=True)
     assert len(told["data"]) > 10_000
+
+
+@pytest.mark.parametrize("width", [1280, 420])
+def test_the_page_is_never_wider_than_its_window(tab: Tab, tmp_path: Path, width: int) -> None:
+    """An amount may have three hundred digits; its table is moved aside, the page is not."""
+    wide = replace(everything().ageing[0], amounts=(Decimal(10) ** 308,) * len(BUCKETS))
+    wide_page = tmp_path / "wide.html"
+    wide_page.write_text(render_html(replace(everything(), ageing=(wide,))), encoding="utf-8")
+    batch_page = tmp_path / "batch.html"
+    batch_page.write_text(render_batch(hostile()), encoding="utf-8")
+    tab.ask("Emulation.setDeviceMetricsOverride",
+            width=width, height=900, deviceScaleFactor=1, mobile=False)  # fmt: skip
+    for one in (wide_page, batch_page):
+        tab.ask("Page.navigate", url=one.as_uri())
+        there = f"location.href == {json.dumps(one.as_uri())} && document.readyState == 'complete'"
+        _until(lambda there=there: bool(tab.value(there)))  # type: ignore[misc]
+        assert tab.value("document.documentElement.scrollWidth") <= width, one.name
