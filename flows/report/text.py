@@ -222,7 +222,8 @@ def _most(findings: Iterable[Iterable[str]]) -> Iterator[str]:
 def _file(report: BatchReport, line: FileLine) -> Iterator[str]:
     yield from _wrapped(neutral(line.name), first="  ", rest="    ")
     size = NOTHING if line.bytes is None else f"{digits(line.bytes)} bytes"
-    counted = f"{digits(line.rows)} rows, {digits(line.rejected)} with errors"
+    rows = "row" if line.rows == 1 else "rows"
+    counted = f"{digits(line.rows)} {rows}, {digits(line.rejected)} with errors"
     yield f"    {record_title(report, line.record)}: {counted}; {size}"
     yield f"    sha256 {visible(line.sha256 or NOTHING)}"
     if line.refused is not None:

@@ -94,7 +94,8 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
             values=known.values.get(reference.field),
         )
         if missing:
-            told = f"{missing:,} rows name a {reference.field} that leads nowhere or elsewhere"
+            named = "row names" if missing == 1 else "rows name"
+            told = f"{missing:,} {named} a {reference.field} that leads nowhere or elsewhere"
             log.warning("%s: %s", table.title, told)
 
 
