@@ -228,7 +228,9 @@ def _changed(table: Table) -> str:
 def _refuse(
     connection: psycopg.Connection, table: Table, rows: Range, error: psycopg.Error
 ) -> None:
-    told = f"{error.sqlstate} {error.diag.message_primary or ''}".strip()
+    # Even its first line may quote a value.
+    said = "" if table.unquotable else error.diag.message_primary or ""
+    told = f"{error.sqlstate} {said}".strip()
     parameters = rows.parameters() | {
         "field": error.diag.column_name or "",
         "message": REASONS["Constraint"].message(value=told),

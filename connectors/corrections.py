@@ -33,7 +33,7 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         named = _gather(connection, current)
         _withdraw(connection, current)
         if named:
-            for table in _staged_tables(connection, current):
+            for table in staged_tables(connection, current):
                 _tell(connection, table, current)
         current = _corrects(connection, current)
 
@@ -50,11 +50,17 @@ class Place(NamedTuple):
 
 def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> Place | None:
     """The row that a row of this batch repairs, by the name it was delivered with."""
-    found = re.fullmatch(r"(\d{1,9}):(\d{1,18})", name)
+    found = read_name(name)
     corrected = _corrects(connection, batch_id)
     if found is None or corrected is None:
         return None
-    return _place(connection, corrected, int(found[1]), int(found[2]))
+    return _place(connection, corrected, *found)
+
+
+def read_name(name: str) -> tuple[int, int] | None:
+    """Extract and record number of the row that a ReconRow names; None: it names none."""
+    found = re.fullmatch(r"(\d{1,9}):(\d{1,18})", name)
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def repairs_of(
@@ -66,7 +72,7 @@ def repairs_of(
     ).fetchall()
     places = []
     for (correction,) in batches:
-        for table in _staged_tables(connection, correction):
+        for table in staged_tables(connection, correction):
             rows = connection.execute(
                 f"""SELECT extract_id, record_number FROM {staged_name(table)} s
                 WHERE {of_batch("s")} AND s.parent = %(name)s ORDER BY 1, 2""",
@@ -96,7 +102,8 @@ def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:
     return None if row is None else int(row[0])
 
 
-def _staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Table]:
+def staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Table]:
+    """The record kinds that a batch has rows of."""
     receipts = list_receipts(connection, batch_id, "stage")
     found = {record for receipt in receipts for record in receipt.totals}
     return (table for name, table in EXTRACTS.items() if name in found)
@@ -113,7 +120,7 @@ def _gather(connection: psycopg.Connection, batch_id: int) -> int:
     ).fetchall()
     named = 0
     for (correction,) in corrections:
-        for table in _staged_tables(connection, correction):
+        for table in staged_tables(connection, correction):
             named += connection.execute(
                 f"""INSERT INTO repaired SELECT s.parent
                 FROM {staged_name(table)} s {told_joins(table)}

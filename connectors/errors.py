@@ -18,6 +18,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── EvidenceBroken         kept content is not what was delivered; nothing of it was used
 ├── BatchUnknown           no such batch
 ├── BatchStateError        the batch is not in a state that allows this
+├── CorrectionError        a correction on other terms than those of the batch it corrects
 ├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
 ├── ReconciliationUnknown  no such reconciliation
 ├── DayRefused             a day in the future, or before the last run of the scope
@@ -105,6 +106,10 @@ class InboxHeldElsewhere(ReconError):
 
 class EvidenceBroken(ReconError):
     """Kept content is gone or is not what was delivered: which file, which batch, what to do."""
+
+
+class CorrectionError(ReconError):
+    """A delivery corrects a batch on other terms than the batch was taken on."""
 
 
 class BatchUnknown(ReconError):

@@ -1,5 +1,6 @@
 """What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -134,6 +135,11 @@ def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
         ).fetchall()
         found += [Note(*row) for row in rows]
     return found
+
+
+def wrong_fields(error_data: str) -> frozenset[str]:
+    """The fields that the reasons of a row name; empty text for a reason against the whole row."""
+    return frozenset(str(error["FieldName"]) for error in json.loads(error_data))
 
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:

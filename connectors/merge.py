@@ -11,7 +11,7 @@ import psycopg
 
 from connectors.ledger import batch_span
 from schemas.field import Reference, Table
-from schemas.reasons import REASONS
+from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.sql import key_columns, staged_name
 from schemas.tables import TABLES
 from schemas.views import json_expression, of_batch, position, quoted
@@ -41,7 +41,10 @@ def mark_duplicates(
     if keys is None:
         repeated = f"""SELECT {key} FROM {staged_name(table)} s
             WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1"""
-    value = " || ', ' || ".join(f"coalesce({quoted(name)}::text, '')" for name in table.identity)
+    value = f"'{NOT_SHOWN}'"
+    if not table.unquotable:
+        parts = (f"coalesce({quoted(name)}::text, '')" for name in table.identity)
+        value = " || ', ' || ".join(parts)
     verdict = (
         "CASE WHEN from_end > 1 THEN 'superseded' END"
         if last_wins

@@ -228,7 +228,6 @@ def _list(
     connection: psycopg.Connection, table: Table, operation: Operation, chosen: Selection
 ) -> Iterator[Sent]:
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
-    secret = [field.name for field in table.delivered if field.secret]
     where, values = _where(chosen)
     rows = connection.execute(
         f"""SELECT e.name, e.sha256, x.record_number, {position("first_line")}, x.state, x.attempts,
@@ -242,6 +241,7 @@ def _list(
     )
     for name, sha256, number, line, state, attempts, status, *rest in rows:
         jsondata, echo, service_id, error_data, *identity = rest
+        hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
         yield Sent(
             file=name,
             record_number=number,
@@ -252,8 +252,8 @@ def _list(
             attempts=attempts,
             status=status,
             push_key=push_key(operation, jsondata, tuple(identity), sha256 or "", number),
-            jsondata=_masked(jsondata, secret),
-            echo=_masked(echo, secret) if echo else None,
+            jsondata=_masked(jsondata, hidden),
+            echo=_masked(echo, hidden) if echo else None,
             service_id=service_id,
             error_data=error_data,
         )

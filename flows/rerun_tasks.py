@@ -5,14 +5,13 @@ from pathlib import Path
 
 from prefect import get_run_logger, task
 
-from connectors import ledger
+from connectors.extracts.profile import DEFAULT
 from connectors.lease import Lease, hold_batch
 from flows.attempts import FROM_LEDGER
 from flows.holding import open_workspace
 from flows.report.changes import Counts
 from flows.stages.finish import build_report
 from flows.stages.kept import prove_batch
-from flows.stages.receive import restored_profile
 from flows.stages.rejects import write_rejects
 from flows.stages.rewind import rewind
 from flows.stages.sequence import refuse_if_taken_back
@@ -26,17 +25,15 @@ def receive_correction(batch_id: int, corrected_file: str | None) -> Manifest:
     It is read, bound and judged on the terms of the batch it corrects.
     """
     workspace = open_workspace()
-    with workspace.database.connect() as connection:
-        profile = restored_profile(ledger.find_batch(connection, batch_id))
     if corrected_file is not None:
-        return received_from(workspace, [corrected_file], profile, profile.record, batch_id)
+        return received_from(workspace, [corrected_file], DEFAULT, None, batch_id)
     with tempfile.TemporaryDirectory(prefix="recon-rerun-") as folder:
         # The rows are taken in from here, and they need what they were delivered with.
         written = write_rejects(workspace, batch_id, Path(folder), with_secrets=True)
         if not written:
             get_run_logger().info("Batch %s has no rows with errors", batch_id)
             return open_batch.fn(batch_id)
-        return received_from(workspace, [folder], profile, profile.record, batch_id)
+        return received_from(workspace, [folder], DEFAULT, None, batch_id)
 
 
 @task(name="open batch", task_run_name="open batch {batch_id}", **FROM_LEDGER)

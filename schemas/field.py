@@ -96,6 +96,8 @@ class Table:
     references: tuple[Reference, ...] = ()
     extract: bool = True
     """Whether the record can be delivered as a CSV extract (embedded records cannot)."""
+    holds_records: bool = False
+    """Whether a record of any kind may be inside, so that its text may hold a secret."""
 
     @cached_property
     def by_name(self) -> dict[str, Field]:
@@ -131,6 +133,16 @@ class Table:
     def tenant(self) -> str | None:
         """The field that says whose record it is."""
         return "TenantsId" if "TenantsId" in self.by_name else None
+
+    @cached_property
+    def secrets(self) -> tuple[str, ...]:
+        """The fields whose values are never shown."""
+        return tuple(field.name for field in self.fields if field.secret)
+
+    @property
+    def unquotable(self) -> bool:
+        """Whether no value of a row in error may be shown: a lost cell moves a secret anywhere."""
+        return self.holds_records or bool(self.secrets)
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+NOT_SHOWN = "(not shown)"
+"""What stands for a value that is, or may be, a secret."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
@@ -173,6 +176,12 @@ REASONS = _by_code(
         "no record inside",
         "No record could be read from Jsondata or Data: {value}.",
         "Deliver the record as a JSON object, or name its kind in the feed profile.",
+    ),
+    Reason(
+        "SecretLeftOut",
+        "secret left out",
+        "'{field}' is empty, and its value cannot be told from the row that this one repairs.",
+        "Deliver the value. `recon rejects --with-secrets` writes it where it can be read.",
     ),
     Reason(
         "Constraint",

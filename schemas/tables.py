@@ -195,6 +195,7 @@ MESSAGE_TONE = Table(
 INSERT_BATCH_DATA = Table(
     name="insert_batch_data",
     title="Insert batch data",
+    holds_records=True,
     fields=(
         Field("Data", STRING),
         Field("HasError", BOOLEAN),
@@ -305,3 +306,6 @@ TABLES: dict[str, Table] = {
 
 EXTRACTS: dict[str, Table] = {name: table for name, table in TABLES.items() if table.extract}
 """The records that can be delivered as an extract."""
+
+SECRETS = frozenset(name for table in EXTRACTS.values() for name in table.secrets)
+"""Names of the fields whose values are never shown, over all records."""

@@ -15,6 +15,7 @@ from connectors.extracts.dialect import Dialect
 from connectors.extracts.profile import DEFAULT, Profile
 from connectors.settings import Limits
 from schemas.field import Kind, Table
+from schemas.formulas import Guard
 from schemas.tables import EXTRACTS
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -22,7 +23,10 @@ PARENT_COLUMN = "ReconRow"
 """A column of our own, in any extract: the extract and record a corrected row stands for."""
 BREAK_COLUMN = "BreakId"
 """A column of our own: the breaks a corrected row is to close, for whoever corrects it."""
-OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN)
+QUOTED_COLUMN = "ReconQuoted"
+"""A column of our own: says of a row that a sign was put before what a spreadsheet would run."""
+QUOTED = "yes"
+OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN, QUOTED_COLUMN)
 _OWN_NAMES = {name.casefold() for name in OWN_COLUMNS}
 ONE_LINE = {
     *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.BOOLEAN),
@@ -52,6 +56,8 @@ class Header:
     """Number of the physical line there; the file's first line is 1."""
     parent_column: int | None = None
     """Place of the `ReconRow` column."""
+    quoted_column: int | None = None
+    """Place of the `ReconQuoted` column, in a file that has `ReconRow` too."""
 
     @property
     def width(self) -> int:
@@ -77,19 +83,34 @@ def read_header(
     if len(line.names) > limits.columns:
         detail = f"{len(line.names)} columns; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
-    reading = _Reading(content.name, line.number, line.names, profile)
+    names = _as_delivered(line.names, line.dialect)
+    reading = _Reading(content.name, line.number, names, profile)
     reading.check_is_header(table)
     table = table or reading.recognise()
     fields = reading.fields_of(table)
     return Header(
         table=table,
         fields=fields,
-        names=line.names,
+        names=names,
         dialect=replace(line.dialect, line_breaks=_holds_text(table, fields)),
         body_start=line.end,
         body_line=line.end_line,
-        parent_column=reading.parent_column(),
+        parent_column=reading.place_of(PARENT_COLUMN),
+        quoted_column=reading.place_of(QUOTED_COLUMN) if _is_guarded(names) else None,
     )
+
+
+def _is_guarded(names: Sequence[str]) -> bool:
+    folded = {name.casefold() for name in names}
+    return {PARENT_COLUMN.casefold(), QUOTED_COLUMN.casefold()} <= folded
+
+
+def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
+    """The names without the signs that we put before some of them."""
+    if not _is_guarded(names):
+        return names
+    guard = Guard(dialect.delimiter.decode(), dialect.quote.decode())
+    return tuple(guard.take(name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +165,8 @@ class _Reading:
         by_name = _fields_by_name(table, self.profile)
         fields = tuple(by_name.get(_folded(name)) for name in self.names)
         twice = [name for name, count in Counter(filter(None, fields)).items() if count > 1]
-        own = [name for name in self.names if _is_parent(name)]
-        twice += [PARENT_COLUMN] if len(own) > 1 else []
+        own = Counter(name.casefold() for name in self.names)
+        twice += [name for name in OWN_COLUMNS if own[name.casefold()] > 1]
         if twice:
             raise self._refused("duplicate_column", columns=", ".join(twice))
         constant = [name for name in fields if name in self.profile.constants]
@@ -165,8 +186,10 @@ class _Reading:
             raise self._refused("inconsistent_columns", columns=_listed(unknown), found=found)
         return fields
 
-    def parent_column(self) -> int | None:
-        return next((place for place, name in enumerate(self.names) if _is_parent(name)), None)
+    def place_of(self, own: str) -> int | None:
+        """Where a column of our own is."""
+        names = enumerate(self.names)
+        return next((place for place, name in names if name.casefold() == own.casefold()), None)
 
     def _rank(self, table: Table) -> tuple[int, float]:
         present = self._present(table)
@@ -333,10 +356,6 @@ def _known_names(profile: Profile) -> set[str]:
 
 def _folded(name: str) -> str:
     return name.strip().casefold()
-
-
-def _is_parent(name: str) -> bool:
-    return name.casefold() == PARENT_COLUMN.casefold()
 
 
 def _listed(names: Sequence[str]) -> str:

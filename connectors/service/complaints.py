@@ -1,7 +1,7 @@
 """What went wrong with a row, in the shape of ErrorData, with every secret left out."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -31,9 +31,9 @@ class Redaction:
     """Hides the secrets of a record and of ourselves in whatever the service says."""
 
     def __init__(self, table: Table, record: Record, secrets: Iterable[str] = ()) -> None:
-        hidden = [field.name for field in table if field.secret]
-        self._fields = {name.lower() for name in hidden}
-        texts = {*(str(record.get(name) or "") for name in hidden), *secrets} - {""}
+        self.unquotable = table.unquotable
+        self._fields = {field.name.lower() for field in table if self.unquotable}
+        texts = {*unquoted_texts(table, record), *secrets} - {""}
         patterns = [_pattern(text) for text in sorted(texts, key=len, reverse=True)]
         self._secret = re.compile("|".join(patterns)) if patterns else None
 
@@ -61,8 +61,30 @@ class Redaction:
         return value
 
     def names_secret(self, field: str) -> bool:
-        """Whether it is the name of a secret field, however it is written."""
+        """Whether it is the name of a field whose value is not shown, however it is written."""
         return field.replace(" ", "").lower() in self._fields
+
+
+def unquoted_texts(table: Table, record: Record) -> Iterator[str]:
+    """The texts of a record that are never shown: all, where its kind has secrets.
+
+    A cell that was lost moves a secret into the column of another field.
+    """
+    if table.unquotable:
+        yield from _texts([record.get(field.name) for field in table])
+
+
+def _texts(value: object) -> Iterator[str]:
+    match value:
+        case bool() | None:
+            return
+        case str() | int():
+            yield str(value)
+        case Mapping():
+            yield from _texts([*value, *value.values()])
+        case list() | tuple():
+            for element in value:
+                yield from _texts(element)
 
 
 def complaint(code: str, message: str, field: str = "", **meta: object) -> Complaint:
@@ -79,10 +101,10 @@ def complaint(code: str, message: str, field: str = "", **meta: object) -> Compl
 def differences(
     fields: Sequence[Field], sent: Record, echoed: Mapping[str, Any], hide: Redaction
 ) -> tuple[Complaint, ...]:
-    """One for every field that came back as another; values of secret fields are not shown."""
+    """One for every field that came back as another; none where the record has secrets."""
     told = []
     for field in fields:
-        if field.secret:
+        if hide.unquotable:
             message = f"'{field.name}' came back as another value than was sent."
             told.append(complaint(ECHO_DIFFERS, message, field.name))
             continue

@@ -15,6 +15,7 @@ from connectors.service.complaints import (
     differences,
     redirect,
     service_errors,
+    unquoted_texts,
 )
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
@@ -210,8 +211,8 @@ class Judge:
         return Redaction(request.operation.table, record, self._secrets)
 
     def _batch_secrets(self, rows: Sequence[tuple[Request, Record]]) -> list[str]:
-        hidden = [field.name for field in rows[0][0].operation.table if field.secret]
-        own = (str(record.get(name) or "") for _, record in rows for name in hidden)
+        table = rows[0][0].operation.table
+        own = (text for _, record in rows for text in unquoted_texts(table, record))
         return [*self._secrets, *(text for text in own if text)]
 
 

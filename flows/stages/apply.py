@@ -14,9 +14,9 @@ from connectors.lease import Lease
 from connectors.ledger import Receipt, State
 from flows.stages.check import staged_tables
 from flows.stages.portions import Portion, cut_portions
-from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
 from flows.stages.side_by_side import side_by_side
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.field import Table
 from schemas.sql import staged_name

@@ -4,17 +4,17 @@ A row with a record inside is staged as that record; what the service lists are 
 verbatim text is kept, so the outer row is read from it again.
 """
 
-import csv
 from collections.abc import Iterable, Mapping
 
 import polars as pl
 import psycopg
 
 from connectors import ledger
+from connectors.extracts.cells import split_cells
 from connectors.extracts.header import Header
 from connectors.ledger import Extract
 from flows.stages.kept import open_archived
-from flows.stages.receive import restored_profile
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import PLACE, record_schema
 from schemas.field import Field, Kind
@@ -54,22 +54,9 @@ def _rows(
 
 def _cells(data: str, header: Header) -> Mapping[str, str]:
     """The cells of a record's text by field; none for a record that was broken."""
-    try:
-        records = list(
-            csv.reader(
-                data.splitlines(keepends=True),
-                delimiter=header.dialect.delimiter.decode(),
-                quotechar=header.dialect.quote.decode(),
-                strict=True,
-            )
-        )
-    except csv.Error:
-        return {}
-    if len(records) != 1 or len(records[0]) != header.width:
-        return {}
     return {
         name: cell
-        for name, cell in zip(header.fields, records[0], strict=True)
+        for name, cell in zip(header.fields, split_cells(data, header), strict=False)
         if name is not None and cell
     }
 

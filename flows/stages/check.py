@@ -13,8 +13,8 @@ from connectors.lease import Lease
 from connectors.ledger import State
 from connectors.merge import check_reference, join_by_hash, mark_duplicates
 from connectors.recount import recount
-from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.budget import over_budget
 from flows.steps.judge import READY

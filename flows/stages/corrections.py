@@ -12,18 +12,19 @@ import psycopg
 
 from connectors import ledger
 from connectors.extracts.header import BREAK_COLUMN, PARENT_COLUMN, Header
+from connectors.extracts.rewriting import Line, write_rows
 from connectors.findings import rows_at
 from connectors.ledger import Extract
 from flows.stages.kept import is_cleared, open_archived
-from flows.stages.receive import restored_profile
-from flows.stages.rejects import heading, rewritten
+from flows.stages.rejects import rewritten
+from flows.stages.terms import restored_profile
 from flows.stages.texts import Texts
 from flows.stages.truths import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import is_open
 from schemas.breaks import BREAKS, BreakClass
 from schemas.kinds import WORD
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.reconcile")
 FOLDER = "corrections"
@@ -50,7 +51,7 @@ def corrections(
 ) -> dict[str, bytes]:
     """Files by their name below the report's folder; none where no row can close a break."""
     extracts = {extract.id: extract for extract in gathered.extracts}
-    pieces: dict[str, list[bytes]] = {}
+    pieces: dict[str, bytes] = {}
     for (record, batch), rows in _wanted(carried, gathered):
         headings = _headings(
             workspace, connection, [extracts[e] for e in rows["extract_id"].unique()]
@@ -63,19 +64,21 @@ def corrections(
             rows["extract_id"].to_list(),
             rows["row"].to_list(),
         )
-        by_heading: dict[bytes, list[bytes]] = {}
+        by_heading: dict[tuple[str, ...], tuple[Header, list[Line]]] = {}
+        table = EXTRACTS[record]
         for row in Texts(workspace, connection, [batch]).filled(found):
             header = headings.get(row.extract_id)
-            if header is None or _may_hold_secrets(record, header):
+            if header is None or (header.table.holds_records and table.unquotable):
                 continue
             place = (row.extract_id, row.record_number)
             own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
-            lines = by_heading.setdefault(heading(header, tuple(own)), [])
-            lines.append(rewritten(row, header, own, with_secrets=False))
-        for number, (first, lines) in enumerate(by_heading.items(), 1):
+            text = rewritten(table, row, header, with_secrets=False)
+            columns = (header.dialect.delimiter.decode(), *header.names)
+            by_heading.setdefault(columns, (header, []))[1].append(Line(own, text))
+        for number, (header, lines) in enumerate(by_heading.values(), 1):
             more = "" if number == 1 else f"-{number}"
-            pieces[f"{record}/{batch}{more}"] = [first, *lines]
-    return {f"{FOLDER}/{name}": b"".join(pieces[key]) for key, name in _names(list(pieces)).items()}
+            pieces[f"{record}/{batch}{more}"] = write_rows(header, lines)
+    return {f"{FOLDER}/{name}": pieces[key] for key, name in _names(list(pieces)).items()}
 
 
 def _wanted(
@@ -113,13 +116,6 @@ def _headings(
         profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
         _, found[extract.id] = open_archived(workspace, extract, profile)
     return found
-
-
-def _may_hold_secrets(record: str, header: Header) -> bool:
-    """A row of insert-batch data quotes whatever record is inside it."""
-    if header.table.name != INSERT_BATCH_DATA.name:
-        return False
-    return record == INSERT_BATCH_DATA.name or any(field.secret for field in EXTRACTS[record])
 
 
 def _names(keys: list[str]) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 import polars as pl
 
+from connectors.extracts.cells import as_delivered
 from connectors.extracts.header import Header
 from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Chunk
 from flows.steps.judge import Judged, judge
+from flows.steps.left_out import FindRepaired, Repaired
 from flows.steps.normalise import Writing
 from schemas.reading import Unread, offset_minutes
 
@@ -19,9 +21,10 @@ def judge_chunk(
     extract_id: int,
     *,
     with_texts: bool = True,
+    repaired: FindRepaired | None = None,
 ) -> Judged:
     """The rows of a chunk with their verdicts, by the record kind they are staged under."""
-    cells = chunk.cells(header.width)
+    cells = as_delivered(chunk.cells(header.width), header)
     return judge(
         header.table,
         cells,
@@ -34,7 +37,19 @@ def judge_chunk(
         tenant=profile.tenant,
         inner_record=profile.inner_record,
         unwrapped=not profile.compare_only,
+        repaired=_repaired(header, cells, repaired),
     )
+
+
+def _repaired(header: Header, cells: pl.DataFrame, find: FindRepaired | None) -> Repaired | None:
+    """What the rows of a correction repair, where they may leave out a secret of it."""
+    if find is None or not header.table.unquotable:
+        return None
+    names: list[str] = []
+    if header.parent_column is not None:
+        names = cells[str(header.parent_column)].drop_nulls().unique().to_list()
+    columns = frozenset(name for name in header.fields if name)
+    return Repaired(find.rows(names), find.correction, columns)
 
 
 def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFrame:

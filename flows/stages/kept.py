@@ -18,7 +18,8 @@ from connectors.extracts.evidence import Evidence, prove
 from connectors.extracts.header import Header
 from connectors.extracts.profile import Profile
 from connectors.ledger import Extract
-from flows.stages.receive import header_of, restored_profile
+from flows.stages.receive import header_of
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 
 
@@ -63,7 +64,7 @@ def open_archived(
 ) -> tuple[Content, Header]:
     """The kept content of an extract, and its header."""
     content = open_extract_kept(workspace, extract, profile)
-    return content, header_of(content, profile, profile.record, workspace.settings)
+    return content, header_of(content, profile, extract.record, workspace.settings)
 
 
 def read_range(content: Content, start: int, end: int) -> bytes:

@@ -19,7 +19,7 @@ from connectors.findings import find_row, row_from_line
 from connectors.ledger import Extract, State
 from flows.report.spelling import shortened
 from flows.stages.kept import is_cleared, open_archived, prove_row
-from flows.stages.receive import restored_profile
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 
 BLOCK_BYTES = 1 << 20

@@ -24,9 +24,9 @@ from connectors.lease import Lease
 from connectors.ledger import Batch, Extract, State
 from connectors.settings import Limits
 from flows.stages.kept import evidence_of, open_archived
-from flows.stages.receive import restored_profile
 from flows.stages.stage import Span, stage, stage_extract
 from flows.stages.stretches import STAGE, Stretch, first_gap, take_back_misfits
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace, silent
 from flows.steps.sieve import Sieve
 

@@ -6,13 +6,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import psycopg
 
 from connectors import ledger
-from connectors.errors import BatchStateError, EvidenceBroken, ExtractRefused
+from connectors.errors import EvidenceBroken, ExtractRefused
 from connectors.extracts.archive import Stored, store
 from connectors.extracts.content import Content, open_kept
 from connectors.extracts.delivery import Source, find_extracts
@@ -26,6 +25,7 @@ from connectors.push_gate import note_birth
 from connectors.resume import resumed
 from connectors.settings import Settings
 from flows.stages.recovery import reach
+from flows.stages.terms import terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.tables import EXTRACTS
 
@@ -68,10 +68,16 @@ def receive(
     """Archive the files of a delivery and open a batch for them; the same bytes open it once.
 
     `content_id` is what the files were when an inbox took them; raises EvidenceBroken where they
-    are another content now.
+    are another content now. A correction is taken on the terms of the batch it corrects; raises
+    CorrectionError where those that are stated are others.
     """
-    service = named_service(workspace.settings.service) if profile.push else None
-    opened = open_delivery(workspace, paths, profile, record)
+    likely = service = None
+    if corrects is not None:
+        terms = terms_of_correction(workspace, corrects, profile, record)
+        profile, likely, service = terms.profile, terms.record, terms.service
+    if profile.push and service is None:
+        service = named_service(workspace.settings.service)
+    opened = open_delivery(workspace, paths, profile, record, likely)
     if content_id is not None and content_id_of(profile.feed, opened) != content_id:
         raise EvidenceBroken(
             f"{paths[0]}: the files were changed after the inbox took them. Nothing of them was "
@@ -121,9 +127,16 @@ def _record_put_back(connection: psycopg.Connection, batch_id: int, one: Opened,
 
 
 def open_delivery(
-    workspace: Workspace, paths: Sequence[str], profile: Profile, record: str | None
+    workspace: Workspace,
+    paths: Sequence[str],
+    profile: Profile,
+    record: str | None,
+    likely: str | None = None,
 ) -> list[Opened]:
-    """Archive the files of a delivery and read their headers, as far as they can be opened."""
+    """Archive the files of a delivery and read their headers, as far as they can be opened.
+
+    `likely` is the record kind of those whose header is one of it; others are recognised.
+    """
     settings = workspace.settings
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
@@ -132,7 +145,11 @@ def open_delivery(
     for number, source in enumerate(delivery.sources):
         workspace.progress("receive", number, len(delivery.sources))
         entry = statement.entries.get(source.name)
-        one = open_extract(source, settings, settings.archive, profile, record, entry=entry)
+        kind = record or likely
+        one = open_extract(source, settings, settings.archive, profile, kind, entry=entry)
+        if one.refusal and kind != record:
+            other = open_extract(source, settings, settings.archive, profile, None, entry=entry)
+            one = one if other.refusal else other
         gap = gaps.pop(source.name, None)
         opened.append(replace(one, refusal=gap) if gap and not one.refusal else one)
         _tell(opened[-1])
@@ -261,17 +278,3 @@ def _extract(batch_id: int, one: Opened) -> Extract:
         message=str(one.refusal) if one.refusal else None,
         pieces=one.stored.pieces if one.stored else None,
     )
-
-
-def restored_profile(batch: ledger.Batch) -> Profile:
-    """The profile a batch was opened with; raises BatchStateError for one of another version."""
-    values: dict[str, Any] = json.loads(batch.profile)
-    unknown = sorted(values.keys() - Profile.__dataclass_fields__.keys())
-    if unknown:
-        raise BatchStateError(
-            f"Batch {batch.id} was opened by another version of recon, on terms that this one does "
-            f"not know: {', '.join(unknown)}. Go on with that version. Nothing was changed."
-        )
-    if "null" in values:
-        values["null"] = tuple(values["null"])
-    return Profile(**values)

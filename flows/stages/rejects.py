@@ -4,16 +4,17 @@ The first column, ReconRow, names the row that each one stands for; what is wron
 in a text file beside them.
 """
 
-import csv
-import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from connectors import ledger
+from connectors.extracts.cells import split_cells
 from connectors.extracts.header import PARENT_COLUMN, Header
+from connectors.extracts.rewriting import Line, cells_left_out, delivered_text, write_rows
 from connectors.files import write_file
-from connectors.findings import RejectedRow, rejected_rows
+from connectors.findings import RejectedRow, rejected_rows, wrong_fields
 from connectors.lease import Lease
 from connectors.ledger import Extract
 from flows.report.decision import ROWS_SHOWN, FirstReject
@@ -21,11 +22,20 @@ from flows.report.spelling import visible
 from flows.stages.check import staged_tables
 from flows.stages.kept import open_archived, prove_extracts
 from flows.stages.locate import Spot, show_command
-from flows.stages.receive import restored_profile
+from flows.stages.terms import restored_profile
 from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
+from flows.steps.left_out import in_place
+from schemas.field import Table
 
 EXPLANATION = "what-is-wrong.txt"
+
+
+class Rejected(NamedTuple):
+    """A row with errors, and the record kind it was staged as."""
+
+    table: Table
+    row: RejectedRow
 
 
 def write_rejects(
@@ -33,7 +43,8 @@ def write_rejects(
 ) -> dict[Path, int]:
     """One CSV per delivered file, under its own header; returns the rows written by file.
 
-    Secrets are left empty unless asked for, so that whoever knows them delivers them anew.
+    Secrets are left empty unless asked for: a correction that leaves them so keeps those that were
+    delivered. Only the owner of the files can read them.
     """
     written: dict[Path, int] = {}
     told: list[str] = []
@@ -52,7 +63,7 @@ def write_rejects(
             if path in written:
                 path = path.with_stem(f"{path.stem}-{extract.id}")
             lines = _lines(extract, header, found, with_secrets=with_secrets)
-            write_file(path, b"".join(lines))
+            write_file(path, write_rows(header, lines))
             written[path] = len(found)
             told += _told(extract, found)
     if written:
@@ -71,91 +82,52 @@ def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
     ][:most]
 
 
-def _by_extract(lease: Lease, texts: Texts) -> dict[int, dict[int, RejectedRow]]:
-    rows: dict[int, dict[int, RejectedRow]] = {}
+def _by_extract(lease: Lease, texts: Texts) -> dict[int, dict[int, Rejected]]:
+    rows: dict[int, dict[int, Rejected]] = {}
     for table in staged_tables(lease):
         for row in texts.filled(rejected_rows(lease.connection, table, lease.batch_id)):
-            rows.setdefault(row.extract_id, {})[row.record_number] = row
+            rows.setdefault(row.extract_id, {})[row.record_number] = Rejected(table, row)
     return rows
 
 
 def _lines(
-    extract: Extract, header: Header, rows: Mapping[int, RejectedRow], *, with_secrets: bool
-) -> Iterator[bytes]:
-    yield heading(header)
-    for number, row in sorted(rows.items()):
-        own = {PARENT_COLUMN: f"{extract.id}:{number}"}
-        yield rewritten(row, header, own, with_secrets=with_secrets)
-
-
-def heading(header: Header, own: Sequence[str] = (PARENT_COLUMN,)) -> bytes:
-    """The header of rows to correct: columns of our own, then those that were delivered."""
-    kept = set(range(header.width)) - _own_places(header, own)
-    return _row([*own, *(header.names[place] for place in sorted(kept))], header)
-
-
-def rewritten(
-    row: RejectedRow, header: Header, own: Mapping[str, str], *, with_secrets: bool
-) -> bytes:
-    """One delivered row as it was, with columns of our own in front.
-
-    Secrets are left empty unless asked for; a row that then cannot be split is left empty.
-    """
-    left_out = _own_places(header, tuple(own))
-    hidden = {
-        place
-        for place, name in enumerate(header.fields)
-        if name and header.table.by_name[name].secret and not with_secrets
-    }
-    delimiter, encoding = header.dialect.delimiter, header.dialect.encoding
-    front = _row(list(own.values()), header).removesuffix(b"\r\n") + delimiter
-    if hidden or left_out:
-        cells = _cells(row, header)
-        kept = [
-            "" if place in hidden else cell
-            for place, cell in enumerate(cells)
-            if place not in left_out
-        ]
-        return front + _row(kept, header)
-    text = bytes.fromhex(row.raw) if row.raw else (row.data or "").encode(encoding)
-    return front + text + b"\r\n"
-
-
-def _own_places(header: Header, own: Sequence[str]) -> set[int]:
-    """Columns of our own that were delivered, and are written anew."""
-    names = {name.casefold() for name in own}
-    return {place for place, name in enumerate(header.names) if name.casefold() in names}
-
-
-def _cells(row: RejectedRow, header: Header) -> list[str]:
-    """The cells of a row that has to be rewritten; a row that cannot be split is left empty."""
-    try:
-        cells = next(
-            csv.reader(
-                [row.data or ""],
-                delimiter=header.dialect.delimiter.decode(),
-                quotechar=header.dialect.quote.decode(),
-                strict=True,
-            )
+    extract: Extract, header: Header, rows: Mapping[int, Rejected], *, with_secrets: bool
+) -> list[Line]:
+    return [
+        Line(
+            {PARENT_COLUMN: f"{extract.id}:{number}"},
+            rewritten(one.table, one.row, header, with_secrets=with_secrets),
         )
-    except csv.Error:
-        cells = []
-    return cells if len(cells) == header.width else [""] * header.width
+        for number, one in sorted(rows.items())
+    ]
 
 
-def _row(cells: list[str], header: Header) -> bytes:
-    text = io.StringIO()
-    csv.writer(
-        text,
-        delimiter=header.dialect.delimiter.decode(),
-        quotechar=header.dialect.quote.decode(),
-    ).writerow(cells)
-    return text.getvalue().encode(header.dialect.encoding, "replace")
+def rewritten(table: Table, row: RejectedRow, header: Header, *, with_secrets: bool) -> str:
+    """The text of a delivered row, without what is or may be a secret, unless that is asked for.
+
+    `table` is the record kind of the row, which may be inside insert-batch data.
+    """
+    text = delivered_text(row.data, row.raw, header)
+    if with_secrets or not table.unquotable:
+        return text
+    return cells_left_out(text, header, _left_out(row, header))
 
 
-def _told(extract: Extract, rows: Mapping[int, RejectedRow]) -> Iterator[str]:
+def _left_out(row: RejectedRow, header: Header) -> Collection[int]:
+    """Secrets, or everything where a secret may have slipped into another column."""
+    every = range(header.width)
+    if row.raw is not None or header.table.holds_records:
+        return every
+    cells = split_cells(row.data or "", header)
+    wrong = wrong_fields(row.error_data)
+    if not cells or not in_place(cells, header.fields, header.table, wrong):
+        return every
+    return [place for place in every if header.fields[place] in header.table.secrets]
+
+
+def _told(extract: Extract, rows: Mapping[int, Rejected]) -> Iterator[str]:
     """Each row by its place in the delivered file, with the command that shows it."""
-    for number, row in sorted(rows.items()):
+    for number, (_, row) in sorted(rows.items()):
         name = visible(extract.name)
         yield f"{name}, line {row.first_line}, record {number} (ReconRow {extract.id}:{number})"
         for error in json.loads(row.error_data):

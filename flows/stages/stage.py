@@ -32,13 +32,15 @@ from connectors.memory import keep_arrays
 from connectors.spool import spool_path, write_spool
 from connectors.staging import CopyRows, withdraw_staged
 from flows.stages.kept import open_archived
-from flows.stages.receive import restored_profile
 from flows.stages.recovery import reach
+from flows.stages.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
 from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from flows.steps.judge import Judged
+from flows.steps.left_out import FindRepaired
 from flows.steps.sieve import At, Sieve
 from flows.steps.totals import Totals, add
 from schemas.tables import EXTRACTS
@@ -118,7 +120,8 @@ def stage_extract(
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
     stretch = stretch or first_gap(receipts, header)
     chunks = missing(read_chunks(content, header, stretch.place, block_bytes), stretch, receipts)
-    prepare = partial(prepare_chunk, header, profile, extract)
+    repaired = RepairedRows(workspace, lease.batch_id)
+    prepare = partial(prepare_chunk, header, profile, extract, repaired)
 
     def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:
         follows = stretch.first
@@ -191,7 +194,13 @@ def _in_order(
         yield first, prepared.result()
 
 
-def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chunk) -> Prepared:
+def prepare_chunk(
+    header: Header,
+    profile: Profile,
+    extract: Extract,
+    repaired: FindRepaired,
+    chunk: Chunk,
+) -> Prepared:
     """A chunk judged and written out; raises ConservationError if a byte of it is in no record."""
     settled = memoryview(chunk.block)[: chunk.records.consumed]
     if not conserved(settled, chunk.records):
@@ -199,7 +208,7 @@ def prepare_chunk(header: Header, profile: Profile, extract: Extract, chunk: Chu
             f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
             "record. This is a fault of the program; nothing of the chunk was staged."
         )
-    written = write_out(chunk, header, profile, extract)
+    written = write_out(chunk, header, profile, extract, repaired)
     sha256 = hashlib.sha256(settled).hexdigest()
     return Prepared(chunk, written.judged, written.copies, sha256, written.keys, written.spool)
 

@@ -9,7 +9,7 @@ from connectors import ledger
 from connectors.extracts.content import Content
 from connectors.findings import RejectedRow
 from flows.stages.kept import is_cleared, open_extract_kept, read_range
-from flows.stages.receive import restored_profile
+from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 
 

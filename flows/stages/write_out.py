@@ -19,6 +19,7 @@ from connectors.staging import CopyRows, copy_staged, copy_tuples
 from connectors.tuples import has_fixed_width, in_millionths, plain_rows, target_columns
 from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.steps.judge import READY, Judged
+from flows.steps.left_out import FindRepaired
 from flows.steps.plain import Delivered, Plain, read_plain
 from flows.steps.sieve import looked_at
 from flows.steps.totals import Totals
@@ -40,7 +41,13 @@ class Written:
     """All clean rows as the target takes them, where they could be written out in binary."""
 
 
-def write_out(chunk: Chunk, header: Header, profile: Profile, extract: Extract) -> Written:
+def write_out(
+    chunk: Chunk,
+    header: Header,
+    profile: Profile,
+    extract: Extract,
+    repaired: FindRepaired | None = None,
+) -> Written:
     """A chunk judged and written out."""
     binary = _goes_in_binary(chunk, header)
     plain = plain_of(chunk, header, profile) if binary else None
@@ -49,7 +56,9 @@ def write_out(chunk: Chunk, header: Header, profile: Profile, extract: Extract) 
     if rest.height:
         ids = extract.batch_id, extract.id
         writing = writing_of(profile)
-        judged = judge_chunk(rest, header, profile, writing, *ids, with_texts=not binary)
+        judged = judge_chunk(
+            rest, header, profile, writing, *ids, with_texts=not binary, repaired=repaired
+        )
     written = Written(judged)
     if binary:
         written.spool = []

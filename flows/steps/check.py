@@ -19,7 +19,7 @@ from schemas.frames import compiled_rules
 from schemas.kinds import EXACT, OFFSET, frame_columns
 from schemas.nested import read_nested
 from schemas.reading import SHOWN_CHARACTERS, Moment, Number, Unread, Value, read
-from schemas.reasons import REASONS
+from schemas.reasons import NOT_SHOWN, REASONS
 
 NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
 
@@ -52,12 +52,18 @@ class Checked:
     """Reasons by row of the frame; a row without an entry is clean."""
 
 
-def field_error(of: Field, code: str, text: str | None, **facts: str) -> FieldError:
-    """A reason against one cell; the value of a secret is never shown."""
-    shown = _shown(of, text)
+def field_error(table: Table, of: Field, code: str, text: str | None, **facts: str) -> FieldError:
+    """A reason against one cell.
+
+    Of a record kind that has secrets no value is shown: a cell that was lost moves a secret into
+    the column of another field.
+    """
+    shown = _shown(table, text)
     detail = facts.pop("detail", None)
+    if table.unquotable:
+        facts = {name: NOT_SHOWN if name == "kept" else fact for name, fact in facts.items()}
     message = REASONS[code].message(field=of.name, value=shown, of=of.of or "", **facts)
-    if detail and not of.secret:
+    if detail and not table.unquotable:
         message = f"{message} {detail}"
     meta = {"stage": "check", "column": of.name}
     if text is not None:
@@ -83,10 +89,10 @@ def check(
     unread: set[tuple[int, str]] = set()
     for of, left in _left(table, cells, typed):
         texts_of = (cells[of.name], texts.get(of.name, cells[of.name]))
-        typed = _read_strictly(of, texts_of, left, typed, errors, unread)
+        typed = _read_strictly(table, of, texts_of, left, typed, errors, unread)
     _judge(table, cells, typed, errors, unread)
     if tenant is not None and table.tenant:
-        _bind(table.by_name[table.tenant], tenant, cells, typed, errors)
+        _bind(table, table.by_name[table.tenant], tenant, cells, typed, errors)
     order = {of.name: number for number, of in enumerate(table.delivered)}
     for found in errors.values():
         found.sort(key=lambda error: order[error.field])
@@ -107,6 +113,7 @@ def _left(
 
 
 def _read_strictly(
+    table: Table,
     of: Field,
     texts: tuple[pl.Series, pl.Series],
     left: NDArray[np.intp],
@@ -124,7 +131,7 @@ def _read_strictly(
             remarked = given is not None and cell != given and cell.startswith(given)
             quoted = cell if remarked or given is None else given
             facts = {k: v for k, v in value.facts.items() if not (remarked and k == "detail")}
-            errors[row].append(field_error(of, value.code, quoted, **facts))
+            errors[row].append(field_error(table, of, value.code, quoted, **facts))
             unread.add((row, of.name))
         else:
             values[row] = value
@@ -170,10 +177,12 @@ def _judge(
         text = cells[rule.field]
         for row in (~column).arg_true().to_list():
             if (row, rule.field) not in unread:
-                errors[row].append(field_error(table.by_name[rule.field], rule.code, text[row]))
+                of = table.by_name[rule.field]
+                errors[row].append(field_error(table, of, rule.code, text[row]))
 
 
 def _bind(
+    table: Table,
     of: Field,
     tenant: int,
     cells: pl.DataFrame,
@@ -182,12 +191,12 @@ def _bind(
 ) -> None:
     for row in (typed[of.name] != tenant).fill_null(value=False).arg_true():
         text = cells[of.name][row]
-        errors[row].append(field_error(of, "TenantNotBound", text, limit=str(tenant)))
+        errors[row].append(field_error(table, of, "TenantNotBound", text, limit=str(tenant)))
 
 
-def _shown(of: Field, text: str | None) -> str:
+def _shown(table: Table, text: str | None) -> str:
     if text is None:
         return ""
-    if of.secret:
-        return "(not shown)"
+    if table.unquotable:
+        return NOT_SHOWN
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from flows.steps.check import Checked, check
+from flows.steps.left_out import PARENT, Repaired, fill_secrets
 from flows.steps.normalise import Writing, normalise
 from flows.steps.rows import Positions, all_rows, identities, staged_rows
 from flows.steps.totals import Totals, counted, totals_of
@@ -41,20 +42,23 @@ def judge(
     tenant: int | None,
     inner_record: str | None,
     unwrapped: bool = True,
+    repaired: Repaired | None = None,
 ) -> Judged:
     """Every record of a chunk with its verdict; `cells` has the sound ones only.
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
+    `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
     """
     delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
-    checked = check(
-        table, normalise(table, cells, fields, writing), tenant=tenant, delivered=delivered
-    )
+    frame = normalise(table, cells, fields, writing)
     judged = Judged()
-    staging = _Staging(judged, batch_id, extract_id)
+    staging = _Staging(judged, batch_id, extract_id, tenant, repaired)
     if table is INSERT_BATCH_DATA and unwrapped:
-        _judge_inner(staging, Positions(positions, faults), checked, tenant, inner_record)
+        checked = check(table, frame, tenant=tenant, delivered=delivered)
+        _judge_inner(staging, Positions(positions, faults), checked, inner_record)
     else:
+        sound = [row for row in range(positions.height) if row not in faults]
+        checked = staging.check(table, frame, positions, sound, delivered)
         staging.add(table, Positions(positions, faults), checked)
     return judged
 
@@ -64,6 +68,31 @@ class _Staging:
     judged: Judged
     batch_id: int
     extract_id: int
+    tenant: int | None
+    repaired: Repaired | None
+
+    def check(
+        self,
+        table: Table,
+        frame: pl.DataFrame,
+        positions: pl.DataFrame,
+        places: Sequence[int],
+        delivered: Mapping[str, pl.Series] | None = None,
+    ) -> Checked:
+        """Judge rows, once what a repair left out stands in them; `places`: where they are."""
+        if self.repaired is None or not table.secrets:
+            return check(table, frame, tenant=self.tenant, delivered=delivered)
+        parents: list[str | None] = [None] * len(places)
+        if PARENT in positions.columns:
+            parents = positions[PARENT].gather(list(places)).to_list()
+        frame, left_out = fill_secrets(table, frame, parents, self.repaired)
+        checked = check(table, frame, tenant=self.tenant)
+        for row, errors in left_out.items():
+            # A required secret that is empty is told of once.
+            told = {error.field for error in errors}
+            others = [one for one in checked.errors.get(row, []) if one.field not in told]
+            checked.errors[row] = [*others, *errors]
+        return checked
 
     def add(self, table: Table, positions: Positions, checked: Checked) -> None:
         """Stage rows under one record kind, and add them up by state."""
@@ -87,7 +116,6 @@ def _judge_inner(
     staging: _Staging,
     positions: Positions,
     checked: Checked,
-    tenant: int | None,
     inner_record: str | None,
 ) -> None:
     """Insert-batch data: a row is staged as the record inside it, or as itself if it has none."""
@@ -103,7 +131,7 @@ def _judge_inner(
         staging.add(
             inner,
             Positions(positions.frame[places].with_columns(source), {}),
-            check(inner, cells_frame(inner, good), tenant=tenant),
+            staging.check(inner, cells_frame(inner, good), positions.frame, places),
         )
     left = [place for place in range(positions.frame.height) if place not in taken]
     rows_left = [row for row, place in enumerate(sound) if place not in taken]

@@ -15,7 +15,7 @@ import polars as pl
 
 from schemas.field import Kind, Table
 from schemas.kinds import stored_columns
-from schemas.reasons import REASONS
+from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.sql import key_columns
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -73,7 +73,9 @@ def conflict_error(record: str, row: Mapping[str, object]) -> str:
     """ErrorData of one conflicting staged row, as the import tells it."""
     table = EXTRACTS[record]
     column = table.identity[0]
-    value = ", ".join("" if row[part] is None else str(row[part]) for part in table.identity)
+    value = NOT_SHOWN
+    if not table.unquotable:
+        value = ", ".join("" if row[part] is None else str(row[part]) for part in table.identity)
     message = REASONS["ConflictingKey"].message(field=column, value=value)
     meta = {"stage": "merge", "column": column, "value": value, "line": str(row["first_line"])}
     shape = {"ErrorCode": "ConflictingKey", "FieldName": column, "Message": message, "Meta": meta}

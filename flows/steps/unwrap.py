@@ -52,6 +52,14 @@ def unwrap(rows: pl.DataFrame, inner_record: str | None) -> Unwrapped:
     return result
 
 
+def record_inside(
+    jsondata: str | None, data: str | None, inner_record: str | None
+) -> tuple[Table, Mapping[str, str | None]] | None:
+    """The kind and the cells of the record inside one row; None: it cannot be read."""
+    found = _inner(jsondata or data or "", EXTRACTS[inner_record] if inner_record else None)
+    return None if isinstance(found, Unread) else found
+
+
 def cells_frame(table: Table, rows: Mapping[int, Mapping[str, str | None]]) -> pl.DataFrame:
     """The cells of inner records as a frame of text, one column per delivered field."""
     return pl.DataFrame(

@@ -126,7 +126,6 @@ def test_a_repair_older_than_the_database_settles_its_row(rows: Any, correct: An
         ({1: line(9)}, {}),  # The row was not in error.
         ({77: line(9)}, {}),  # There is no such row.
         ({2: line(9)}, {"corrects": None}),  # The delivery does not say that it repairs.
-        ({2: line(9)}, {"corrects": 99}),
         ({2: line(9)}, {"extract": 5}),
     ],
 )

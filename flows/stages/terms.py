@@ -1,0 +1,93 @@
+"""Terms: what a batch was opened with, and what a correction inherits from the batch it corrects.
+
+A correction is part of the delivery it repairs: it belongs to the same feed, may write the same
+tenant only, has the same budget, reads its files the same way and goes to the same service.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from connectors import ledger
+from connectors.errors import BatchStateError, CorrectionError
+from connectors.extracts.profile import DEFAULT, Profile
+from connectors.ledger import Batch
+from flows.stages.workspace import Workspace
+from schemas.tables import SECRETS
+
+STATED = ("tenant", "budget_errors", "budget_rate", "push")
+"""What may be stated of one delivery beside how its feed writes files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inherited:
+    """What a correction is taken on."""
+
+    profile: Profile
+    record: str | None
+    """The kind of its rows, where their header does not speak against it."""
+    service: str | None
+    """Where the batch it corrects goes to, and so it does."""
+
+
+def restored_profile(batch: Batch) -> Profile:
+    """The profile a batch was opened with; raises BatchStateError for one of another version."""
+    values: dict[str, Any] = json.loads(batch.profile)
+    unknown = sorted(values.keys() - Profile.__dataclass_fields__.keys())
+    if unknown:
+        raise BatchStateError(
+            f"Batch {batch.id} was opened by another version of recon, on terms that this one does "
+            f"not know: {', '.join(unknown)}. Go on with that version. Nothing was changed."
+        )
+    if "null" in values:
+        values["null"] = tuple(values["null"])
+    return Profile(**values)
+
+
+def terms_of_correction(
+    workspace: Workspace, batch_id: int, given: Profile, record: str | None
+) -> Inherited:
+    """The terms of a delivery that corrects a batch; raises BatchUnknown and CorrectionError.
+
+    Where a profile is stated, it says how this file is written; it has to be one of the same feed.
+    """
+    with workspace.database.connect() as connection:
+        batch = ledger.find_batch(connection, batch_id)
+        theirs = restored_profile(batch)
+    _refuse_others(batch, theirs, given)
+    unstated = replace(DEFAULT, **{name: getattr(given, name) for name in STATED})
+    form = theirs if given == unstated else given
+    terms: dict[str, Any] = {name: _stated(name, given, theirs) for name in STATED}
+    constants = {**secret_constants(theirs), **form.constants}
+    profile = replace(form, **terms, constants=constants, feed=theirs.feed)
+    likely = None if record or given.record else theirs.record
+    return Inherited(replace(profile, record=given.record), likely, batch.service)
+
+
+def secret_constants(profile: Profile) -> dict[str, str]:
+    """The constants of a profile whose values are never shown."""
+    return {name: text for name, text in profile.constants.items() if name in SECRETS}
+
+
+def _stated(name: str, given: Profile, theirs: Profile) -> object:
+    value = getattr(given, name)
+    return getattr(theirs, name) if value == getattr(DEFAULT, name) else value
+
+
+def _refuse_others(batch: Batch, theirs: Profile, given: Profile) -> None:
+    if theirs.compare_only:
+        raise CorrectionError(
+            f"Batch {batch.id} is a listing of the service, which nothing of ours corrects. "
+            "Name the batch whose rows you repair."
+        )
+    if given.feed not in (DEFAULT.feed, theirs.feed):
+        raise CorrectionError(
+            f"Batch {batch.id} is of the feed {theirs.feed}, and this profile of {given.feed}. "
+            "A correction belongs to the feed it repairs: leave the profile out, or name one of "
+            "that feed."
+        )
+    if theirs.tenant is not None and given.tenant not in (None, theirs.tenant):
+        raise CorrectionError(
+            f"Batch {batch.id} is bound to tenant {theirs.tenant}, and this correction to "
+            f"{given.tenant}. Leave the tenant out: a correction is bound as what it repairs."
+        )

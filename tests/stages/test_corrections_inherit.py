@@ -1,0 +1,234 @@
+"""A correction is taken on the terms of the batch it corrects, and what it leaves out is kept."""
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchUnknown, CorrectionError
+from connectors.extracts.profile import DEFAULT, Profile
+from connectors.ledger import State
+from flows.stages.rejects import write_rejects
+from flows.stages.sequence import Ended, import_delivery
+from flows.stages.workspace import Workspace
+from tests.stages.payments import HEADER, line
+
+REPAIRS = f"ReconRow,{HEADER}"
+BANK = replace(DEFAULT, feed="bank", tenant=7, budget_errors=2, delimiter=";", decimal=",")
+
+
+def semicolons(*lines: str) -> list[str]:
+    return [one.replace(",", ";").replace(".", ",") for one in lines]
+
+
+@pytest.fixture
+def bound(workspace: Workspace, tmp_path: Path) -> Ended:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(semicolons(HEADER, line(1), line(2, amount="ten"))) + "\n")
+    ended = import_delivery(workspace, [str(path)], BANK)
+    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+    return ended
+
+
+def deliver(workspace: Workspace, path: Path, profile: Profile = DEFAULT, corrects: int = 1) -> Any:
+    return import_delivery(workspace, [str(path)], profile, corrects=corrects)
+
+
+def test_tenant_feed_form_and_budget_are_those_of_the_corrected_batch(
+    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
+) -> None:
+    ((path, _),) = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False).items()
+    head, two = path.read_text().splitlines()
+    foreign = two.replace("ten", "10,50").replace(";7;", ";8;", 1)
+    assert foreign != two
+    bad = [two.replace("1:2", ""), two.replace("1:2", "1:1")]
+    path.write_text("\n".join([head, foreign, *bad]) + "\n")
+    ended = deliver(workspace, path)
+    assert (ended.batch.feed, ended.batch.state) == ("bank", State.HELD)
+    errors = rows("SELECT error_data FROM staged_payment WHERE batch_id = 2 ORDER BY record_number")
+    assert "TenantNotBound" in errors[0][0]
+    path.write_text("\n".join([head, two.replace("ten", "10,50")]) + "\n")
+    assert deliver(workspace, path).batch.state is State.COMPLETE
+    assert rows('SELECT "PaidAmount"::text, "TenantsId" FROM payment WHERE "Id" = 2') == [
+        ("10.50", 7)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("profile", "message"),
+    [
+        (replace(DEFAULT, tenant=8), "bound to tenant 7"),
+        (replace(BANK, tenant=8), "bound to tenant 7"),
+        (replace(DEFAULT, feed="other"), "of the feed bank"),
+    ],
+)
+def test_other_terms_are_refused_before_anything_is_kept(
+    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended, profile: Profile, message: str
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text(f"{REPAIRS}\n1:2,{line(2)}\n")
+    with pytest.raises(CorrectionError, match=message):
+        deliver(workspace, path, profile)
+    with pytest.raises(BatchUnknown):
+        deliver(workspace, path, corrects=99)
+    assert rows("SELECT count(*) FROM batch") == [(1,)]
+
+
+def test_a_profile_of_the_same_feed_says_how_the_correction_is_written(
+    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text(f"{REPAIRS}\n1:2,{line(2)}\n")
+    ended = deliver(workspace, path, replace(DEFAULT, feed="bank", delimiter=","))
+    assert ended.batch.state is State.COMPLETE
+    assert rows("SELECT profile::json ->> 'tenant' FROM batch WHERE id = 2") == [("7",)]
+
+
+def test_a_correction_of_a_correction_is_bound_as_the_first(
+    workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
+) -> None:
+    ((path, _),) = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False).items()
+    path.write_text(path.read_text().replace("ten", "eleven"))
+    deliver(workspace, path)
+    ((again, _),) = write_rejects(workspace, 2, tmp_path / "again", with_secrets=False).items()
+    again.write_text(again.read_text().replace("eleven", "11").replace(";7;", ";8;", 1))
+    deliver(workspace, again, corrects=2)
+    assert rows("SELECT DISTINCT feed, profile::json ->> 'tenant' FROM batch") == [("bank", "7")]
+    assert rows("SELECT state FROM staged_row WHERE batch_id = 3") == [("rejected",)]
+
+
+GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey"
+KEYS = 'SELECT "Name", "ServiceKey" FROM payment_gateway ORDER BY 1'
+
+
+@pytest.fixture
+def gateways(workspace: Workspace, tmp_path: Path) -> Ended:
+    """Two live gateways, and a batch that changes one of them and has errors."""
+    live = tmp_path / "live.csv"
+    live.write_text(f"{GATEWAYS}\n7,1,Stripe,live-1\n7,2,Adyen,live-2\n")
+    import_delivery(workspace, [str(live)], DEFAULT)
+    path = tmp_path / "gateways.csv"
+    path.write_text(f"{GATEWAYS}\n7,x,Stripe,next-1\n7,y,Adyen,\n8,1,Mollie,next-3\n")
+    return import_delivery(workspace, [str(path)], DEFAULT)
+
+
+def corrected(path: Path, *changes: tuple[str, str]) -> Path:
+    text = path.read_text()
+    for old, new in changes:
+        assert old in text, text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+def test_a_secret_that_was_left_out_keeps_what_was_delivered(
+    workspace: Workspace, rows: Any, tmp_path: Path, gateways: Ended
+) -> None:
+    ((path, count),) = write_rejects(workspace, 2, tmp_path / "out", with_secrets=False).items()
+    assert count == 2
+    assert "next" not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    # A row with an empty cell may have slipped: nothing of it is written.
+    assert path.read_text().splitlines()[1:] == ["2:1,7,x,Stripe,", "2:2,,,,"]
+    ended = deliver(workspace, corrected(path, (",x,", ",1,"), ("2:2,,,,", "")), corrects=2)
+    assert ended.batch.state is State.COMPLETE
+    assert rows(KEYS) == [("Adyen", "live-2"), ("Mollie", "next-3"), ("Stripe", "next-1")]
+
+
+def test_a_chain_of_corrections_keeps_the_first_secret(
+    workspace: Workspace, rows: Any, tmp_path: Path, gateways: Ended
+) -> None:
+    ((path, _),) = write_rejects(workspace, 2, tmp_path / "out", with_secrets=False).items()
+    deliver(workspace, corrected(path, (",x,", ",z,"), ("2:2,,,,", "")), corrects=2)
+    ((again, _),) = write_rejects(workspace, 3, tmp_path / "again", with_secrets=False).items()
+    assert again.read_text().splitlines()[1:] == ["3:1,,,,"]
+    again.write_text(f"ReconRow,{GATEWAYS}\n3:1,7,1,Stripe,\n")
+    ended = deliver(workspace, again, corrects=3)
+    assert ended.batch.state is State.COMPLETE, ended.report.reasons
+    assert rows(KEYS) == [("Adyen", "live-2"), ("Mollie", "next-3"), ("Stripe", "next-1")]
+
+
+REFUSED = {
+    "no batch is corrected": (None, "2:1,7,1,Stripe,"),
+    "no such row": (2, "2:9,7,1,Stripe,"),
+    "a name that is none": (2, "x,7,1,Stripe,"),
+    "no name": (2, ",7,1,Stripe,"),
+    "quoted and empty": (2, '2:9,7,1,Stripe,""'),
+    "a row that may have slipped": (2, "2:2,7,2,Adyen II,"),
+}
+
+
+@pytest.mark.parametrize(("corrects", "text"), REFUSED.values(), ids=REFUSED)
+def test_a_secret_that_cannot_be_told_is_never_taken_for_none(
+    workspace: Workspace,
+    rows: Any,
+    tmp_path: Path,
+    gateways: Ended,
+    corrects: int | None,
+    text: str,
+) -> None:
+    before = rows(KEYS)
+    path = tmp_path / "repair.csv"
+    path.write_text(f"ReconRow,{GATEWAYS}\n{text}\n")
+    ended = import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
+    assert [reason.code for reason in ended.report.reasons] == ["SecretLeftOut"]
+    assert rows(KEYS) == before
+
+
+def test_a_column_that_was_taken_out_is_left_out_too(
+    workspace: Workspace, rows: Any, tmp_path: Path, gateways: Ended
+) -> None:
+    path = tmp_path / "repair.csv"
+    path.write_text("ReconRow,TenantsId,PaymentActionsId,Name\n2:1,7,1,Stripe\n")
+    deliver(workspace, path, corrects=2)
+    assert ("Stripe", "next-1") in rows(KEYS)
+
+
+OUTER = "Data,HasError,Merged,BatchId,Jsondata,ErrorData"
+INSIDE = {
+    "as an object": (
+        DEFAULT,
+        "",
+        '{"TenantsId":"x","PaymentActionsId":"1","Name":"Stripe","ServiceKey":"next"}',
+    ),
+    "by place": (replace(DEFAULT, inner_record="payment_gateway"), "x,1,Stripe,next,u,v", ""),
+}
+
+
+@pytest.mark.parametrize(("profile", "data", "jsondata"), INSIDE.values(), ids=INSIDE)
+def test_a_record_inside_keeps_its_secret_or_is_refused(
+    workspace: Workspace, rows: Any, tmp_path: Path, profile: Profile, data: str, jsondata: str
+) -> None:
+    path = tmp_path / "batch.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([OUTER.split(","), [data, "", "", "1", jsondata, ""]])
+    import_delivery(workspace, [str(path)], profile)
+    ((rejects, _),) = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False).items()
+    assert "next" not in rejects.read_text()
+    deliver(workspace, rejects)
+    assert rows("SELECT state FROM staged_row WHERE batch_id = 2") == [("rejected",)]
+    repaired = io.StringIO()
+    inner = '{"TenantsId":7,"PaymentActionsId":1,"Name":"Stripe"}'
+    csv.writer(repaired).writerows(
+        [["ReconRow", *OUTER.split(",")], ["1:1", "", "", "", "1", inner, ""]]
+    )
+    rejects.write_text(repaired.getvalue())
+    ended = deliver(workspace, rejects)
+    told = [reason.code for reason in ended.report.reasons]
+    assert (told, rows(KEYS)) in (([], [("Stripe", "next")]), (["SecretLeftOut"], []))
+
+
+def test_secret_constants_are_inherited(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
+    profile = replace(DEFAULT, feed="shop", constants={"ServiceKey": "constant-1"})
+    path = tmp_path / "gateways.csv"
+    path.write_text("TenantsId,PaymentActionsId,Name\n7,x,Stripe\n")
+    import_delivery(workspace, [str(path)], profile)
+    for form in (DEFAULT, replace(DEFAULT, feed="shop", delimiter=",")):
+        path.write_text(
+            f"ReconRow,TenantsId,PaymentActionsId,Name\n1:1,7,{len(form.feed)},Stripe\n"
+        )
+        assert deliver(workspace, path, form).batch.state is State.COMPLETE
+    assert {key for _, key in rows(KEYS)} == {"constant-1"}
