@@ -1,5 +1,6 @@
 """The ledger at a glance: batches with their rows and errors, without reading a staged row."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
@@ -7,6 +8,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
+from connectors.attempts import delivered_again
 from connectors.ledger import ENDED, State
 
 
@@ -22,7 +24,8 @@ class BatchLine(NamedTuple):
     """Files that could not be read."""
     rows: int
     errors: int
-    """Rows that carry HasError now: those corrected since are none any more."""
+    """Rows that carry HasError now: those corrected since are none any more, and one that was
+    delivered again, in error too, counts with its last attempt only."""
     at_service: Mapping[str, int]
     """State at the service -> rows; those refused, differing or in doubt are errors too."""
     held_because: str | None
@@ -34,7 +37,18 @@ def list_overview(
     """The latest batches, newest first; `since` keeps those opened later or not ended yet."""
     with connection.cursor(row_factory=class_row(BatchLine)) as cursor:
         lines = cursor.execute(_OVERVIEW, {"most": most, "since": since, "ended": list(ENDED)})
-        return [line._replace(state=State(line.state)) for line in lines]
+        listed = [line._replace(state=State(line.state)) for line in lines]
+    again = Counter(row.batch_id for row in delivered_again(connection, _standing(connection)))
+    return [line._replace(errors=line.errors - again[line.id]) for line in listed]
+
+
+def _standing(connection: psycopg.Connection) -> list[int]:
+    """Batches that correct or are corrected, and were not taken back."""
+    rows = connection.execute(
+        "SELECT id FROM batch b WHERE state NOT IN ('undone', 'discarded') AND (corrects IS NOT "
+        "NULL OR EXISTS (SELECT 1 FROM batch c WHERE c.corrects = b.id))"
+    ).fetchall()
+    return [batch_id for (batch_id,) in rows]
 
 
 def count_taken_back(connection: psycopg.Connection, content_id: str) -> int:

@@ -20,6 +20,8 @@ ERRORS = ("rejected", "conflict")
 """States that make HasError."""
 CORRECTED = "corrected"
 """State of a row in error whose repair, in a later batch, was taken in."""
+AGAIN = "delivered again"
+"""What lists and reconciliations say of a row in error that counts with another attempt."""
 SEND_ERRORS = ("refused", "differs", "in_doubt")
 """States at the service that make HasError."""
 LISTED = "listed"

@@ -1,6 +1,6 @@
 """Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -8,6 +8,7 @@ import polars as pl
 import psycopg
 
 from connectors import ledger, truths
+from connectors.attempts import Row, delivered_again
 from connectors.ledger import Batch, Extract, State
 from flows.stages.batch_rows import delivered_batch_rows
 from flows.stages.kept import prove_extracts
@@ -17,7 +18,7 @@ from schemas.field import Table
 from schemas.kinds import WORD
 from schemas.operations import OPERATIONS, PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
-from schemas.views import APPLIED, LISTING_FEED
+from schemas.views import AGAIN, APPLIED, LISTING_FEED
 
 NOT_COUNTED = (State.UNDONE, State.DISCARDED)
 """Batches whose rows are no longer claimed to be anywhere."""
@@ -100,6 +101,8 @@ def gather_truths(
             frames.extract[record] = delivered_batch_rows(workspace, connection, extracts)
         else:
             frames.add(record, [batch.id for batch in delivered], places, service=service)
+    again = delivered_again(connection, [batch.id for batch in delivered])
+    frames.extract = {name: _counted_once(rows, again) for name, rows in frames.extract.items()}
     for listing in listings:
         assert listing.record is not None
         frames.add_listing(listing, places)
@@ -114,6 +117,18 @@ def gather_truths(
         batches=frozenset(one.id for one in batches),
         unfit=frames.unfit,
     )
+
+
+def _counted_once(rows: pl.DataFrame, again: Collection[Row]) -> pl.DataFrame:
+    """Rows of which those in error that count with another attempt say so."""
+    if not again:
+        return rows
+    places = pl.DataFrame(list(again), schema=["batch_id", "extract_id", "row"], orient="row")
+    keys = ["batch_id", "extract_id", "row"]
+    places = places.cast({name: rows.schema[name] for name in keys}).with_columns(again=True)
+    marked = rows.join(places, on=keys, how="left", maintain_order="left")
+    state = pl.when("again").then(pl.lit(AGAIN, WORD)).otherwise("state").alias("state")
+    return marked.with_columns(state).drop("again")
 
 
 class _Frames:

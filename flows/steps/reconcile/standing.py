@@ -13,6 +13,7 @@ from flows.steps.reconcile.statuses import STATUS
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.kinds import WORD, frame_columns
+from schemas.views import AGAIN
 
 OWN: dict[str, tuple[Status, str]] = {
     "rejected": (Status.REJECTED, ""),
@@ -20,6 +21,7 @@ OWN: dict[str, tuple[Status, str]] = {
     "superseded": (Status.EXCLUDED, "superseded"),
     "stale": (Status.EXCLUDED, "stale"),
     "corrected": (Status.EXCLUDED, "corrected"),
+    AGAIN: (Status.EXCLUDED, AGAIN),
     "undone": (Status.EXCLUDED, "undone"),
     "listed": (Status.EXCLUDED, "listed"),
 }

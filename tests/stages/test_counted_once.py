@@ -1,0 +1,94 @@
+"""A row in error that is delivered again, in error too, is one reject, in rows and in money."""
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from connectors.overview import list_overview
+from flows.stages.reconcile import Asked, reconcile
+from flows.stages.sequence import import_delivery
+from flows.stages.truths import Scope
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
+from tests.stages.payments import HEADER, line, write
+
+RULES = Rules()
+REPAIRS = f"ReconRow,{HEADER}"
+
+
+@pytest.fixture
+def deliver(workspace: Workspace, tmp_path: Path) -> Any:
+    """Deliver rows under the names of those they repair; the first batch has rows 2 and 3 bad."""
+    lines = [line(1), line(2, day=99), line(3, amount="x")]
+    import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
+
+    def repair(corrects: int, **repaired: str) -> Any:
+        path = tmp_path / f"repair-{len(list(tmp_path.glob('*.csv')))}.csv"
+        rows = [f"{name[1:].replace('_', ':')},{text}" for name, text in repaired.items()]
+        path.write_text("\n".join([REPAIRS, *rows]) + "\n")
+        return import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
+
+    return repair
+
+
+def rejected(workspace: Workspace) -> tuple[int, str, set[int]]:
+    """Rows and paid money that a reconciliation calls rejected, and the batches they are of."""
+    done = reconcile(workspace, Asked(Scope(), date(2026, 2, 1), RULES))
+    statuses = {one.status: one.rows for one in done.report.statuses}
+    money = sum(
+        one.amount
+        for proof in done.report.proofs
+        if proof.field == "PaidAmount"
+        for one in proof.lines
+        if one.text == "- rejected"
+    )
+    batches = {one.batch_id for one in done.report.breaks if one.code == "REJECTED"}
+    return statuses.get("REJECTED", 0), str(money), batches
+
+
+def listed(workspace: Workspace) -> dict[int, int]:
+    with workspace.database.connect() as connection:
+        return {one.id: one.errors for one in list_overview(connection, 20)}
+
+
+def test_a_repair_that_fails_counts_once_and_where_it_came_last(
+    workspace: Workspace, deliver: Any
+) -> None:
+    before = rejected(workspace)
+    assert before[0] == 2
+    deliver(1, r1_2=line(2, day=98), r1_3=line(3, amount="3"))
+    assert rejected(workspace) == (1, before[1], {2})
+    assert listed(workspace) == {1: 0, 2: 1}
+
+
+def test_the_same_row_twice_and_a_chain_count_once(workspace: Workspace, deliver: Any) -> None:
+    before = rejected(workspace)
+    deliver(1, r1_2=line(2, day=98))
+    deliver(1, r1_2=line(2, day=97))
+    deliver(3, r3_1=line(2, day=96))
+    assert rejected(workspace) == (2, before[1], {1, 4})
+    assert listed(workspace) == {1: 1, 2: 0, 3: 0, 4: 1}
+    undo_batch(workspace, 4, by=None, reason="test")
+    assert listed(workspace) == {1: 1, 2: 0, 3: 1, 4: 1}
+    assert rejected(workspace) == (2, before[1], {1, 3})
+    deliver(3, r3_1=line(2, amount="10"))
+    # The row is taken in, and no attempt of it is left.
+    assert rejected(workspace)[0] == 1
+    assert {name: rows for name, rows in listed(workspace).items() if name != 4} == {
+        1: 1,
+        2: 0,
+        3: 0,
+        5: 0,
+    }
+
+
+def test_a_scope_without_the_first_delivery_counts_the_attempt_it_has(
+    workspace: Workspace, deliver: Any
+) -> None:
+    deliver(1, r1_2=line(2, day=98))
+    done = reconcile(workspace, Asked(Scope(batches=(2,)), date(2026, 2, 1), RULES))
+    assert {one.status: one.rows for one in done.report.statuses}["REJECTED"] == 1
