@@ -1,21 +1,22 @@
 """Corrections: a rejected row ends as corrected once the row that repairs it was taken in.
 
 Which row repairs which is told by the delivery: its batch names the batch it corrects, its rows
-name the rows. What follows from that is written down as an outcome of the repaired row, and taken
-back when it is true no longer.
+name the rows. A row that names none repairs those with its key, and that is said. What follows
+from that is written down as an outcome of the repaired row, and taken back when it is true no
+longer.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import psycopg
 
 from connectors.ledger import batch_span, list_receipts
 from schemas.field import Table
-from schemas.sql import staged_name
+from schemas.sql import key_columns, staged_name
 from schemas.tables import EXTRACTS
-from schemas.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, told_joins
+from schemas.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, quoted, told_joins
 
 
 def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
@@ -112,7 +113,9 @@ def staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Tab
 def _gather(connection: psycopg.Connection, batch_id: int) -> int:
     """Collect the names of the rows that a batch's corrections repair; returns how many."""
     connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
-    connection.execute("CREATE TEMP TABLE repaired (name text PRIMARY KEY) ON COMMIT DROP")
+    connection.execute(
+        "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int) ON COMMIT DROP"
+    )
     corrections = connection.execute(
         "SELECT id FROM batch WHERE corrects = %s AND id > corrects "
         "AND state NOT IN ('undone', 'discarded')",
@@ -128,26 +131,83 @@ def _gather(connection: psycopg.Connection, batch_id: int) -> int:
                 ON CONFLICT DO NOTHING""",
                 batch_span(connection, correction),
             ).rowcount
+    if corrections:
+        for table in staged_tables(connection, batch_id):
+            named += _gather_by_key(connection, table, batch_id, [one for (one,) in corrections])
     connection.execute("ANALYZE repaired")
     return named
+
+
+def _gather_by_key(
+    connection: psycopg.Connection, table: Table, batch_id: int, corrections: Iterable[int]
+) -> int:
+    """Collect the rows in error with the key of a row that repairs without naming one."""
+    if not table.key:
+        return 0
+    keys = key_columns(table)
+    listed = ", ".join(f"s.{quoted(name)}" for name in keys)
+    known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
+    connection.execute("DROP TABLE IF EXISTS pg_temp.in_error")
+    # What was corrected before is looked at again, whatever it was corrected by.
+    found = connection.execute(
+        f"""CREATE TEMP TABLE in_error ON COMMIT DROP AS SELECT {_name("s")} AS name, {listed}
+        FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")} AND {known}
+        AND (s.error_data IS NOT NULL OR o.verdict IN ({_listed(ERRORS)}))""",
+        batch_span(connection, batch_id),
+    ).rowcount
+    if not found:
+        return 0
+    connection.execute("ANALYZE in_error")
+    same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in keys)
+    return sum(
+        connection.execute(
+            f"""INSERT INTO repaired SELECT w.name, %(batch)s FROM in_error w WHERE EXISTS (
+                SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
+                AND {same} AND s.parent IS NULL AND {STATE} IN ({_listed(SETTLING)}))
+            ON CONFLICT DO NOTHING""",
+            batch_span(connection, correction),
+        ).rowcount
+        for correction in corrections
+        if table in staged_tables(connection, correction)
+    )
 
 
 def _withdraw(connection: psycopg.Connection, batch_id: int) -> None:
     connection.execute(
         f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}'
-        AND NOT EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")})""",
+        AND NOT EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
+            AND (by_key IS NULL) = (o.error_data IS NULL))""",
         batch_span(connection, batch_id),
     )
 
 
 def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
     connection.execute(
-        f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict)
-        SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}'
+        f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}', {_MATCHED}
         FROM {staged_name(table)} s {told_joins(table)} JOIN repaired ON name = {_name("s")}
         WHERE {of_batch("s")} AND {STATE} IN ({_listed(ERRORS)})""",
         batch_span(connection, batch_id),
     )
+
+
+def matched_by_key(
+    connection: psycopg.Connection, extract_id: int, record_number: int
+) -> str | None:
+    """How a row was found to be corrected, where no row names it."""
+    row = connection.execute(
+        "SELECT error_data::json -> 0 ->> 'Message' FROM outcome "
+        f"WHERE extract_id = %s AND record_number = %s AND verdict = '{CORRECTED}'",
+        [extract_id, record_number],
+    ).fetchone()
+    return row[0] if row else None
+
+
+_MATCHED = """CASE WHEN by_key IS NOT NULL THEN json_build_array(json_build_object(
+    'ErrorCode', 'MatchedByKey', 'FieldName', '', 'Message', 'A row of batch ' || by_key
+    || ' has its key and names no row that it repairs: matched by key.',
+    'Meta', json_build_object('stage', 'correct', 'batch', by_key::text)))::text END"""
+"""Why a row ends as corrected that no row of a correction names."""
 
 
 def _name(alias: str) -> str:

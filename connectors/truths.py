@@ -16,7 +16,7 @@ from psycopg.pq.abc import PGconn
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, WORD, Dtype
 from schemas.sql import SCHEMA, staged_name
-from schemas.views import STATE, position, quoted, told_joins
+from schemas.views import BY_KEY, STATE, position, quoted, told_joins
 
 AMOUNT = pl.Decimal(38, 18)
 BLOCK_BYTES = 16 * 1024 * 1024
@@ -40,7 +40,7 @@ def extract_rows(
     `places` names the files: columns `extract_id` and `file`.
     """
     place: dict[str, tuple[str, Dtype]] = {
-        "state": (STATE, WORD),
+        "state": (f"CASE WHEN c.error_data IS NOT NULL THEN '{BY_KEY}' ELSE {STATE} END", WORD),
         "line": (position("first_line"), pl.Int64()),
         "row": ("s.record_number", pl.Int64()),
         "extract_id": ("s.extract_id", pl.Int32()),

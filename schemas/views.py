@@ -12,7 +12,7 @@ from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
 from schemas.operations import PUSHES
 from schemas.sql import SCHEMA, staged_name
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS
 
 APPLIED = ("inserted", "updated", "unchanged")
 """Verdicts of a row whose record is in the database as delivered."""
@@ -22,6 +22,8 @@ CORRECTED = "corrected"
 """State of a row in error whose repair, in a later batch, was taken in."""
 AGAIN = "delivered again"
 """What lists and reconciliations say of a row in error that counts with another attempt."""
+BY_KEY = "corrected, matched by key"
+"""The same of a row that no repair names: one with its key was taken in."""
 SEND_ERRORS = ("refused", "differs", "in_doubt")
 """States at the service that make HasError."""
 LISTED = "listed"
@@ -164,10 +166,10 @@ def _staged_selects() -> Iterator[str]:
 
 SHOWN = "shown_row"
 """The staged rows for those who may not see secrets."""
-_SECRETIVE = [table.name for table in EXTRACTS.values() if any(field.secret for field in table)]
-# Anything may be inside a row of insert-batch data that could not be unwrapped, and its error
-# quotes it; the error of any other row shows no value of a secret field.
-_HIDDEN = f"record IN ({_listed([*_SECRETIVE, INSERT_BATCH_DATA.name])})"
+_HIDDEN = f"record IN ({_listed(table.name for table in EXTRACTS.values() if table.unquotable)})"
+# What an earlier version said of such a row may quote a value of it.
+_BARE_ERRORS = """(SELECT json_agg(json_build_object('ErrorCode', e -> 'ErrorCode',
+    'FieldName', e -> 'FieldName'))::text FROM json_array_elements(error_data::json) e)"""
 
 VIEWS: dict[str, str] = {
     "staged_row": " UNION ALL ".join(_staged_selects()),
@@ -186,7 +188,7 @@ VIEWS: dict[str, str] = {
             source_batch_id, parent, state, sent, http_status, service_id,
             CASE WHEN NOT {_HIDDEN} THEN data END AS data,
             CASE WHEN NOT {_HIDDEN} THEN jsondata END AS jsondata,
-            CASE WHEN record <> '{INSERT_BATCH_DATA.name}' THEN error_data END AS error_data
+            CASE WHEN {_HIDDEN} THEN {_BARE_ERRORS} ELSE error_data END AS error_data
         FROM {SCHEMA}.staged_row""",
 }
 """Views by name, in the order they are created."""

@@ -7,7 +7,7 @@ import psycopg
 from cyclopts import Parameter
 
 from connectors import ledger
-from connectors.corrections import repaired_row, repairs_of
+from connectors.corrections import matched_by_key, repaired_row, repairs_of
 from connectors.errors import SettingsError
 from connectors.overview import list_overview
 from connectors.push_gate import held_text, why_held
@@ -134,6 +134,7 @@ def _repairs(connection: psycopg.Connection, row: Any) -> dict[str, Any]:
     return {
         "repairs": repaired and repaired._asdict(),
         "repaired_by": [repair._asdict() for repair in repairs],
+        "corrected": matched_by_key(connection, row.extract_id, row.record_number),
     }
 
 

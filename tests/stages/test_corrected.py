@@ -1,19 +1,23 @@
 """A rejected row whose repair was taken in ends as corrected, and only as long as that is true."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.corrections import Place, repaired_row, repairs_of
+from connectors.corrections import Place, matched_by_key, repaired_row, repairs_of
 from connectors.extracts.profile import DEFAULT
 from connectors.ledger import State
 from flows.report.batch import BatchReport
+from flows.stages.reconcile import Asked, reconcile
 from flows.stages.rejects import write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, look, release_batch, run_batch
+from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
 from tests.stages.payments import HEADER, line, write
 
 REPAIRS = f"ReconRow,{HEADER}"
@@ -216,3 +220,39 @@ def test_a_row_names_its_repair_and_the_repair_names_its_row(
         # A name that leads nowhere, or is none, or is of a batch this one does not correct.
         for batch, name in ((3, "1:9"), (3, "x"), (3, "2:1"), (1, "1:2")):
             assert repaired_row(connection, batch, name) is None
+
+
+def test_a_repair_that_names_no_row_is_matched_by_its_key(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any
+) -> None:
+    def deliver(name: str, *lines: str, **terms: Any) -> Any:
+        return import_delivery(workspace, [write(tmp_path / name, *lines)], DEFAULT, **terms)
+
+    deliver("unrelated.csv", line(3, amount="3"))
+    assert states(rows) == BEFORE  # It does not say that it repairs anything.
+    repair = deliver("repair.csv", line(2, amount="10"), line(4, amount="5"), line(9), corrects=1)
+    assert repair.batch.state is State.COMPLETE
+    assert states(rows) == BEFORE | {2: "corrected", 4: "corrected", 5: "corrected"}
+    with workspace.database.connect() as connection:
+        assert "matched by key" in str(matched_by_key(connection, 1, 2))
+        assert matched_by_key(connection, 1, 1) is None
+    done = reconcile(workspace, Asked(Scope(), date(2026, 2, 1), Rules()))
+    ruled = {one.rule: one.rows for one in done.report.excluded}
+    assert ruled["corrected, matched by key"] == 3
+    assert {one.line for one in done.report.breaks if one.code == "REJECTED"} == {4}
+    undo_batch(workspace, repair.batch.id, by=None, reason="test")
+    assert states(rows) == BEFORE
+
+
+def test_a_repair_that_names_its_row_outweighs_one_by_key(
+    workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
+) -> None:
+    path = write(tmp_path / "by-key.csv", line(2, amount="10", day=2))
+    import_delivery(workspace, [path], DEFAULT, corrects=1)
+    correct({2: line(2, amount="10", day=3)})
+    with workspace.database.connect() as connection:
+        assert matched_by_key(connection, 1, 2) is None
+    undo_batch(workspace, 3, by=None, reason="test")
+    assert states(rows) == BEFORE | {2: "corrected"}
+    with workspace.database.connect() as connection:
+        assert matched_by_key(connection, 1, 2)

@@ -13,7 +13,7 @@ from flows.steps.reconcile.statuses import STATUS
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.kinds import WORD, frame_columns
-from schemas.views import AGAIN
+from schemas.views import AGAIN, BY_KEY
 
 OWN: dict[str, tuple[Status, str]] = {
     "rejected": (Status.REJECTED, ""),
@@ -21,6 +21,7 @@ OWN: dict[str, tuple[Status, str]] = {
     "superseded": (Status.EXCLUDED, "superseded"),
     "stale": (Status.EXCLUDED, "stale"),
     "corrected": (Status.EXCLUDED, "corrected"),
+    BY_KEY: (Status.EXCLUDED, BY_KEY),
     AGAIN: (Status.EXCLUDED, AGAIN),
     "undone": (Status.EXCLUDED, "undone"),
     "listed": (Status.EXCLUDED, "listed"),
