@@ -182,6 +182,25 @@ def add_batch(
     return int(row[0])
 
 
+def add_secret_constants(
+    connection: psycopg.Connection, batch_id: int, constants: Mapping[str, str]
+) -> None:
+    """Keep the secrets of a batch's profile where readers of the ledger cannot read them."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO secret_constant (batch_id, field, value) VALUES (%s, %s, %s)",
+            [(batch_id, name, text) for name, text in constants.items()],
+        )
+
+
+def list_secret_constants(connection: psycopg.Connection, batch_id: int) -> dict[str, str]:
+    """The secrets of a batch's profile by their field."""
+    rows = connection.execute(
+        "SELECT field, value FROM secret_constant WHERE batch_id = %s", [batch_id]
+    ).fetchall()
+    return dict(rows)
+
+
 def add_extract(connection: psycopg.Connection, extract: Extract) -> int:
     """Record one file of a batch, readable or refused; its `id` is given by the database."""
     row = connection.execute(

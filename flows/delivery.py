@@ -5,19 +5,38 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
+from connectors.errors import DeliveryError
 from flows.approval import OverBudget
 from schemas.tables import EXTRACTS
 
-ADDRESS_WITH_LOGIN = r"://[^/?#]*@|[?&][^=&]*(sig|token|key|secret|passw|credential)[^=&]*="
-"""Parameters of a run are kept and shown: a login or a signature in a URL would be too."""
+_WORDS = (
+    *("sig", "token", "key", "secret", "passw", "pwd", "credential"),
+    *("auth", "login", "jwt", "sas"),
+)
+_NAMES = "|".join("".join(f"[{sign}{sign.upper()}]" for sign in word) for word in _WORDS)
+ADDRESS_WITH_LOGIN = rf"://[^/?#]*@|[?&#;][^=&]*({_NAMES})[^=&]*="
+"""Parameters of a run are kept and shown: a login or a signature in a URL would be too.
+
+Written without flags, so that a JSON schema can say it: the server then refuses such a parameter
+before it keeps it.
+"""
+WITHOUT_SECRET = rf"^(?![\s\S]*({ADDRESS_WITH_LOGIN}))"
+REFUSED = (
+    "this address carries a login, a key or a signature, and parameters of a run are shown "
+    "to everyone; take it out and let the worker's environment give access"
+)
 
 
 def _without_secret(path: str) -> str:
-    if re.search(ADDRESS_WITH_LOGIN, path, re.IGNORECASE):
-        raise ValueError(
-            "this address carries a login, a key or a signature, and parameters of a run are shown "
-            "to everyone; take it out and let the worker's environment give access"
-        )
+    if re.search(ADDRESS_WITH_LOGIN, path):
+        raise ValueError(REFUSED)
+    return path
+
+
+def _bare_without_secret(path: str) -> str:
+    if re.search(ADDRESS_WITH_LOGIN, path):
+        # Unlike a ValueError it is not told together with the value.
+        raise DeliveryError(REFUSED[:1].upper() + REFUSED[1:] + ".")
     return path
 
 
@@ -27,7 +46,11 @@ def _known_record(record: str | None) -> str | None:
     return record
 
 
-Address = Annotated[str, AfterValidator(_without_secret)]
+_SCHEMA = WithJsonSchema({"type": "string", "pattern": WITHOUT_SECRET})
+Address = Annotated[str, AfterValidator(_without_secret), _SCHEMA]
+"""An address inside a model that hides its input in errors."""
+BareAddress = Annotated[str, AfterValidator(_bare_without_secret), _SCHEMA]
+"""An address that is a parameter of a flow by itself."""
 Record = Annotated[
     str | None,
     AfterValidator(_known_record),

@@ -10,7 +10,7 @@ from pydantic import Field
 from connectors.errors import BatchStateError
 from flows import rerun_tasks, tasks
 from flows.approval import OverBudget
-from flows.delivery import Address
+from flows.delivery import BareAddress
 from flows.hooks import HOOKS
 from flows.import_batch import carry, receive_again_if_taken_back
 from flows.report.changes import changes_table
@@ -33,7 +33,7 @@ def rerun_batch(
     batch_id: Annotated[int, Field(ge=1)],
     from_stage: FromStage = "where it stopped",
     only: Only = "all rows",
-    corrected_file: Address | None = None,
+    corrected_file: BareAddress | None = None,
     over_budget: OverBudget = "ask",
 ) -> RunState[Any]:
     """Bring a batch to its end, or its failed rows into the database; nothing is applied twice.

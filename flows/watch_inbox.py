@@ -20,7 +20,7 @@ from connectors.extracts.profile import DEFAULT, load_profile
 from connectors.inbox import Inbox, Waiting
 from connectors.settings import read_settings
 from flows.approval import OverBudget
-from flows.delivery import Address, Delivery
+from flows.delivery import BareAddress, Delivery
 from flows.holding import open_workspace
 from flows.missed_runs import overtaken
 from flows.report.inbox import inbox_table
@@ -32,7 +32,7 @@ IMPORT = "import-batch/adhoc"
 
 @flow(name="watch-inbox", persist_result=False)
 def watch_inbox(
-    inbox: Address | None = None,
+    inbox: BareAddress | None = None,
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,
     profile: str | None = None,
     over_budget: OverBudget = "ask",

@@ -343,6 +343,18 @@ SIGNATURE = Table(
     ),
 )
 
+SECRET_CONSTANT = Table(
+    name="secret_constant",
+    title="A secret constant of a batch's profile, which only says that there is one",
+    extract=False,
+    key=("batch_id", "field"),
+    fields=(
+        Field("batch_id", INTEGER, required=True),
+        Field("field", STRING, required=True),
+        Field("value", STRING, required=True),
+    ),
+)
+
 LEDGER: dict[str, Table] = {
     table.name: table
     for table in (
@@ -365,6 +377,7 @@ LEDGER: dict[str, Table] = {
         BREAK_STATE,
         DECISION,
         SIGNATURE,
+        SECRET_CONSTANT,
     )
 }
 """Our own tables by name."""

@@ -48,10 +48,10 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "end_holder": (LOADER, READER),
 }
 """Function of the trail or of leases -> who may call it; the others nobody may."""
-LOADED = ("batch", "extract", "receipt", "outcome", "note")
+LOADED = ("batch", "extract", "receipt", "outcome", "note", "secret_constant")
 """What a loader writes beside the staged rows."""
 _STAGED_NAMES = {table.name for table in STAGED.values()}
-WITH_ROWS = {"before_image": ("image",), "send": ("echo",)}
+WITH_ROWS = {"before_image": ("image",), "send": ("echo",), "secret_constant": ("value",)}
 """Columns of the ledger that hold whole records, secrets included."""
 
 

@@ -105,6 +105,13 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
         (["import", "x.csv", "--max-errors", "-1"], {}, 2, "budget_errors = -1 is out of range"),
         (["import", "x.csv", "--max-error-rate", "nan"], {}, 2, "is not a share"),
         (["status", "--last", "-1"], {}, 2, "Must be from 1"),
+        (["sandbox", "--user", "ann:canary-7:Client"], {}, 2, "set RECON_SANDBOX_PASSWORD"),
+        (["sandbox", "--user", "ann:canary-7"], {}, 2, "set RECON_SANDBOX_PASSWORD"),
+        (["sandbox", "--user", "ann:Client"], {}, 2, "its password is not set"),
+        (["sandbox", "--users", "none.txt"], {}, 2, "cannot be read"),
+        (["sandbox", "--database", "postgresql://u:canary-7@h/d"], {}, 2, "PGPASSWORD"),
+        (["sandbox", "--database", "host=h password=canary-7"], {}, 2, "PGPASSWORD"),
+        (["compare", "postgresql://h/d?password=canary-7", "b", "--key", "I"], {}, 2, "PGPASSWORD"),
         (["audit", "list", "--last", "-1"], {}, 2, "Must be from 1"),
         (["housekeeping", "--archive-days", "-1", "--remove"], {}, 2, "Must be from 1"),
         (["watch", ".", "--every", "nan"], {}, 2, "Must be from 0"),
@@ -119,6 +126,7 @@ def test_what_cannot_run_says_why_without_a_traceback(
     assert run.returncode == code, run.stderr
     assert told in run.stderr
     assert "Traceback" not in run.stderr
+    assert "canary-7" not in run.stdout + run.stderr
 
 
 @pytest.mark.parametrize("password", ["hush@secret", "hush/secret", "hush?secret", "hush#secret"])
@@ -211,9 +219,13 @@ def test_the_sandbox_serves_until_it_is_stopped(workspace: Workspace) -> None:
             "--load",
             f"avatar={avatars}",
             "--user",
-            "ann:pw:Client",
+            "ann:Client",
         ],
-        env=os.environ | {"RECON_DATABASE_URL": workspace.settings.database_url},
+        env=os.environ
+        | {
+            "RECON_DATABASE_URL": workspace.settings.database_url,
+            "RECON_SANDBOX_PASSWORD": "pw",
+        },
         stdout=subprocess.PIPE,
         text=True,
     )

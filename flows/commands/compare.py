@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flows.commands.console import out, print_json
+from flows.commands.console import out, print_json, refuse_password
 from flows.commands.deliver import Json
 
 Side = Annotated[
@@ -53,6 +53,8 @@ def compare_command(
     from flows.report.comparison import as_json, render_text  # noqa: PLC0415 -- quick --help.
     from flows.stages.compare_run import run_comparison  # noqa: PLC0415
 
+    for side in (left, right):
+        refuse_password(side, "The address of a table", "PGPASSWORD or ~/.pgpass")
     comparison = run_comparison(
         left,
         right,

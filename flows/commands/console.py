@@ -2,17 +2,20 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
+from urllib.parse import parse_qsl, urlsplit
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from connectors.settings import read_settings
+from connectors.errors import SettingsError
+from connectors.settings import address_problem, read_settings
 
 if TYPE_CHECKING:
     from flows.stages.workspace import Progress as Told
@@ -77,6 +80,24 @@ def _printable(value: Any) -> Any:
 def out() -> Console:
     """Where results go; delivered text in it is never taken for markup."""
     return Printed(markup=False, highlight=False, soft_wrap=True)
+
+
+def refuse_password(address: str, option: str, ways: str) -> None:
+    """Refuse an address with a password: whoever may list processes reads a command line."""
+    if "://" in address and address_problem(address):
+        return  # Whoever opens it says what is wrong with it, and shows nothing of it.
+    try:
+        parts = urlsplit(address)
+        given = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+        held = parts.password is not None or bool(given & {"password", "sslpassword"})
+        held = held or bool(re.search(r"\bpassword\s*=", address, re.IGNORECASE))
+    except ValueError:
+        held = True  # What cannot be read may hold one.
+    if held:
+        raise SettingsError(
+            f"{option} holds a password, which others on this machine can read on a command line. "
+            f"Leave it out of the address and give it by {ways}."
+        )
 
 
 def print_json(value: Any) -> None:

@@ -1,6 +1,8 @@
 """Servers for a laptop: `recon sandbox`."""
 
+import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +13,11 @@ from connectors.database import database_url
 from connectors.errors import SettingsError
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import read_settings
-from flows.commands.console import out
+from flows.commands.console import out, refuse_password
+from schemas.operations import ANY_ROLE
 
 DEFAULT_USER = "demo:demo:Client,Admin,Partner"
+PASSWORD = "RECON_SANDBOX_PASSWORD"  # noqa: S105 -- the name of a variable.
 
 
 def sandbox_command(
@@ -23,8 +27,13 @@ def sandbox_command(
         str | None, Parameter(help="URL of a PostgreSQL; default: the one recon uses.")
     ] = None,
     user: Annotated[
-        tuple[str, ...], Parameter(help="NAME:PASSWORD:ROLE[,ROLE], may be given more than once.")
-    ] = (DEFAULT_USER,),
+        tuple[str, ...],
+        Parameter(help="NAME:ROLE[,ROLE], may repeat; its password is RECON_SANDBOX_PASSWORD."),
+    ] = (),
+    users: Annotated[
+        Path | None,
+        Parameter(help="File of NAME:PASSWORD:ROLE[,ROLE], one a line; -: standard input."),
+    ] = None,
     load: Annotated[
         tuple[str, ...],
         Parameter(help="RECORD=FILE, rows of a listing, CSV or JSON; may repeat."),
@@ -39,8 +48,13 @@ def sandbox_command(
 
     Example: `recon sandbox --port 8080 --load avatar=data_samples/clean/avatars.csv`
     """
-    options = SandboxOptions(port=port, style=style, users=tuple(map(_user, user)))
+    listed = [*(_listed_users(users) if users else []), *map(_named_user, user)]
+    options = SandboxOptions(
+        port=port, style=style, users=tuple(listed or [_user(DEFAULT_USER, "the default")])
+    )
     listings = [_listing(text) for text in load]
+    if database is not None:
+        refuse_password(database, "--database", "RECON_DATABASE_URL, PGPASSWORD or ~/.pgpass")
     sandbox = Sandbox(options, database or database_url(read_settings()))
     stopped = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -53,12 +67,45 @@ def sandbox_command(
     return 0
 
 
-def _user(text: str) -> User:
+def _named_user(text: str) -> User:
+    """An account of the command line, which everybody on this machine can read: no password."""
+    name, colon, roles = text.partition(":")
+    named = tuple(role for role in roles.strip(":").split(",") if role)
+    if not (name and colon and named) or not set(named) <= set(ANY_ROLE):
+        # The text is not shown: it may hold a password.
+        raise SettingsError(
+            f"--user must be NAME:ROLE[,ROLE], of the roles {', '.join(ANY_ROLE)}. A password does "
+            "not belong on a command line, where others on this machine can read it: set "
+            f"{PASSWORD} for these accounts, or write lines of NAME:PASSWORD:ROLE[,ROLE] to a file "
+            "for --users, or to standard input for --users -."
+        )
+    password = os.environ.get(PASSWORD, "")
+    if not password:
+        raise SettingsError(
+            f"--user {name}: its password is not set. Set {PASSWORD}, or use --users."
+        )
+    return User(name, password, named)
+
+
+def _listed_users(path: Path) -> list[User]:
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--users {path}: cannot be read: {type(error).__name__}.") from None
+    lines = [line.strip() for line in text.splitlines()]
+    return [
+        _user(line, f"line {number} of --users {path}")
+        for number, line in enumerate(lines, 1)
+        if line and not line.startswith("#")
+    ]
+
+
+def _user(text: str, place: str) -> User:
     name, _, rest = text.partition(":")
     password, colon, roles = rest.rpartition(":")
     if not (name and password and colon):
         # The text is not shown: it holds a password.
-        raise SettingsError("--user must be NAME:PASSWORD:ROLE[,ROLE].")
+        raise SettingsError(f"{place} must be NAME:PASSWORD:ROLE[,ROLE].")
     return User(name, password, tuple(role for role in roles.split(",") if role))
 
 

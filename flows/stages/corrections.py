@@ -5,7 +5,7 @@ BreakId, the breaks it is to close. A file holds rows of one batch, the one that
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import polars as pl
 import psycopg
@@ -78,7 +78,15 @@ def corrections(
         for number, (header, lines) in enumerate(by_heading.values(), 1):
             more = "" if number == 1 else f"-{number}"
             pieces[f"{record}/{batch}{more}"] = write_rows(header, lines)
-    return {f"{FOLDER}/{name}": pieces[key] for key, name in _names(list(pieces)).items()}
+    again = {
+        str(extract.batch_id) for extract in gathered.extracts if _corrects(connection, extract)
+    }
+    names = _names(list(pieces), again)
+    return {f"{FOLDER}/{name}": pieces[key] for key, name in names.items()}
+
+
+def _corrects(connection: psycopg.Connection, extract: Extract) -> bool:
+    return ledger.find_batch(connection, extract.batch_id).corrects is not None
 
 
 def _wanted(
@@ -118,13 +126,18 @@ def _headings(
     return found
 
 
-def _names(keys: list[str]) -> dict[str, str]:
-    """`payment.csv`; where rows of one kind come from several batches, each names its own."""
+def _names(keys: list[str], again: Collection[str]) -> dict[str, str]:
+    """`payment.csv`; where its rows come from several batches, or from a correction, it says which.
+
+    `again` are the batches that correct one themselves.
+    """
     by_record: dict[str, list[str]] = {}
     for key in keys:
         by_record.setdefault(key.partition("/")[0], []).append(key)
     return {
-        key: f"{record}.csv" if len(mine) == 1 else f"{record}-batch-{key.partition('/')[2]}.csv"
+        key: f"{record}.csv"
+        if len(mine) == 1 and key.partition("/")[2].partition("-")[0] not in again
+        else f"{record}-batch-{key.partition('/')[2]}.csv"
         for record, mine in by_record.items()
         for key in mine
     }

@@ -4,7 +4,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from connectors.push_gate import note_birth
 from connectors.resume import resumed
 from connectors.settings import Settings
 from flows.stages.recovery import reach
-from flows.stages.terms import terms_of_correction
+from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.tables import EXTRACTS
 
@@ -234,10 +234,11 @@ def _register(
         connection,
         content_id=content_id or "",
         feed=profile.feed,
-        profile=json.dumps(asdict(profile) | {"record": record or profile.record}, sort_keys=True),
+        profile=stored_profile(replace(profile, record=record or profile.record)),
         corrects=corrects,
         service=service,
     )
+    ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     for one in fresh:
         ledger.add_extract(connection, _extract(batch_id, one))
     ledger.add_event(connection, f"batch {State.RECEIVED.value}", batch_id=batch_id)

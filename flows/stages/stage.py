@@ -36,7 +36,7 @@ from flows.stages.recovery import reach
 from flows.stages.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
 from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
-from flows.stages.terms import restored_profile
+from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from flows.steps.judge import Judged
@@ -113,6 +113,7 @@ def stage_extract(
 ) -> int:
     """Stage the chunks of a stretch that have no receipt, or all of them; returns their rows."""
     keep_arrays()
+    profile = with_secrets(lease.connection, extract.batch_id, profile)
     content, header = open_archived(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
     if stretch is None:

@@ -5,8 +5,10 @@ tenant only, has the same budget, reads its files the same way and goes to the s
 """
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+import psycopg
 
 from connectors import ledger
 from connectors.errors import BatchStateError, CorrectionError
@@ -15,6 +17,7 @@ from connectors.ledger import Batch
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS
 
+KEPT = "(kept in secret_constant)"
 STATED = ("tenant", "budget_errors", "budget_rate", "push")
 """What may be stated of one delivery beside how its feed writes files."""
 
@@ -53,7 +56,7 @@ def terms_of_correction(
     """
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
-        theirs = restored_profile(batch)
+        theirs = with_secrets(connection, batch_id, restored_profile(batch))
     _refuse_others(batch, theirs, given)
     unstated = replace(DEFAULT, **{name: getattr(given, name) for name in STATED})
     form = theirs if given == unstated else given
@@ -62,6 +65,20 @@ def terms_of_correction(
     profile = replace(form, **terms, constants=constants, feed=theirs.feed)
     likely = None if record or given.record else theirs.record
     return Inherited(replace(profile, record=given.record), likely, batch.service)
+
+
+def stored_profile(profile: Profile) -> str:
+    """The profile as the ledger keeps it for all to read: of a secret only that there is one."""
+    kept = {name: KEPT if name in SECRETS else text for name, text in profile.constants.items()}
+    return json.dumps(asdict(profile) | {"constants": kept}, sort_keys=True)
+
+
+def with_secrets(connection: psycopg.Connection, batch_id: int, profile: Profile) -> Profile:
+    """The profile of a batch with the secret constants that are kept apart from it."""
+    if not secret_constants(profile):
+        return profile
+    kept = ledger.list_secret_constants(connection, batch_id)
+    return replace(profile, constants={**profile.constants, **kept})
 
 
 def secret_constants(profile: Profile) -> dict[str, str]:

@@ -12,6 +12,8 @@ import polars as pl
 
 from flows.steps.check import FieldError, field_error
 from schemas.field import Table
+from schemas.nested import read_nested
+from schemas.reading import Unread, read
 
 PARENT = "parent"
 """Column of the positions that names the row which each one repairs."""
@@ -78,8 +80,9 @@ def in_place(
 ) -> bool:
     """Whether the cells of a row in error stand in their own columns, as far as can be told.
 
-    A cell that was lost moves those behind it, and a secret with them. Then there is an empty cell
-    somewhere behind, a reason against what stands there, or the secret twice in two columns.
+    A cell that was lost moves those behind it, and a secret with them. It is one where a cell too
+    many and empty stands behind a secret, and without it all others could be read where they then
+    are; where a reason is against what stands behind; or where a secret stands in two columns.
     """
     secrets = [place for place, name in enumerate(fields) if name in table.secrets]
     if not secrets or not wrong:
@@ -88,12 +91,38 @@ def in_place(
     hidden = {cells[place] for place in secrets}
     return (
         "" not in wrong
-        and all(cells[first:])
+        and not _explained_by_a_lost_cell(cells, fields, table, first)
         and not wrong.intersection(name for name in fields[first:] if name)
         and not any(
             cell in hidden for place, cell in enumerate(cells) if cell and place not in secrets
         )
     )
+
+
+def _explained_by_a_lost_cell(
+    cells: Sequence[str | None], fields: Sequence[str | None], table: Table, first: int
+) -> bool:
+    """Whether all typed cells can be read once those before an empty one move up by a place."""
+    empty = next((place for place in range(first, len(cells)) if not cells[place]), None)
+    if empty is None:
+        return False
+    return any(
+        all(
+            _can_be_read(table, name, cell)
+            for name, cell in zip(
+                fields,
+                [*cells[:lost], None, *cells[lost:empty], *cells[empty + 1 :]],
+                strict=True,
+            )
+        )
+        for lost in range(first + 1)
+    )
+
+
+def _can_be_read(table: Table, name: str | None, cell: str | None) -> bool:
+    if name is None or not cell or name in table.secrets:
+        return True
+    return not isinstance(read(table.by_name[name], cell, read_nested), Unread)
 
 
 def _empty_secrets(table: Table, frame: pl.DataFrame) -> Iterator[tuple[int, str]]:

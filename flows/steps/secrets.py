@@ -1,7 +1,7 @@
 """Texts of whole records as commands show them: never with a password in them."""
 
 from schemas.field import Table
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS
 
 HIDDEN = "(not shown: it can hold a secret)"
 _NAMES = {
@@ -14,8 +14,5 @@ def shown_record(table: Table, text: str) -> str:
 
     Insert-batch data may hold a record of such a kind that could not be read as one.
     """
-    if table is INSERT_BATCH_DATA:
-        hidden = any(name in text.lower() for name in _NAMES)
-    else:
-        hidden = any(field.secret for field in table.fields)
+    hidden = table.unquotable or any(name in text.lower() for name in _NAMES)
     return HIDDEN if hidden else text

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from connectors.errors import DeliveryError
 from schemas.tables import EXTRACTS
 
 pytestmark = pytest.mark.flows
@@ -80,3 +81,44 @@ def test_terms_that_cannot_be_meant_are_refused(terms: dict[str, Any]) -> None:
 def test_a_delivery_names_at_least_one_path() -> None:
     with pytest.raises(ValidationError, match="at least 1 item"):
         delivery()
+
+
+ADDRESSES = {
+    "https://ann:canary@example.com/a.csv": False,
+    "https://example.com/a.csv?SIG=canary": False,
+    "https://example.com/a.csv?a=1&Api_Key=canary": False,
+    "https://example.com/a.csv#access_token=canary": False,
+    "https://example.com/a.csv?pwd=canary": False,
+    "s3://bucket/a.csv?versionId=1": True,
+    "/data/a@b.csv": True,
+}
+
+
+@pytest.mark.parametrize(("address", "taken"), ADDRESSES.items())
+def test_the_server_refuses_a_secret_before_it_keeps_it(address: str, taken: bool) -> None:
+    """What the server does with the parameters of a run that is asked for."""
+    from prefect.utilities.callables import parameter_schema
+    from prefect.utilities.schema_tools.validation import validate
+
+    from flows.import_batch import import_batch
+    from flows.rerun_batch import rerun_batch
+    from flows.watch_inbox import watch_inbox
+
+    asked = [
+        (import_batch, {"delivery": {"paths": ["a.csv", address]}}),
+        (rerun_batch, {"batch_id": 1, "only": "failed rows", "corrected_file": address}),
+        (watch_inbox, {"inbox": address}),
+    ]
+    for flow, parameters in asked:
+        schema = parameter_schema(flow).model_dump()
+        assert bool(validate(parameters, schema, preprocess=False)) != taken
+
+
+def test_an_address_by_itself_is_refused_without_its_value() -> None:
+    from flows.rerun_batch import rerun_batch
+
+    with pytest.raises(DeliveryError, match="carries a login") as refused:
+        rerun_batch.validate_parameters(
+            {"batch_id": 1, "only": "failed rows", "corrected_file": "https://a:canary@h/x"}
+        )
+    assert "canary" not in str(refused.value)
