@@ -1,0 +1,61 @@
+"""Rejects hold nothing a spreadsheet would run, and taken in as they are they are what was."""
+
+import csv
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from flows.stages.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+
+SIGNS = "=+-@'\"\t\r\n ,;|\uff1d\uff0b\u200b0a"
+NAMES = [
+    *("=1+1", "+1", "-5.00", "@SUM(A1)", "'quoted", "''", "'", "\t=1", "\r=1", " =1", "\uff1dA1"),
+    *('"=1"', "a,=b", "a;=b", "a\n=b", "a\r\n-b", "\u200b=1", "%0A", "|x", "-1e5", "+49 170", ""),
+]
+RISKY = re.compile(r"[\s\u200b\"]*[=@\uff1d\uff0b]|[\t\r]|[\s\"]*[+-](?![0-9.,e]+$)")
+
+
+def names() -> list[str]:
+    chance = random.Random(11)
+    made = ["".join(chance.choices(SIGNS, k=chance.randint(1, 9))) for _ in range(60)]
+    return [*NAMES, *made]
+
+
+@pytest.mark.parametrize(("delimiter", "quote"), [(",", '"'), (";", '"'), ("\t", "'")])
+def test_rejects_taken_in_unchanged_are_the_same_texts(
+    workspace: Workspace, rows: Any, tmp_path: Path, delimiter: str, quote: str
+) -> None:
+    profile = replace(DEFAULT, feed="tones", delimiter=delimiter, quote=quote)
+    path = tmp_path / "tones.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, delimiter=delimiter, quotechar=quote, quoting=csv.QUOTE_MINIMAL)
+        writer.writerow(["TenantsId", "AvatarsId", "Name"])
+        writer.writerows([["x", "1", name] for name in names()])
+        file.write(delimiter.join(["x", "=1+1", f"{quote}open", "=2"]) + "\r\n")
+    import_delivery(workspace, [str(path)], profile)
+    ((first, count),) = write_rejects(workspace, 1, tmp_path / "1", with_secrets=False).items()
+    assert count == len(names()) + 1
+    with first.open(newline="", encoding="utf-8") as file:
+        sound = [
+            row
+            for row in csv.reader(file, delimiter=delimiter, quotechar=quote)
+            if len(row) == 5 and row[0] != "ReconRow"
+        ]
+    assert len(sound) >= len(names())
+    # Where a tab separates cells, the sign stands behind it and not before.
+    cells = [cell.lstrip(delimiter.strip(",;")) for row in sound for cell in row]
+    assert not [cell for cell in cells if RISKY.match(cell)]
+    import_delivery(workspace, [str(first)], DEFAULT, corrects=1)
+    texts = 'SELECT "Name" FROM staged_message_tone WHERE batch_id = %s ORDER BY record_number'
+    assert rows(texts, [2]) == rows(texts, [1])
+    assert [name or "" for (name,) in rows(texts, [1])][:-1] == names()
+    ((second, _),) = write_rejects(workspace, 2, tmp_path / "2", with_secrets=False).items()
+    again = re.sub(r"(?m)^2:(\d+)", r"1:\1", second.read_bytes().decode())
+    assert again == first.read_bytes().decode()
