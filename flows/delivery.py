@@ -3,9 +3,9 @@
 import re
 from typing import Annotated
 
+from prefect.exceptions import ParameterTypeError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
-from connectors.errors import DeliveryError
 from flows.approval import OverBudget
 from schemas.tables import EXTRACTS
 
@@ -35,8 +35,8 @@ def _without_secret(path: str) -> str:
 
 def _bare_without_secret(path: str) -> str:
     if re.search(ADDRESS_WITH_LOGIN, path):
-        # Unlike a ValueError it is not told together with the value.
-        raise DeliveryError(REFUSED[:1].upper() + REFUSED[1:] + ".")
+        # Unlike a ValueError it is not told, and logged, together with the value.
+        raise ParameterTypeError(REFUSED[:1].upper() + REFUSED[1:] + ".")
     return path
 
 

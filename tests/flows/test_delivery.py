@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from connectors.errors import DeliveryError
 from schemas.tables import EXTRACTS
 
 pytestmark = pytest.mark.flows
@@ -115,9 +114,11 @@ def test_the_server_refuses_a_secret_before_it_keeps_it(address: str, taken: boo
 
 
 def test_an_address_by_itself_is_refused_without_its_value() -> None:
+    from prefect.exceptions import ParameterTypeError
+
     from flows.rerun_batch import rerun_batch
 
-    with pytest.raises(DeliveryError, match="carries a login") as refused:
+    with pytest.raises(ParameterTypeError, match="carries a login") as refused:
         rerun_batch.validate_parameters(
             {"batch_id": 1, "only": "failed rows", "corrected_file": "https://a:canary@h/x"}
         )

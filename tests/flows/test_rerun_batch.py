@@ -188,7 +188,8 @@ def test_a_corrected_file_with_a_secret_in_its_address_is_refused() -> None:
 
     from flows.rerun_batch import rerun_batch
 
-    with pytest.raises(ParameterTypeError, match="carries a login"):
+    with pytest.raises(ParameterTypeError, match="carries a login") as refused:
         rerun_batch.validate_parameters(
             {"batch_id": 1, "corrected_file": "https://ann:secret@example.com/a.csv"}
         )
+    assert "secret@" not in str(refused.value)
