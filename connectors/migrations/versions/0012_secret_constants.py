@@ -1,6 +1,6 @@
 """secret constants: what a profile states for a secret field is kept apart from the profile.
 
-Revision 0011, after 0010.
+Revision 0012, after 0011.
 """
 
 import json
@@ -8,8 +8,8 @@ import json
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0011"
-down_revision = "0010"
+revision = "0012"
+down_revision = "0011"
 branch_labels = None
 depends_on = None
 
