@@ -241,3 +241,21 @@ def test_no_difference_is_a_formula_in_a_spreadsheet(tmp_path: Path) -> None:
     ]
     exact = pl.read_parquet(out / "differences.parquet")
     assert exact.filter(column="v").select("=k", "left", "right").row(0) == ("@a", "=1+1", "\t-x")
+
+
+def test_two_csv_keys_are_the_same_by_their_text_whatever_the_other_keys_are(
+    tmp_path: Path,
+) -> None:
+    from flows.steps.compare.keys import comparable
+    from schemas.readings import Reading
+
+    cells = (Reading.CELL, Reading.CELL)
+    for integers, others, same in (
+        (["1", "2"], ["1.0", "2"], [False, True]),
+        (["7", "2"], ["007", "2"], [False, True]),
+        (["100", "-3"], ["1e2", "-3"], [False, True]),
+    ):
+        left = pl.Series(integers).cast(pl.Int64)
+        for one, other in ((left, pl.Series(others)), (pl.Series(others), left)):
+            first, second = comparable(one, other, cells)
+            assert (first == second).to_list() == same

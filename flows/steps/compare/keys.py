@@ -50,6 +50,9 @@ def comparable(
             return sides[0], sides[1]
     if left.dtype == right.dtype and readings[0] is readings[1] and not left.dtype.is_float():
         return left, right
+    if set(readings) == {Reading.CELL}:
+        # A column of integers is kept as such, which the other side's column may not be.
+        return texts(left), texts(right)
     return _values(left, *readings), _values(right, *reversed(readings))
 
 
