@@ -182,6 +182,7 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
         for record, signed in sorted(gathered.sources.signed.items())
         if signed.height and record not in gathered.sources.database
     ]
+    told += gathered.untied
     for record, amounts in sorted(gathered.unfit.items()):
         told.append(
             f"{amounts} amounts of {EXTRACTS[record].title.lower()} are too large or too long to "

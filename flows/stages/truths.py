@@ -12,6 +12,7 @@ from connectors.attempts import Row, delivered_again
 from connectors.ledger import Batch, Extract, State
 from flows.stages.batch_rows import delivered_batch_rows
 from flows.stages.kept import prove_extracts
+from flows.stages.tied import Found, found_in, untied
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import Sources
 from schemas.field import Table
@@ -72,6 +73,8 @@ class Gathered:
     """Batches the run is about, listings included."""
     unfit: dict[str, int] = field(default_factory=dict)
     """Record kind -> amounts that are null here, and no break tells: none holds or adds them."""
+    untied: tuple[str, ...] = ()
+    """Where what is kept of an extract is not what was taken in."""
 
 
 def gather_truths(
@@ -84,7 +87,8 @@ def gather_truths(
     """Read E, D, A and G of every record kind that the scope's batches brought.
 
     `signed` is P: the records of the last run of the scope that was approved; `approved` are all of
-    these, with their days. Raises EvidenceBroken where a kept file is not what was delivered.
+    these, with their days. What does not tie with its receipts is
+    told; raises EvidenceBroken where a kept file is not what was delivered.
     """
     batches = _batches(connection, scope)
     pulled = [one for one in batches if one.feed == LISTING_FEED]
@@ -106,6 +110,8 @@ def gather_truths(
     for listing in listings:
         assert listing.record is not None
         frames.add_listing(listing, places)
+    tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
+    untold = untied(connection, tied, delivered, extracts, frames.found, frames.unfit_read)
     return Gathered(
         sources=Sources(
             frames.extract, frames.database, frames.answers, frames.listed, dict(signed), approved
@@ -116,6 +122,7 @@ def gather_truths(
         waiting=tuple(one for one in delivered if one.state not in ledger.ENDED),
         batches=frozenset(one.id for one in batches),
         unfit=frames.unfit,
+        untied=tuple(untold),
     )
 
 
@@ -142,12 +149,16 @@ class _Frames:
         self.answers: dict[str, pl.DataFrame] = {}
         self.listed: dict[str, pl.DataFrame] = {}
         self.unfit: dict[str, int] = {}
+        self.unfit_read: dict[str, int] = {}
+        self.found: Found = {}
 
     def add(
         self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
     ) -> None:
         table = EXTRACTS[record]
         truth = truths.extract_rows(self.connection, table, batches, places)
+        self.found |= found_in(table, truth.rows)
+        self.unfit_read[record] = truth.unfit
         expected, unfit = self._of_tenants(truth.rows), truth.unfit
         held = truths.database_rows(self.connection, table)
         found = self._of_tenants(held.rows)

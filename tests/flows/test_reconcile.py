@@ -34,7 +34,7 @@ def test_breaks_have_a_state_and_a_table(delivered: None) -> None:
     kept = state.result()
     assert kept["verdict"] == "NOT_RECONCILED"
     assert f"{kept['open_breaks']} open breaks" in state.message
-    assert flow_run(state).name == "reconcile 2026-03-09"
+    assert flow_run(state).name == "reconcile as of 2026-03-09"
     assert "differences that nobody has resolved" in artifact("reconciliation-report").data
     table = artifact("breaks").table
     assert 0 < len(table) <= 200

@@ -138,6 +138,11 @@ def _named(name: str | None, alias: str, dtype: type[pl.DataType]) -> pl.Expr:
     return (pl.col(name) if name else pl.lit(None)).cast(dtype).alias(alias)
 
 
+def totals_by(table: Table, rows: pl.LazyFrame, by: list[pl.Expr]) -> dict[tuple[Any, ...], Totals]:
+    """Totals of records by some columns, the last of which is the currency."""
+    return _totals(table, rows, by, {name: name for name in table.amounts})
+
+
 def _totals(
     table: Table, rows: pl.LazyFrame, by: list[pl.Expr], amounts: Mapping[str, str]
 ) -> dict[tuple[Any, ...], Totals]:

@@ -1,0 +1,142 @@
+"""Side E held against its receipts: what is read for it is what was taken in, to the last digit.
+
+The receipts say what each extract added up to when it was read and what was applied of it. Rows and
+outcomes that were deleted, added or altered since, receipts, extracts and batches that are gone:
+each is one line that says which extract and by how much.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+import polars as pl
+import psycopg
+
+from connectors.ledger import ENDED, Batch, Extract, State
+from flows.steps.reconcile.sums import totals_by
+from flows.steps.totals import Totals, add, plain
+from schemas.field import Table
+from schemas.sql import IDENTITY, key_columns
+from schemas.views import APPLIED
+
+COUNTED = APPLIED
+"""End states whose rows the receipts of applying count."""
+Found = dict[tuple[int, str], tuple[Totals, dict[str, int]]]
+"""By extract and record kind: what its rows come to, and how many ended in each of COUNTED."""
+
+
+def found_in(table: Table, rows: pl.DataFrame) -> Found:
+    """What rows that were read for side E come to, by extract."""
+    by = [pl.col("extract_id"), _currency(table)]
+    sums: dict[int, list[Totals]] = {}
+    for (extract, _), totals in totals_by(table, rows.lazy(), by).items():
+        sums.setdefault(extract, []).append(totals)
+    states: dict[int, dict[str, int]] = {}
+    for extract, state, count in rows.group_by("extract_id", "state").len().iter_rows():
+        states.setdefault(extract, {})[str(state)] = count
+    return {(one, table.name): (add(sums[one]), states.get(one, {})) for one in sums}
+
+
+def untied(
+    connection: psycopg.Connection,
+    tables: Mapping[str, Table],
+    batches: Sequence[Batch],
+    extracts: Sequence[Extract],
+    found: Found,
+    unfit: Mapping[str, int],
+) -> Iterator[str]:
+    """Where side E does not tie, in the reader's words; `unfit` amounts are not added here."""
+    yield from _lost(connection)
+    names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
+    ended = {one.id for one in batches if one.state in ENDED}
+    applied = {
+        one.id
+        for one in extracts
+        if one.batch_id in ended and _state(batches, one) not in (State.UNDONE, State.DISCARDED)
+    }
+    read, counts = _receipts(connection, [one.id for one in batches])
+    for extract, record in sorted({*read, *found}):
+        if record not in tables or extract not in names:
+            continue
+        table = tables[record]
+        totals, states = found.get((extract, record), (Totals(), {}))
+        expected = read.get((extract, record), Totals())
+        told = list(_differences(table, expected, totals, amounts=not unfit.get(record)))
+        then = counts.get((extract, record), {})
+        if extract in applied:
+            told += [
+                f"{states.get(state, 0)} rows {state}, and its receipts say {then.get(state, 0)}"
+                for state in COUNTED
+                if states.get(state, 0) != then.get(state, 0)
+            ]
+            if states.get("pending"):
+                told.append(f"{states['pending']} rows of which no receipt says the end")
+        if told:
+            yield (
+                f"{names[extract]}, {table.title.lower()}: what is kept of it is not what was "
+                f"taken in: {'; '.join(told)}"
+            )
+
+
+def _differences(table: Table, expected: Totals, totals: Totals, *, amounts: bool) -> Iterator[str]:
+    if totals.rows != expected.rows:
+        yield f"{totals.rows} rows, and {expected.rows} were read ({totals.rows - expected.rows:+})"
+    if key_columns(table) != (IDENTITY,) and totals.keys != expected.keys:
+        yield f"a hash total of keys of {totals.keys}, and it was {expected.keys}"
+    if not amounts:
+        return
+    for currency in sorted({*totals.amounts, *expected.amounts}):
+        for name in table.amounts:
+            now, then = (
+                of.amounts.get(currency, {}).get(name, Decimal(0)) for of in (totals, expected)
+            )
+            if now != then:
+                where = f"currency {currency}" if currency else "no currency"
+                yield f"{name} of {plain(now)} in {where}, and it was {plain(then)}"
+
+
+def _receipts(
+    connection: psycopg.Connection, batches: list[int]
+) -> tuple[dict[tuple[int, str], Totals], dict[tuple[int, str], dict[str, int]]]:
+    """What receipts say was read of each extract, and what was applied of it by state."""
+    read: dict[tuple[int, str], Totals] = {}
+    counts: dict[tuple[int, str], dict[str, int]] = {}
+    rows = connection.execute(
+        "SELECT extract_id, stage, counts, totals FROM receipt "
+        "WHERE batch_id = ANY(%s) AND (stage = 'stage' OR stage LIKE 'apply %%')",
+        [batches],
+    )
+    for extract, stage, counted, totals in rows:
+        if stage == "stage":
+            for record, by_state in json.loads(totals).items():
+                shapes = [Totals.from_json(shape) for shape in by_state.values()]
+                read[extract, record] = add([read.get((extract, record), Totals()), *shapes])
+        else:
+            mine = counts.setdefault((extract, stage.removeprefix("apply ")), {})
+            for state, count in json.loads(counted).items():
+                mine[state] = mine.get(state, 0) + count
+    return read, counts
+
+
+def _lost(connection: psycopg.Connection) -> Iterator[str]:
+    """Batches and extracts that receipts and the audit trail tell of, and that are not there."""
+    gone = connection.execute(
+        "SELECT DISTINCT batch_id FROM (SELECT batch_id FROM event UNION SELECT batch_id FROM "
+        "receipt UNION SELECT batch_id FROM extract) e WHERE batch_id IS NOT NULL "
+        "AND NOT EXISTS (SELECT FROM batch b WHERE b.id = e.batch_id) ORDER BY 1"
+    ).fetchall()
+    for (batch,) in gone:
+        yield f"batch {batch} is gone, and the ledger tells of it"
+    for extract, batch in connection.execute(
+        "SELECT DISTINCT extract_id, batch_id FROM receipt r WHERE NOT EXISTS "
+        "(SELECT FROM extract e WHERE e.id = r.extract_id) ORDER BY 1"
+    ).fetchall():
+        yield f"extract {extract} of batch {batch} is gone, and its receipts tell of it"
+
+
+def _state(batches: Sequence[Batch], extract: Extract) -> State | None:
+    return next((one.state for one in batches if one.id == extract.batch_id), None)
+
+
+def _currency(table: Table) -> pl.Expr:
+    return (pl.col(table.currency) if table.currency else pl.lit(None, pl.Int32)).alias("currency")
