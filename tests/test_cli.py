@@ -55,6 +55,7 @@ def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
         "rejected",
         "refused",
         "message",
+        "unsettled",
         "rejects",
     ]
     assert (file["name"], file["record"], file["rows_in"], file["rejected"]) == (
