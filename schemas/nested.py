@@ -6,7 +6,8 @@ text it would become need not be the one that was meant; what is no JSON is JSV,
 only.
 
 JSV has no escapes, so `["C:\new"]` is one value in JSON and another in JSV. Such a text is refused.
-A blank after the first bracket, which JSV never has, makes it JSON, and is how it is written here.
+A blank after the first bracket makes it JSON, and is how it is written here. `[ ]` is refused too:
+it is an empty list in JSON and a list of one blank in JSV.
 """
 
 import json
@@ -27,6 +28,7 @@ SHOWN_NAME = 60
 """How much of a member's name a problem shows."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|([\[{])|[\]}]', re.DOTALL)
+_BLANK_LIST = re.compile(r"\[[ \t]+\]")
 _UNSOUND = re.compile("[\x00\ud800-\udfff]")
 _JSON_NAMES = {str: "a text", Plain: "a number", bool: "a boolean", type(None): "null"} | {
     list: "a list",
@@ -62,9 +64,13 @@ def read_tree(text: str) -> Tree:
         tree = _read_json(text)
     except json.JSONDecodeError as no_json:
         return _read_jsv(text, no_json)
-    # Without an escape the two forms do not read different texts.
+    # Without an escape or a list of blanks the two forms do not read different texts.
     if "\\" in text and _means_another(text, tree):
         raise ValueError("JSON and JSV differ here; a blank after the first bracket makes it JSON")
+    if _BLANK_LIST.search(text) and _means_another(text, tree):
+        raise ValueError(
+            'JSON and JSV differ here: write [] for a list of nothing, [" "] for one blank'
+        )
     return tree
 
 

@@ -1,6 +1,8 @@
 """What a fault meets: a batch that is there, a dirty delivery, and what is true afterwards."""
 
 import json
+import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +19,15 @@ LIMITS = Limits(block_bytes=2_000, database_wait_seconds=0)
 OF_ONE_RUN = (
     # A number that a lost transaction has drawn is not drawn again.
     *("id", "batch_id", "extract_id", "writer_extract_id", "event_id", "source_batch_id"),
-    *("reconciliation_id", "previous_id", "folder", "breaks_hash"),
+    *("reconciliation_id", "previous_id", "folder", "breaks_hash", "report_hash"),
     *("at", "written_at", "opened_at", "ended_at", "changed_at", "by", "lease_owner"),
     # Of the spool's content, which names batch and extract; of the trail before.
     *("epoch", "lease_epoch", "clues", "hash", "previous_hash", "chain_hash"),
 )
 """Columns that two runs of the same thing may fill differently."""
-UNTOLD = ("push_lane", "push_epoch", "push_seal", "event_chain", "run_note")
+UNTOLD = ("push_lane", "push_epoch", "push_seal", "event_chain", "run_note", "lease")
+"""A run whose session was cut leaves its lease; the session is gone, so it holds nobody up."""
+_NUMBER = re.compile(rb"(?<=reconciliation )\d+")
 
 
 def workspace(url: str, home: Path, **service: Any) -> Workspace:
@@ -66,10 +70,18 @@ def truth(url: str, home: Path) -> dict[str, Any]:
         )
         for (folder,) in folders.fetchall():
             for path in sorted((home / "reports" / folder).glob("report.*")):
-                found.setdefault(path.name, []).append(path.read_bytes())
+                found.setdefault(path.name, []).append(_unnumbered(path))
     leftover = [*home.rglob(".writing-*"), *(home / "archive" / "incoming").glob("*")]
     assert leftover == [], leftover
     return found
+
+
+def _unnumbered(path: Path) -> bytes | list[tuple[str, bytes]]:
+    """A report without its run's number, of which a lost run has used up one."""
+    if path.suffix == ".xlsx":
+        with zipfile.ZipFile(path) as book:
+            return [(name, _NUMBER.sub(b"", book.read(name))) for name in book.namelist()]
+    return _NUMBER.sub(b"", path.read_bytes())
 
 
 def _kept(row: dict[str, Any]) -> dict[str, Any]:

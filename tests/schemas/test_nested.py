@@ -2,7 +2,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from schemas import jsv
@@ -181,8 +181,12 @@ maps = st.dictionaries(texts, texts, max_size=4)
 
 
 @given(lists)
+@example([" "])
+@example(["\t"])
+@example([])
 def test_a_list_is_the_same_in_either_form(value: list[str]) -> None:
-    canonical = read_nested(ROLES, "[ " + json.dumps(value)[1:])
+    # `[ ]` would be a list of one blank in JSV.
+    canonical = read_nested(ROLES, "[ " + json.dumps(value)[1:] if value else "[]")
     assert isinstance(canonical, str)
     assert json.loads(canonical) == value
     assert read_nested(ROLES, canonical) == canonical
