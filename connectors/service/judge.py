@@ -60,9 +60,10 @@ class Judge:
     def __init__(self, zone: ZoneInfo, secrets: Sequence[str]) -> None:
         self._zone = zone
         self._secrets = tuple(secrets)
-        self.counts = True
-        """Whether the host says of a batch how many rows it carried out. One that does not, or
-        whose word is lost on its way, proves nothing by its silence when a batch fails."""
+        self.counts: bool | None = None
+        """Whether the host says of a batch how many rows it carried out; None: not known yet. One
+        that does not, or whose word is lost on its way, proves nothing by its silence when a batch
+        fails: no request has two rows before it has shown that it counts."""
 
     def failed(self, failed: Failed) -> Judged:
         """No answer."""
@@ -95,12 +96,13 @@ class Judge:
         except Unreadable as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
         if 200 <= reply.status < 300:
-            self.counts = self.counts and completed is not None
+            if self.counts is not False:
+                self.counts = completed is not None
             return self._batch_done(rows, reply, hide, completed)
         if completed is not None:
             return self._batch_stopped(rows, reply, hide, completed)
         error = self._error(reply, hide)
-        if not self.counts:
+        if self.counts is False:
             return [replace(error, verdict=None, doubt=True, failure=True)] * len(rows)
         if error.stop or reply.status == 429:
             return [error] * len(rows)

@@ -26,14 +26,18 @@ class _State(Enum):
 class Outage:
     """Whether POSTs may begin, by what became of those before; times are those of the loop."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, requests: int) -> None:
         self._capacity = capacity
         """Rows that may be in flight at once."""
+        self._requests = requests
+        """Requests that may be in flight at once."""
         self._state = _State.GOING
         self._since = float("-inf")
         """When POSTs were let go again."""
         self._doubtful = 0
         self._trial = False
+        self._trials_lost = 0
+        """Since the last good answer."""
 
     @property
     def open(self) -> bool:
@@ -56,8 +60,12 @@ class Outage:
         return self._state is _State.TRYING
 
     def hold(self) -> None:
-        """Begin no POST before the service was asked."""
+        """Begin no POST before the service was asked.
+
+        What was in flight was lost in an earlier run: one more that is lost is one too many.
+        """
         self._state = _State.TO_ASK
+        self._trials_lost = self._requests - 1
 
     def asked(self) -> None:
         """Somebody asks."""
@@ -78,7 +86,7 @@ class Outage:
 
     def answered(self, began: float) -> None:
         """An answer that leaves nothing in doubt; POSTs go on if it is one of after the outage."""
-        self._doubtful = 0
+        self._doubtful = self._trials_lost = 0
         if began >= self._since:
             self._trial = False
             if self._state is _State.TRYING:
@@ -87,15 +95,16 @@ class Outage:
     def in_doubt(self, began: float, rows: int) -> bool:
         """Rows whose POST began then are in doubt; whether the run has to stop for it.
 
-        It has to where more rows than can be in flight were lost one after another although the
-        service says that it is back.
+        It has to where more rows, or as many tries, as can be in flight were lost one after another
+        although the service says that it is back.
         """
         self._doubtful += rows
         if began >= self._since:
             self._trial = False
+            self._trials_lost += self._state is _State.TRYING
             if self._state in (_State.GOING, _State.TRYING):
                 self._state = _State.TO_ASK
-        return self._doubtful > self._capacity
+        return self._doubtful > self._capacity or self._trials_lost >= self._requests
 
 
 async def wait_until_back(host: Host, line: Line) -> str | None:

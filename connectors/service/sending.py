@@ -54,7 +54,7 @@ class Sending:
         self._batch = settings.rows_at_once
         self._enough = settings.concurrency * self._batch
         self._window = 2 * self._enough
-        self.outage = Outage(self._enough)
+        self.outage = Outage(self._enough, settings.concurrency)
         if ask_first:
             self.outage.hold()
         self._ready: deque[Row] = deque()
@@ -173,7 +173,9 @@ class Sending:
             return []
         self._host.pace.take(now)
         rows = [self._ready.popleft()]
-        most = 1 if self.outage.alone else self._batch
+        # What a host does not count may have been carried out, so it has to show that it does.
+        shared = not self.outage.alone and self._host.judge.counts is True
+        most = self._batch if shared else 1
         if not repeatable:
             self.outage.begin()
         while self._batches(first) and len(rows) < most and self._ready:
@@ -186,7 +188,7 @@ class Sending:
         return rows
 
     def _batches(self, row: Row) -> bool:
-        shared = self._batch > 1 and self._host.judge.counts
+        shared = self._batch > 1 and self._host.judge.counts is not False
         return shared and not row.alone and not row.request.operation.keyed
 
     def _repeatable(self, row: Row) -> bool:

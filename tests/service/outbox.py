@@ -117,9 +117,16 @@ def requests(operation: Operation | str, count: int) -> list[Request]:
 
 @contextmanager
 def client(
-    url: str, credentials: Credentials = CLIENT, settings: ServiceSettings = QUICK, **chosen: Any
+    url: str,
+    credentials: Credentials = CLIENT,
+    settings: ServiceSettings = QUICK,
+    *,
+    counts: bool | None = True,
+    **chosen: Any,
 ) -> Iterator[Service]:
+    """A client; with `counts` as after a first request that the host counted, None: the first."""
     with open_service(replace(settings, url=url, **chosen), credentials) as service:
+        service.judge.counts = counts
         yield service
 
 

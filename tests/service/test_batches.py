@@ -126,6 +126,40 @@ def test_a_host_that_does_not_count_proves_nothing_by_its_silence(code: int) -> 
         assert answer.verdict in (D, U, R)
 
 
+@pytest.mark.parametrize("code", [302, 400, 401, 403, 404, 405, 409, 413, 415, 429, 431, 500, 503])
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_host_shows_that_it_counts_before_two_rows_share_a_request(
+    code: int, concurrency: int
+) -> None:
+    """One that never says a number, and fails from the first request on behind a part of it."""
+
+    def plan(seen: Seen) -> Reply:
+        if not seen.path.endswith("%5B%5D"):
+            return OK
+        return status(code, completed=seen.push_key.count(","), counted=False)
+
+    with FaultyServer(plan) as server:
+        for _ in range(3):
+            with client(
+                server.url, counts=None, batch=8, concurrency=concurrency, health_attempts=1
+            ) as service:
+                done = names(server)
+                left = [one for one in requests(TONE, 40) if f"tone {one.number}" not in done]
+                list(service.send(left))
+    assert max(Counter(names(server)).values(), default=0) <= 1
+    assert all("," not in seen.push_key for seen in server.requests)
+
+
+def test_a_host_that_counts_is_sent_batches_from_its_first_answer_on() -> None:
+    with (
+        FaultyServer() as server,
+        client(server.url, counts=None, batch=8, concurrency=1) as service,
+    ):
+        answers = list(service.send(requests(TONE, 17)))
+    assert {answer.verdict for answer in answers} == {A}
+    assert [seen.push_key.count(",") + 1 for seen in server.requests][:2] == [1, 8]
+
+
 def test_a_batch_under_way_when_the_host_turns_out_not_to_count() -> None:
     """Two batches at once: the second fails behind a first that was not counted."""
     done = threading.Event()

@@ -92,6 +92,26 @@ def test_a_service_that_says_it_is_back_and_is_not(concurrency: int, batch: int)
     assert server.twice() == []
 
 
+@pytest.mark.parametrize(("concurrency", "batch"), [(1, 1), (8, 1), (2, 8), (4, 50)])
+def test_a_service_that_says_it_is_back_and_loses_every_post_costs_one_row_a_run(
+    concurrency: int, batch: int
+) -> None:
+    """The runs behind the first ask, try one row, and stop."""
+    left, lost = requests(POST, 400), []
+    with FaultyServer(always(status(502, applied=True))) as server:
+        for run in range(4):
+            with client(server.url, concurrency=concurrency, batch=batch) as service:
+                answers = list(service.send(left, ask_first=run > 0))
+            assert service.stopped is not None
+            assert service.held
+            doubtful = {answer.number for answer in answers if answer.verdict is D}
+            left = [one for one in left if one.number not in doubtful]
+            lost.append(len(doubtful))
+    assert 0 < lost[0] <= concurrency * batch + concurrency
+    assert lost[1:] == [1, 1, 1] or not left
+    assert server.twice() == []
+
+
 def test_a_run_that_is_told_to_asks_before_the_first_row() -> None:
     with (
         FaultyServer(health=always(status(503))) as server,
