@@ -223,7 +223,8 @@ def undo_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
     with workspace(quiet=True) as place:
         with place.database.connect() as connection:
             ledger.find_batch(connection, batch)
-            faults = list(unproven(place, ledger.list_extracts(connection, batch)))
+            extracts = ledger.list_extracts(connection, batch)
+            faults = [fault for _, fault in unproven(place, extracts)]
         counts = undo_batch(place, batch, by=by, reason=reason, faults=faults)
         with place.database.connect() as connection:
             left = left_at_service(connection, batch)

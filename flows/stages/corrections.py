@@ -66,7 +66,7 @@ def corrections(
         )
         by_heading: dict[tuple[str, ...], tuple[Header, list[Line]]] = {}
         table = EXTRACTS[record]
-        for row in Texts(workspace, connection, [batch]).filled(found):
+        for row in Texts(workspace, connection, [batch], without=gathered.unproven).filled(found):
             header = headings.get(row.extract_id)
             if header is None or (header.table.holds_records and table.unquotable):
                 continue
@@ -93,6 +93,8 @@ def _wanted(
     carried: pl.DataFrame, gathered: Gathered
 ) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
     """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
+    # What cannot be proven is not written out as what was delivered.
+    proven = ~pl.col("extract_id").is_in(list(gathered.unproven))
     asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
         "id", "record", pl.col("file").cast(WORD), "line", "batch_id"
     )
@@ -101,6 +103,7 @@ def _wanted(
         mine = asked.filter(pl.col("record") == record).drop("record")
         rows = (
             frame.select(*place, "extract_id", "row")
+            .filter(proven)
             .join(mine, on=place, how="inner")
             .group_by("batch_id", "extract_id", "row")
             .agg(pl.col("id").unique().sort().str.join(" ").alias("ids"))

@@ -175,7 +175,10 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
         f"batch {batch.id} is {batch.state.replace('_', ' ')}: what it brings is not all there"
         for batch in gathered.waiting
     ]
-    if not gathered.sources.extract:
+    told += [
+        f"what is kept cannot be proven: {why}" for why in dict.fromkeys(gathered.unproven.values())
+    ]
+    if not gathered.sources.extract and not gathered.unproven:
         told.append("there is no extract in this scope: nothing to hold the target against")
     told += [
         f"{EXTRACTS[record].title.lower()} were signed, and no batch of this scope brings any"

@@ -6,6 +6,7 @@ was delivered stops the batch: removed, cut, altered, swapped, a link or a folde
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import psycopg
 
@@ -93,21 +94,27 @@ def prove_batch(workspace: Workspace, connection: psycopg.Connection, batch_id: 
 
 def prove_extracts(workspace: Workspace, extracts: Iterable[Extract]) -> None:
     """The same for extracts; one content of several is hashed once."""
-    for fault in unproven(workspace, extracts):
+    for _, fault in unproven(workspace, extracts):
         raise fault
 
 
-def unproven(workspace: Workspace, extracts: Iterable[Extract]) -> Iterator[EvidenceBroken]:
-    """What does not match of the kept contents of extracts, one error for each."""
+def unproven(
+    workspace: Workspace, extracts: Iterable[Extract], *, remedy: str | None = None
+) -> Iterator[tuple[Extract, EvidenceBroken]]:
+    """The extracts whose kept contents do not match, with the error of each.
+
+    `remedy` is what to do where it is not to import the same file again.
+    """
     proven: set[str] = set()
     for extract in extracts:
         wanted = extract.sha256 is not None and extract.refused is None
         if not wanted or extract.sha256 in proven or is_cleared(workspace, extract):
             continue
         assert extract.sha256 is not None
+        evidence = evidence_of(workspace, extract)
         try:
-            prove(evidence_of(workspace, extract))
+            prove(evidence if remedy is None else replace(evidence, remedy=remedy))
         except EvidenceBroken as fault:
-            yield fault
+            yield extract, fault
         else:
             proven.add(extract.sha256)

@@ -35,6 +35,7 @@ from flows.report.reconciliation import RECONCILED, ReconciliationReport, RunLin
 from flows.stages.as_of import refuse_day, scope_as_of
 from flows.stages.breaks import breaks_left
 from flows.stages.cover import gather_facts
+from flows.stages.gone import doubted, newest_batches
 from flows.stages.recovery import reach
 from flows.stages.rules import rules_of
 from flows.stages.sign import check_files, signed_sources
@@ -288,7 +289,7 @@ def _carried(
     )
     changed = set_aside(
         gone,
-        _newest(gathered, gone["record"]),
+        newest_batches(gathered.sources.extract, gone["record"]),
         sources=cut.kept,
         batches=gathered.batches,
         rules=asked.rules,
@@ -297,6 +298,7 @@ def _carried(
         found_then=_found_then(workspace, connection, gathered, gone, asked),
         tolerated=judgement.tolerances.rows,
         later=later["id"],
+        doubted=doubted(gathered, gone),
     )
     carried = carry(judgement.breaks, before, decisions, changed, asked.as_of, mine)
     carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))
@@ -345,19 +347,3 @@ def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:
         at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
         parts.append(rows.select(pl.lit(record).alias("record"), key_text(table, rows), at))
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
-
-
-def _newest(gathered: Gathered, records: pl.Series) -> pl.DataFrame:
-    """The youngest batch that brought each record of some kinds, by the key breaks name it by."""
-    asked = set(records)
-    parts = [
-        frame.select(
-            pl.lit(record).alias("record"),
-            key_text(EXTRACTS[record], frame).alias("key"),
-            "batch_id",
-        )
-        for record, frame in gathered.sources.extract.items()
-        if record in asked and frame.height
-    ]
-    schema = {"record": pl.String(), "key": pl.String(), "batch_id": pl.Int32()}
-    return pl.concat([pl.DataFrame(schema=schema), *parts])

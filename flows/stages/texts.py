@@ -1,6 +1,6 @@
 """Texts of rows that were staged by reference: read again from the archived file."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import psycopg
@@ -17,15 +17,23 @@ class Texts:
     """The delivered texts of some batches, by extract and place."""
 
     def __init__(
-        self, workspace: Workspace, connection: psycopg.Connection, batches: Iterable[int]
+        self,
+        workspace: Workspace,
+        connection: psycopg.Connection,
+        batches: Iterable[int],
+        *,
+        without: Container[int] = (),
     ) -> None:
+        """`without` are extracts whose texts are not asked for."""
         self._contents: dict[int, Content] = {}
         for batch_id in batches:
             profile = restored_profile(ledger.find_batch(connection, batch_id))
             if profile.keep != "reference":
                 continue
             for extract in ledger.list_extracts(connection, batch_id):
-                if extract.refused is None and not is_cleared(workspace, extract):
+                if extract.refused is not None or extract.id in without:
+                    continue
+                if not is_cleared(workspace, extract):
                     self._contents[extract.id] = open_extract_kept(workspace, extract, profile)
 
     def at(self, extract_id: int, start: int, end: int) -> str | None:

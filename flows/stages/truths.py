@@ -1,6 +1,6 @@
 """Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -9,9 +9,10 @@ import psycopg
 
 from connectors import ledger, truths
 from connectors.attempts import Row, delivered_again
+from connectors.errors import EvidenceBroken
 from connectors.ledger import Batch, Extract, State
 from flows.stages.batch_rows import delivered_batch_rows
-from flows.stages.kept import prove_extracts
+from flows.stages.kept import unproven
 from flows.stages.tied import Found, found_in, untied
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import Sources
@@ -25,6 +26,8 @@ NOT_COUNTED = (State.UNDONE, State.DISCARDED)
 """Batches whose rows are no longer claimed to be anywhere."""
 LISTED = tuple(operation.response for operation in OPERATIONS if operation.returns_list)
 """Record kinds the service lists."""
+PULLED = {one.response: one.path.strip("/") for one in OPERATIONS if one.returns_list}
+"""Their names for `recon pull`."""
 
 MOST_ADDED = 2e19
 """Sums below it fit an exact decimal column, and so does what is made of several of them."""
@@ -75,6 +78,12 @@ class Gathered:
     """Record kind -> amounts that are null here, and no break tells: none holds or adds them."""
     untied: tuple[str, ...] = ()
     """Where what is kept of an extract is not what was taken in."""
+    unproven: dict[int, str] = field(default_factory=dict)
+    """Extracts, listings included, whose kept content cannot be proven: why, and what to do.
+
+    Of an extract, what is read are the rows that were staged while it was proven. Nothing of a
+    listing is read, and nothing that would need the content itself.
+    """
 
 
 def gather_truths(
@@ -87,28 +96,32 @@ def gather_truths(
     """Read E, D, A and G of every record kind that the scope's batches brought.
 
     `signed` is P: the records of the last run of the scope that was approved; `approved` are all of
-    these, with their days. What does not tie with its receipts is
-    told; raises EvidenceBroken where a kept file is not what was delivered.
+    these, with their days. What does not tie with its receipts is told, and so is a kept file that
+    is not what was delivered.
     """
     batches = _batches(connection, scope)
     pulled = [one for one in batches if one.feed == LISTING_FEED]
     delivered = [one for one in batches if one.feed != LISTING_FEED]
     extracts = _extracts(connection, delivered)
     listings = _latest(_extracts(connection, pulled))
-    prove_extracts(workspace, (*extracts, *listings))
+    broken = _unproven(workspace, extracts, listings)
+    listings = tuple(one for one in listings if one.id not in broken)
     service = any(batch.service for batch in delivered)
     frames = _Frames(connection, scope)
     places = _places((*extracts, *listings))
     records = _records(connection, [batch.id for batch in delivered], extracts)
     for record in records:
         if record == INSERT_BATCH_DATA.name:
-            frames.extract[record] = delivered_batch_rows(workspace, connection, extracts)
+            _add_batch_rows(workspace, connection, frames, extracts, broken)
         else:
             frames.add(record, [batch.id for batch in delivered], places, service=service)
     again = delivered_again(connection, [batch.id for batch in delivered])
     frames.extract = {name: _counted_once(rows, again) for name, rows in frames.extract.items()}
+    unread = {one.record for one in extracts if one.id in broken} - frames.extract.keys()
     for listing in listings:
         assert listing.record is not None
+        if listing.record in unread:
+            continue
         frames.add_listing(listing, places)
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
     untold = untied(connection, tied, delivered, extracts, frames.found, frames.unfit_read)
@@ -123,7 +136,46 @@ def gather_truths(
         batches=frozenset(one.id for one in batches),
         unfit=frames.unfit,
         untied=tuple(untold),
+        unproven=broken,
     )
+
+
+def _unproven(
+    workspace: Workspace, extracts: Iterable[Extract], listings: Iterable[Extract]
+) -> dict[int, str]:
+    faults = dict(_by_id(unproven(workspace, extracts)))
+    for listing in listings:
+        assert listing.record is not None
+        pull = f"Pull the listing again: recon pull {PULLED[listing.record]}."
+        faults |= _by_id(unproven(workspace, [listing], remedy=pull))
+    return faults
+
+
+def _by_id(faults: Iterable[tuple[Extract, EvidenceBroken]]) -> Iterator[tuple[int, str]]:
+    return ((extract.id, str(fault)) for extract, fault in faults)
+
+
+def _add_batch_rows(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    frames: "_Frames",
+    extracts: Iterable[Extract],
+    broken: dict[int, str],
+) -> None:
+    """Rows of insert-batch data are read with the kept content: all of its extracts, or none.
+
+    With some of them missing, what the service lists of those would be told as never sent.
+    """
+    rows = []
+    for extract in extracts:
+        if extract.record != INSERT_BATCH_DATA.name or extract.id in broken:
+            continue
+        try:
+            rows.append(delivered_batch_rows(workspace, connection, [extract]))
+        except EvidenceBroken as fault:
+            broken[extract.id] = str(fault)
+    if not any(one.id in broken for one in extracts if one.record == INSERT_BATCH_DATA.name):
+        frames.extract[INSERT_BATCH_DATA.name] = pl.concat(rows)
 
 
 def _counted_once(rows: pl.DataFrame, again: Collection[Row]) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
+import polars as pl
 import pytest
 
 from connectors.errors import EvidenceBroken
@@ -23,6 +24,7 @@ from tests import recon as processes
 from tests.stages.payments import HEADER, line, write
 
 Recon = Callable[..., "CompletedProcess[str]"]
+BATCH_ROWS = "BatchId,Data,HasError,Merged\n5,1,false,true\n5,2,false,true\n"
 OTHER = "\n".join([HEADER, line(8, amount="99.00"), ""])
 
 
@@ -108,7 +110,6 @@ USES: dict[str, tuple[str, ...]] = {
     "rerun": ("rerun", "1"),
     "row": ("row", "1", "payments.csv", "--record", "2"),
     "rejects": ("rejects", "1", "--out", "{out}"),
-    "reconcile": ("reconcile",),
 }
 
 
@@ -207,6 +208,70 @@ def test_the_commands_that_hash_the_archive_tell_by_their_exit_code(
         told = recon(*command)
         assert told.returncode == 1
         assert "payments.csv of batch 1" in told.stdout
+
+
+@pytest.mark.parametrize("fault", ["altered", "pipe"])
+def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
+    workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], fault: str
+) -> None:
+    """It is INCOMPLETE until the same file is delivered again, and then it is as it would be."""
+
+    def states() -> dict[str, str]:
+        path = max(workspace.settings.reports.glob("reconciliation-*"))
+        found = pl.read_parquet(path / "breaks.parquet").filter(pl.col("code") == "AMOUNT")
+        return {key.partition("/")[0]: state for key, state in found.select("key", "state").rows()}
+
+    def set_amounts(amount: str) -> None:
+        with workspace.database.connect() as connection:
+            connection.execute("SET session_replication_role = replica")
+            connection.execute('UPDATE payment SET "PaidAmount" = %s', [amount])
+
+    recon("import", deliver(tmp_path), *profile)
+    bad = kept(workspace)
+    recon("import", write(tmp_path / "other.csv", line(7)), *profile)
+    set_amounts("11")
+    assert recon("reconcile").returncode == 1
+    assert states() == {"1": "NEW", "2": "NEW", "7": "NEW"}
+    FAULTS[fault](bad)
+    with workspace.database.connect() as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute('UPDATE payment SET "PaidAmount" = 10.5 WHERE "Id" IN (1, 7)')
+    after = recon("reconcile")
+    assert after.returncode == 1, after.stderr
+    assert "INCOMPLETE" in after.stdout
+    assert "payments.csv of batch 1" in after.stdout
+    assert "Import the same file again" in after.stdout
+    assert "29.50" not in after.stdout + after.stderr
+    assert states() == {"1": "NOT_LOOKED_AT", "2": "OPEN"}, (
+        "Id 7 is of the other file, and resolved"
+    )
+    (corrected,) = workspace.settings.reports.glob("reconciliation-2/corrections/*")
+    assert [one.partition(":")[0] for one in corrected.read_text().splitlines()[1:]] == ["2"]
+    again = recon("import", deliver(tmp_path), *profile)
+    assert "was not what was delivered" in again.stdout + again.stderr
+    last = recon("reconcile")
+    assert "cannot be proven" not in last.stdout
+    assert states() == {"2": "OPEN"}, "Id 1 is resolved now"
+
+
+@pytest.mark.parametrize("lost", ["altered", "removed", "cleared"])
+def test_insert_batch_data_that_cannot_be_read_again_is_not_looked_at(
+    workspace: Workspace, recon: Recon, tmp_path: Path, lost: str
+) -> None:
+    source = tmp_path / "insert_batch_data.csv"
+    source.write_text(BATCH_ROWS)
+    assert recon("import", str(source)).returncode in (0, 1)
+    assert recon("reconcile").returncode in (0, 1)
+    if lost == "cleared":
+        later = datetime.now(UTC) + timedelta(days=100)
+        sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    else:
+        path = kept(workspace)
+        path.unlink() if lost == "removed" else path.write_bytes(path.read_bytes()[:-1] + b"?")
+    after = recon("reconcile")
+    assert after.returncode == 1, after.stderr
+    assert "INCOMPLETE" in after.stdout
+    assert "insert_batch_data.csv of batch 1" in after.stdout
 
 
 def test_a_report_that_was_changed_is_found(workspace: Workspace, recon: Recon) -> None:

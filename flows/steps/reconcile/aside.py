@@ -56,13 +56,15 @@ def set_aside(
     found_then: Mapping[str, Iterable[str]],
     tolerated: pl.DataFrame,
     later: pl.Series | None = None,
+    doubted: pl.Series | None = None,
 ) -> pl.DataFrame:
     """What is known of breaks that were not found again, as CHANGED.
 
     `found_then` are the ids found by other rules (hash -> ids) on the same sources; rules that are
     not known are not in it. `tolerated` are the differences this run let pass, `batches` those that
     it is about, `newest` as for `resolved_sides`; `later` are ids of breaks about records that
-    stand apart, dated after the day of the run.
+    stand apart, dated after the day of the run; `doubted` those that hang on an extract whose
+    kept content cannot be proven.
     """
     sides = resolved_sides(gone, newest)
     told = gone.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
@@ -82,6 +84,7 @@ def set_aside(
     other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != rules_hash)
     found = [one for ids in found_then.values() for one in ids]
     after = pl.Series([], dtype=pl.String) if later is None else later
+    unsure = pl.Series([], dtype=pl.String) if doubted is None else doubted
     still = pl.col("id").is_in(pl.Series(found, dtype=pl.String).implode())
     unknown = other_rules & ~pl.col("looked_rules").is_in(list(found_then))
     within = pl.col("code").is_in(_limits(rules))
@@ -102,6 +105,8 @@ def set_aside(
         .then(pl.format("found as of {}, a later day than that of this run", "looked_as_of"))
         .when((pl.col("date") > as_of) | pl.col("id").is_in(after.implode()))
         .then(pl.lit("dated after the day of this run"))
+        .when(pl.col("id").is_in(unsure.implode()))
+        .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
         .otherwise(_missing(sources, batches))
     )
     aside = told.with_columns(because.alias("aside_because"))
