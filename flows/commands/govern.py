@@ -1,6 +1,7 @@
 """Who stands for it: `recon sign` and `recon audit`."""
 
 import json as json_text
+from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -48,6 +49,9 @@ def approve_command(
     accept_rules: Annotated[
         str | None, Parameter(help="Hash of changed rules that are accepted, as page one has it.")
     ] = None,
+    accept_restated: Annotated[
+        date | None, Parameter(help="Day of a restatement that is accepted, as page one has it.")
+    ] = None,
     json: Json = False,
 ) -> int:
     """Approve a prepared report, as somebody else; every open break must be accepted.
@@ -55,14 +59,19 @@ def approve_command(
     Example: `recon sign approve 7 --by "B. Osei"`
 
     Where the rules changed since the report that was signed last, page one lists what changed, and
-    the approver accepts it by naming the hash of the rules.
+    the approver accepts it by naming the hash of the rules. Where the report restates an earlier
+    day, the approver names that day.
 
-    Exit code 0: approved; 1: open breaks or changed rules wait for a decision; 2: refused.
+    Exit code 0: approved; 1: open breaks, changed rules or a restatement wait for a decision;
+    2: refused.
     """
     from flows.stages.sign import approve  # noqa: PLC0415 -- it imports polars.
 
     with workspace(quiet=True) as place:
-        signed = approve(place, run, by=by, comment=comment, accept_rules=accept_rules)
+        signed = approve(
+            place, run, by=by, comment=comment,
+            accept_rules=accept_rules, accept_restated=accept_restated,
+        )  # fmt: skip
         return _signed(signed, Role.APPROVED, as_json=json)
 
 

@@ -380,6 +380,17 @@ class AsideLine:
 
 
 @dataclass(frozen=True, slots=True)
+class OutgrownLine:
+    """A break that was accepted as something else than it is now."""
+
+    id: str
+    what: str
+    """Its code, record kind, key and field."""
+    accepted_as: str
+    is_now: str
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """What is other than in the last signed run of the scope, beside its records."""
 
@@ -390,6 +401,8 @@ class Changes:
     rules: tuple[RuleChange, ...] = ()
     version_before: str = ""
     aside: tuple[AsideLine, ...] = ()
+    outgrown: tuple[OutgrownLine, ...] = ()
+    """The largest first; the cover counts them all."""
     notes: tuple[str, ...] = ()
     """Anything else the approver has to know, a sentence each."""
 

@@ -19,8 +19,16 @@ from connectors.breaks import (
 )
 from connectors.errors import DecisionRefused
 from connectors.reconciliations import Reconciliation, keep_scope
+from flows.report.spelling import neutral
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.acceptance import BOUND, outgrown, size, values
+from flows.steps.reconcile.acceptance import (
+    BOUND,
+    both_values,
+    name_of,
+    outgrown,
+    size,
+    values,
+)
 from flows.steps.reconcile.life import (
     BEFORE,
     causes_of,
@@ -134,13 +142,27 @@ def list_breaks(
         found = found.filter(pl.col("id").is_in(list(chosen.ids)))
     found = found.with_columns(
         outgrown(),
-        pl.when(pl.col("seen")).then(values("seen_")).alias("accepted_as"),
-        values().alias("is_now"),
+        *both_values(),
     )
     return run, found.sort(
         pl.col("amount").abs(), "code", "record", "key", "field", "id",
         descending=[True, *[False] * 5], nulls_last=True,
     )  # fmt: skip
+
+
+def what_is_open(breaks: pl.DataFrame) -> str:
+    """Open breaks by name, those that are not what was accepted first; empty where none is open."""
+    left = breaks.filter(is_open()).with_columns(name_of(), outgrown(), *both_values())
+    ordered = left.sort(
+        "outgrown", pl.col("amount").abs(), "what", "id",
+        descending=[True, True, False, False], nulls_last=True,
+    )  # fmt: skip
+    told = ordered.select(
+        pl.when("outgrown")
+        .then(pl.format("{}, accepted as {}, and now {}", "what", "accepted_as", "is_now"))
+        .otherwise("what")
+    )
+    return _named([neutral(one) for one in told.to_series()], "; ")
 
 
 def decide_breaks(

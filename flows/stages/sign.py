@@ -28,7 +28,7 @@ from connectors.reconciliations import (
 )
 from connectors.signatures import Signature, add_signature, last_approved, signatures_of
 from flows.report.reconciliation import RECONCILED, SignatureLine, SignOff
-from flows.stages.breaks import breaks_now
+from flows.stages.breaks import breaks_now, what_is_open
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import RULES, is_aside, is_open
 from flows.steps.reconcile.signed import unpack_records
@@ -65,13 +65,15 @@ def approve(
     by: str | None,
     comment: str,
     accept_rules: str | None = None,
+    accept_restated: date | None = None,
 ) -> Signed:
     """Approve a prepared report, as somebody else and with no open break left unaccepted.
 
     Where its rules are other than those signed last, `accept_rules` names their hash, or how it
-    begins: a change of the rules is accepted by whoever approves.
+    begins: a change of the rules is accepted by whoever approves. So is a restatement, by naming
+    its day in `accept_restated`.
     """
-    return _sign(workspace, number, Role.APPROVED, by, comment, accept_rules)
+    return _sign(workspace, number, Role.APPROVED, by, comment, accept_rules, accept_restated)
 
 
 def baseline(
@@ -166,6 +168,7 @@ def _sign(
     by: str | None,
     comment: str,
     accept_rules: str | None = None,
+    accept_restated: date | None = None,
 ) -> Signed:
     person = " ".join((by if by is not None else getpass.getuser()).split())
     if not person:
@@ -184,6 +187,7 @@ def _sign(
         if role is Role.APPROVED:
             _refuse_same_person(run, signatures.get(Role.PREPARED), person)
             _refuse_open_breaks(connection, run)
+            _refuse_unnamed_day(run, accept_restated)
             rules = _accepted_rules(connection, run, accept_rules)
         add_signature(
             connection, run, role, by=person, comment=comment.strip(), process=whoami(),
@@ -211,13 +215,35 @@ def _refuse_open_breaks(connection: psycopg.Connection, run: Reconciliation) -> 
     if left:
         raise DecisionsMissing(
             f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}). Accept them with "
-            "a reason and a last day (recon breaks accept), or resolve them and reconcile again."
+            "a reason and a last day (recon breaks accept), or resolve them and reconcile again. "
+            f"They are: {what_is_open(breaks)}."
         )
     if run.verdict not in RECONCILED:
         raise DecisionsMissing(
             f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
             "Where its breaks are accepted since, reconcile again for a report that says so; "
             "otherwise its cover says what is missing."
+        )
+
+
+def _refuse_unnamed_day(run: Reconciliation, named: date | None) -> None:
+    """A restatement is approved as one: whoever approves it names its day."""
+    if RESTATED not in run.scope:
+        if named is not None:
+            raise SignatureRefused(
+                f"Reconciliation {run.id} restates nothing: leave --accept-restated out."
+            )
+        return
+    if named is None:
+        raise DecisionsMissing(
+            f"Reconciliation {run.id} restates an earlier day, {run.as_of}, after a later one was "
+            "reported; its first page says why. Whoever approves the report accepts that too: "
+            f"recon sign approve {run.id} --accept-restated {run.as_of}"
+        )
+    if named != run.as_of:
+        raise SignatureRefused(
+            f"--accept-restated {named} is not the day of reconciliation {run.id}, which is as of "
+            f"{run.as_of}. Name it as its first page does."
         )
 
 

@@ -94,7 +94,8 @@ def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> No
     ((detail,),) = rows("SELECT max(detail) FROM event WHERE what = 'reconciled' AND id = "
                         "(SELECT max(event_id) FROM reconciliation)")  # fmt: skip
     assert json.loads(detail)["restates"].startswith("This is a restatement as of 2026-01-31")
-    sign(two_months, again)
+    prepare(two_months, again.run.id, by="Ann", comment="")
+    approve(two_months, again.run.id, by="Bo", comment="", accept_restated=JANUARY)
     # What is open stays open, and what was signed stays what is signed.
     later = run(two_months, FEBRUARY)
     assert later.run.previous_id == february.run.id

@@ -25,6 +25,8 @@ from flows.steps.reconcile.money import exact_sum
 
 CAUSES = 5
 """Causes on page one."""
+OUTGROWN = 10
+"""Breaks on page one that are not what was accepted."""
 HASH = 12
 """Characters of a hash that name it in a command."""
 
@@ -40,6 +42,11 @@ def to_sign(report: ReconciliationReport) -> list[str]:
         told.append(
             "Its rules changed, and whoever approves it accepts that by naming their hash: "
             f"recon sign approve --accept-rules {report.cover.rules_hash[:HASH]}"
+        )
+    if report.cover.restates:
+        told.append(
+            "It is a restatement, and whoever approves it accepts that by naming its day: "
+            f"recon sign approve --accept-restated {report.cover.as_of.isoformat()}"
         )
     return told
 
@@ -120,7 +127,7 @@ def _by_money(one: CauseLine) -> tuple[Decimal, int, str]:
 
 
 def changed(report: ReconciliationReport) -> Table:
-    """What is other than in the last signed run: records, rules, version, breaks set aside."""
+    """What is other than in the last signed run: records, rules, version, breaks."""
     columns = (
         Column("What", TEXT, 52),
         Column("Before", TEXT, 30),
@@ -154,6 +161,11 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
         yield f"rule {one.key}", one.old or "not set", one.new or "not set"
     if changes.version_before and changes.version_before != report.cover.version:
         yield "version of recon", changes.version_before, report.cover.version
+    for other in changes.outgrown[:OUTGROWN]:
+        yield f"not what was accepted: {other.what}", other.accepted_as, other.is_now
+    if len(changes.outgrown) > OUTGROWN:
+        left = len(changes.outgrown) - OUTGROWN
+        yield "not what was accepted: more, in the list of breaks", "", str(left)
     for aside in changes.aside:
         yield f"breaks that are {aside.state}: {aside.because}", "", str(aside.breaks)
     for note in changes.notes:

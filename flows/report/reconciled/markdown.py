@@ -64,6 +64,8 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
     yield f"# {escape(cover.verdict)}: {escape(neutral(cover.title))}"
     yield escape(verdict.meaning)
     yield "\n".join(f"- {escape(told)}" for told in to_sign(report))
+    if cover.restates:
+        yield escape(neutral(cover.restates))
     if cover.because:
         yield "\n".join(f"- {escape(because)}" for because in cover.because)
     yield (

@@ -73,6 +73,18 @@ def outgrown() -> pl.Expr:
     return ((pl.col("state") == BreakState.REOPENED) & seen).alias("outgrown")
 
 
+def name_of() -> pl.Expr:
+    """A break as people call it: its code, record kind, key and field."""
+    parts = ("code", "record", "key", pl.when(pl.col("field") != "").then("field"))
+    return pl.concat_str(parts, separator=" ", ignore_nulls=True).alias("what")
+
+
+def both_values() -> tuple[pl.Expr, pl.Expr]:
+    """What a break was accepted as, null where it was not, and what it is now."""
+    was = pl.when(pl.col("seen")).then(values("seen_"))
+    return was.alias("accepted_as"), values().alias("is_now")
+
+
 def values(prefix: str = "") -> pl.Expr:
     """What a break says, or said when it was accepted, in one line."""
     parts = [

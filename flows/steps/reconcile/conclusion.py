@@ -17,6 +17,7 @@ from flows.report.reconciliation import (
     Cover,
     ExcludedLine,
     InputLine,
+    OutgrownLine,
     PreviousLine,
     ReconciliationReport,
     RollForward,
@@ -26,13 +27,13 @@ from flows.report.reconciliation import (
     StatusLine,
     TruthLine,
 )
-from flows.steps.reconcile.acceptance import acceptance
+from flows.steps.reconcile.acceptance import acceptance, both_values, name_of, outgrown
 from flows.steps.reconcile.ageing import ageing
 from flows.steps.reconcile.judgement import Judgement
 from flows.steps.reconcile.life import RULES, is_aside, is_open, is_unseen
 from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.money import BASIS, COUNTED
-from flows.steps.reconcile.raised import money
+from flows.steps.reconcile.raised import LINES, money
 from flows.steps.reconcile.roll_forward import accepted_forward, aside_forward, roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
@@ -144,6 +145,7 @@ def conclude(
     accepted = int((there["state"] == BreakState.ACCEPTED).sum())
     aside = _aside(there)
     unseen = _aside(there.filter(is_unseen()))
+    other = there.filter(outgrown())
     incomplete = (
         *facts.incomplete,
         *(
@@ -155,6 +157,7 @@ def conclude(
         *incomplete,
         *dict.fromkeys(unexplained),
         *((f"{open_ones} open breaks",) if open_ones else ()),
+        *(_told_outgrown(other.height) if other.height else ()),
         *((f"{accepted} breaks are accepted",) if accepted else ()),
         *(
             f"{one.breaks} breaks of before are {one.state}: {one.because}"
@@ -194,7 +197,7 @@ def conclude(
         accepted_forward=of_accepted,
         aside_forward=of_aside,
         run=facts.run,
-        changes=facts.changes and replace(facts.changes, aside=aside),
+        changes=facts.changes and replace(facts.changes, aside=aside, outgrown=_outgrown(other)),
     )
 
 
@@ -210,6 +213,21 @@ def _aside(there: pl.DataFrame) -> tuple[AsideLine, ...]:
         AsideLine(state, because or "its source is not there", bool(by_rules), rows)
         for state, because, by_rules, rows in groups.iter_rows()
     )
+
+
+def _told_outgrown(breaks: int) -> tuple[str]:
+    if breaks == 1:
+        return ("1 accepted break is not what was accepted",)
+    return (f"{breaks} accepted breaks are not what was accepted",)
+
+
+def _outgrown(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
+    """Breaks that are not what was accepted any more, the largest first."""
+    ordered = there.with_columns(name_of(), *both_values()).sort(
+        pl.col("amount").abs(), "what", "id", descending=[True, False, False], nulls_last=True
+    )
+    told = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
+    return tuple(OutgrownLine(*row) for row in told.iter_rows())
 
 
 def _sides(record: str, sources: Sources, lines: Lines) -> Sides:

@@ -1,0 +1,188 @@
+"""Three days signed by two people: what would let a report pass is on page one, and refused.
+
+Once as it should be, and once each with an amount that grew after it was accepted, a day in the
+past, and looser rules.
+"""
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.breaks import Decision
+from connectors.errors import DayRefused, DecisionsMissing, SignatureRefused
+from connectors.extracts.profile import DEFAULT
+from flows.report.reconciled.markdown import reconciliation_markdown
+from flows.stages.breaks import Chosen, decide_breaks
+from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.sequence import import_delivery
+from flows.stages.sign import approve, prepare
+from flows.stages.truths import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rule_file import read_rules_text
+from flows.steps.reconcile.rule_text import rules_hash
+from flows.steps.reconcile.rules import Rules
+from schemas.life import Choice
+from tests.stages.payments import line, write
+
+FIRST, SECOND, THIRD = (date(2026, 1, day) for day in (29, 30, 31))
+UNTIL = date(2026, 12, 31)
+STRICT = read_rules_text('name = "strict"\nreferences = []\n')
+TOLERANCE = """[[tolerance]]
+record = "payment"
+field = "PaidAmount"
+absolute = 5
+"""
+EXCLUSION = """[[exclude]]
+id = "dummy"
+record = "payment"
+field = "Id"
+values = ["4"]
+reason = "a test payment"
+"""
+LOOSENED = {
+    "tolerance payment PaidAmount: above": TOLERANCE,
+    "exclude dummy: values": EXCLUSION,
+}
+
+
+def run(place: Workspace, day: date, rules: Rules = STRICT, why: str | None = None) -> Reconciled:
+    return reconcile(place, Asked(Scope(), day, rules, by="ann", restate=why))
+
+
+def paid(place: Workspace, number: int, amount: str) -> None:
+    """What the target holds of a payment; 10.50 were delivered."""
+    with place.database.connect() as connection:
+        connection.execute(
+            'UPDATE payment SET "PaidAmount" = %s::numeric WHERE "Id" = %s', [amount, number]
+        )
+
+
+def accept_open(place: Workspace, done: Reconciled, up_to: Any = None) -> None:
+    decision = Decision(Choice.ACCEPT, "bank charges", "ann", until=UNTIL, up_to=up_to)
+    decide_breaks(place, done.run.id, Chosen(state="open"), decision)
+
+
+def sign(place: Workspace, done: Reconciled, **explicit: Any) -> None:
+    prepare(place, done.run.id, by="Ann", comment="")
+    approve(place, done.run.id, by="Bo", comment="", **explicit)
+
+
+def refused(place: Workspace, done: Reconciled, *words: str) -> None:
+    """Prepared by one, and not approved by another, who is told why."""
+    prepare(place, done.run.id, by="Ann", comment="")
+    with pytest.raises(DecisionsMissing) as why:
+        approve(place, done.run.id, by="Bo", comment="")
+    assert [word for word in words if word not in str(why.value)] == [], why.value
+
+
+def on_page_one(done: Reconciled, words: Iterable[str]) -> None:
+    """Each is on page one of the page, the text and the artifact, and on top of the totals."""
+    folder = done.written.folder
+    page = (folder / "report.html").read_text()
+    text = (folder / "report.txt").read_text()
+    totals = json.loads((folder / "totals.json").read_text())
+    artifact = reconciliation_markdown(done.report)
+    firsts = {
+        "report.html": page[: page.index('<nav aria-label="Sections">')],
+        "report.txt": text[: text.index("\nSTATUSES\n")],
+        "totals.json": json.dumps([totals["cover"], totals["changes"]]),
+        "artifact": artifact[: artifact.index("## Totals")].replace("\\", ""),
+    }
+    plain = {name: " ".join(told.split()) for name, told in firsts.items()}
+    missing = [(name, word) for word in words for name in plain if word not in plain[name]]
+    assert missing == [], plain
+
+
+@pytest.fixture
+def signed_twice(workspace: Workspace, tmp_path: Path) -> Workspace:
+    """Two days that two people stand for, one payment being 0.50 short."""
+    lines = [line(number, day=number) for number in (1, 2, 3)]
+    import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
+    paid(workspace, 1, "10")
+    found = run(workspace, FIRST)
+    refused(workspace, found, "Open breaks", "AMOUNT payment 1/7 PaidAmount")
+    accept_open(workspace, found)
+    sign(workspace, run(workspace, FIRST))
+    second = run(workspace, SECOND)
+    assert second.report.cover.verdict == "RECONCILED_WITH_ACCEPTED"
+    sign(workspace, second)
+    return workspace
+
+
+def test_as_it_should_be(signed_twice: Workspace) -> None:
+    third = run(signed_twice, THIRD)
+    on_page_one(third, ["RECONCILED_WITH_ACCEPTED", "1 breaks are accepted"])
+    sign(signed_twice, third)
+    assert third.report.changes is not None
+    assert third.report.changes.outgrown == ()
+
+
+def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> None:
+    paid(signed_twice, 1, "9")
+    grown = run(signed_twice, THIRD)
+    on_page_one(
+        grown,
+        [
+            "NOT_RECONCILED",
+            "1 accepted break is not what was accepted",
+            "AMOUNT payment 1/7 PaidAmount",
+            "expected 10.5, found 10, difference -0.5",
+            "expected 10.5, found 9, difference -1.5",
+        ],
+    )
+    refused(signed_twice, grown, "AMOUNT payment 1/7 PaidAmount", "found 10,", "found 9,")
+    accept_open(signed_twice, grown)
+    sign(signed_twice, run(signed_twice, THIRD))
+
+
+def test_a_day_in_the_past(signed_twice: Workspace) -> None:
+    paid(signed_twice, 3, "1")
+    third = run(signed_twice, THIRD)
+    refused(signed_twice, third, "AMOUNT payment 3/7 PaidAmount")
+    before = date(2026, 1, 2)
+    with pytest.raises(DayRefused, match="--restate"):
+        run(signed_twice, before)
+    back = run(signed_twice, before, why="so that it looks better")
+    on_page_one(back, ["restatement as of 2026-01-02", "so that it looks better"])
+    assert "--accept-restated 2026-01-02" in " ".join(back.text().split())
+    accept_open(signed_twice, back)
+    back = run(signed_twice, before, why="so that it looks better")
+    assert back.report.reconciles
+    refused(signed_twice, back, "restates", "--accept-restated 2026-01-02")
+    with pytest.raises(SignatureRefused, match="is as of 2026-01-02"):
+        approve(signed_twice, back.run.id, by="Bo", comment="", accept_restated=FIRST)
+    approve(signed_twice, back.run.id, by="Bo", comment="", accept_restated=before)
+    # The scope itself is where it was: its last day is open, and there is nothing to restate in it.
+    again = run(signed_twice, THIRD)
+    assert again.report.cover.verdict == "NOT_RECONCILED"
+    accept_open(signed_twice, again)
+    again = run(signed_twice, THIRD)
+    prepare(signed_twice, again.run.id, by="Ann", comment="")
+    with pytest.raises(SignatureRefused, match="restates nothing"):
+        approve(signed_twice, again.run.id, by="Bo", comment="", accept_restated=THIRD)
+    approve(signed_twice, again.run.id, by="Bo", comment="")
+
+
+@pytest.mark.parametrize("told", [*LOOSENED, ""])
+def test_looser_rules(signed_twice: Workspace, tmp_path: Path, told: str) -> None:
+    late = line(4, day=31)
+    import_delivery(signed_twice, [write(tmp_path / "late.csv", late)], DEFAULT)
+    paid(signed_twice, 4, "8")
+    refused(signed_twice, run(signed_twice, THIRD), "AMOUNT payment 4/7 PaidAmount")
+    text = LOOSENED.get(told, TOLERANCE + EXCLUSION)
+    rules = read_rules_text(f'name = "strict"\nreferences = []\n{text}')
+    run(signed_twice, THIRD, rules)
+    # A second run by them takes nothing off page one.
+    loose = run(signed_twice, THIRD, rules)
+    assert loose.report.reconciles
+    named = f"--accept-rules {rules_hash(rules)[:12]}"
+    words = [told] if told else list(LOOSENED)
+    states = {"tolerance": ["WAIVED_BY_RULE"], "exclude": ["NOT_LOOKED_AT"]}
+    on_page_one(loose, [*words, *states.get(told.split(" ", maxsplit=1)[0], []),
+                        rules_hash(rules)[:12]])  # fmt: skip
+    refused(signed_twice, loose, "rules", named)
+    approve(signed_twice, loose.run.id, by="Bo", comment="", accept_rules=rules_hash(rules))
