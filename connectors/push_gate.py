@@ -5,7 +5,8 @@ every run that sends writes an epoch into the database before its first byte lea
 with the same token into RECON_HOME. The next one passes only where both still tell the same story:
 the database has the marker's token (it is not older than the home), no newer epoch of the home is
 there (the home is not older than the database), the epoch's row was written by this very database
-(a dump that is restored writes it again) and the marker is the file that was written, not a copy.
+(a dump that is restored writes it again), it has claimed every window that the home has counted,
+and the marker is the file that was written, not a copy.
 Anything else holds pushes until somebody says from where to go on.
 """
 
@@ -25,6 +26,7 @@ from psycopg.rows import namedtuple_row
 
 from connectors.errors import PushHeld, ReconError
 from connectors.files import open_private, private_folder
+from connectors.push_count import forget_windows, knows_windows, windows_at_home
 from connectors.recovery import reach
 
 MARKER = "push-marker.json"
@@ -67,6 +69,7 @@ class _Identity(NamedTuple):
 def why_held(connection: psycopg.Connection, home: Path) -> str | None:
     """Why nothing may be sent from this home to a service; None: nothing is in the way."""
     try:
+        counted = windows_at_home(home)
         marker = _read_marker(home)
     except (OSError, ValueError, TypeError):
         return f"{home / MARKER} cannot be read, so nobody can tell which database it has seen"
@@ -94,6 +97,12 @@ def why_held(connection: psycopg.Connection, home: Path) -> str | None:
         )
     if any(one.home == marker.home and one.number > marker.number for one in sent):
         return f"this RECON_HOME ({home}) is older than the database: it was restored"
+    if not knows_windows(connection, counted):
+        return (
+            f"the database is older than this RECON_HOME ({home}): it does not know of the last "
+            "rows that were sent from here. It was restored from a copy made while a run was "
+            "sending"
+        )
     if not _is_original(home / MARKER, marker, known):
         return f"this RECON_HOME ({home}) is a copy: its marker was restored, copied or touched"
     return None
@@ -124,6 +133,7 @@ def going_on(connection: psycopg.Connection, home: Path) -> Iterator[None]:
     with _alone(home):
         with connection.transaction():
             yield
+        forget_windows(home)
         _begin(connection, home)
 
 

@@ -174,6 +174,7 @@ PUSH_LANE = Table(
         Field("owner", STRING, required=True, note="host, process and since when"),
         Field("epoch", INTEGER, required=True, note="grows with every take-over"),
         Field("held", Kind.BOOLEAN, note="ask the service before the next POST"),
+        Field("windows", INTEGER, note="claimed POST windows; RECON_HOME counts them too"),
     ),
 )
 

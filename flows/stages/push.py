@@ -18,6 +18,7 @@ from connectors.database import analyse
 from connectors.errors import BatchStateError, ReconError, ServiceUnusable
 from connectors.lease import Lease
 from connectors.ledger import Batch, State
+from connectors.push_count import count_window, note_window
 from connectors.push_gate import pass_gate
 from connectors.push_plan import plan_sends, settle_twins
 from connectors.push_window import (
@@ -249,14 +250,19 @@ class _Pass:
         """One commit: the answers so far, and the claim of the next window."""
         if not (self.answers or window):
             return
-        with self.lane.transaction():
+        operation = self.lane.operation
+        with self.lane.transaction() as connection:
             record_answers(self.lane, self.answers)
             if window:
                 claim(self.lane, window, own_key=self._at_once == 1)
+            if window and not operation.keyed:
+                count = count_window(connection, operation.name)
         self.written = monotonic()
         self.push.tell(len(self.answers))
         self.answers.clear()
         self.unanswered.update(request.number for request in window)
+        if window and not operation.keyed:
+            note_window(self.push.workspace.settings.home, operation.name, count)
 
     def _windows(self) -> Iterator[Sequence[Request]]:
         """What is current in windows; a row whose record has a newer body is left out."""

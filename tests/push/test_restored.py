@@ -21,7 +21,7 @@ from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import applied, tones
 from tests.recon import run
-from tests.service.faulty_server import FaultyServer
+from tests.service.faulty_server import FaultyServer, Reply, at
 
 ROWS, BEFORE = 6, 2
 Copy = Callable[[Workspace], Workspace]
@@ -186,6 +186,35 @@ def test_a_database_restored_from_before_the_first_push_is_told(
         with pytest.raises(PushHeld, match="the database is a copy"):
             push_batch(old, 1)
         assert {len(bodies) for bodies in applied(server).values()} == {1}
+
+
+def test_a_copy_of_the_disk_made_while_rows_were_sent_is_told(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Nothing but the rows of the push itself is older: the run and its epoch are known."""
+    with FaultyServer(at({2: Reply(hold=lambda: kept(workspace))})) as server:
+        now = towards(workspace, server.url, concurrency=1)
+        import_delivery(now, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT)
+        push_batch(now, 1)
+        with psycopg.connect(str(now.settings.database_url)) as connection:
+            connection.execute("SET session_replication_role = replica")
+            for table in ("send", "push_lane", "batch"):
+                connection.execute(f"TRUNCATE recon.{table}")  # type: ignore[call-overload]
+                connection.execute(f"INSERT INTO recon.{table} SELECT * FROM kept_{table}")  # type: ignore[call-overload]
+        for _ in range(3):
+            with pytest.raises(PushHeld, match="does not know of the last rows that were sent"):
+                push_batch(now, 1)
+        go_on_after_restore(now, unsent="in_doubt", by="a", reason="restored")
+        push_batch(now, 1)
+        effects = applied(server)
+        assert sorted(effects) == list(range(1, ROWS + 1))
+        assert {len(bodies) for bodies in effects.values()} == {1}
+
+
+def kept(place: Workspace) -> None:
+    with psycopg.connect(str(place.settings.database_url)) as connection:
+        for table in ("send", "push_lane", "batch"):
+            connection.execute(f"CREATE TABLE kept_{table} AS SELECT * FROM recon.{table}")  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("step", ["push-epoch", "push-sealed"])
