@@ -46,6 +46,37 @@ def times(factor: str) -> list[dict[str, Any]]:
     ]
 
 
+def alone(key: str, side: str, record: str = "payment_transaction_invoice") -> dict[str, Any]:
+    """A record that only one side has."""
+    code = f"MISSING_IN_{side}"
+    return {"code": code, "record": record, "tenant": 7, "key": key, "side": "D"}
+
+
+TWINS = [
+    # what the extract has, what the target has, whether they may be one record
+    ("7/1/caf\u00e9.pdf", "7/1/cafe\u0301.pdf", True),
+    ("7/1/a.pdf", "7/1/a.pdf ", True),
+    ("7/1/a.pdf", "7/1 /\u00a0a.pdf", True),
+    ("7/1/a  b\u00e9.pdf", "7/1/a be\u0301.pdf\t", True),
+    ("7/1/a b.pdf", "7/1/ab.pdf", False),
+    ("7/1/a.pdf", "7/1/A.pdf", False),
+    ("7/1/cafe.pdf", "7/1/caf\u00e9.pdf", False),
+    ("7/1/a.pdf", "8/1/a.pdf ", False),
+    ("", " ", False),
+]
+
+
+@pytest.mark.parametrize(("delivered", "there", "hint"), TWINS)
+def test_keys_that_read_alike_may_be_one_record(delivered: str, there: str, hint: bool) -> None:
+    rows = [alone(delivered, "TARGET"), alone(there, "EXTRACT"), alone("7/9/z.pdf", "TARGET")]
+    told = titles(found(*rows))
+    assert [count for title, count in told if "may be one record" in title] == [2] * hint
+    # Two on one side are no hint, nor are two of different kinds.
+    one_side = found(alone(delivered, "TARGET"), alone(there, "TARGET"))
+    kinds = found(alone(delivered, "TARGET"), alone(there, "EXTRACT", "debt_document"))
+    assert not [one for causes in (one_side, kinds) for one in titles(causes) if "may be" in one[0]]
+
+
 CASES: list[tuple[list[dict[str, Any]], list[tuple[str, int]]]] = [
     (times("10"), [("PaidAmount is 10 times what was delivered", 3)]),
     (times("100"), [("PaidAmount is 100 times what was delivered", 3)]),

@@ -26,11 +26,13 @@ from flows.steps.reconcile.patterns import (
     swapped,
     title,
     transposed,
+    twins,
 )
 from flows.steps.reconcile.raised import LINES, joined, money
 from schemas.breaks import Money
 
 FEWEST = {
+    "twins": 2,
     "swapped": 1,
     "factor": 1,
     "converted": 3,
@@ -45,6 +47,7 @@ FEWEST = {
 }
 """Rule -> how many breaks make a group; one is enough where the values alone are telling."""
 VALUE_CAUSES = (
+    "twins",
     "swapped",
     "factor",
     "converted",
@@ -81,6 +84,7 @@ def find_causes(
         breaks = with_counted(breaks)
     amounts = exact_amounts(breaks)
     by_value = [
+        twins(breaks),
         swapped(amounts),
         factors(amounts),
         conversions(amounts, rates),

@@ -21,6 +21,7 @@ CAUSE_SCHEMA: dict[str, pl.DataType] = {
 }
 """Candidates: a break, the rule that groups it, what makes its group one, and the group's title."""
 
+_ALONE = ("MISSING_IN_TARGET", "MISSING_IN_EXTRACT")
 FACTORS = (10, 100, 1000)
 # Beyond this a factor's product might not fit an exact decimal column.
 _LARGEST = Decimal(10) ** 17
@@ -51,12 +52,41 @@ def field_name() -> pl.Expr:
 def title() -> pl.Expr:
     """A break's code and kind in words."""
     titles = {code: told.title for code, told in BREAKS.items()}
-    kinds = {name: table.title for name, table in TABLES.items()}
     return pl.format(
         "{}: {}",
-        pl.col("record").replace_strict(kinds, default=pl.col("record"), return_dtype=pl.String),
+        kind(),
         pl.col("code").replace_strict(titles, default=pl.col("code"), return_dtype=pl.String),
     )
+
+
+def kind() -> pl.Expr:
+    """A break's record kind in words."""
+    kinds = {name: table.title for name, table in TABLES.items()}
+    return pl.col("record").replace_strict(kinds, default=pl.col("record"), return_dtype=pl.String)
+
+
+def twins(breaks: pl.DataFrame) -> pl.DataFrame:
+    """Records missing on either side whose keys read alike: a hint, never a match."""
+    alone = breaks.filter(pl.col("code").is_in(_ALONE)).select(
+        "id",
+        "code",
+        pl.col("record", "key").cast(pl.String),
+        pl.col("key")
+        .cast(pl.String)
+        .str.normalize("NFC")
+        .str.replace_all(r"\s+", " ")
+        .str.replace_all(" ?/ ?", "/")
+        .str.strip_chars()
+        .alias("alike"),
+    )
+    about = ["record", "alike"]
+    both = (pl.col("code").n_unique().over(about) == len(_ALONE)) & (pl.col("alike") != "")
+    words = pl.format(
+        "{} {} may be one record: its keys differ only in blanks or in how accents are written",
+        kind(),
+        "alike",
+    )
+    return candidates(alone.filter(both), "twins", joined(*map(pl.col, about), by="\x1f"), words)
 
 
 def swapped(amounts: pl.DataFrame) -> pl.DataFrame:
