@@ -255,6 +255,18 @@ def test_every_command_has_one_place_in_the_overview() -> None:
     assert sorted(placed) == sorted(COMMANDS)
 
 
+def test_a_binary_tail_costs_no_good_row(recon: Any, tmp_path: Path) -> None:
+    path = Path(write(tmp_path / "a.csv", line(1), line(2)))
+    path.write_bytes(path.read_bytes() + line(3)[:9].encode() + bytes(4096))
+    run = recon("check", str(path))
+    assert run.returncode == 1
+    assert "a.csv: payment, 3 rows, 1 with errors" in run.stdout
+    assert "line 4, record 3: NulCharacter" in run.stdout
+    imported = json.loads(recon("import", str(path), "--json").stdout)
+    assert imported["verdicts"]["payment"]["rejected"] == 1
+    assert [reason["ErrorCode"] for reason in imported["reasons"]][:1] == ["NulCharacter"]
+
+
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
 def test_a_check_that_was_stopped_promises_nothing_to_go_on_with(
     workspace: Workspace, tmp_path: Path, name: signal.Signals

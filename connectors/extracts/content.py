@@ -6,6 +6,7 @@ ASCII stay the bytes they are; UTF-16 is read as UTF-8, and positions refer to t
 
 import codecs
 import os
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +16,8 @@ from connectors.extracts.evidence import Evidence, ProvenFile
 from schemas.reasons import REFUSALS
 
 HEAD_BYTES = 4096
+BLANKS = b"\0 \t\r\n"
+"""Blanks and line ends, in ASCII or UTF-16."""
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1a\x1b"))
 """What text has none of; the last two of the others end a file and switch character sets."""
 
@@ -173,15 +176,24 @@ def foreign_format(head: bytes) -> str | None:
         return "JSON"
     if begin == "<":
         return "HTML or XML"
-    controls = len(head) - len(head.translate(None, _CONTROLS))
-    if encoding is None and controls > max(8, len(head) // 10):
-        return "binary data"
-    return None
+    binary = _controls(head) > max(8, len(head) // 10) and _controls(_first_line(head)) > 0
+    return "binary data" if encoding is None and binary else None
+
+
+def _controls(text: bytes) -> int:
+    return len(text) - len(text.translate(None, _CONTROLS))
+
+
+def _first_line(head: bytes) -> bytes:
+    """As far as the line end behind the first sign; what the text turns into later is for rows."""
+    begin = len(head) - len(head.lstrip(BLANKS))
+    end = re.compile(rb"[\r\n]").search(head, begin)
+    return head[: end.start()] if end else head
 
 
 def is_blank(block: bytes) -> bool:
     """Whether a piece of text is nothing but blanks and line ends, in ASCII or UTF-16."""
-    return not block.strip(b"\0 \t\r\n")
+    return not block.strip(BLANKS)
 
 
 def refused(
@@ -205,6 +217,7 @@ def shown(text: str, length: int = 200) -> str:
 
 def _unmarked_utf16(head: bytes) -> str | None:
     """UTF-16 without a mark shows as a NUL in every second byte of its Latin letters."""
+    head = _first_line(head)
     pairs = len(head) // 2
     if pairs == 0:
         return None

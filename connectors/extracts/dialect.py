@@ -40,17 +40,20 @@ class Dialect:
 
 
 class Fault(IntEnum):
-    """What is wrong with a record; of several faults the lowest number is reported."""
+    """What is wrong with a record; of several faults the lowest number is reported.
+
+    Bytes that are no text come first: what they do to quotes, width and size is no cause.
+    """
 
     NONE = 0
-    STRAY_QUOTE = 1
-    UNTERMINATED_QUOTE = 2
-    RECORD_TOO_LARGE = 3
-    FIELD_TOO_LARGE = 4
-    TOO_FEW_FIELDS = 5
-    TOO_MANY_FIELDS = 6
-    NUL_CHARACTER = 7
-    ENCODING = 8
+    NUL_CHARACTER = 1
+    ENCODING = 2
+    STRAY_QUOTE = 3
+    UNTERMINATED_QUOTE = 4
+    RECORD_TOO_LARGE = 5
+    FIELD_TOO_LARGE = 6
+    TOO_FEW_FIELDS = 7
+    TOO_MANY_FIELDS = 8
 
     @property
     def code(self) -> str:

@@ -298,7 +298,10 @@ def _judge_content(data: bytes, text: Bytes, records: Records, dialect: Dialect)
         places = np.flatnonzero(text[: records.consumed] == NUL)
         _blame(fault, np.searchsorted(start, places, "right") - 1, Fault.NUL_CHARACTER)
     if not data.isascii():
-        _blame(fault, _undecodable(memoryview(data), records, dialect.encoding), Fault.ENCODING)
+        undecodable = _undecodable(memoryview(data), records, dialect.encoding)
+        # A piece of a record that is too large may begin and end within a character.
+        whole = fault[undecodable] != Fault.RECORD_TOO_LARGE
+        _blame(fault, undecodable[whole], Fault.ENCODING)
 
 
 def _blame(fault: Bytes, records: Places, reason: Fault) -> None:

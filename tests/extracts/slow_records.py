@@ -56,12 +56,14 @@ def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
         elif stop - start > dialect.look_ahead_bytes:
             for piece in range(start, stop, dialect.max_record_bytes):
                 end = min(stop, piece + dialect.max_record_bytes)
-                records.append(Record(piece, end, at + 1, at + 1, Fault.RECORD_TOO_LARGE))
+                fault = text_fault(data[piece:end], Fault.RECORD_TOO_LARGE, dialect)
+                records.append(Record(piece, end, at + 1, at + 1, fault))
             at += 1
         else:
             last, fault = record_at(data, lines, at, width, dialect)
             end = lines[last].stop
             fault = fault or content_fault(data[start:end], width, dialect)
+            fault = text_fault(data[start:end], fault, dialect)
             records.append(Record(start, end, at + 1, last + 1, fault))
             at = last + 1
     return records
@@ -131,13 +133,18 @@ def content_fault(record: bytes, width: int, dialect: Dialect) -> Fault:
         return Fault.TOO_FEW_FIELDS
     if reading.fields > width:
         return Fault.TOO_MANY_FIELDS
+    return Fault.NONE
+
+
+def text_fault(record: bytes, fault: Fault, dialect: Dialect) -> Fault:
+    """Put bytes that are no text before any other fault; a piece may cut a character in two."""
     if b"\0" in record:
         return Fault.NUL_CHARACTER
     try:
         record.decode(dialect.encoding)
     except UnicodeDecodeError:
-        return Fault.ENCODING
-    return Fault.NONE
+        return fault if fault == Fault.RECORD_TOO_LARGE else Fault.ENCODING
+    return fault
 
 
 def physical_lines(data: bytes) -> list[Line]:

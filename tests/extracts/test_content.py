@@ -86,6 +86,18 @@ def test_one_spelling_per_encoding() -> None:
     assert {canonical_encoding(name) for name in spellings} == {"utf-8"}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("tail", [bytes(4000), b"\0\x01\n" * 900, "1,x\n".encode("utf-16-le") * 99])
+def test_a_text_that_turns_binary_is_read_as_far_as_it_goes(
+    tmp_path: Path, end: str, tail: bytes
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"{end}Id,Name{end}1,x{end}".encode() + tail)
+    assert foreign_format(path.read_bytes()[:4096]) is None
+    assert open_content(path).encoding == "utf-8"
+    assert foreign_format(b"\x01\x02,Name\n" + tail) == "binary data"
+
+
 @pytest.mark.parametrize(
     "head",
     [b"Id,Name\n", b"\xef\xbb\xbfId\n", b"PK,Name\n", b"", b"BM;Id\n", "Nämn,Id".encode("cp1252")],

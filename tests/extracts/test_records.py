@@ -139,7 +139,12 @@ TABLE: list[tuple[str, bytes, int, list[tuple[int, int, str]]]] = [
     ("accents", "1,é\n2,€\n".encode(), 2, [(1, 1, "None"), (2, 2, "None")]),
     ("bad byte within quotes", b'1,"a\n\xff"\n2,b\n', 2, [(1, 2, "Encoding"), (3, 3, "None")]),
     ("quotes before width", b'1,2,3,5"\n', 2, [(1, 1, "StrayQuote")]),
-    ("width before NUL", b"1,\0,\n", 2, [(1, 1, "TooManyFields")]),
+    ("NUL before width", b"1,\0,\n", 2, [(1, 1, "NulCharacter")]),
+    ("NUL before quotes", b'1,\0"\n2,b\n', 2, [(1, 1, "NulCharacter"), (2, 2, "None")]),
+    ("NUL before an open quote", b'1,b\n2,"\0', 2, [(1, 1, "None"), (2, 2, "NulCharacter")]),
+    ("a tail of NUL", b"1,b\n" + bytes(9), 2, [(1, 1, "None"), (2, 2, "NulCharacter")]),
+    ("encoding before width", b"1\xff\n2,b\n", 2, [(1, 1, "Encoding"), (2, 2, "None")]),
+    ("encoding before quotes", b'1,\xff"\n2,b\n', 2, [(1, 1, "Encoding"), (2, 2, "None")]),
     ("NUL before encoding", b"1,\0\xff\n", 2, [(1, 1, "NulCharacter")]),
 ]
 
