@@ -17,7 +17,8 @@ import zstandard
 from connectors.errors import ExtractRefused, SidesRefused
 from connectors.extracts.content import Content, foreign_format, open_content
 from connectors.extracts.dialect import Dialect
-from connectors.extracts.header import DELIMITERS, Header
+from connectors.extracts.first_record import DELIMITERS
+from connectors.extracts.header import Header
 from connectors.extracts.reader import Chunk, first_place, read_chunks
 from connectors.files import private_folder
 from connectors.sides import Broken, Lines, Side, spill

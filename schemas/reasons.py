@@ -219,6 +219,12 @@ REFUSALS = _by_code(
         "Put the field names in the first record.",
     ),
     Reason(
+        "text_before_header",
+        "text before the header",
+        "this is no header, and line {header} looks like one ({of})",
+        "Remove the lines above the header.",
+    ),
+    Reason(
         "missing_column",
         "required column missing",
         "required columns are missing: {columns}",

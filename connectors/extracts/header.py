@@ -1,24 +1,22 @@
 """The header of an extract: which record it delivers, which column is which field."""
 
-import csv
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 
 from connectors.errors import ExtractRefused
-from connectors.extracts.blocks import blocks
 from connectors.extracts.content import Content, refused, shown
 from connectors.extracts.dialect import Dialect
+from connectors.extracts.first_record import candidates, cells, first_record, folded, heads
 from connectors.extracts.profile import DEFAULT, Profile
 from connectors.settings import Limits
 from schemas.field import Kind, Table
 from schemas.formulas import Guard
 from schemas.tables import EXTRACTS
 
-DELIMITERS = (",", ";", "\t", "|")
 PARENT_COLUMN = "ReconRow"
 """A column of our own, in any extract: the extract and record a corrected row stands for."""
 BREAK_COLUMN = "BreakId"
@@ -33,8 +31,13 @@ ONE_LINE = {
     *(Kind.DATETIME, Kind.DATETIME_OFFSET, Kind.INSTANT),
 }
 """Kinds whose texts never hold a line break."""
-HEAD_BYTES = 1 << 16
 NAMES_SHOWN = 30
+LINES_LOOKED_AT = 100
+"""How far below a first record that is no header one is looked for."""
+PRIVATE = re.compile(
+    r"@|://|sig|token|key|secret|passw|pwd|credential|auth|login|jwt|sas", re.IGNORECASE
+)
+"""What is not quoted of a line that nobody knows the columns of."""
 
 # No field name begins like a number or a date, nor holds an @.
 DATA_CELL = re.compile(r"[-+(]?[\s$€£]*[.,]?\d|.*@|(true|false|null|nan)$", re.IGNORECASE)
@@ -74,12 +77,30 @@ def read_header(
 ) -> Header:
     """Read the header and recognise the record; None leaves a choice to the profile or the header.
 
-    Raises ExtractRefused: missing_header, missing_column, duplicate_column, inconsistent_columns,
-    malformed_csv, bad_encoding, too_large, empty_file.
+    Raises ExtractRefused: missing_header, text_before_header, missing_column, duplicate_column,
+    inconsistent_columns, malformed_csv, bad_encoding, too_large, empty_file.
     """
     profile = profile or DEFAULT
     table = record or (EXTRACTS[profile.record] if profile.record else None)
-    line = _first_record(content, _candidates(content, dialect, profile, limits), limits, profile)
+    try:
+        return _read_header(content, dialect, table, profile, limits)
+    except ExtractRefused as refusal:
+        if refusal.code in ("missing_header", "missing_column", "malformed_csv"):
+            dialects = candidates(content, dialect, profile, limits)
+            _check_text_before(content, refusal, dialects, table, profile, limits)
+        raise
+
+
+def _read_header(
+    content: Content,
+    dialect: Dialect | None,
+    table: Table | None,
+    profile: Profile,
+    limits: Limits,
+) -> Header:
+    line = first_record(
+        content, candidates(content, dialect, profile, limits), limits, _known_names(profile)
+    )
     if len(line.names) > limits.columns:
         detail = f"{len(line.names)} columns; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
@@ -114,21 +135,6 @@ def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Line:
-    """The first record of a file, read with one dialect."""
-
-    names: tuple[str, ...]
-    dialect: Dialect
-    number: int
-    end: int
-    end_line: int
-
-    @property
-    def folded_names(self) -> set[str]:
-        return {_folded(name) for name in self.names}
-
-
-@dataclass(frozen=True, slots=True)
 class _Reading:
     """The names of a header, judged."""
 
@@ -137,9 +143,25 @@ class _Reading:
     names: tuple[str, ...]
     profile: Profile
 
-    def check_is_header(self, table: Table | None) -> None:
+    def known(self) -> int:
+        """How many names are fields of any record."""
         known_names = _known_names(self.profile)
-        known = sum(1 for name in self.names if _folded(name) in known_names)
+        return sum(1 for name in self.names if folded(name) in known_names)
+
+    def whole(self, table: Table | None) -> Table | None:
+        """The record whose whole header this is; None: it is none."""
+        if self.known() < 2:
+            return None
+        try:
+            self.check_is_header(table)
+            table = table or self.recognise()
+            self.fields_of(table)
+        except ExtractRefused:
+            return None
+        return table
+
+    def check_is_header(self, table: Table | None) -> None:
+        known = self.known()
         data = sum(1 for name in self.names if DATA_CELL.match(name))
         if data > known or not any(self.names):
             raise self._refused("missing_header")
@@ -163,7 +185,7 @@ class _Reading:
     def fields_of(self, table: Table) -> tuple[str | None, ...]:
         """Per column the field it delivers, after every check that concerns names."""
         by_name = _fields_by_name(table, self.profile)
-        fields = tuple(by_name.get(_folded(name)) for name in self.names)
+        fields = tuple(by_name.get(folded(name)) for name in self.names)
         twice = [name for name, count in Counter(filter(None, fields)).items() if count > 1]
         own = Counter(name.casefold() for name in self.names)
         twice += [name for name in OWN_COLUMNS if own[name.casefold()] > 1]
@@ -197,7 +219,7 @@ class _Reading:
 
     def _present(self, table: Table) -> set[str]:
         by_name = _fields_by_name(table, self.profile)
-        return {by_name[name] for name in map(_folded, self.names) if name in by_name}
+        return {by_name[name] for name in map(folded, self.names) if name in by_name}
 
     def _missing(self, table: Table) -> list[str]:
         present = self._present(table) | set(self.profile.constants)
@@ -224,11 +246,51 @@ class _Reading:
             for name in self.names[:NAMES_SHOWN]
             for close in get_close_matches(name.casefold(), ours, n=1, cutoff=0.75)
         ]
-        beginning = f"None of the {len(self.names)} columns is a field of any record"
+        beginning = (
+            "Its only column is no field of any record"
+            if len(self.names) == 1
+            else f"None of the {len(self.names)} columns is a field of any record"
+        )
         return f"{'; '.join([beginning, *pairs])}."
 
     def _refused(self, code: str, *, found: str = "", **facts: object) -> ExtractRefused:
         return refused(code, self.extract, line=self.line, found=found, **facts)
+
+
+def _check_text_before(
+    content: Content,
+    refusal: ExtractRefused,
+    dialects: list[Dialect],
+    table: Table | None,
+    profile: Profile,
+    limits: Limits,
+) -> None:
+    """Raise `text_before_header` where the first record is none, and one below is a header."""
+    head, _ = next(heads(content, limits))
+    lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
+    numbered = list(enumerate(lines, 1))[(refusal.line or 1) - 1 :][:LINES_LOOKED_AT]
+    first: list[_Reading] = []
+    for number, line in numbered:
+        for dialect in dialects:
+            reading = _Reading(content.name, number, cells(line, dialect), profile)
+            if number == numbered[0][0]:
+                first.append(reading)
+                if 2 * reading.known() >= len(reading.names):
+                    return
+            elif found := reading.whole(table):
+                text = numbered[0][1].strip()
+                # With as many cells as the header it may be a record, and that may hold a secret.
+                alike = any(len(one.names) == len(reading.names) > 1 for one in first)
+                quotable = not (found.unquotable or alike or PRIVATE.search(text))
+                reads = f"It reads {shown(text, 60)!r}." if quotable else ""
+                raise refused(
+                    "text_before_header",
+                    content.name,
+                    line=refusal.line,
+                    found=reads,
+                    header=number,
+                    of=found.name,
+                ) from refusal
 
 
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
@@ -236,115 +298,9 @@ def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
     return any(name is None or table.by_name[name].kind not in ONE_LINE for name in fields)
 
 
-def _candidates(
-    content: Content, dialect: Dialect | None, profile: Profile, limits: Limits
-) -> list[Dialect]:
-    if dialect is not None:
-        return [dialect]
-    delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
-    return [
-        Dialect(
-            delimiter=delimiter.encode(),
-            quote=profile.quote.encode(),
-            encoding=content.encoding,
-            max_field_bytes=min(limits.field_bytes, limits.record_bytes),
-            max_record_bytes=limits.record_bytes,
-            look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
-        )
-        for delimiter in delimiters
-        if delimiter != profile.quote
-    ]
-
-
-def _first_record(
-    content: Content, dialects: list[Dialect], limits: Limits, profile: Profile
-) -> _Line:
-    """The first record that is not blank, in the dialect in which most names are known."""
-    known = _known_names(profile)
-    for head, final in _heads(content, limits):
-        lines = head.splitlines(keepends=True)
-        if not final:
-            # The last line may go on, and its CR may be half of CRLF.
-            lines = lines[:-1]
-        blank = next((n for n, line in enumerate(lines) if line.strip(b" \t\r\n")), len(lines))
-        if blank == len(lines):
-            if final:
-                raise refused("empty_file", content.name)
-            continue
-        readings, fault = _read_with_each(content, lines, blank, dialects)
-        best = max(readings, key=lambda line: len(known & line.folded_names), default=None)
-        # Read with a sign it was not written with, a broken header is one long unknown name.
-        if best and (known & best.folded_names or not fault):
-            return best
-        if fault != UNFINISHED or final:
-            detail = "a quote is never closed" if fault == UNFINISHED else fault
-            raise refused("malformed_csv", content.name, line=blank + 1, detail=detail)
-    detail = f"no header ends within {limits.record_bytes} bytes"
-    raise refused("too_large", content.name, line=1, detail=detail)
-
-
-UNFINISHED = "unexpected end of data"
-"""The csv module's words for a quote that is not closed in the lines it was given."""
-
-
-def _read_with_each(
-    content: Content, lines: list[bytes], blank: int, dialects: list[Dialect]
-) -> tuple[list[_Line], str]:
-    readings, fault = [], ""
-    before = content.text_start + sum(map(len, lines[:blank]))
-    for dialect in dialects:
-        reader = csv.reader(
-            _decoded(content, lines, blank),
-            delimiter=dialect.delimiter.decode(),
-            quotechar=dialect.quote.decode(),
-            strict=True,
-        )
-        try:
-            cells = next(reader)
-        except csv.Error as error:
-            fault = fault or str(error)
-            continue
-        taken = blank + reader.line_num
-        end = before + sum(map(len, lines[blank:taken]))
-        names = tuple(_clean(cell, dialect.quote.decode()) for cell in cells)
-        readings.append(_Line(names, dialect, blank + 1, end, taken + 1))
-    return readings, fault
-
-
-def _decoded(content: Content, lines: list[bytes], first: int) -> Iterator[str]:
-    for number, line in enumerate(lines[first:], first + 1):
-        try:
-            yield line.decode(content.encoding)
-        except UnicodeDecodeError as error:
-            raise refused(
-                "bad_encoding", content.name, line=number, encoding=content.encoding
-            ) from error
-
-
-def _heads(content: Content, limits: Limits) -> Iterator[tuple[bytes, bool]]:
-    """Longer and longer beginnings of the text, and whether that is all of it."""
-    wanted = min(HEAD_BYTES, limits.record_bytes)
-    head = b""
-    for piece in blocks(content, content.text_start, wanted):
-        head += piece
-        if len(head) >= wanted:
-            yield head, False
-            wanted *= 4
-        if len(head) > limits.record_bytes:
-            return
-    yield head, True
-
-
-def _clean(cell: str, quote: str) -> str:
-    name = cell.strip()
-    if len(name) > 1 and name[0] == name[-1] == quote:
-        name = name[1:-1].strip()
-    return name
-
-
 def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
     """The field of each name, folded: the profile's mapping outweighs the field's own name."""
-    mapped = {_folded(theirs): ours for theirs, ours in profile.columns.items()}
+    mapped = {folded(theirs): ours for theirs, ours in profile.columns.items()}
     own = {field.casefold(): field for field in table.columns if field.casefold() not in mapped}
     return own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
 
@@ -352,10 +308,6 @@ def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
 def _known_names(profile: Profile) -> set[str]:
     tables = (_fields_by_name(table, profile) for table in EXTRACTS.values())
     return {*_OWN_NAMES, *chain(*tables)}
-
-
-def _folded(name: str) -> str:
-    return name.strip().casefold()
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -149,6 +149,48 @@ def test_refusals(tmp_path: Path, text: str | bytes, code: str, said: str) -> No
         raise error
 
 
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (
+            "Export of 2026-03-01\n",
+            "line 1: this is no header, and line 2 looks like one .payment.",
+        ),
+        ("Payments\n\nBy,me\n", "line 1: .*line 4 looks like one .* It reads 'Payments'"),
+        ("Payments,,,,\n", "line 1: .*line 2 looks like one .*It reads 'Payments,,,,'"),
+        ("2026-03-01\n", "line 1: .*line 2 looks like one"),
+        ("\nsep=;\n", "line 2: .*line 3 looks like one .*'sep=;'.*Remove"),
+        ('"Payments of\n', "line 1: .*line 2 looks like one"),
+        ("".join(f"Line {n}\n" for n in range(30)), "line 1: .*line 31 looks like one"),
+        ("Password hunter2\n", "line 1: .*line 2 looks like one .* Remove"),
+        ("https://a:hunter2@b/c\n", "line 1: .*line 2 looks like one .* Remove"),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("profile", [None, Profile(record="payment")])
+def test_text_before_the_header_is_told_with_the_line_of_the_header(
+    tmp_path: Path, before: str, said: str, delimiter: str, profile: Profile | None
+) -> None:
+    header = PAYMENT.replace(",", delimiter)
+    error = refusal(tmp_path, f"{before}{header}\n", profile=profile)
+    assert error.code == "text_before_header"
+    assert "hunter2" not in str(error)
+    with pytest.raises(ExtractRefused, match=said):
+        raise error
+
+
+def test_text_before_a_header_with_secrets_is_not_quoted(tmp_path: Path) -> None:
+    header = ",".join(EXTRACTS["client_registration"].columns)
+    error = refusal(tmp_path, f"swordfish\n{header}\n")
+    assert error.code == "text_before_header"
+    assert "swordfish" not in str(error)
+
+
+@pytest.mark.parametrize(("text", "said"), [("Hi\n", "Its only column is no field of any record")])
+def test_one_unknown_column_is_told_in_the_singular(tmp_path: Path, text: str, said: str) -> None:
+    assert said in str(refusal(tmp_path, text))
+
+
 def test_refusal_names_the_line_of_the_header(tmp_path: Path) -> None:
     assert refusal(tmp_path, "\n\nColour,Shape\n").line == 3
 
