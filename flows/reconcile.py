@@ -37,6 +37,8 @@ class Reconciliation(BaseModel):
     open_breaks: int
     report_hash: str
     folder: str
+    because: str = ""
+    """What an incomplete run lacks, and the way on."""
 
 
 @flow(
@@ -108,6 +110,7 @@ def reconcile_task(
         open_breaks=done.open_breaks,
         report_hash=done.run.report_hash,
         folder=str(done.written.folder),
+        because="; ".join(done.report.cover.because),
     )
 
 
@@ -139,4 +142,4 @@ def end_state(done: Reconciliation) -> RunState[Any]:
             return Completed(name="Breaks", message=f"{where} {todo}", data=data)
         case _:
             # Returned and not raised: a retry finds the same source missing.
-            return Failed(name="Incomplete", message=f"{where} Its cover says what is missing.")
+            return Failed(name="Incomplete", message=f"{where} {done.because.rstrip('.')}.")

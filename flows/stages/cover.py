@@ -20,7 +20,7 @@ from flows.report.reconciliation import (
 )
 from flows.stages.rules import text_of
 from flows.stages.sign import baseline, last_sign_off
-from flows.stages.truths import Gathered, Scope
+from flows.stages.truths import PULLED, Gathered, Scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.conclusion import Facts
 from flows.steps.reconcile.cut_off import Cut
@@ -196,6 +196,6 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
         if gathered.service and asked and record not in gathered.sources.listings:
             told.append(
                 f"the service's listing of {EXTRACTS[record].title.lower()} was not pulled: "
-                f"recon pull {record}"
+                f"recon pull {PULLED[record]}, or a run of pull-listings/pull; then reconcile again"
             )
     return tuple(told)

@@ -47,6 +47,15 @@ def test_nothing_to_hold_against_is_incomplete(workspace: Workspace) -> None:
     assert (state.type.value, state.name) == ("FAILED", "Incomplete")
 
 
+def test_an_incomplete_run_names_the_listing_to_pull(delivered: None, workspace: Workspace) -> None:
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET service = 'service'")
+    state = reconcile(as_of=date(2026, 3, 9), rules=str(FOLDER / "rules.toml"))
+    assert (state.type.value, state.name) == ("FAILED", "Incomplete")
+    assert "listing of insert batch data was not pulled" in state.message.lower()
+    assert "recon pull insert_batch_data, or a run of pull-listings/pull" in state.message
+
+
 def test_a_rule_file_that_cannot_be_meant_fails_with_its_line(
     delivered: None, tmp_path: Any
 ) -> None:
