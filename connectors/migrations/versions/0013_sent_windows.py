@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("push_lane", sa.Column("windows", sa.BIGINT(), nullable=True), schema="recon")
+    op.add_column("push_lane", sa.Column("windows", sa.Integer(), nullable=True), schema="recon")
 
 
 def downgrade() -> None:
