@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -10,8 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from connectors.errors import ProfileError
+from connectors.extracts.content import shown
 from connectors.extracts.profile_keys import KEYS, SECTIONS, as_section, choice, known
-from schemas.tables import EXTRACTS
+from schemas.field import Kind
+from schemas.reading import Unread, read_integer, read_number
+from schemas.reasons import NOT_SHOWN
+from schemas.tables import EXTRACTS, SECRETS
+
+NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,8 @@ DEFAULT = Profile()
 def load_profile(path: Path) -> Profile:
     """The profile in `path`; ProfileError names the file, the key and what is allowed."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}.") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -95,7 +103,17 @@ def load_profile(path: Path) -> Profile:
     try:
         return read_profile(document)
     except ProfileError as error:
-        raise ProfileError(f"{path}: {error}") from error
+        raise ProfileError(f"{path}{_line_of(error, text)}: {error}") from error
+
+
+def _line_of(error: ProfileError, text: str) -> str:
+    """Where the constant stands that an error begins with."""
+    named = re.match(r"constants\.(\w+) ", str(error))
+    if named is None:
+        return ""
+    key = re.compile(rf"\s*(constants\.)?[\"']?{named[1]}[\"']?\s*=")
+    lines = (number for number, line in enumerate(text.splitlines(), 1) if key.match(line))
+    return next((f", line {number}" for number in lines), "")
 
 
 def read_profile(document: Mapping[str, Any]) -> Profile:
@@ -145,6 +163,8 @@ def _check_together(profile: Profile) -> None:
     ):
         for name in names:
             choice(section, name, fields, f"a field of {profile.record or 'any record'}")
+    for name, text in profile.constants.items():
+        _check_constant(profile, name, text)
     both = set(profile.columns.values()) & set(profile.constants)
     if both:
         raise ProfileError(
@@ -154,6 +174,25 @@ def _check_together(profile: Profile) -> None:
     folded = [theirs.strip().casefold() for theirs in profile.columns]
     if len(set(folded)) != len(folded):
         raise ProfileError("columns names a column twice (case and blanks around do not count).")
+
+
+def _check_constant(profile: Profile, name: str, text: str) -> None:
+    """Refuse a number that is none as constants are written: plainly, whatever the files do."""
+    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    kinds = {table.by_name[name].kind for table in tables if name in table.by_name}
+    if not text or not kinds <= NUMBERS:
+        return
+    whole = Kind.DOUBLE not in kinds
+    read = [read_integer(kind, text) if whole else read_number(text) for kind in kinds]
+    if not all(isinstance(one, Unread) for one in read):
+        return
+    written = f" The files' decimal sign is {profile.decimal!r}." if profile.decimal != "." else ""
+    what = "a whole number" if whole else 'a number written plainly, such as "1234.50"'
+    shown_text = NOT_SHOWN if name in SECRETS else repr(shown(text))
+    raise ProfileError(
+        f"constants.{name} = {shown_text} is not {what}. Constants have a decimal point and no "
+        f"thousands sign, whatever the files have.{written}"
+    )
 
 
 def _fields(record: str | None) -> tuple[str, ...]:

@@ -177,7 +177,7 @@ def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, s
     with pytest.raises(ProfileError) as caught:
         load_profile(path)
     message = str(caught.value)
-    assert message.startswith(f"{path}: ")
+    assert message.startswith((f"{path}: ", f"{path}, line "))
     pattern = ".*".join(map(re.escape, said.split(".*")))
     assert re.search(pattern, message), message
 
@@ -199,3 +199,18 @@ def test_the_page_documents_every_key_and_its_example_loads() -> None:
     assert examples
     for example in examples:
         read_profile(tomllib.loads(example))
+
+
+@pytest.mark.parametrize("constant", ["0,50", "1.234,5", "abc", "1 000.50", "1,234.50"])
+def test_a_constant_is_written_plainly_whatever_the_files_do(tmp_path: Path, constant: str) -> None:
+    path = tmp_path / "feed.toml"
+    form = 'feed = "x"\nrecord = "payment"\ndecimal = ","\nthousands = "."\n\n[constants]\n'
+    path.write_text(f'{form}DiscountAmount = "{constant}"\n')
+    with pytest.raises(ProfileError) as caught:
+        load_profile(path)
+    said = str(caught.value)
+    assert f"feed.toml, line 7: constants.DiscountAmount = '{constant}' is not a number" in said
+    assert "decimal point" in said
+    assert "The files' decimal sign is ','" in said
+    path.write_text(f'{form}DiscountAmount = "1234.50"\nActionsId = 7\n')
+    assert load_profile(path).constants == {"DiscountAmount": "1234.50", "ActionsId": "7"}
