@@ -90,7 +90,6 @@ def test_an_older_version_of_the_tables_is_brought_along(
         command.downgrade(config, "0003")
     filled = "SELECT count(*) FROM staged_payment WHERE num_nulls(first_line, last_line, byte_end)"
     assert rows(f"{filled} > 0") == [(0,)]
-    assert rows(ask) == told
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
