@@ -192,7 +192,15 @@ def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> 
     assert "first" in recon("status").stdout
     imported = recon("import", path)
     assert imported.returncode == 1
+    assert imported.stdout.splitlines()[:2] == [
+        "a.csv: payment, 2 rows, 1 with errors",
+        "COMPLETE WITH ERRORS: The rows without errors are applied and every figure ties; some "
+        "rows carry errors or a file was refused. Correct what is listed under rejects and files, "
+        "and deliver it again.",
+    ]
+    assert "Hash total of keys" not in imported.stdout
     assert "recon rejects 1" in imported.stdout
+    assert "Hash total of keys" in recon("rerun", "1", "-v").stdout
     row = recon("row", "1", "a.csv", "--line", "3")
     assert "rejected" in row.stdout
     assert "Number" in row.stdout

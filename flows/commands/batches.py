@@ -13,7 +13,7 @@ from connectors.overview import list_overview
 from connectors.push_gate import held_text, why_held
 from connectors.sends import left_at_service
 from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
-from flows.commands.deliver import Json, show_ended
+from flows.commands.deliver import Json, Verbose, counted, show_ended
 from flows.report.next_step import next_step
 from flows.stages.kept import unproven
 from flows.stages.locate import Spot, locate, show_command
@@ -162,7 +162,7 @@ def rejects_command(
     with workspace(quiet=True) as place:
         written = write_rejects(place, batch, out, with_secrets=with_secrets)
     for path, rows in written.items():
-        console().print(f"{path}: {rows} rows")
+        console().print(f"{path}: {counted(rows, 'row')}")
     if not written:
         console().print(f"Batch {batch} has no rows with errors.")
     return 0
@@ -176,6 +176,7 @@ def rerun_command(
         Parameter(negative="", help="Read its archived files anew, while nothing is applied."),
     ] = False,
     json: Json = False,
+    verbose: Verbose = False,
 ) -> int:
     """Go on with a batch where it stopped; an ended batch is recounted and reported again.
 
@@ -186,11 +187,18 @@ def rerun_command(
             rewind_batch(place, batch)
         ended = run_batch(place, batch)
         reports = place.settings.reports
-    show_ended(ended, reports, as_json=json)
+    show_ended(ended, reports, as_json=json, verbose=verbose)
     return ended.exit_code
 
 
-def release_command(batch: Batch, *, reason: Reason, by: By = None, json: Json = False) -> int:
+def release_command(
+    batch: Batch,
+    *,
+    reason: Reason,
+    by: By = None,
+    json: Json = False,
+    verbose: Verbose = False,
+) -> int:
     """Let a batch that is held for its errors go on with its clean rows.
 
     Example: `recon release 12 --reason "agreed with treasury" --by "A. Meyer"`
@@ -198,7 +206,7 @@ def release_command(batch: Batch, *, reason: Reason, by: By = None, json: Json =
     with workspace(quiet=json) as place:
         ended = release_batch(place, batch, by=by, reason=reason)
         reports = place.settings.reports
-    show_ended(ended, reports, as_json=json)
+    show_ended(ended, reports, as_json=json, verbose=verbose)
     return ended.exit_code
 
 

@@ -24,6 +24,9 @@ Feed = Annotated[Path | None, Parameter(name="--profile", help="Feed profile, a 
 Json = Annotated[
     bool, Parameter(name="--json", negative="", help="One JSON document, for scripts.")
 ]
+Verbose = Annotated[
+    bool, Parameter(name=["--verbose", "-v"], negative="", help="The whole report as text.")
+]
 Tenant = Annotated[int | None, Parameter(help="Reject rows of any other tenant.")]
 
 
@@ -70,11 +73,13 @@ def import_command(
         bool, Parameter(negative="", help="Send what is applied on to the service as well.")
     ] = False,
     json: Json = False,
+    verbose: Verbose = False,
 ) -> int:
     """Take a delivery into PostgreSQL with every row accounted for.
 
     The same bytes are taken once: a second import names the first batch and changes nothing. An
-    import that died is continued by the same command.
+    import that died is continued by the same command. One line per file and the verdict are
+    printed; `-v` prints the whole report.
 
     Example: `recon import data_samples/clean`
 
@@ -94,14 +99,14 @@ def import_command(
     with workspace(quiet=json) as place:
         ended = import_delivery(place, paths, feed, record=record, corrects=corrects)
         reports = place.settings.reports
-    show_ended(ended, reports, as_json=json)
+    show_ended(ended, reports, as_json=json, verbose=verbose)
     return ended.exit_code
 
 
-def show_ended(ended: "Ended", reports: Path, *, as_json: bool) -> None:
+def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> None:
     """Tell what became of a batch and where its report is."""
     from flows.report.next_step import commands, left_of  # noqa: PLC0415
-    from flows.report.text import render_text  # noqa: PLC0415
+    from flows.report.text import render_text, verdict_of  # noqa: PLC0415
 
     folder = reports / f"batch-{ended.batch.id}"
     if as_json:
@@ -110,7 +115,19 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool) -> None:
     console = out()
     for message in ended.messages:
         console.print(message)
-    console.print(render_text(ended.report))
+    if verbose:
+        console.print(render_text(ended.report))
+    for file in () if verbose else ended.report.files:
+        told = f"refused ({file.refused}). {file.message}"
+        if not file.refused:
+            told = f"{file.record}, {counted(file.rows, 'row')}, {file.rejected:,} with errors"
+        console.print(f"{file.name}: {told}")
+    for one in () if verbose else ended.report.pushed:
+        states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
+        console.print(f"{one.operation}: {', '.join(states) or 'nothing to send'}")
+    if not verbose:
+        verdict = verdict_of(ended.report)
+        console.print(f"{verdict.word}: {verdict.meaning} {verdict.remedy}")
     console.print(f"batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}")
     if ended.batch.held_because:
         console.print(f"held: {ended.batch.held_because}")
@@ -197,7 +214,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
                 console.print(f"  {where}: {error['ErrorCode']}: {error['Message']}")
         more = len(verdict.rejects) - REJECTS_SHOWN
         if more > 0:
-            console.print(f"  and {more} rows more; --json lists them all")
+            console.print(f"  and {counted(more, 'row')} more; --json lists them all")
         for one in verdict.unsettled:
             console.print(
                 f"  not settled: {counted(one.rows, 'row')} with {one.field} of "

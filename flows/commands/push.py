@@ -60,7 +60,7 @@ def push_command(
             if json:
                 told.append(ended_json(ended, place.settings.reports / f"batch-{number}"))
             else:
-                show_ended(ended, place.settings.reports, as_json=False)
+                show_ended(ended, place.settings.reports, as_json=False, verbose=True)
     if json:
         print_json({"batches": told})
     elif not batches:
@@ -159,7 +159,7 @@ def pull_command(
     else:
         for one in pulled.listings:
             out().print(f"{one.name}: {one.rows} rows, {one.proof}")
-        show_ended(pulled.ended, reports, as_json=False)
+        show_ended(pulled.ended, reports, as_json=False, verbose=True)
     return pulled.ended.exit_code
 
 
