@@ -44,13 +44,14 @@ def who_answers(address: str, login: str | None = None) -> Answering | None:
     ) as client:
         try:
             health = _json(client.get("/api/health"))
-        except httpx.TransportError as problem:
-            # It may take the connection and never say a word of HTTP.
+            version = _json(client.get("/api/admin/version"))
+            # One with a login says its health to everybody, and its version to nobody.
+            if health is not True and not isinstance(version, str):
+                return Answering(prefect=False)
+            settings = _json(client.get("/api/admin/settings"))
+        except httpx.RequestError as problem:
+            # It may take the connection and never say a word of HTTP, or not a second one.
             return None if isinstance(problem, httpx.ConnectError) else Answering(prefect=False)
-        version = _json(client.get("/api/admin/version"))
-        if health is not True and version is None:
-            return Answering(prefect=False)
-        settings = _json(client.get("/api/admin/settings"))
     home = settings.get("home") if isinstance(settings, dict) else None
     return Answering(
         prefect=True,

@@ -126,6 +126,15 @@ def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path
     assert not (tmp_path / "postgres").exists()
 
 
+@pytest.mark.parametrize("kind", ["silent", "page", "json", "torn"])
+def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
+    """Not even one that answers JSON to whatever it is asked, or nothing that can be read."""
+    from flows.whose_server import Answering, who_answers
+
+    with answering(kind) as port:
+        assert who_answers(f"http://127.0.0.1:{port}") == Answering(prefect=False)
+
+
 def test_a_second_up_on_other_terms_is_told_what_runs(tmp_path: Path) -> None:
     from flows.running import Running, note
 
@@ -166,8 +175,10 @@ def answering(kind: str) -> Iterator[int]:
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
+            if kind == "torn":
+                self.send_header("Content-Encoding", "gzip")
             self.end_headers()
-            self.wfile.write(b"<html>hello</html>")
+            self.wfile.write(b'{"status": "up"}' if kind == "json" else b"<html>hello</html>")
 
         def log_message(self, *_: object) -> None:
             """Nobody reads it."""
@@ -177,7 +188,7 @@ def answering(kind: str) -> Iterator[int]:
             port = urlsplit(str(PREFECT_API_URL.value())).port
             assert port is not None
             yield port
-        case "page":
+        case "page" | "json" | "torn":
             with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
                 thread = threading.Thread(target=server.serve_forever)
                 thread.start()
