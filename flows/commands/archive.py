@@ -3,7 +3,7 @@
 from cyclopts import App
 
 from flows.commands.console import out, print_json, workspace
-from flows.commands.deliver import Json
+from flows.commands.deliver import Json, counted
 from flows.stages.archive import Verified, remedy, verify_archive
 
 archive_command = App(name="archive", help_format="markdown")
@@ -34,8 +34,12 @@ def show(proof: Verified) -> None:
     for one in proof.mismatches:
         brought = f" ({', '.join(one.files)})" if one.files else ""
         out().print(f"{one.path}{brought}: {one.found}")
-    told = f"{proof.contents} kept files and {proof.reports} reports, {proof.bytes:,} bytes hashed"
+    told = (
+        f"{counted(proof.contents, 'kept file')} and {counted(proof.reports, 'report')}, "
+        f"{counted(proof.bytes, 'byte')} hashed"
+    )
     if proof.mismatches:
-        out().print(f"{told}: {len(proof.mismatches)} do not match. {remedy(proof)}")
+        wrong = len(proof.mismatches)
+        out().print(f"{told}: {wrong} {'does' if wrong == 1 else 'do'} not match. {remedy(proof)}")
     else:
         out().print(f"{told}: every byte is as it was kept.")

@@ -1,5 +1,6 @@
 """Batches: `recon status`, `row`, `rejects`, `rerun`, `release`, `discard` and `undo`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,11 +65,21 @@ def status_command(
     if not lines:
         console.print("No batches yet. `recon import PATH` opens the first one.")
     for line in lines:
-        console.print(
-            f"{line['batch']:>6}  {line['opened']}  {line['state']:<21} {line['files']:>4} files "
-            f"{line['rows']:>10} rows {line['errors']:>8} errors  {line['next']}"
-        )
+        console.print(overview_line(line))
     return 0
+
+
+def overview_line(line: Mapping[str, Any]) -> str:
+    """One batch, below the others."""
+    counts = (("files", 4), ("rows", 10), ("errors", 8))
+    cells = (
+        f"{line[noun]:>{width}} {noun[:-1] if line[noun] == 1 else noun:<{len(noun)}}"
+        for noun, width in counts
+    )
+    return (
+        f"{line['batch']:>6}  {line['opened']}  {line['state']:<21} {' '.join(cells)}  "
+        f"{line['next']}"
+    )
 
 
 def row_command(
