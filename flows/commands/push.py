@@ -10,7 +10,7 @@ from connectors.errors import SettingsError
 from connectors.sends import Decision, Sent, waiting_batches
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import out, print_json, workspace
-from flows.commands.deliver import Json, ended_json, show_ended
+from flows.commands.deliver import Json, counted, ended_json, show_ended
 from flows.stages.pull import compare as compare_listing
 from flows.stages.pull import pull
 from flows.stages.resolve import Chosen, resolve, sends_of
@@ -126,7 +126,9 @@ def resolve_command(
         shape = ended_json(resolved.ended, reports / f"batch-{batch}")
         print_json(shape | {"resolved": resolved.detail})
     else:
-        out().print(f"{resolved.rows} rows of batch {batch}: {as_.value}. {_next(as_, batch)}")
+        out().print(
+            f"{counted(resolved.rows, 'row')} of batch {batch}: {as_.value}. {_next(as_, batch)}"
+        )
         out().print(f"report: {reports / f'batch-{batch}' / 'report.html'}")
     return resolved.ended.exit_code
 

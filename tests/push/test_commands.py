@@ -64,7 +64,7 @@ def test_from_import_to_the_last_decision(workspace: Workspace, tmp_path: Path) 
             "resolve", "1", "--state", "in_doubt", "--as", "resend", "--reason", "not there"
         )
         assert resent.returncode == 1, resent.stderr
-        assert "1 rows of batch 1: resend. `recon push 1` sends them." in resent.stdout
+        assert "1 row of batch 1: resend. `recon push 1` sends them." in resent.stdout
         given_up = run(
             *("resolve", "1", "--row", "tones.csv:line:4", "--as", "abandon", "--reason", "typo"),
             *("--by", "A. Meyer", "--json"),
