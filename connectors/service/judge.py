@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.complaints import (
     IN_DOUBT,
+    REDIRECTS,
     UNSENT,
     Complaint,
     Redaction,
@@ -115,7 +116,7 @@ class Judge:
     def _error(self, reply: Reply, hide: Redaction) -> Judged:
         status = _status(reply)
         errors = service_errors(status, reply.status, hide)
-        if 300 <= reply.status < 400:
+        if reply.status in REDIRECTS:
             return Judged(None, errors, stop=f"The service {redirect(reply, hide)}.")
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."

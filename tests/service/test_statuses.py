@@ -30,6 +30,7 @@ ONCE: list[tuple[str, Reply, Verdict, int]] = [
     (PUT, status(503, retry_after=0), A, 2),
     (PUT, status(504), A, 2),
     (PUT, status(403, error_code="Forbidden"), R, 1),
+    (PUT, status(304, applied=True), A, 2),
     (POST, status(400, errors=[NOT_NULL]), R, 1),
     (POST, status(404), R, 1),
     (POST, status(405), R, 1),
@@ -44,6 +45,10 @@ ONCE: list[tuple[str, Reply, Verdict, int]] = [
     (POST, status(503, retry_after=0), D, 1),
     (POST, status(504), D, 1),
     (POST, status(403, error_code="Forbidden"), R, 1),
+    # Neither done nor sent elsewhere: nobody knows.
+    (POST, status(300, applied=True), D, 1),
+    (POST, status(304, applied=True), D, 1),
+    (POST, status(399), D, 1),
 ]
 
 
