@@ -33,13 +33,14 @@ IDENTITY = {
 """Other extracts have no key: their whole content is."""
 NOT_BY_FILES = {
     "RecordTooLarge",
+    "SecretLeftOut",
     "TenantNotBound",
     "Constraint",
     "Refused",
     "EchoDiffers",
     "InDoubt",
 }
-"""Reasons no sample leads to: over 4 MiB, a bound tenant, the database's or the service's own."""
+"""Reasons no sample leads to: over 4 MiB, a correction, a bound tenant, the database's or the service's own."""
 BITS = {"TenantsId": 32, "CurrenciesId": 32}
 Record = dict[str, str]
 

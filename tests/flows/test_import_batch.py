@@ -87,11 +87,12 @@ def test_a_share_above_the_budget_is_held(tmp_path: Path) -> None:
 def test_the_terms_of_a_delivery_reach_its_batch(tmp_path: Path, rows: Any) -> None:
     profile = tmp_path / "bank.toml"
     profile.write_text('feed = "bank"\n')
-    first = run(write(tmp_path / "a.csv", line(1), line(2, tenant=8)), tenant=7)
+    files = write(tmp_path / "a.csv", line(1), line(2, tenant=8))
+    first = run(files, profile=str(profile), tenant=7)
     assert first.name == "CompletedWithErrors"
     assert artifact("rejects").table[0]["Reason"] == "TenantNotBound"
-    path = write(tmp_path / "b.csv", line(2))
-    second = run(path, profile=str(profile), record="payment", corrects=1)
+    path = write(tmp_path / "b.csv", line(2, tenant=7))
+    second = run(path, record="payment", corrects=1)
     assert second.name == "Completed"
     assert rows("SELECT feed, corrects FROM batch WHERE id = 2") == [("bank", 1)]
     assert flow_run(second).name == "import b.csv, correcting batch 1"
