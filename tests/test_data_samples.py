@@ -40,7 +40,7 @@ NOT_BY_FILES = {
     "EchoDiffers",
     "InDoubt",
 }
-"""Reasons no sample leads to: over 4 MiB, a correction, a bound tenant, the database's or the service's own."""
+"""Reasons no sample leads to: over 4 MiB, corrections, a bound tenant, database or service."""
 BITS = {"TenantsId": 32, "CurrenciesId": 32}
 Record = dict[str, str]
 
