@@ -203,6 +203,11 @@ class Inbox:
         `by_name`: under the same names too, for somebody will read them by their names.
         """
         home = self.home_of(key)
+        if _has_all_of(home, folder, by_name=False):
+            # A run may be about to read what is there by its names: others are put beside them.
+            for one in folder.iterdir() if by_name else ():
+                with suppress(OSError):  # The name is in use, or no file has two names here.
+                    os.link(one, home / one.name)
         if _has_all_of(home, folder, by_name=by_name):
             shutil.rmtree(folder)
             return home
