@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from connectors.service.complaints import (
     IN_DOUBT,
     REDIRECTS,
+    SEE_OTHER,
     UNSENT,
     Complaint,
     Redaction,
@@ -20,14 +21,16 @@ from connectors.service.complaints import (
 )
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
-from connectors.service.decoding import Said, Unreadable, read_reply
+from connectors.service.decoding import Said, Unreadable, lowered, read_reply
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
 from connectors.service.encoding import Record
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
-_WITHOUT_EFFECT = (403, 404, 405, 413, 414, 415, 431)
-"""Answers to a batch from before any of its rows was looked at, where none is counted as done."""
+_NOT_AS_BATCH = (403, 404, 405, 413, 414, 415, 431)
+"""Answers to a batch of one row that may be about the batch: the row by itself decides."""
+_VALIDATION = frozenset({"NotNull", "NotEmpty", "Email"})
+"""Codes of the validation that the host runs over a whole batch before it carries out any row."""
 _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
 """What servers say in clear on a port that is for TLS."""
 
@@ -62,9 +65,8 @@ class Judge:
         self._zone = zone
         self._secrets = tuple(secrets)
         self.counts: bool | None = None
-        """Whether the host says of a batch how many rows it carried out; None: not known yet. One
-        that does not, or whose word is lost on its way, proves nothing by its silence when a batch
-        fails: no request has two rows before it has shown that it counts."""
+        """Whether the host says of a batch how many rows it carried out; None: not known yet. No
+        request has two rows before it has shown that it does, nor after it was silent once."""
 
     def failed(self, failed: Failed) -> Judged:
         """No answer."""
@@ -103,21 +105,43 @@ class Judge:
         if completed is not None:
             return self._batch_stopped(rows, reply, hide, completed)
         error = self._error(reply, hide)
-        if self.counts is False:
-            return [replace(error, verdict=None, doubt=True, failure=True)] * len(rows)
-        if error.stop or reply.status == 429:
-            return [error] * len(rows)
-        if reply.status == 400:
-            return self._batch_invalid(rows, reply, hide)
-        if reply.status in _WITHOUT_EFFECT:
-            return [Judged(again=True, alone=True)] * len(rows)
-        return [Judged(None, error.errors, doubt=True, failure=reply.status >= 500)] * len(rows)
+        if len(rows) == 1 and not error.stop and reply.status in _NOT_AS_BATCH:
+            return [Judged(again=True, alone=True)]
+        if reply.status == 400 and (len(rows) == 1 or self._validated(reply)):
+            return [error] if error.stop else self._batch_invalid(rows, reply, hide)
+        if len(rows) == 1:
+            return [error]
+        return [self._silent(error, reply, len(rows))] * len(rows)
+
+    def _validated(self, reply: Reply) -> bool:
+        """Whether an answer comes from before any row of its batch was carried out.
+
+        That is proven of the validation of the document's own fields, and of nothing else: the
+        number may have been lost on the way of this one answer, and the service ends any row with
+        any status.
+        """
+        found = (_status(reply) or {}).get("errors")
+        errors = [lowered(error) for error in found] if isinstance(found, list) else []
+        proven = all(one.get("errorcode") in _VALIDATION and one.get("fieldname") for one in errors)
+        return self.counts is not False and bool(errors) and proven
+
+    def _silent(self, error: Judged, reply: Reply, rows: int) -> Judged:
+        """A batch that failed, and nobody says behind how many of its rows."""
+        message = (
+            f"The service answered {reply.status} to {rows} rows in one request without saying "
+            "how many it carried out."
+        )
+        told = complaint(IN_DOUBT, message, status=reply.status)
+        errors = (told, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
+        return replace(error, verdict=None, errors=errors, doubt=True, failure=True)
 
     def _error(self, reply: Reply, hide: Redaction) -> Judged:
         status = _status(reply)
         errors = service_errors(status, reply.status, hide)
         if reply.status in REDIRECTS:
-            return Judged(None, errors, stop=f"The service {redirect(reply, hide)}.")
+            # "See other" is where to look at what was done; the others name where to do it.
+            stop = f"The service {redirect(reply, hide)}."
+            return Judged(None, errors, doubt=reply.status == SEE_OTHER, stop=stop)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
             return Judged(None, errors, stop=stop, signed_out=True)

@@ -236,6 +236,9 @@ class Sending:
             judged = await self._signed_in(rows, judged, line, session)
         if not self._repeatable(rows[0]):
             self._watch(now, reply, judged)
+        if len(rows) > 1 and all(one.doubt for one in judged):
+            # Whatever it was, the next batch may end the same way: a row alone risks but itself.
+            host.judge.counts = False
         wait = 0.0
         if any(one.verdict is None for one in judged):
             # One wait for all, so that the rows of a batch stay together.

@@ -24,7 +24,7 @@ from tests.service.faulty_server import EVERY_LOSS, OK, FaultyServer, Plan, Repl
 SOUPS = int(os.environ.get("RECON_TEST_SOUPS", "8"))
 FIRST = int(os.environ.get("RECON_TEST_SEED", "1"))
 ROWS, BATCH, RUNS, SHARE = 60, 8, 60, 0.5
-STOPPING = (301, 302, 307, 401, 403)
+STOPPING = (301, 302, 303, 307, 401, 403)
 OF_A_ROW = (400, 403, 404, 405, 409, 413, 415, 422)
 UNDECIDED = (408, 429, 500, 502, 503, 504)
 
@@ -97,6 +97,9 @@ def _plan(seed: int) -> Plan:
             else:
                 made["executed"] = min(size, done + chance.randrange(2))
                 made["counted"] = chance.random() < 0.5
+        if batch and size > 1 and chance.random() < 0.3:
+            # The number is lost on its way, of this answer alone.
+            made["counted"] = False
         if code in (429, 503) and chance.random() < 0.5:
             made["retry_after"] = 0
         return status(code, error_code="Said" if says_why else None, **made)
