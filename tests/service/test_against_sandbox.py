@@ -44,7 +44,7 @@ def test_every_write_is_acknowledged(host: Host, operation: Operation, form: str
     assert len(given) == (1 if operation.request == operation.response else 6)
 
 
-# One in five leaves a POST in doubt: often enough, and not eight one after another, which ends a run.
+# One in five leaves a POST in doubt: often enough, and not eight in a row, which ends a run.
 FAULTS = (
     Fault(FaultKind.RESET, probability=0.05),
     Fault(FaultKind.RESET, probability=0.05, applied=True),
