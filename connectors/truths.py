@@ -1,11 +1,12 @@
 """The truth sources the database holds, as frames: extract rows, database rows, answers, listings.
 
 Rows come by COPY in its text form, where every row is one line, and are parsed by polars in blocks.
-Money arrives as exact decimals; an amount that does not fit them is told apart, never rounded.
+Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import polars as pl
 import psycopg
@@ -13,6 +14,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 
+from schemas.amounts import BEYOND, spelled
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, WORD, Dtype
 from schemas.sql import SCHEMA, staged_name
@@ -29,7 +31,10 @@ class Truth:
 
     rows: pl.DataFrame
     unfit: int
-    """Rows with an amount beyond 20 digits before the point or 18 behind it; it is null here."""
+    """Rows with an amount beyond 20 digits before the point or 18 behind it.
+
+    The amount is null there, and its text is beside it (`BEYOND`).
+    """
 
 
 def extract_rows(
@@ -97,14 +102,18 @@ def _read(
         for field in table.delivered
         for name, column in _field_columns(field, alias).items()
     }
-    unfit = " OR ".join(f"NOT ({_fits(name, alias)})" for name in table.amounts)
-    flag: dict[str, tuple[str, Dtype]] = (
-        {"unfit": (f"coalesce({unfit}, false)", pl.String())} if unfit else {}
+    texts: dict[str, tuple[str, Dtype]] = {
+        name + BEYOND: (_text_beyond(name, alias), pl.String()) for name in table.amounts
+    }
+    frame = _copied(connection, {**columns, **place, **texts}, source)
+    there = [name for name in texts if frame[name].null_count() < frame.height]
+    unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()) if there else None
+    return Truth(
+        frame.drop(name for name in texts if name not in there).with_columns(
+            pl.col(there).map_elements(_spelled, return_dtype=pl.String)
+        ),
+        0 if unfit is None else int(unfit.item()),
     )
-    frame = _copied(connection, {**columns, **place, **flag}, source)
-    if not unfit:
-        return Truth(frame, 0)
-    return Truth(frame.drop("unfit"), int((frame["unfit"] == "t").sum()))
 
 
 def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:
@@ -135,6 +144,15 @@ def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:
 def _fits(name: str, alias: str) -> str:
     column = f"{alias}.{quoted(name)}"
     return f"abs({column}) < 1e20 AND scale(trim_scale({column})) <= 18"
+
+
+def _text_beyond(name: str, alias: str) -> str:
+    column = f"{alias}.{quoted(name)}"
+    return f"CASE WHEN NOT ({_fits(name, alias)}) THEN {column}::text END"
+
+
+def _spelled(text: str) -> str:
+    return spelled(Decimal(text))
 
 
 def _copied(

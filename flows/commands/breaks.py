@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from flows.commands.batches import By, Reason
 from flows.commands.console import out, print_json, print_table, workspace
 from flows.commands.deliver import Json
+from schemas.amounts import BEYOND, spelled
 from schemas.life import Choice
 
 if TYPE_CHECKING:
@@ -248,7 +249,10 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
     from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
 
     exact = {name: plain(value) for name, value in row.items() if isinstance(value, Decimal)}
-    return row | exact
+    texts = {name: value for name, value in row.items() if name.endswith(BEYOND)}
+    # What no exact column holds stands in the amount's own place.
+    whole = {name.removesuffix(BEYOND): value for name, value in texts.items() if value is not None}
+    return {name: value for name, value in (row | exact | whole).items() if name not in texts}
 
 
 def _ceiling(up_to: Decimal | None) -> str:
@@ -267,6 +271,8 @@ def _counted(breaks: int) -> str:
 
 
 def _money(plain: str | None) -> str | None:
-    """An amount with two decimals or more."""
+    """An amount with two decimals or more, a very long one by a power of ten."""
+    if plain and (text := spelled(Decimal(plain))).count("e"):
+        return text
     whole, _, decimals = (plain or "").partition(".")
     return f"{whole}.{decimals.ljust(2, '0')}" if plain else None

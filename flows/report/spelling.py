@@ -1,9 +1,12 @@
 """How reports spell numbers and delivered text: exact, on one line, with nothing hidden."""
 
+import re
 import unicodedata
+from collections.abc import Iterator
 from decimal import Decimal
 
 from flows.steps.totals import plain
+from schemas.amounts import EXACT, MOST_CHARACTERS, spelled
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
@@ -12,14 +15,30 @@ _SHORT = {"\n": r"\n", "\r": r"\r", "\t": r"\t", "\0": r"\0", "\x1b": r"\e"}
 
 
 def digits(value: int | Decimal, *, signed: bool = False) -> str:
-    """A number, exact, in groups of three; money has two decimals or more, nothing has a locale."""
-    whole, _, decimals = plain(Decimal(value).copy_abs()).partition(".")
-    text = f"{int(whole):,}".replace(",", NARROW)
-    if isinstance(value, Decimal):
-        text += "." + decimals.ljust(2, "0")
+    """A number, exact, in groups of three; money has two decimals or more, nothing has a locale.
+
+    One that is too long to be read is told by powers of ten, to the last digit: 1e308 + 10.50.
+    """
+    size = plain(Decimal(value).copy_abs())
+    if len(size) > MOST_CHARACTERS:
+        text = f" {MINUS if value < 0 else '+'} ".join(_powers(size))
+    else:
+        whole, _, decimals = size.partition(".")
+        text = f"{int(whole):,}".replace(",", NARROW)
+        if isinstance(value, Decimal):
+            text += "." + decimals.ljust(2, "0")
     if value < 0:
         return MINUS + text
     return "+" + text if signed and value else text
+
+
+def _powers(size: str) -> Iterator[str]:
+    """A number too long to be read, as the sum of the parts between its long rows of zeros."""
+    whole, _, decimals = size.partition(".")
+    row = whole + decimals
+    for part in re.finditer(r"[1-9](?:(?!0{20})[0-9])*", row):
+        one = Decimal(part[0]).scaleb(len(whole) - part.end(), EXACT)
+        yield digits(one) if len(plain(one)) <= MOST_CHARACTERS else spelled(one)
 
 
 def visible(text: str) -> str:

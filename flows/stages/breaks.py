@@ -29,6 +29,7 @@ from flows.steps.reconcile.acceptance import (
     size,
     values,
 )
+from flows.steps.reconcile.beyond import largest_first
 from flows.steps.reconcile.life import (
     BEFORE,
     causes_of,
@@ -145,7 +146,7 @@ def list_breaks(
         *both_values(),
     )
     return run, found.sort(
-        pl.col("amount").abs(), "code", "record", "key", "field", "id",
+        largest_first(), "code", "record", "key", "field", "id",
         descending=[True, *[False] * 5], nulls_last=True,
     )  # fmt: skip
 
@@ -154,7 +155,7 @@ def what_is_open(breaks: pl.DataFrame) -> str:
     """Open breaks by name, those that are not what was accepted first; empty where none is open."""
     left = breaks.filter(is_open()).with_columns(name_of(), outgrown(), *both_values())
     ordered = left.sort(
-        "outgrown", pl.col("amount").abs(), "what", "id",
+        "outgrown", largest_first(), "what", "id",
         descending=[True, True, False, False], nulls_last=True,
     )  # fmt: skip
     told = ordered.select(
@@ -181,7 +182,7 @@ def decide_breaks(
             if number is None:
                 _refuse_changed_unseen(connection, run, meant)
         add_decisions(connection, run.id, meant["id"].to_list(), decision)
-    elsewhere = meant.filter(pl.col("amount") != 0, pl.col(COUNTED) == 0).height
+    elsewhere = meant.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
     return Decided(run, decision, tuple(meant["id"]), sum_money(meant), elsewhere)
 
 
@@ -203,8 +204,8 @@ def _refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
     if none.height:
         lines = _named(none["id"])
         raise DecisionRefused(
-            f"--up-to is a ceiling for an amount, and these breaks have none: {lines}. "
-            "Accept them without it, as they are. Nothing was decided."
+            "--up-to is a ceiling for an amount, and these breaks have none it can be held "
+            f"against: {lines}. Accept them without it, as they are. Nothing was decided."
         )
     if meant["currency"].n_unique() > 1:
         raise DecisionRefused(

@@ -189,7 +189,7 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
     for record, amounts in sorted(gathered.unfit.items()):
         told.append(
             f"{amounts} amounts of {EXTRACTS[record].title.lower()} are too large or too long to "
-            "be added up exactly, and were not compared"
+            "be added up exactly, or no numbers: they are shown as they are, and not judged"
         )
     for record in sorted(LISTED & set(gathered.sources.extract)):
         asked = record == INSERT_BATCH_DATA.name and "batches" in rules.references

@@ -14,7 +14,8 @@ import psycopg
 
 from connectors.ledger import ENDED, Batch, Extract, State
 from flows.steps.reconcile.sums import totals_by
-from flows.steps.totals import Totals, add, plain
+from flows.steps.totals import Totals, add
+from schemas.amounts import spelled
 from schemas.field import Table
 from schemas.sql import IDENTITY, key_columns
 from schemas.views import APPLIED
@@ -43,9 +44,8 @@ def untied(
     batches: Sequence[Batch],
     extracts: Sequence[Extract],
     found: Found,
-    unfit: Mapping[str, int],
 ) -> Iterator[str]:
-    """Where side E does not tie, in the reader's words; `unfit` amounts are not added here."""
+    """Where side E does not tie, in the reader's words."""
     yield from _lost(connection)
     names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
     ended = {one.id for one in batches if one.state in ENDED}
@@ -61,7 +61,7 @@ def untied(
         table = tables[record]
         totals, states = found.get((extract, record), (Totals(), {}))
         expected = read.get((extract, record), Totals())
-        told = list(_differences(table, expected, totals, amounts=not unfit.get(record)))
+        told = list(_differences(table, expected, totals))
         then = counts.get((extract, record), {})
         if extract in applied:
             told += [
@@ -78,13 +78,11 @@ def untied(
             )
 
 
-def _differences(table: Table, expected: Totals, totals: Totals, *, amounts: bool) -> Iterator[str]:
+def _differences(table: Table, expected: Totals, totals: Totals) -> Iterator[str]:
     if totals.rows != expected.rows:
         yield f"{totals.rows} rows, and {expected.rows} were read ({totals.rows - expected.rows:+})"
     if key_columns(table) != (IDENTITY,) and totals.keys != expected.keys:
         yield f"a hash total of keys of {totals.keys}, and it was {expected.keys}"
-    if not amounts:
-        return
     for currency in sorted({*totals.amounts, *expected.amounts}):
         for name in table.amounts:
             now, then = (
@@ -92,7 +90,7 @@ def _differences(table: Table, expected: Totals, totals: Totals, *, amounts: boo
             )
             if now != then:
                 where = f"currency {currency}" if currency else "no currency"
-                yield f"{name} of {plain(now)} in {where}, and it was {plain(then)}"
+                yield f"{name} of {spelled(now)} in {where}, and it was {spelled(then)}"
 
 
 def _receipts(

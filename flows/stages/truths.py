@@ -15,7 +15,10 @@ from flows.stages.batch_rows import delivered_batch_rows
 from flows.stages.kept import unproven
 from flows.stages.tied import Found, found_in, untied
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.beyond import beside, beyond_of
+from flows.steps.reconcile.comparison import text
 from flows.steps.reconcile.sources import Sources
+from schemas.amounts import BEYOND
 from schemas.field import Table
 from schemas.kinds import WORD
 from schemas.operations import OPERATIONS, PUSHES
@@ -75,7 +78,7 @@ class Gathered:
     batches: frozenset[int] = frozenset()
     """Batches the run is about, listings included."""
     unfit: dict[str, int] = field(default_factory=dict)
-    """Record kind -> amounts that are null here, and no break tells: none holds or adds them."""
+    """Record kind -> amounts that are not judged, and of which no break tells."""
     untied: tuple[str, ...] = ()
     """Where what is kept of an extract is not what was taken in."""
     unproven: dict[int, str] = field(default_factory=dict)
@@ -124,7 +127,7 @@ def gather_truths(
             continue
         frames.add_listing(listing, places)
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
-    untold = untied(connection, tied, delivered, extracts, frames.found, frames.unfit_read)
+    untold = untied(connection, tied, delivered, extracts, frames.found)
     return Gathered(
         sources=Sources(
             frames.extract, frames.database, frames.answers, frames.listed, dict(signed), approved
@@ -201,7 +204,6 @@ class _Frames:
         self.answers: dict[str, pl.DataFrame] = {}
         self.listed: dict[str, pl.DataFrame] = {}
         self.unfit: dict[str, int] = {}
-        self.unfit_read: dict[str, int] = {}
         self.found: Found = {}
 
     def add(
@@ -210,7 +212,6 @@ class _Frames:
         table = EXTRACTS[record]
         truth = truths.extract_rows(self.connection, table, batches, places)
         self.found |= found_in(table, truth.rows)
-        self.unfit_read[record] = truth.unfit
         expected, unfit = self._of_tenants(truth.rows), truth.unfit
         held = truths.database_rows(self.connection, table)
         found = self._of_tenants(held.rows)
@@ -219,7 +220,7 @@ class _Frames:
         (expected, found), large = _addable(table, expected, found)
         self.database[record] = found
         self.extract[record] = expected
-        self._tell(table, unfit + held.unfit, large)
+        self._tell(table, unfit + held.unfit, large + _no_numbers(table, expected, found))
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
 
@@ -229,10 +230,10 @@ class _Frames:
         truth = truths.extract_rows(self.connection, table, [listing.batch_id], places)
         mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
         (self.listed[listing.record],), large = _addable(table, mine)
-        self._tell(table, truth.unfit, large)
+        self._tell(table, truth.unfit, large + _no_numbers(table, self.listed[listing.record]))
 
     def _tell(self, table: Table, unfit: int, large: int) -> None:
-        # A required amount that is null is a PRECISION break; of others null is all there is.
+        # A required amount that is null here is a PRECISION break, or is held as it is.
         a_break = all(field.required for field in table.delivered if field.amount)
         told = large if a_break else unfit + large
         if told:
@@ -247,10 +248,20 @@ class _Frames:
         )
 
 
+def _no_numbers(table: Table, *sides: pl.DataFrame) -> int:
+    """How many amounts cannot be added at all: somebody wrote a NaN or an infinity."""
+    return sum(
+        int(frame[name + BEYOND].str.contains("(?i)nan|inf").sum() or 0)
+        for frame in sides
+        for name in beyond_of(frame, table.amounts)
+    )
+
+
 def _addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
     """Sides whose amounts can be added up in any groups, and how many had to be left out for that.
 
-    What is left out is null on every side, as an amount that no exact decimal column holds.
+    What is left out is null on every side, and its text is beside it (`BEYOND`), as of an amount
+    that no exact decimal column holds.
     """
     frames, left_out = list(sides), 0
     for name in table.amounts:
@@ -260,8 +271,12 @@ def _addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], in
         most = MOST_ADDED / max(frame.height for frame in frames)
         for number, (frame, size) in enumerate(zip(frames, sizes, strict=True)):
             left_out += int((size >= most).sum())
-            kept = pl.when(pl.lit(size < most)).then(pl.col(name)).alias(name)
-            frames[number] = frame.with_columns(kept)
+            over = size >= most
+            if not over.any():
+                continue
+            told = pl.when(over).then(text(frame[name])).otherwise(beside(frame, name))
+            kept = pl.when(~over).then(name).alias(name)
+            frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
     return frames, left_out
 
 

@@ -1,16 +1,25 @@
 """Amounts no exact decimal column can add up end in a verdict that says so, never in a match."""
 
+import json
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
+from connectors.breaks import Decision
 from connectors.extracts.profile import DEFAULT
+from flows.report.spelling import digits
+from flows.stages.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.reconcile import Asked, reconcile
 from flows.stages.sequence import import_delivery
 from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.beyond import exact_sum, whole
 from flows.steps.reconcile.rules import Rules
+from schemas.amounts import EXACT, spelled
+from schemas.life import BreakState, Choice
+from tests.recon import run
 from tests.stages.payments import line, write
 
 TOLD = "too large or too long to be added up exactly"
@@ -54,3 +63,133 @@ def test_a_plan_whose_amount_cannot_be_held_is_not_reconciled(
     cover = reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules())).report.cover
     assert cover.verdict == "INCOMPLETE"
     assert any(TOLD in because for because in cover.because)
+
+
+SHOWN = [
+    # delivered, stored, code, expected, found, the amount of the break
+    ("1e308", None, "PRECISION", "1e308", "1e308", Decimal("1e308")),
+    ("-1e308", None, "PRECISION", "-1e308", "-1e308", Decimal("1e308")),
+    ("1e-320", None, "PRECISION", "1e-320", "1e-320", Decimal("1e-320")),
+    ("1e25", "2e25", "PRECISION", "10000000000000000000000000", "20000000000000000000000000",
+     Decimal("1e25")),
+    ("10", "1e308", "AMOUNT", "10", "1e308", Decimal("1e308")),
+    ("10", "10.0000000000000000001", "PRECISION", "10", "10.0000000000000000001", Decimal(10)),
+    ("9007199254740992", "9007199254740993", "AMOUNT", "9007199254740992", "9007199254740993",
+     Decimal(1)),
+    ("10", "NaN", "PRECISION", "10", "NaN", Decimal(10)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("delivered", "stored", "code", "expected", "found", "amount"), SHOWN)
+def test_an_amount_is_shown_as_what_it_is(
+    workspace: Workspace,
+    tmp_path: Path,
+    delivered: str,
+    stored: str | None,
+    code: str,
+    expected: str,
+    found: str,
+    amount: Decimal,
+) -> None:
+    path = write(tmp_path / "payments.csv", line(1, amount=delivered), line(2, amount="0.25"))
+    import_delivery(workspace, [path], DEFAULT)
+    if stored is not None:
+        with workspace.database.connect() as connection:
+            statement = 'UPDATE payment SET "PaidAmount" = %s::numeric WHERE "Id" = 1'
+            connection.execute(statement, [stored])
+    done = reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules()))
+    (one,) = [one for one in done.report.breaks if one.code in ("PRECISION", "AMOUNT")]
+    assert (one.code, one.expected, one.found) == (code, expected, found)
+    size = EXACT.subtract(amount, Decimal(10)) if one.found == "1e308" and stored else amount
+    assert (one.amount, one.currency) == (size, "1")
+    proof = next(one for one in done.report.proofs if one.field == "PaidAmount")
+    held = Decimal(delivered if stored in (None, "NaN") else str(stored))
+    totals = (proof.lines[0].amount, proof.lines[-1].amount)
+    if stored == "NaN":  # It is no number, so nothing can be added: the run says so.
+        assert any("or no numbers" in because for because in done.report.cover.because)
+        assert totals == (Decimal("10.25"), Decimal("0.25"))
+    else:
+        assert totals == (
+            EXACT.add(Decimal(delivered), Decimal("0.25")),
+            EXACT.add(held, Decimal("0.25")),
+        )
+    assert (proof.currency, proof.unexplained) == ("1", 0)
+    number = digits(one.amount) if one.amount is not None else ""
+    for file in ("report.html", "report.txt"):
+        text = (done.written.folder / file).read_text(encoding="utf-8")
+        assert "".join(number.split()) in "".join(text.split())
+    assert spelled(size) in (done.written.folder / "breaks.csv").read_text()
+    assert (done.written.folder / "report.xlsx").stat().st_size
+    _, listed = list_breaks(workspace, None, Chosen(code=code))
+    row = listed.row(0, named=True)
+    assert whole(row["amount"], row["amount_beyond"]) == size
+    assert listed["is_now"][0].startswith(f"expected {expected}, found {found}, ")
+
+
+def test_an_accepted_amount_that_grows_beyond_every_column_is_not_accepted(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "payments.csv", line(1, amount="1e300"))
+    import_delivery(workspace, [path], DEFAULT)
+    asked = Asked(Scope(), date(2026, 1, 9), Rules())
+    reconcile(workspace, asked)
+    chosen = Chosen(code="PRECISION")
+    accept = Decision(Choice.ACCEPT, reason="known", by="anna", until=date(2026, 2, 1))
+    decided = decide_breaks(workspace, None, chosen, accept)
+    assert decided.gross == {"1": Decimal("1e300")}
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE payment SET "PaidAmount" = 1e308::numeric')
+    report = reconcile(workspace, asked).report
+    (one,) = [one for one in report.breaks if one.code == "PRECISION"]
+    assert one.state == BreakState.REOPENED
+    assert "accepted by anna" in one.note
+    assert "found 1e300" in one.note
+    assert "found 1e308" in one.note
+    # One record counts once: with its payment as it was delivered, and the rest with its debt.
+    assert report.roll_forward[0].lines[-1].gross == Decimal("1e308")
+    aged = exact_sum(amount for one in report.ageing for amount in one.amounts)
+    assert aged == Decimal("1e308")
+
+
+def test_a_staged_amount_that_was_altered_does_not_tie(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "payments.csv", line(1, amount="1e300"))
+    import_delivery(workspace, [path], DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE staged_payment SET "PaidAmount" = 1e308::numeric')
+    cover = reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules())).report.cover
+    assert cover.verdict == "INCOMPLETE"
+    assert any("PaidAmount of 1e308" in because for because in cover.because)
+
+
+NUMBERS = [
+    ("1e308", "1e308"), ("-1e308", "\N{MINUS SIGN}1e308"), ("1e-320", "1e-320"), ("0.1", "0.10"),
+    ("1e20", "100 000 000 000 000 000 000.00"), ("1.5e300", "15e299"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "told"), NUMBERS)
+def test_a_number_too_long_to_be_read_is_told_by_powers_of_ten(number: str, told: str) -> None:
+    assert digits(Decimal(number)).replace("\N{NARROW NO-BREAK SPACE}", " ") == told
+
+
+def test_a_sum_of_very_different_amounts_is_told_in_its_parts() -> None:
+    total = exact_sum([Decimal("1e308"), Decimal("10.50"), Decimal("1e-320")])
+    assert digits(total) == "1e308 + 10.50 + 1e-320"
+    assert (
+        digits(total.copy_negate())
+        == "\N{MINUS SIGN}1e308 \N{MINUS SIGN} 10.50 \N{MINUS SIGN} 1e-320"
+    )
+
+
+def test_the_list_of_breaks_shows_it_in_its_column(workspace: Workspace, tmp_path: Path) -> None:
+    path = write(tmp_path / "payments.csv", line(1, amount="1e308"))
+    import_delivery(workspace, [path], DEFAULT)
+    reconcile(workspace, Asked(Scope(), date(2026, 1, 9), Rules()))
+    place = workspace.database.url, workspace.settings.home
+    listed = ("breaks", "list", "--code", "PRECISION")
+    (one,) = json.loads(run(*place, *listed, "--json").stdout)["breaks"]
+    assert (one["amount"], one["expected"], one["counted"]) == ("1e308", "1e308", "1e308")
+    assert not [name for name in one if name.endswith("_beyond")]
+    assert "1e308" in run(*place, *listed).stdout

@@ -8,6 +8,8 @@ import polars as pl
 
 from flows.report.reconciled.checks import DIGITS
 from flows.report.spelling import visible
+from flows.steps.reconcile.beyond import beside
+from schemas.amounts import BEYOND
 
 CHUNK = 5_000
 EPOCH = date(1899, 12, 30)
@@ -24,13 +26,17 @@ _SPECIAL = "[\x00-\x08\x0b-\x1f&<>\ufffe\uffff]|_x"
 
 
 def rows_xml(frame: pl.DataFrame, styles: Sequence[str], first: int) -> Iterator[bytes]:
-    """Rows as `<row>` elements; `styles` are the numbers of the columns' formats."""
+    """Rows as `<row>` elements; `styles` are the numbers of the columns' formats.
+
+    An amount that no exact column holds (`BEYOND`) is a text in its cell.
+    """
+    columns = [name for name in frame.columns if not name.endswith(BEYOND)]
     for start in range(0, frame.height, CHUNK):
         part = frame.slice(start, CHUNK)
         number = pl.int_range(first + start, first + start + part.height).cast(pl.String)
         cells = [
-            _cell(name, part[name], letter(place), style)
-            for place, (name, style) in enumerate(zip(part.columns, styles, strict=True))
+            _cell(name, part[name], letter(place), style, beside(part, name))
+            for place, (name, style) in enumerate(zip(columns, styles, strict=True))
         ]
         rows = part.with_columns(number.alias("_row")).select(
             pl.concat_str(pl.lit('<row r="'), "_row", pl.lit('">'), *cells, pl.lit("</row>"))
@@ -52,11 +58,11 @@ def cell_text(text: str) -> str:
     return visible(text).translate(_NO_CHARACTERS)
 
 
-def _cell(name: str, values: pl.Series, column: str, style: str) -> pl.Expr:
+def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Series) -> pl.Expr:
     head = (pl.lit(f'<c r="{column}'), pl.col("_row"), pl.lit(f'" s="{style}"'))
     text = pl.lit(_escaped(values) if values.dtype == pl.String else values.cast(pl.String))
     if isinstance(values.dtype, pl.Decimal):
-        text = text.str.replace(r"\.?0+$", "")
+        text = pl.coalesce(pl.lit(beyond), text.str.replace(r"\.?0+$", ""))
     as_text = pl.concat_str(
         *head, pl.lit(' t="inlineStr"><is><t xml:space="preserve">'), text, pl.lit("</t></is></c>")
     )

@@ -10,6 +10,8 @@ from flows.report.reconciled.break_rows import letter, rows_xml
 from flows.report.reconciled.tables import BREAK_COLUMNS
 from flows.report.reconciled.words import currency_label, sources
 from flows.report.reconciliation import ReconciliationReport
+from flows.steps.reconcile.beyond import beyond_of
+from schemas.amounts import BEYOND
 
 MOST = 100_000
 """Breaks the workbook lists; it says where the rest is."""
@@ -17,11 +19,12 @@ ZIPPED = (1980, 1, 1, 0, 0, 0)
 
 
 def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFrame:
-    """The columns of the sheet of breaks."""
+    """The columns of the sheet of breaks, and texts beside amounts where there are any."""
     top = frame.head(MOST).rename({"class": "group"})
     labels = {key: currency_label(report, key) for key in top["currency"].unique()}
     sides = {side: sources(side) for side in top["side"].unique()}
-    return top.select(name for name, _ in BREAK_COLUMNS).with_columns(
+    shown = [name for name, _ in BREAK_COLUMNS]
+    return top.select(*shown, *(name + BEYOND for name in beyond_of(top, shown))).with_columns(
         pl.col("currency").replace(labels), pl.col("side").replace(sides)
     )
 
@@ -60,7 +63,7 @@ def _rest(row: int, left: int) -> bytes:
 
 
 def _measured(sheet: bytes, frame: pl.DataFrame) -> bytes:
-    reach = f"A1:{letter(frame.width - 1)}{frame.height + 1}"
+    reach = f"A1:{letter(len(BREAK_COLUMNS) - 1)}{frame.height + 1}"
     return re.sub(rb'<dimension ref="[^"]*"/>', f'<dimension ref="{reach}"/>'.encode(), sheet)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from flows.report.reconciled.table import Cell, Row, Table
 from flows.report.reconciliation import BUCKETS
-from flows.steps.reconcile.money import exact_sum
+from flows.steps.reconcile.beyond import exact_sum
 
 DIGITS = 15
 """Digits every spreadsheet keeps of a number; a longer one is written as text."""

@@ -18,15 +18,13 @@ from typing import Any
 import polars as pl
 
 from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.steps.reconcile.beyond import beside, parted
 from flows.steps.totals import plain
+from schemas.amounts import BEYOND
 from schemas.formulas import formulas
 
-AMOUNT = pl.Decimal(38, 18)
 TYPES: Mapping[str, pl.DataType] = {
     "tenant": pl.Int32(),
-    "delta": AMOUNT,
-    "amount": AMOUNT,
-    "counted": AMOUNT,
     "line": pl.Int64(),
     "batch_id": pl.Int32(),
     "first_seen": pl.Date(),
@@ -34,28 +32,40 @@ TYPES: Mapping[str, pl.DataType] = {
     "age_business_days": pl.Int32(),
 }
 """Columns that are no text."""
+MONEY = ("delta", "amount", "counted")
+_BEYOND = tuple(name + BEYOND for name in MONEY)
+"""The texts of those that no exact column holds, where there are any."""
 CHUNK = 10_000
 QUOTED = "quoted"
 
 
 def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
-    """The breaks, a column per attribute of `BreakLine`; its `group` is called `class`."""
+    """The breaks, a column per attribute of `BreakLine`; its `group` is called `class`.
+
+    Money is an exact decimal; what fits none is a text in a column of its own (`amount_beyond`).
+    """
     names = [field.name for field in fields(BreakLine)]
     columns = {
         name: pl.Series(
             name, list(map(attrgetter(name), report.breaks)), TYPES.get(name, pl.String())
         )
         for name in names
+        if name not in MONEY
     }
+    for name in MONEY:
+        held, texts = parted(name, map(attrgetter(name), report.breaks))
+        columns |= {name: held, texts.name: texts}
     codes = {key: report.currencies.get(key, "") for key in {one.currency for one in report.breaks}}
     code = pl.Series("currency_code", [codes[one.currency] for one in report.breaks], pl.String())
-    return pl.DataFrame(columns).with_columns(code).rename({"group": "class"})
+    frame = pl.DataFrame({name: columns[name] for name in (*names, *columns)})
+    empty = [name for name in _BEYOND if frame[name].null_count() == frame.height]
+    return frame.drop(empty).with_columns(code).rename({"group": "class"})
 
 
 def breaks_csv(frame: pl.DataFrame) -> bytes:
     """RFC 4180: CRLF, every text in quotes, nothing at all for what there is not."""
     content = io.BytesIO()
-    content.write((",".join([*frame.columns, QUOTED]) + "\r\n").encode())
+    content.write((",".join([*_columns(frame), QUOTED]) + "\r\n").encode())
     for part in frame.iter_slices(CHUNK):
         content.write(_csv_lines(part).encode())
     return content.getvalue()
@@ -73,21 +83,26 @@ def _csv_lines(frame: pl.DataFrame) -> str:
             pl.when(mark).then(pl.concat_str(pl.lit("'"), name)).otherwise(name).alias(name)
             for name, mark in marked.items()
         ),
-        *(_plain(name) for name in ("delta", "amount", "counted")),
+        *(_plain(frame, name) for name in MONEY),
         told.fill_null("").alias(QUOTED),
     )
     # Texts are quoted, numbers are not, and what is not there is neither: null is no empty text.
     quoted = [*_texts(frame), QUOTED]
     cells = shown.select(
         _quoted(shown[name]) if name in quoted else pl.col(name).cast(pl.String).fill_null("")
-        for name in shown.columns
+        for name in (*_columns(frame), QUOTED)
     )
     lines = cells.select(pl.concat_str(pl.all(), separator=",") + "\r\n").to_series()
     return str(lines.str.join("").item() or "")
 
 
+def _columns(frame: pl.DataFrame) -> list[str]:
+    """In a file of texts an amount has one column, whatever its size."""
+    return [name for name in frame.columns if name not in _BEYOND]
+
+
 def _texts(frame: pl.DataFrame) -> list[str]:
-    return [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    return [name for name in _columns(frame) if frame.schema[name] == pl.String]
 
 
 def _quoted(values: pl.Series) -> pl.Expr:
@@ -124,10 +139,10 @@ def totals_json(report: ReconciliationReport) -> bytes:
     return (json.dumps(told, sort_keys=True, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _plain(name: str) -> pl.Expr:
-    """A decimal without the zeros at its end, two places at least."""
-    text = pl.col(name).cast(pl.String)
-    return text.str.replace(r"(\.\d{2}\d*?)0+$", "$1").alias(name)
+def _plain(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """A decimal without the zeros at its end, two places at least; one that fits none as it is."""
+    text = pl.col(name).cast(pl.String).str.replace(r"(\.\d{2}\d*?)0+$", "$1")
+    return pl.coalesce(pl.lit(beside(frame, name)), text).alias(name)
 
 
 def _jsonable(value: object) -> Any:

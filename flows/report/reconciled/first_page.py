@@ -21,7 +21,7 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.words import currency_label
 from flows.report.reconciliation import CauseLine, ReconciliationReport
-from flows.steps.reconcile.money import exact_sum
+from flows.steps.reconcile.beyond import exact_sum
 
 CAUSES = 5
 """Causes on page one."""

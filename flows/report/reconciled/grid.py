@@ -11,7 +11,7 @@ from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import currency_label, record_title
 from flows.report.reconciliation import ChainLine, Proof, ReconciliationReport
 from flows.report.spelling import digits
-from flows.steps.reconcile.money import exact_sum
+from flows.steps.reconcile.beyond import exact_sum
 
 MOST = 300
 """Lines of one annex on the page."""

@@ -37,7 +37,7 @@ from flows.report.reconciliation import (
 )
 from flows.report.spelling import digits, shortened, visible
 from flows.report.template import template
-from flows.steps.reconcile.money import exact_sum
+from flows.steps.reconcile.beyond import exact_sum
 from schemas.breaks import BREAKS
 from schemas.life import OPEN, BreakState
 

@@ -41,7 +41,7 @@ from flows.report.reconciliation import (
     ReconciliationReport,
     RollForward,
 )
-from flows.steps.reconcile.money import exact_sum
+from flows.steps.reconcile.beyond import exact_sum
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
 

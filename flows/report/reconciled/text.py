@@ -157,15 +157,19 @@ def _forwards(report: ReconciliationReport) -> Iterator[str]:
     for name, forwards in pools.items():
         for one in forwards:
             yield f"  {name}, {currency_label(report, one.currency)}"
-            lines = [line for line in one.lines if line.total or line.rows or line.amount]
+            lines = [
+                line for line in one.lines if line.total or line.rows or line.amount or line.gross
+            ]
             width = max(len(digits(line.amount)) for line in lines)
             for line in lines:
+                gross = f"  gross {digits(line.gross)}" if line.gross else ""
                 yield (
                     f"    {visible(line.text):58}{digits(line.rows):>9}  "
-                    f"{digits(line.amount):>{width}}"
+                    f"{digits(line.amount):>{width}}{gross}"
                 )
-            if one.residual_rows or one.residual:
-                yield f"    does not tie: {digits(one.residual_rows)}, {digits(one.residual)}"
+            if one.residual_rows or one.residual or one.residual_gross:
+                left = f"{digits(one.residual)}, gross {digits(one.residual_gross)}"
+                yield f"    does not tie: {digits(one.residual_rows)}, {left}"
 
 
 def _value(text: str | None) -> str:

@@ -7,12 +7,17 @@ difference has the same direction and is no larger than the ceiling.
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import shown
 from flows.steps.reconcile.breaks import BREAK_SCHEMA
 from flows.steps.totals import plain
+from schemas.amounts import BEYOND
 from schemas.kinds import Dtype
 from schemas.life import BreakState
 
-BOUND = ("currency", "expected", "found", "delta", "amount", "note")
+BOUND = (
+    *("currency", "expected", "found", "delta", f"delta{BEYOND}"),
+    *("amount", f"amount{BEYOND}", "note"),
+)
 """What of a break an acceptance is bound to, beside what makes its id."""
 SEEN: dict[str, Dtype] = {
     "seen": pl.Boolean(),
@@ -57,7 +62,7 @@ def acceptance(carried: pl.DataFrame) -> pl.Series:
         "accepted_by",
         pl.col("accepted_until").cast(pl.String),
         pl.when(pl.col("up_to").is_not_null())
-        .then(pl.format(" up to {}", _money("up_to")))
+        .then(pl.format(" up to {}", _plain("up_to")))
         .otherwise(nothing),
         pl.when(other)
         .then(pl.format(" as {}; it is now {}", values("seen_"), values()))
@@ -88,7 +93,7 @@ def both_values() -> tuple[pl.Expr, pl.Expr]:
 def values(prefix: str = "") -> pl.Expr:
     """What a break says, or said when it was accepted, in one line."""
     parts = [
-        pl.format(f"{word} {{}}", _money(prefix + name) if name in _MONEY else prefix + name)
+        pl.format(f"{word} {{}}", shown(prefix + name) if name in _MONEY else prefix + name)
         for name, word in _SHOWN.items()
     ]
     parts.append(pl.format("in currency {}", f"{prefix}currency"))
@@ -101,5 +106,5 @@ def values(prefix: str = "") -> pl.Expr:
 _MONEY = ("delta", "amount")
 
 
-def _money(name: str) -> pl.Expr:
+def _plain(name: str) -> pl.Expr:
     return pl.col(name).map_elements(plain, return_dtype=pl.String)

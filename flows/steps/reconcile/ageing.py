@@ -6,9 +6,10 @@ from decimal import Decimal
 import polars as pl
 
 from flows.report.reconciliation import BUCKETS, AgeingLine
+from flows.steps.reconcile.beyond import exact_sum
 from flows.steps.reconcile.calendar import business_ages, calendar_ages
 from flows.steps.reconcile.life import is_open
-from flows.steps.reconcile.money import BASIS, COUNTED, exact_sum
+from flows.steps.reconcile.money import BASIS, COUNTED, COUNTED_BEYOND, counted
 
 UPPER = (1, 3, 7, 30, 60, 90)
 """Last day of every bucket of `BUCKETS` but the open one."""
@@ -37,13 +38,14 @@ def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
             BASIS,
             bucket.alias("bucket"),
             COUNTED,
+            COUNTED_BEYOND,
         )
         .group_by("code", "currency", BASIS, "bucket")
-        .agg(pl.len(), pl.col(COUNTED))
+        .agg(pl.len(), *counted())
     )
     found: dict[tuple[str, str, str], dict[int, tuple[int, Decimal]]] = {}
-    for code, currency, basis, place, rows, amounts in groups.iter_rows():
-        found.setdefault((code, currency, basis), {})[place] = (rows, exact_sum(amounts))
+    for code, currency, basis, place, rows, amounts, beyond in groups.iter_rows():
+        found.setdefault((code, currency, basis), {})[place] = (rows, exact_sum(amounts, beyond))
     nothing = (0, Decimal(0))
     return tuple(
         AgeingLine(

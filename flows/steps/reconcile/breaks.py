@@ -19,7 +19,9 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
     "expected": pl.String(),
     "found": pl.String(),
     "delta": AMOUNT,
+    "delta_beyond": pl.String(),
     "amount": AMOUNT,
+    "amount_beyond": pl.String(),
     "date": pl.Date(),
     "debt": pl.Int64(),
     "file": pl.String(),
@@ -32,7 +34,8 @@ BREAK_SCHEMA: dict[str, pl.DataType] = {
 `key` is the record's business key as text, its values joined by "/"; `field` and `side` are empty
 where the whole record is meant; `side` is the first truth source (E R A D G P) that differs;
 `delta` is found minus expected; `amount` the money the break is about, without a sign, in
-`currency` (`money.basis` says what it is); `date` the business date it ages from; `debt` the debt
+`currency` (`money.basis` says what it is); of either the text is beside it where it fits no exact
+column (`beyond`); `date` the business date it ages from; `debt` the debt
 of the payment it is about.
 """
 

@@ -13,8 +13,9 @@ from typing import Any
 import polars as pl
 
 from flows.report.reconciliation import CauseLine
+from flows.steps.reconcile.beyond import exact_sum
 from flows.steps.reconcile.conversions import conversions
-from flows.steps.reconcile.money import BASIS, COUNTED, exact_sum, with_counted
+from flows.steps.reconcile.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
 from flows.steps.reconcile.patterns import (
     CAUSE_SCHEMA,
     candidates,
@@ -190,7 +191,7 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
         .agg(
             pl.col("title").first(),
             pl.len().alias("breaks"),
-            COUNTED,
+            *counted(),
             pl.col("id").first(),
             pl.col("at").first(),
         )
@@ -201,7 +202,7 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
         .agg(
             pl.col("title", "id").first(),
             pl.col("breaks").sum(),
-            pl.struct("currency", BASIS, COUNTED).alias("amounts"),
+            pl.struct("currency", BASIS, COUNTED, COUNTED_BEYOND).alias("amounts"),
         )
         .sort(pl.col("breaks"), "cause", descending=[True, False])
         .head(LINES)
@@ -222,7 +223,10 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
 def _amounts(parts: list[dict[str, Any]], basis: Money) -> dict[str, Decimal]:
     """What the breaks of a cause add to the totals of one kind of money, by currency."""
     return {
-        "" if part["currency"] is None else str(part["currency"]): money(exact_sum(part[COUNTED]))
+        "" if part["currency"] is None else str(part["currency"]): money(
+            exact_sum(part[COUNTED], part[COUNTED_BEYOND])
+        )
         for part in sorted(parts, key=lambda part: part["currency"] or 0)
-        if part[BASIS] == basis and any(amount is not None for amount in part[COUNTED])
+        if part[BASIS] == basis
+        and (part[COUNTED_BEYOND] or any(amount is not None for amount in part[COUNTED]))
     }

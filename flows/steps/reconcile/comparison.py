@@ -4,12 +4,15 @@ Columns are compared one after the other; only rows that differ are ever put int
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from decimal import Decimal
 from math import isfinite
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import beside, beyond_of, fits, number_of, parted, too_large
 from flows.steps.reconcile.breaks import AMOUNT
+from schemas.amounts import BEYOND, EXACT
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, Dtype
 
@@ -20,6 +23,7 @@ DIFFERENCE_SCHEMA: dict[str, Dtype] = {
     "expected": pl.String(),
     "found": pl.String(),
     "delta": AMOUNT,
+    "delta_beyond": pl.String(),
     "base": AMOUNT,
     "seconds": AMOUNT,
 }
@@ -66,6 +70,10 @@ def _differing(
     if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
         columns |= zip(("eo", "fo"), sides(field.name + OFFSET), strict=True)
         differ |= pl.col("eo").ne_missing(pl.col("fo"))
+    elif field.amount and (beyond_of(expected, [field.name]) or beyond_of(found, [field.name])):
+        texts = beside(expected, field.name), beside(found, field.name).gather(partner)
+        columns |= zip((f"e{BEYOND}", f"f{BEYOND}"), texts, strict=True)
+        differ |= pl.col(f"e{BEYOND}").ne_missing(pl.col(f"f{BEYOND}"))
     both = pl.DataFrame(columns)
     places = both.select((differ & partner.is_not_null()).arg_true()).to_series()
     return both[places].with_columns(row=places.cast(pl.UInt32))
@@ -79,14 +87,24 @@ def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:
         case Kind.DOUBLE:
             code = "AMOUNT" if field.amount else "VALUE"
             e, f = exact(both["e"]), exact(both["f"])
-            # A target cannot lack a required amount: it has one that no exact column holds.
-            beyond = pl.lit(field.amount and field.required) & pl.col("f").is_null()
+            texts = [beside(both, side) for side in "ef"]
+            # A target cannot lack a required amount: it has one that nothing here can hold.
+            unread = pl.lit(field.amount and field.required) & pl.col("f").is_null()
+            # Of one that is too large the difference is known; one that is too long differs by
+            # digits that no money has.
+            unread &= pl.lit(~too_large(texts[1]))
+            shown = [
+                pl.coalesce(pl.lit(beyond), pl.lit(text(both[side])))
+                for side, beyond in zip("ef", texts, strict=True)
+            ]
+            delta, more = _apart(e, f, *texts)
             lines = both.with_columns(
-                code=pl.when(beyond).then(pl.lit("PRECISION")).otherwise(pl.lit(code)),
+                delta,
+                pl.when(~unread).then(pl.lit(more)).alias(more.name),
+                code=pl.when(unread).then(pl.lit("PRECISION")).otherwise(pl.lit(code)),
                 base=e,
-                delta=_apart(e, f),
-                expected=text(both["e"]),
-                found=text(both["f"]),
+                expected=shown[0],
+                found=shown[1],
             )
         case _:
             lines = both.with_columns(
@@ -166,24 +184,26 @@ def exact(values: pl.Series) -> pl.Series:
     if not left.len():
         return read
     numbers = [Decimal(repr(value)) for value in values.gather(left)]
-    fitting = [number if _fits(number) else None for number in numbers]
+    fitting = [number if fits(number) else None for number in numbers]
     return read.scatter(left, pl.Series(fitting, dtype=AMOUNT))
 
 
-def _apart(expected: pl.Series, found: pl.Series) -> pl.Series:
-    """Found minus expected; null where the difference itself does not fit."""
-    try:
-        return found - expected
-    except pl.exceptions.ComputeError:
-        pairs = zip(expected, found, strict=True)
-        deltas = [None if e is None or f is None else f - e for e, f in pairs]
-        fitting = [None if delta is None or not _fits(delta) else delta for delta in deltas]
-        return pl.Series(fitting, dtype=AMOUNT)
-
-
-def _fits(number: Decimal) -> bool:
-    exponent = number.normalize().as_tuple().exponent
-    return abs(number) < Decimal(10) ** 20 and isinstance(exponent, int) and exponent >= -18
+def _apart(
+    expected: pl.Series, found: pl.Series, more_expected: pl.Series, more_found: pl.Series
+) -> list[pl.Series]:
+    """Found minus expected, and the text of a difference that does not fit beside it."""
+    texts = pl.Series(f"delta{BEYOND}", [None], pl.String).new_from_index(0, found.len())
+    with suppress(pl.exceptions.ComputeError):
+        if more_expected.null_count() == more_found.null_count() == found.len():
+            return [(found - expected).alias("delta"), texts]
+    deltas = []
+    for *held, e, f in zip(expected, found, more_expected, more_found, strict=True):
+        one, other = (
+            number_of(text) if value is None else value
+            for value, text in zip(held, (e, f), strict=True)
+        )
+        deltas.append(None if one is None or other is None else EXACT.subtract(other, one))
+    return parted("delta", deltas)
 
 
 def text(values: pl.Series) -> pl.Series:

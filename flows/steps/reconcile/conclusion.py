@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
+from typing import Any
 
 import polars as pl
 
@@ -29,6 +31,7 @@ from flows.report.reconciliation import (
 )
 from flows.steps.reconcile.acceptance import acceptance, both_values, name_of, outgrown
 from flows.steps.reconcile.ageing import ageing
+from flows.steps.reconcile.beyond import largest_first, whole
 from flows.steps.reconcile.judgement import Judgement
 from flows.steps.reconcile.life import RULES, is_aside, is_open, is_unseen
 from flows.steps.reconcile.match_breaks import key_text
@@ -47,6 +50,7 @@ from flows.steps.reconcile.totals import (
     proofs,
     status_lines,
 )
+from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity, Status
 from schemas.life import RESOLVED, BreakState
 from schemas.operations import PUSHES
@@ -224,7 +228,7 @@ def _told_outgrown(breaks: int) -> tuple[str]:
 def _outgrown(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     """Breaks that are not what was accepted any more, the largest first."""
     ordered = there.with_columns(name_of(), *both_values()).sort(
-        pl.col("amount").abs(), "what", "id", descending=[True, False, False], nulls_last=True
+        largest_first(), "what", "id", descending=[True, False, False], nulls_last=True
     )
     told = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
     return tuple(OutgrownLine(*row) for row in told.iter_rows())
@@ -297,7 +301,7 @@ def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
     told = there.with_columns(acceptance(there).alias("acceptance"))
     ordered = told.sort(
         pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()}),
-        pl.col("amount").abs(),
+        largest_first(),
         "code",
         "record",
         "key",
@@ -319,10 +323,10 @@ def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
             side=row["side"] or "",
             expected=row["expected"],
             found=row["found"],
-            delta=None if row["delta"] is None else money(row["delta"]),
-            amount=None if row["amount"] is None else money(row["amount"]),
+            delta=_money(row, "delta"),
+            amount=_money(row, "amount"),
             basis=row[BASIS],
-            counted=None if row[COUNTED] is None else money(row[COUNTED]),
+            counted=_money(row, COUNTED),
             currency="" if row["currency"] is None else str(row["currency"]),
             file=row["file"],
             line=row["line"],
@@ -338,3 +342,8 @@ def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
         )
         for row in ordered.iter_rows(named=True)
     )
+
+
+def _money(row: Mapping[str, Any], name: str) -> Decimal | None:
+    amount = whole(row[name], row[name + BEYOND])
+    return None if amount is None else money(amount)

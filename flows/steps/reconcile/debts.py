@@ -3,9 +3,14 @@
 A debt is a DebtsId of a tenant. Money is added per currency only.
 """
 
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
 import polars as pl
 
 from flows.report.reconciliation import DebtLine
+from flows.steps.reconcile.beyond import beyond_of, exact_sum, sums_beyond, whole
 from flows.steps.reconcile.packing import grouped
 from flows.steps.reconcile.pairing import maybe_repeated
 from flows.steps.reconcile.raised import (
@@ -21,6 +26,7 @@ from flows.steps.reconcile.raised import (
     zero,
 )
 from flows.steps.reconcile.rules import Discount, Rules
+from schemas.amounts import BEYOND, spelled
 from schemas.tables import PAYMENT
 
 DEBT = ("tenant", "debt")
@@ -35,7 +41,32 @@ def roll_up(payments: pl.DataFrame) -> pl.DataFrame:
         pl.col("DiscountAmount").sum().alias("discount"),
         own_day("PaymentDate").max().alias("day"),
     ]
-    return grouped(payments, by, sums)
+    rolled = grouped(payments, by, sums)
+    for name, held in (("PaidAmount", "paid"), ("DiscountAmount", "discount")):
+        if beyond_of(payments, [name]):
+            rolled = _with_beyond(rolled, payments, by, name, held)
+    return rolled
+
+
+def _with_beyond(
+    rolled: pl.DataFrame, payments: pl.DataFrame, by: Mapping[str, str], name: str, held: str
+) -> pl.DataFrame:
+    """Debts of which an amount fits no exact column: their sum is the text beside it.
+
+    Nothing is judged of such a sum, and it is shown as what it is.
+    """
+    group = [pl.col(column).alias(new) for column, new in by.items()]
+    sums = sums_beyond(payments.lazy(), group, {held: name})
+    there = pl.DataFrame(list(sums), {new: rolled.schema[new] for new in by.values()}, orient="row")
+    on = [*by.values()]
+    known = there.join(rolled, on=on, how="left", nulls_equal=True, maintain_order="left")[held]
+    whole = [
+        spelled(exact_sum([amount, more[held]]))
+        for amount, more in zip(known, sums.values(), strict=True)
+    ]
+    both = there.with_columns(pl.Series(held + BEYOND, whole, pl.String))
+    told = rolled.join(both, on=on, how="left", nulls_equal=True, maintain_order="left")
+    return told.with_columns(pl.when(pl.col(held + BEYOND).is_null()).then(held).alias(held))
 
 
 def judge_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -148,8 +179,8 @@ def debt_lines(
             tenant=row["tenant"],
             currency="" if row["currency"] is None else str(row["currency"]),
             payments=row["payments"],
-            paid=money(row["paid"]),
-            discount=money(row["discount"]),
+            paid=_money(row, "paid"),
+            discount=_money(row, "discount"),
             planned=None if row["planned"] is None else money(row["planned"]),
             invoices=row["invoices"],
             flags=tuple(row["flags"]),
@@ -189,6 +220,10 @@ def debt_rows(
             pl.col("flags").fill_null(pl.lit([], pl.List(pl.String))),
         )
     )
+
+
+def _money(row: Mapping[str, Any], name: str) -> Decimal:
+    return money(whole(row[name], row.get(name + BEYOND)) or Decimal(0))
 
 
 def _flags(breaks: pl.DataFrame) -> pl.DataFrame:

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 import polars as pl
 
 from flows.report.reconciliation import DebtLine
+from flows.steps.reconcile.beyond import beyond_of
 from flows.steps.reconcile.debts import DEBT
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.packing import grouped
 from flows.steps.reconcile.pairing import pair
 from flows.steps.reconcile.raised import NOWHERE, PLACE, Annex, key_text, raised, text, told_apart
 from flows.steps.reconcile.tenants import crossings
+from schemas.amounts import BEYOND
 from schemas.tables import INVOICE_FILE, PAYMENT
 
 
@@ -63,11 +65,12 @@ def judge_documents(
 
 def _none(without: pl.DataFrame) -> pl.DataFrame:
     one = pl.len() == 1
+    paid = ["paid", *(f"{name}{BEYOND}" for name in beyond_of(without, ["paid"]))]
     debts = (
         without.group_by(DEBT)
         .agg(
             pl.when(one).then(pl.col("currency").first()).alias("currency"),
-            pl.when(one).then(pl.col("paid").first()).alias("paid"),
+            *(pl.when(one).then(pl.col(name).first()).alias(name) for name in paid),
             pl.col("day").min(),
         )
         .sort(DEBT)

@@ -6,7 +6,7 @@ import polars as pl
 
 from flows.steps.reconcile.acceptance import BOUND, SEEN, holds
 from flows.steps.reconcile.breaks import BREAK_SCHEMA
-from flows.steps.reconcile.money import BASIS, COUNTED, basis, with_counted
+from flows.steps.reconcile.money import BASIS, COUNTED, COUNTED_BEYOND, basis, with_counted
 from schemas.kinds import Dtype, frame_schema
 from schemas.ledger import BREAK_STATE, DECISION
 from schemas.life import (
@@ -61,7 +61,7 @@ REMEMBERED: dict[str, Dtype] = {
     f"{name}{BEFORE}": CARRIED[name] for name in ("state", "currency", "amount")
 }
 
-_COUNTS = (BASIS, COUNTED, BASIS + BEFORE, COUNTED + BEFORE)
+_COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
 _SAVED = tuple(field.name for field in BREAK_STATE)
 _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
 _TERMS = {f"seen_{name}": f"was_{name}" for name in BOUND} | {"up_to": "limit"}
@@ -125,15 +125,19 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     What is set aside is counted by itself: it takes no money from a break that is open.
     """
     resolved = pl.col("state").is_in(RESOLVED)
-    now = _counted_apart(carried.filter(~resolved)).select("id", COUNTED)
+    now = _counted_apart(carried.filter(~resolved)).select("id", COUNTED, COUNTED_BEYOND)
     was = _counted_apart(before.filter(~resolved)).select(
-        "id", pl.col(BASIS, COUNTED).name.suffix(BEFORE)
+        "id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE)
     )
     both = carried.join(now, on="id", how="left", maintain_order="left").join(
         was, on="id", how="left", maintain_order="left"
     )
     return both.with_columns(
-        basis(), pl.when(resolved).then(COUNTED + BEFORE).otherwise(COUNTED).alias(COUNTED)
+        basis(),
+        *(
+            pl.when(resolved).then(name + BEFORE).otherwise(name).alias(name)
+            for name in (COUNTED, COUNTED_BEYOND)
+        ),
     )
 
 

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import beside, unsigned
 from flows.steps.reconcile.breaks import AMOUNT, BREAK_SCHEMA, IDENTITY, no_breaks
 from flows.steps.reconcile.comparison import text
 from flows.steps.reconcile.statuses import EXPECTED, FOUND, Lines
+from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Money
 from schemas.field import Table
 from schemas.views import ERRORS
@@ -35,7 +37,7 @@ def line_breaks(
         return no_breaks()
     about = lines[findings["row"]]
     first = table.amounts[0] if table.amounts else None
-    amount = pl.coalesce(first + EXPECTED, first + FOUND).abs() if first else pl.lit(None)
+    amount, beyond = _money_of(about, first) if first else [pl.lit(None)] * 2
     named = about.select(
         pl.lit(table.name).alias("record"),
         "tenant",
@@ -43,6 +45,7 @@ def line_breaks(
         pl.lit("").alias("field"),
         pl.coalesce("currency", "currency_found").alias("currency"),
         amount.alias("amount"),
+        beyond.alias(f"amount{BEYOND}"),
         "date",
         "file",
         "line",
@@ -57,12 +60,24 @@ def line_breaks(
         for name, dtype in BREAK_SCHEMA.items()
     )
     return filled.select(
-        *(name for name in BREAK_SCHEMA if name != "amount"),
-        _amount(table).alias("amount"),
+        *(name for name in BREAK_SCHEMA if name not in ("amount", f"amount{BEYOND}")),
+        *_amount(table),
     ).select(list(BREAK_SCHEMA))
 
 
-def _amount(table: Table) -> pl.Expr:
+def _money_of(about: pl.DataFrame, first: str) -> list[pl.Expr]:
+    """The money of records: of the first amount, as it was delivered or else as it is there."""
+    columns = [first + EXPECTED, first + FOUND]
+    texts = [pl.lit(beside(about, name)) for name in columns]
+    said = pl.col(columns[0]).is_not_null() | texts[0].is_not_null()
+    held, text = (
+        pl.when(said).then(delivered).otherwise(there)
+        for delivered, there in (map(pl.col, columns), texts)
+    )
+    return [held.abs(), unsigned(text)]
+
+
+def _amount(table: Table) -> list[pl.Expr]:
     """The difference where an amount differs; elsewhere the money of the whole record."""
     code = pl.col("code")
     # An amount that is not there is none, and an echo has no delta: their texts tell it.
@@ -72,12 +87,14 @@ def _amount(table: Table) -> pl.Expr:
         for side, number in zip(("expected", "found"), read, strict=True)
     )
     told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
-    return (
-        pl.when(pl.col("field").is_in(table.amounts) & code.is_in(["AMOUNT", "ECHO"]))
-        .then(pl.coalesce("delta", told).abs())
-        .when(~code.is_in(_NO_MONEY))
-        .then("amount")
-    )
+    differs = pl.col("field").is_in(table.amounts) & code.is_in(["AMOUNT", "ECHO"])
+    return [
+        pl.when(differs).then(difference).when(~code.is_in(_NO_MONEY)).then(name).alias(name)
+        for name, difference in (
+            ("amount", pl.coalesce("delta", told).abs()),
+            (f"amount{BEYOND}", unsigned(pl.col(f"delta{BEYOND}"))),
+        )
+    ]
 
 
 def key_text(table: Table, lines: pl.DataFrame) -> pl.Series:

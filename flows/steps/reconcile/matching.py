@@ -10,8 +10,9 @@ from datetime import date
 import polars as pl
 
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
+from flows.steps.reconcile.beyond import beside
 from flows.steps.reconcile.breaks import no_breaks
-from flows.steps.reconcile.comparison import differences
+from flows.steps.reconcile.comparison import differences, text
 from flows.steps.reconcile.match_breaks import line_breaks, numbered
 from flows.steps.reconcile.one_sided import alone_breaks, alone_lines, tenant_crossings
 from flows.steps.reconcile.pairing import Pairs, key_frame, keyless, pair
@@ -22,9 +23,11 @@ from flows.steps.reconcile.sources import ANSWER, LINEAGE, PLACE, Sources, compl
 from flows.steps.reconcile.standing import standing, unfit_amounts
 from flows.steps.reconcile.statuses import (
     EXPECTED,
+    FOUND,
     PARTNER,
     STATUS,
     Lines,
+    amounts_as,
     found_columns,
     number,
 )
@@ -184,7 +187,7 @@ class _Match:
             status.alias("status"),
             pl.Series("rule", own["rule"]),
             number(self.table.currency, "currency"),
-            *(pl.col(name).alias(name + EXPECTED) for name in self.table.amounts),
+            *amounts_as(self.table, self.extract, EXPECTED),
             dates,
             (answer if sent is None else sent["state"]).alias("answer"),
             pairs.partner.alias(PARTNER),
@@ -221,7 +224,7 @@ class _Match:
         )
         told = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
         # Records of the listing are numbered behind those of the database.
-        both = pl.concat([self.found, listing])
+        both = pl.concat([self.found, listing], how="diagonal")
         numbers = (together.lone + self.found.height).cast(pl.UInt32)
         return told, self._alone(both, numbers, together.repeats), unlisted
 
@@ -231,14 +234,7 @@ class _Match:
         nameless = keyless(self.table, self.extract)
         unknown = (settled == Status.UNKNOWN).fill_null(value=False)
         unfit = [
-            line_breaks(
-                self.table,
-                lines,
-                (unknown & ~nameless & self.extract[name].is_null()).arg_true(),
-                code="PRECISION",
-                side="E",
-                field=name,
-            )
+            self._unfit(lines, name, (unknown & ~nameless & self.extract[name].is_null()))
             for name in unfit_amounts(self.table, self.extract)
         ]
         missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
@@ -249,6 +245,17 @@ class _Match:
             *unfit,
             line_breaks(self.table, lines, missing, code="MISSING_IN_TARGET", side=self.side),
         ]
+
+    def _unfit(self, lines: Lines, name: str, where: pl.Series) -> pl.DataFrame:
+        """Breaks of delivered amounts that no exact column holds, with what the target has."""
+        rows = where.arg_true()
+        about = lines[rows]
+        found = [
+            pl.coalesce(beside(about, name + side), text(about[name + side]))
+            for side in (EXPECTED, FOUND)
+        ]
+        told = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))
+        return line_breaks(self.table, lines, told, code="PRECISION", side="E", field=name)
 
     def _about(self, lines: Lines, where: pl.Series, code: str, side: str) -> pl.DataFrame:
         rows = where.fill_null(value=False).arg_true()
@@ -310,7 +317,8 @@ class _Match:
 
 def _beside(*parts: Lines) -> Lines:
     """Lines as one; the last part's target has the records of all of them."""
-    return Lines(pl.concat([part.frame for part in parts], rechunk=False), parts[-1].target)
+    frames = [part.frame for part in parts]
+    return Lines(pl.concat(frames, rechunk=False, how="diagonal"), parts[-1].target)
 
 
 def _status(status: Status) -> pl.Expr:

@@ -8,27 +8,31 @@ nor are two currencies.
 """
 
 from collections.abc import Iterable
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 from typing import NamedTuple
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import beside, exact_sum, number_of, parted
 from flows.steps.reconcile.breaks import AMOUNT
+from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import BREAKS, Money
 from schemas.tables import EXTRACTS, PAYMENT
 
 BASIS, COUNTED = "basis", "counted"
 """Columns `with_counted` adds: the Money of the break, and what it adds to totals.
 
-COUNTED is null where a break has no amount, and zero where another one of its record has it.
+COUNTED is null where a break has no amount, and zero where another one of its record has it; an
+amount that no exact column holds is beside it (`COUNTED_BEYOND`).
 """
-_EXACT = Context(prec=200, traps=[Inexact])
-"""Wide enough for any sum of break amounts; a digit lost would raise."""
+COUNTED_BEYOND = COUNTED + BEYOND
 _FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.amounts}
 _FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
 _OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
 _RANK = {code: rank for rank, code in enumerate(BREAKS)}
 _DEBT = ("tenant", "__debt", "currency", BASIS)
+_ADDED = (BASIS, COUNTED, COUNTED_BEYOND)
+_AMOUNT_BEYOND = f"amount{BEYOND}"
 
 
 class Sums(NamedTuple):
@@ -39,7 +43,7 @@ class Sums(NamedTuple):
 
     def plus(self, other: "Sums") -> "Sums":
         """Both, each kind of money by itself, to the last digit."""
-        return Sums(*(_EXACT.add(mine, its) for mine, its in zip(self, other, strict=True)))
+        return Sums(*(EXACT.add(mine, its) for mine, its in zip(self, other, strict=True)))
 
     @property
     def negative(self) -> "Sums":
@@ -47,31 +51,30 @@ class Sums(NamedTuple):
         return Sums(self.difference.copy_negate(), self.gross.copy_negate())
 
     @classmethod
-    def of(cls, basis: str | None, amounts: Iterable[Decimal | None]) -> "Sums":
-        """Amounts of one kind of money, added up."""
-        total = exact_sum(amounts)
+    def of(
+        cls, basis: str | None, amounts: Iterable[Decimal | None], beyond: Iterable[str | None]
+    ) -> "Sums":
+        """Amounts of one kind of money, added up with the texts beside them."""
+        total = exact_sum(amounts, beyond)
         return cls(gross=total) if basis == Money.GROSS else cls(difference=total)
-
-
-def exact_sum(amounts: Iterable[Decimal | None]) -> Decimal:
-    """The sum of amounts to the last digit; no amount is none of it."""
-    total = Decimal(0)
-    for amount in amounts:
-        total = total if amount is None else _EXACT.add(total, amount)
-    return total
 
 
 def sum_money(breaks: pl.DataFrame) -> dict[str, Sums]:
     """What breaks with COUNTED come to, by CurrenciesId as text, each kind of money by itself."""
-    groups = breaks.group_by(currency_text(), BASIS).agg(COUNTED)
+    groups = breaks.group_by(currency_text(), BASIS).agg(*counted())
     found: dict[str, dict[str, Decimal]] = {}
-    for currency, basis, amounts in groups.iter_rows():
-        found.setdefault(currency, {})[basis] = exact_sum(amounts)
+    for currency, basis, amounts, beyond in groups.iter_rows():
+        found.setdefault(currency, {})[basis] = exact_sum(amounts, beyond)
     nothing = Decimal(0)
     return {
         currency: Sums(of.get(Money.DIFFERENCE, nothing), of.get(Money.GROSS, nothing))
         for currency, of in sorted(found.items(), key=lambda one: (len(one[0]), one[0]))
     }
+
+
+def counted(suffix: str = "") -> list[pl.Expr]:
+    """Of a group of breaks what `exact_sum` adds up."""
+    return [pl.col(COUNTED + suffix), pl.col(COUNTED_BEYOND + suffix).drop_nulls()]
 
 
 def currency_text() -> pl.Expr:
@@ -95,7 +98,7 @@ def basis() -> pl.Expr:
 
 
 def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
-    """Breaks with BASIS and COUNTED; they are all that are there at one time."""
+    """Breaks with BASIS, COUNTED and its BEYOND; they are all that are there at one time."""
     of_debt = pl.col("code").is_in(_OF_DEBT)
     unit = [
         *(of_debt.alias("__of_debt"), pl.col("record"), pl.col("tenant"), pl.col("key")),
@@ -106,8 +109,8 @@ def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
     differs = pl.col(BASIS) == Money.DIFFERENCE
     own = pl.when(_amount_field()).then("field").otherwise(whole)
     told = (
-        breaks.drop(BASIS, COUNTED, strict=False)
-        .with_columns(basis())
+        breaks.drop(*_ADDED, strict=False)
+        .with_columns(basis(), beside(breaks, "amount"))
         .with_row_index("__at")
         .with_columns(
             pl.when(differs).then(own).otherwise(pl.lit("")).alias("__field"),
@@ -115,45 +118,51 @@ def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
             pl.col("code").replace_strict(_RANK, return_dtype=pl.Int32).alias("__rank"),
         )
     )
-    ordered = told.sort(
-        pl.col("amount").is_null(), "__rank", "side", "field", "id", nulls_last=True
-    )
-    once = (
-        pl.when(pl.col("amount").is_not_null())
-        .then(pl.when(pl.struct(unit).is_first_distinct()).then("amount").otherwise(_zero()))
-        .alias(COUNTED)
-    )
-    counted = ordered.with_columns(once).sort("__at")
-    others = [name for name in breaks.columns if name not in (BASIS, COUNTED)]
-    return _beyond_payments(counted).select(*others, BASIS, COUNTED)
+    there = pl.col("amount").is_not_null() | pl.col(_AMOUNT_BEYOND).is_not_null()
+    ordered = told.sort(~there, "__rank", "side", "field", "id", nulls_last=True)
+    first = pl.struct(unit).is_first_distinct()
+    once = pl.when(there).then(pl.when(first).then("amount").otherwise(_zero())).alias(COUNTED)
+    texts = pl.when(first).then(_AMOUNT_BEYOND).alias(COUNTED_BEYOND)
+    counted = ordered.with_columns(once, texts).sort("__at")
+    others = [name for name in breaks.columns if name not in _ADDED]
+    return _beyond_payments(counted).select(*others, *_ADDED)
 
 
 def _beyond_payments(counted: pl.DataFrame) -> pl.DataFrame:
     """Of breaks about debts, what exceeds that of the breaks about their payments."""
-    of_debt = pl.col("code").is_in(_OF_DEBT) & pl.col("amount").is_not_null()
+    there = pl.col("amount").is_not_null() | pl.col(_AMOUNT_BEYOND).is_not_null()
+    of_debt = pl.col("code").is_in(_OF_DEBT) & there
     debts = counted.filter(of_debt)
     if debts.is_empty():
         return counted
     payments = (
         counted.filter(~pl.col("code").is_in(_OF_DEBT), pl.col("__debt").is_not_null())
         .group_by(_DEBT)
-        .agg(pl.col(COUNTED).alias("__said"))
+        .agg(pl.col(COUNTED).alias("__said"), pl.col(COUNTED_BEYOND).alias("__texts"))
     )
     both = debts.join(payments, on=_DEBT, how="left", nulls_equal=True, maintain_order="left")
     said: dict[tuple[object, ...], Decimal] = {}
     left: dict[int, Decimal] = {}
-    names = ["__at", "amount", "__said", *_DEBT]
-    for at, amount, told, *group in both.sort("__rank", "__at").select(names).iter_rows():
-        before = said.setdefault(tuple(group), exact_sum(told or ()))
-        more = _EXACT.subtract(abs(amount), before)
+    names = ["__at", "amount", _AMOUNT_BEYOND, "__said", "__texts", *_DEBT]
+    for at, held, text, told, texts, *group in (
+        both.sort("__rank", "__at").select(names).iter_rows()
+    ):
+        amount = number_of(text) if held is None else held
+        if amount is None:
+            continue
+        before = said.setdefault(tuple(group), exact_sum(told or (), texts or ()))
+        more = EXACT.subtract(amount.copy_abs(), before)
         left[at] = max(more, Decimal(0))
-        said[tuple(group)] = max(before, abs(amount))
-    rest = pl.DataFrame(
-        {"__at": list(left), "__left": list(left.values())},
-        schema={"__at": counted.schema["__at"], "__left": AMOUNT},
-    )
-    return counted.join(rest, on="__at", how="left", maintain_order="left").with_columns(
-        pl.coalesce("__left", COUNTED).alias(COUNTED)
+        said[tuple(group)] = max(before, amount.copy_abs())
+    at = pl.Series("__at", list(left), counted.schema["__at"])
+    rest = pl.DataFrame([at, *parted("__left", left.values())]).with_columns(__told=True)
+    both = counted.join(rest, on="__at", how="left", maintain_order="left")
+    return both.with_columns(
+        pl.when("__told")
+        .then(f"__left{ending}")
+        .otherwise(COUNTED + ending)
+        .alias(COUNTED + ending)
+        for ending in ("", BEYOND)
     )
 
 

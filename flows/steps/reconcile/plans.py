@@ -54,8 +54,12 @@ def judge_plans(
     itself: a payment settles later details too, and may be early or in another currency for them; a
     detail that is due and was paid later was not paid.
     """
-    both = details if later_details is None else pl.concat([details, later_details])
-    every = payments if later_payments is None else pl.concat([payments, later_payments])
+    both = details if later_details is None else pl.concat([details, later_details], how="diagonal")
+    every = (
+        payments
+        if later_payments is None
+        else pl.concat([payments, later_payments], how="diagonal")
+    )
     found = linked(prepared(both), every, rules.plans)
     if later_payments is not None:
         found = _paid_by(found, as_of)

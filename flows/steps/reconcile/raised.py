@@ -9,9 +9,11 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import unsigned
 from flows.steps.reconcile.breaks import AMOUNT, BREAK_SCHEMA, no_breaks
 from flows.steps.reconcile.match_breaks import numbered
 from flows.steps.totals import plain
+from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
@@ -68,6 +70,12 @@ def raised(
         "side": pl.lit(""),
     }
     given |= facts
+    if "amount" in facts and f"amount{BEYOND}" not in facts:
+        # The money of a field, whose text is beside it where no exact column holds it.
+        texts = [name + BEYOND for name in facts["amount"].meta.root_names()]
+        texts = [name for name in texts if name in rows.columns]
+        if texts:
+            given[f"amount{BEYOND}"] = unsigned(pl.coalesce(texts))
     if "note" in given:
         given["note"] = given["note"].fill_null("")
     known = {*rows.columns}

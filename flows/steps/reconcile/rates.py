@@ -13,6 +13,7 @@ from decimal import Context, Decimal
 import polars as pl
 
 from flows.report.reconciliation import RateLine
+from flows.steps.reconcile.beyond import beyond_of, exact_sum
 from flows.steps.reconcile.raised import (
     LINES,
     NOWHERE,
@@ -31,8 +32,10 @@ from flows.steps.reconcile.rules import Direction, Rules
 from flows.steps.reconcile.rules import Rates as RateRules
 from flows.steps.reconcile.series import PAIR, judge_series, series
 from flows.steps.reconcile.tenants import crossings
+from schemas.amounts import BEYOND
 from schemas.tables import CURRENCY_RATE, PAYMENT
 
+_BEYOND = f"PaidAmount{BEYOND}"
 _WIDE = Context(prec=800)
 """Exact for sums and products of what frames hold, from the least double to the largest."""
 _MILLIONTH = Decimal("0.000001")
@@ -77,6 +80,8 @@ def judge_rates(
 
 def _uses(payments: pl.DataFrame) -> pl.DataFrame:
     sums = [pl.len().alias("payments"), pl.col("PaidAmount").sum()]
+    if beyond_of(payments, ["PaidAmount"]):
+        sums.append(pl.col(_BEYOND).drop_nulls())
     return payments.lazy().group_by(USE).agg(sums).collect(engine="streaming")
 
 
@@ -153,7 +158,9 @@ def _nearest(uses: pl.DataFrame, sound: pl.DataFrame) -> pl.DataFrame:
 
 
 def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
-    wrong = used.filter(pl.any_horizontal(FLAGS)).drop("payments", "PaidAmount")
+    wrong = used.filter(pl.any_horizontal(FLAGS)).drop(
+        "payments", "PaidAmount", _BEYOND, strict=False
+    )
     if wrong.is_empty():
         return together([])
     # Few of the rates are used wrongly: only payments that name one of them are joined.
@@ -254,11 +261,13 @@ def _lines(annex: pl.DataFrame, used: pl.DataFrame, asked: RateRules) -> tuple[R
         how="semi",
     )
     paid: dict[tuple[int, int], dict[str, Decimal]] = defaultdict(dict)
+    beyond = beyond_of(uses, ["PaidAmount"])
     sums = uses.group_by("CurrencyRatesId", "rate_tenant", "CurrenciesId").agg(
-        pl.col("PaidAmount").sum()
+        pl.col("PaidAmount").sum(), *(pl.col(_BEYOND).explode().drop_nulls() for _ in beyond)
     )
-    for rate, tenant, currency, amount in sums.sort("CurrenciesId").iter_rows():
-        paid[rate, tenant]["" if currency is None else str(currency)] = money(amount)
+    for rate, tenant, currency, *amounts in sums.sort("CurrenciesId").iter_rows():
+        whole = exact_sum(amounts[:1], *amounts[1:])
+        paid[rate, tenant]["" if currency is None else str(currency)] = money(whole)
     effects = _effects(uses, asked.direction)
     return tuple(
         RateLine(
@@ -294,7 +303,8 @@ def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], 
     """By rate: what its payments come to at the nearest rates, less what they came to at its own.
 
     The effect is in the other currency of the pair; None where payments are in both of them, or in
-    neither, since two currencies are never added. Empty where the direction is unknown.
+    neither, since two currencies are never added, and where an amount fits no exact column. Empty
+    where the direction is unknown.
     """
     if direction is Direction.UNKNOWN:
         return {}
@@ -304,12 +314,15 @@ def _effects(uses: pl.DataFrame, direction: Direction) -> dict[tuple[int, int], 
         *("CurrencyRatesId", "rate_tenant", "CurrenciesId", "FromCurrenciesId", "ToCurrenciesId"),
         *("PaidAmount", "ExchangeRate", "best_rate"),
     )
-    for rate, tenant, currency, source, target, paid, used, best in uses.select(
-        columns
+    addable = pl.lit(value=True)
+    if beyond_of(uses, ["PaidAmount"]):
+        addable = pl.col(_BEYOND).list.len() == 0
+    for rate, tenant, currency, source, target, paid, used, best, held in uses.select(
+        *columns, addable.alias("addable")
     ).iter_rows():
         key = (rate, tenant)
         into_this = target if currency == source else source
-        convertible = currency in (source, target) and used > 0
+        convertible = held and currency in (source, target) and used > 0
         if not convertible or into.setdefault(key, into_this) != into_this:
             effects[key] = None
         elif (before := effects.get(key, Decimal(0))) is not None:

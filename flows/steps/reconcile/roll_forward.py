@@ -13,7 +13,7 @@ import polars as pl
 
 from flows.report.reconciliation import ProofLine, RollForward
 from flows.steps.reconcile.life import BEFORE
-from flows.steps.reconcile.money import BASIS, COUNTED, Sums
+from flows.steps.reconcile.money import BASIS, Sums, counted
 from schemas.life import ASIDE, OPEN, BreakState
 
 OPENING, CLOSING = "opening", "closing"
@@ -169,17 +169,17 @@ def _lines(
 def _seen(carried: pl.DataFrame) -> Iterator[_Alike]:
     currencies = [f"currency{BEFORE}", "currency"]
     kinds = [f"{BASIS}{BEFORE}", BASIS]
-    amounts = [f"{COUNTED}{BEFORE}", COUNTED]
     groups = carried.group_by(
         f"state{BEFORE}", "state", pl.col(currencies).cast(pl.String).fill_null(""), *kinds
-    ).agg(pl.len(), pl.col(amounts))
-    for before, state, currency_before, currency, was, now, rows, were, are in groups.iter_rows():
+    ).agg(pl.len(), *counted(BEFORE), *counted())
+    for before, state, currency_before, currency, was, now, rows, *amounts in groups.iter_rows():
+        were, were_beyond, are, are_beyond = amounts
         yield _Alike(
             before,
             state,
             currency_before,
             currency,
             rows,
-            Sums.of(was, were),
-            Sums.of(now, are),
+            Sums.of(was, were, were_beyond),
+            Sums.of(now, are, are_beyond),
         )

@@ -5,6 +5,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.reconcile.rules import Rules
+from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, BreakClass, Severity
 
 ALWAYS: dict[BreakClass, Severity] = {
@@ -24,17 +25,23 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
     """
     asked = rules.severities
     size = pl.col("amount").abs()
+    # What no exact column holds is above every limit, or it is next to nothing.
+    beyond = pl.col(f"amount{BEYOND}").cast(pl.Float64, strict=False).abs()
     age = (pl.lit(as_of) - pl.col("date")).dt.total_days()
-    high = (size >= asked.high_amount) | (age >= asked.high_age_days)
-    medium = (size >= asked.medium_amount) | (age >= asked.medium_age_days)
+    old = [age >= asked.high_age_days, age >= asked.medium_age_days]
+    high, medium = (
+        pl.coalesce(size >= limit, beyond >= float(limit)).fill_null(value=False)
+        | aged.fill_null(value=False)
+        for limit, aged in zip((asked.high_amount, asked.medium_amount), old, strict=True)
+    )
     always = {code: ALWAYS[of.group].value for code, of in BREAKS.items() if of.group in ALWAYS}
     fixed = pl.col("code").replace_strict(
         always | dict.fromkeys(NEVER, Severity.LOW.value), default=None, return_dtype=pl.String
     )
     judged = (
-        pl.when(high.fill_null(False))
+        pl.when(high)
         .then(pl.lit(Severity.HIGH.value))
-        .when(medium.fill_null(False))
+        .when(medium)
         .then(pl.lit(Severity.MEDIUM.value))
         .otherwise(pl.lit(Severity.LOW.value))
     )

@@ -5,6 +5,7 @@ from datetime import date
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import beside, unsigned
 from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.comparison import SECRET, differences
 from flows.steps.reconcile.match_breaks import key_text
@@ -12,6 +13,7 @@ from flows.steps.reconcile.pairing import key_frame, pair
 from flows.steps.reconcile.raised import raised, together
 from flows.steps.reconcile.sources import LINEAGE, record_schema
 from flows.steps.reconcile.windows import business_date
+from schemas.amounts import BEYOND
 from schemas.field import Table
 from schemas.tables import EXTRACTS
 
@@ -61,7 +63,9 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     told = lines.rename({"field": "what", "row": "number"})
     changed = pl.concat([told, _records(table, signed[lines["row"]])], how="horizontal")
     gone = _records(table, signed.filter(both.partner.is_null()))
-    money = pl.when(pl.col("code") == "AMOUNT").then(pl.col("delta").abs())
+    money = pl.col("delta").abs()
+    texts = pl.col(f"delta{BEYOND}").is_not_null()
+    differs = (pl.col("code") == "AMOUNT") & (money.is_not_null() | texts)
     return together(
         [
             raised(
@@ -74,10 +78,14 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
                 expected=pl.col("expected"),
                 found=pl.col("found"),
                 delta=pl.col("delta"),
+                delta_beyond=pl.col(f"delta{BEYOND}"),
                 note=pl.lit("signed as expected, now as found"),
                 tenant=_column(table.tenant),
                 currency=_column(table.currency),
-                amount=pl.coalesce(money, _money(table)),
+                amount=pl.when(differs).then(money).otherwise(_money(table)),
+                amount_beyond=unsigned(
+                    pl.when(differs).then(f"delta{BEYOND}").otherwise(_text(table, changed))
+                ),
             ),
             raised(
                 CODE,
@@ -148,6 +156,11 @@ def _records(table: Table, signed: pl.DataFrame) -> pl.DataFrame:
 
 def _money(table: Table) -> pl.Expr:
     return _column(table.amounts[0] if table.amounts else None).cast(AMOUNT).abs()
+
+
+def _text(table: Table, records: pl.DataFrame) -> pl.Expr:
+    """The text of the money of records, where no exact column holds it."""
+    return pl.lit(beside(records, table.amounts[0])) if table.amounts else pl.lit(None, pl.String)
 
 
 def _column(name: str | None) -> pl.Expr:

@@ -1,8 +1,9 @@
 """The truth sources of one run as frames: E extract, A answer, D database, G listing, P signed.
 
 Amount fields (`Field.amount`) are exact decimals (`breaks.AMOUNT`), other doubles Float64, which
-is exact for them: they were proven to be the shortest text of their double. Times are as in
-`schemas.kinds.frame_schema`, with their `_offset` companion.
+is exact for them: they were proven to be the shortest text of their double. A frame with an amount
+that no such decimal holds has null there, and its text in a column of its own (`beyond`). Times
+are as in `schemas.kinds.frame_schema`, with their `_offset` companion.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.reconcile.breaks import AMOUNT
+from schemas.amounts import BEYOND
 from schemas.field import Table
 from schemas.kinds import EXACT, WORD, Dtype, frame_schema
 
@@ -63,10 +65,13 @@ def record_schema(table: Table) -> dict[str, Dtype]:
 
 
 def complete(frame: pl.DataFrame | None, schema: dict[str, Dtype]) -> pl.DataFrame:
-    """The frame with exactly these columns; what a source does not tell is null."""
+    """The frame with these columns; what a source does not tell is null.
+
+    The texts of amounts that no exact column holds (`BEYOND`) are kept beside them.
+    """
     if frame is None:
         return pl.DataFrame(schema=schema)
     return frame.select(
         (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
         for name, dtype in schema.items()
-    )
+    ).hstack([frame[name] for name in frame.columns if name.endswith(BEYOND)])

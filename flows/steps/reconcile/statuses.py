@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import beyond_of
 from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.sources import PLACE, record_schema
+from schemas.amounts import BEYOND
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.kinds import WORD, Dtype
@@ -28,6 +30,8 @@ class Lines:
     """As `line_schema`."""
     target: pl.DataFrame
     """`found_columns` of the target's records, which PARTNER numbers."""
+
+    # Beside amounts are the texts of those that no exact column holds, where there are any.
 
     def __getitem__(self, rows: pl.Series) -> pl.DataFrame:
         """Some lines, as `status_schema`."""
@@ -75,9 +79,17 @@ def line_schema(table: Table) -> dict[str, Dtype]:
 
 def found_columns(table: Table, target: pl.DataFrame) -> pl.DataFrame:
     """What lines tell of the target's records."""
-    amounts = {name + FOUND: pl.col(name) for name in table.amounts}
-    found = target.with_columns(number(table.currency, "currency_found"), **amounts)
-    return found.select("currency_found", *amounts)
+    found = target.with_columns(number(table.currency, "currency_found"))
+    return found.select("currency_found", *amounts_as(table, target, FOUND))
+
+
+def amounts_as(table: Table, frame: pl.DataFrame, side: str) -> list[pl.Expr]:
+    """The amounts of records under the names that lines have for one side, texts beside them."""
+    beyond = beyond_of(frame, table.amounts)
+    return [
+        *(pl.col(name).alias(name + side) for name in table.amounts),
+        *(pl.col(name + BEYOND).alias(name + side + BEYOND) for name in beyond),
+    ]
 
 
 def number(name: str | None, alias: str) -> pl.Expr:

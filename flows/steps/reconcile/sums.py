@@ -6,20 +6,21 @@ between them is a proof and not a repetition.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Context, Decimal, Inexact
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from flows.steps.reconcile.beyond import exact_sum, sums_beyond
 from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.raised import money
 from flows.steps.reconcile.statuses import EXPECTED, FOUND
 from flows.steps.totals import NO_CURRENCY, Totals, add
+from schemas.amounts import EXACT
 from schemas.field import Kind, Table
 
 _SAFE = Decimal(10) ** 19
 """Sums below this fit an exact decimal column."""
-_WIDE = Context(prec=200, traps=[Inexact])
 _INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
 
 
@@ -159,12 +160,14 @@ def _totals(
     found = (
         rows.group_by(by).agg(pl.len().alias("__rows"), _hash_total(table).alias("__keys"), *sums)
     ).collect(engine="streaming")
+    beyond = sums_beyond(rows, by, amounts)
     result: dict[tuple[Any, ...], Totals] = {}
     for row in found.iter_rows(named=True):
         values = list(row.values())[: len(by)]
+        more = beyond.get(tuple(values), {})
         currency = NO_CURRENCY if values[-1] is None else str(values[-1])
         money_of = {
-            name: money(_sum(row[column], row.get(f"{column}_rest")))
+            name: money(exact_sum([_sum(row[column], row.get(f"{column}_rest")), more.get(name)]))
             for name, column in amounts.items()
         }
         totals = Totals(row["__rows"], row["__keys"] or 0, {currency: money_of} if money_of else {})
@@ -185,7 +188,7 @@ def _too_large(rows: pl.LazyFrame, names: list[str]) -> list[str]:
 
 
 def _sum(whole: Decimal | int | None, rest: Decimal | None) -> Decimal:
-    return Decimal(whole or 0) if rest is None else _WIDE.add(Decimal(whole or 0), rest)
+    return Decimal(whole or 0) if rest is None else EXACT.add(Decimal(whole or 0), rest)
 
 
 def _hash_total(table: Table) -> pl.Expr:

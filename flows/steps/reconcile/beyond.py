@@ -1,0 +1,111 @@
+"""Amounts that no exact column holds: more than 20 digits before the point or 18 behind it.
+
+A frame has null in their place and, in a column beside it (`BEYOND`), their one text. So they are
+compared, added up and shown as what they are. The column is there only where it is needed, and few
+rows have a value in it: they are read one by one.
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+
+from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.totals import plain
+from schemas.amounts import BEYOND, EXACT, spelled
+
+_WHOLE, _BEHIND = 20, 18
+
+
+def exact_sum(amounts: Iterable[Decimal | None], beyond: Iterable[str | None] = ()) -> Decimal:
+    """The sum of amounts to the last digit, with those that are texts; no amount is none of it."""
+    total = Decimal(0)
+    for amount in amounts:
+        total = total if amount is None else EXACT.add(total, amount)
+    for text in beyond:
+        number = number_of(text)
+        total = total if number is None else EXACT.add(total, number)
+    return total
+
+
+def number_of(text: str | None) -> Decimal | None:
+    """The number of a text; None where it is none that can be added (a NaN, an infinity)."""
+    number = None if text is None else EXACT.create_decimal(text)
+    return number if number is not None and number.is_finite() else None
+
+
+def fits(number: Decimal) -> bool:
+    """Whether an exact column holds the number."""
+    if not number:
+        return True
+    *_, exponent = EXACT.normalize(number).as_tuple()
+    assert isinstance(exponent, int), "finite"
+    return number.adjusted() < _WHOLE and exponent >= -_BEHIND
+
+
+def parted(name: str, numbers: Iterable[Decimal | None]) -> list[pl.Series]:
+    """Numbers as an exact column, and the texts of those it does not hold beside it."""
+    values = list(numbers)
+    # A zero with many digits behind its point is a zero, and fits.
+    held = [None if one is None or not fits(one) else Decimal(plain(one)) for one in values]
+    texts = [None if one is None or fits(one) else spelled(one) for one in values]
+    return [pl.Series(name, held, AMOUNT), pl.Series(name + BEYOND, texts, pl.String)]
+
+
+def whole(amount: Decimal | None, beyond: str | None) -> Decimal | None:
+    """An amount from both of its columns."""
+    return amount if beyond is None else number_of(beyond)
+
+
+def beside(frame: pl.DataFrame, name: str) -> pl.Series:
+    """The texts beside an amount of a frame; nulls where the frame has none."""
+    if name + BEYOND in frame.columns:
+        return frame[name + BEYOND]
+    return pl.Series(name + BEYOND, [None], pl.String).new_from_index(0, frame.height)
+
+
+def beyond_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[str]:
+    """Of some amounts those with texts beside them in a frame."""
+    there = frame.collect_schema().names()
+    return [name for name in names if name + BEYOND in there]
+
+
+def too_large(texts: pl.Series) -> pl.Series:
+    """Which of some texts are numbers of more than 20 digits before the point."""
+    size = texts.cast(pl.Float64, strict=False).abs()
+    return (size.is_finite() & (size >= 10.0**_WHOLE)).fill_null(value=False)
+
+
+def unsigned(text: pl.Expr) -> pl.Expr:
+    """The text of an amount without its sign."""
+    return text.str.strip_prefix("-")
+
+
+def largest_first(name: str = "amount") -> pl.Expr:
+    """What to sort amounts by, where some are texts: near enough, and never by a text's letters."""
+    size = pl.col(name + BEYOND).cast(pl.Float64, strict=False)
+    return pl.coalesce(size, pl.col(name).cast(pl.Float64)).abs()
+
+
+def shown(name: str) -> pl.Expr:
+    """An amount as text: as it is, without zeros that say nothing."""
+    held = pl.col(name).map_elements(plain, return_dtype=pl.String)
+    return pl.coalesce(pl.col(name + BEYOND), held)
+
+
+def sums_beyond(
+    rows: pl.LazyFrame, by: list[pl.Expr], columns: Mapping[str, str]
+) -> dict[tuple[Any, ...], dict[str, Decimal]]:
+    """What the texts beside amounts add up to in groups; `columns` are amounts by their name."""
+    found: dict[tuple[Any, ...], dict[str, Decimal]] = {}
+    there = beyond_of(rows, columns.values())
+    for name, column in columns.items():
+        if column not in there:
+            continue
+        text = pl.col(column + BEYOND)
+        told = rows.filter(text.is_not_null()).select(*by, text.alias("__text")).collect()
+        for *key, value in told.iter_rows():
+            sums = found.setdefault(tuple(key), {})
+            sums[name] = exact_sum([sums.get(name)], [value])
+    return found

@@ -1,0 +1,27 @@
+"""Amounts as frames of reconciliation hold them: exact decimals, and texts of what fits none."""
+
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact
+
+EXACT = Context(prec=400_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact])
+"""Wide enough for any sum of what PostgreSQL holds as a number; a digit lost would raise."""
+
+BEYOND = "_beyond"
+"""Suffix: the text of an amount that no exact column holds; null beside all others.
+
+Frames of reconciliation only, and only where there is such an amount.
+"""
+
+MOST_CHARACTERS = 60
+"""A longer number is told by a power of ten, to the last digit: 1e308."""
+
+
+def spelled(number: Decimal) -> str:
+    """The one text of a number: equal numbers are equal texts."""
+    if not number.is_finite():
+        return str(number)
+    sign, digits, exponent = EXACT.normalize(number).as_tuple()
+    assert isinstance(exponent, int), "finite"
+    plain = format(EXACT.normalize(number), "f")
+    if len(plain) <= MOST_CHARACTERS:
+        return plain
+    return f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
