@@ -4,8 +4,10 @@ What the product writes may hold personal data: folders are made with mode 0700 
 from their first moment, whatever the umask. What is there already keeps the mode somebody gave it.
 """
 
+import errno
 import fcntl
 import os
+import shutil
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -55,6 +57,17 @@ def open_private(path: Path, *, append: bool = False, follow: bool = True) -> Bi
         raise
 
 
+def room_left(path: Path, error: OSError) -> str:
+    """Which disk is full, where that is what an error at this path says; empty otherwise."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    place = path.absolute()
+    while not place.is_mount():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    return f" It lies on the disk mounted at {place}, which has {free:,} bytes free."
+
+
 def write_file(path: Path, content: bytes) -> None:
     """Write beside the name, flush to disk, rename; a full disk leaves what was there before."""
     temporary = None
@@ -75,7 +88,7 @@ def write_file(path: Path, content: bytes) -> None:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
         raise ReconError(
-            f"{path} could not be written: {error.strerror}. "
+            f"{path} could not be written: {error.strerror}.{room_left(path, error)} "
             "Free space or choose another folder, then run the command again."
         ) from error
 

@@ -6,6 +6,7 @@ the home counts it after that and before its first byte leaves. So the home is a
 but one that was restored.
 """
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.errors import ReconError
-from connectors.files import PRIVATE_FILE
+from connectors.files import PRIVATE_FILE, room_left
 
 _PREFIX, _SUFFIX = "push-", ".windows"
 _DIGITS = 20
@@ -37,24 +38,27 @@ def note_window(home: Path, operation: str, count: int) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
-            os.pwrite(descriptor, f"{count:0{_DIGITS}}".encode(), 0)
+            if os.pwrite(descriptor, f"{count:0{_DIGITS}}".encode(), 0) < _DIGITS:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fdatasync(descriptor)
         finally:
             os.close(descriptor)
     except OSError as error:
         raise ReconError(
-            f"{path} cannot be written: {error.strerror}. The rows that were to be sent next were "
-            "not sent; make room or give the rights, and run the same command again."
+            f"{path} cannot be written: {error.strerror}.{room_left(path, error)} The rows that "
+            "were to be sent next were not sent and are unsent; make room or give the rights, and "
+            "run the same command again."
         ) from error
 
 
 def windows_at_home(home: Path) -> Mapping[str, int]:
     """Operation -> windows that this home has counted; raises ValueError where one is unreadable.
 
-    Read before those of the database, which is never behind while a run is under way.
+    Read before those of the database, which is never behind while a run is under way. An empty file
+    is one for which there was no room: nothing was sent behind it.
     """
     return {
-        path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX): int(path.read_bytes())
+        path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX): int(path.read_bytes() or b"0")
         for path in sorted(home.glob(f"{_PREFIX}*{_SUFFIX}"))
     }
 

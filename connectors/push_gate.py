@@ -25,7 +25,7 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from connectors.errors import PushHeld, ReconError
-from connectors.files import open_private, private_folder
+from connectors.files import open_private, private_folder, room_left
 from connectors.push_count import forget_windows, knows_windows, windows_at_home
 from connectors.recovery import reach
 
@@ -33,6 +33,8 @@ MARKER = "push-marker.json"
 LOCK = ".push-marker.lock"
 BIRTH = 0
 """Number of the epoch that the first batch of a database writes; nothing is sent under it."""
+HELD = "held"
+"""Home of an epoch that holds every home: one of them has found that the database is older."""
 IN_DOUBT, UNSENT = "in_doubt", "unsent"
 """What the rows are that a restored database has as unsent: possibly sent, or certainly not."""
 
@@ -75,6 +77,12 @@ def why_held(connection: psycopg.Connection, home: Path) -> str | None:
         return f"{home / MARKER} cannot be read, so nobody can tell which database it has seen"
     epochs = _epochs(connection, marker)
     sent = [one for one in epochs if one.inode is not None]
+    held = None
+    if epochs and epochs[-1].home == HELD:
+        held = (
+            "the database is older than another RECON_HOME that sends: it was restored, and does "
+            "not know of the last rows that were sent from there"
+        )
     if marker is None:
         if sent:
             return (
@@ -83,12 +91,12 @@ def why_held(connection: psycopg.Connection, home: Path) -> str | None:
             )
         if not all(one.native for one in epochs if one.number == BIRTH):
             return "the database is a copy: it was restored or moved since its first batch"
-        return None
+        return held
     known = {one.number: one for one in epochs}.get(marker.number)
     if known is None or known.token != marker.token:
         return (
-            f"the database is older than this RECON_HOME ({home}): it does not know of the last "
-            "run that sent rows from here. It was restored, or is another one"
+            f"{_older(home)}: it does not know of the last run that sent rows from here. It was "
+            "restored, or is another one"
         )
     if not known.native:
         return (
@@ -99,13 +107,12 @@ def why_held(connection: psycopg.Connection, home: Path) -> str | None:
         return f"this RECON_HOME ({home}) is older than the database: it was restored"
     if not knows_windows(connection, counted):
         return (
-            f"the database is older than this RECON_HOME ({home}): it does not know of the last "
-            "rows that were sent from here. It was restored from a copy made while a run was "
-            "sending"
+            f"{_older(home)}: it does not know of the last rows that were sent from here. It was "
+            "restored from a copy made while a run was sending"
         )
     if not _is_original(home / MARKER, marker, known):
         return f"this RECON_HOME ({home}) is a copy: its marker was restored, copied or touched"
-    return None
+    return held
 
 
 def held_text(why: str) -> str:
@@ -118,11 +125,20 @@ def held_text(why: str) -> str:
     )
 
 
+def told_where_sent(connection: psycopg.Connection, home: Path) -> str | None:
+    """The same for whoever may send with this account; None: nothing is held, or others send."""
+    row = connection.execute("SELECT has_table_privilege('push_seal', 'INSERT')").fetchone()
+    why = why_held(connection, home) if row and row[0] else None
+    return held_text(why) if why else None
+
+
 def pass_gate(connection: psycopg.Connection, home: Path) -> None:
     """Begin an epoch before the first byte of a send; raises PushHeld."""
     with _alone(home):
         why = why_held(connection, home)
         if why is not None:
+            if why.startswith(_older(home)):
+                _hold_all(connection)
             raise PushHeld(held_text(why))
         _begin(connection, home)
 
@@ -151,9 +167,7 @@ def _begin(connection: psycopg.Connection, home: Path) -> None:
         before = None
     owner = before.home if before else secrets.token_hex(16)
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon push epoch'))")
-        row = connection.execute("SELECT max(number) FROM push_epoch").fetchone()
-        number = 1 + (row[0] if row and row[0] is not None else BIRTH)
+        number = 1 + _newest(connection)[0]
         token = _insert(connection, number, owner)
     reach("push-epoch")
     inode, changed = _write_marker(home, number, token, owner)
@@ -162,6 +176,27 @@ def _begin(connection: psycopg.Connection, home: Path) -> None:
         [number, inode, changed],
     )
     reach("push-sealed")
+
+
+def _older(home: Path) -> str:
+    return f"the database is older than this RECON_HOME ({home})"
+
+
+def _hold_all(connection: psycopg.Connection) -> None:
+    """Hold the other homes too: what was sent from here may be unsent for them."""
+    with connection.transaction():
+        number, newest = _newest(connection)
+        if newest != HELD:
+            _insert(connection, number + 1, HELD)
+
+
+def _newest(connection: psycopg.Connection) -> tuple[int, str]:
+    """Number and home of the newest epoch; no other is written before the transaction ends."""
+    connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon push epoch'))")
+    row = connection.execute(
+        "SELECT number, home FROM push_epoch ORDER BY number DESC LIMIT 1"
+    ).fetchone()
+    return (row[0], row[1]) if row else (BIRTH, "")
 
 
 def _insert(connection: psycopg.Connection, number: int, home: str) -> str:
@@ -175,7 +210,7 @@ def _insert(connection: psycopg.Connection, number: int, home: str) -> str:
 
 
 def _epochs(connection: psycopg.Connection, marker: Marker | None) -> Sequence[_Epoch]:
-    """The first one, the latest that was sealed, and from that of the marker on."""
+    """The first one, the latest, the latest that was sealed, and from that of the marker on."""
     with connection.cursor(row_factory=namedtuple_row) as cursor:
         rows = cursor.execute(
             "SELECT p.number, p.token, p.home, (p.system, p.timeline, p.database_oid) = "
@@ -184,7 +219,8 @@ def _epochs(connection: psycopg.Connection, marker: Marker | None) -> Sequence[_
             "AS native, s.inode, s.changed_ns "
             "FROM push_epoch p LEFT JOIN push_seal s ON s.number = p.number "
             "WHERE p.number = 0 OR p.number >= %(marker)s "
-            "OR p.number = (SELECT max(number) FROM push_seal) ORDER BY p.number",
+            "OR p.number IN ((SELECT max(number) FROM push_seal), "
+            "(SELECT max(number) FROM push_epoch)) ORDER BY p.number",
             _identity(connection)._asdict() | {"marker": marker.number if marker else None},
         ).fetchall()
     return [_Epoch(*row) for row in rows]
@@ -214,7 +250,7 @@ def _read_marker(home: Path) -> Marker | None:
 
 def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str, int]:
     """Write the marker; gives its inode and the time of its last change, which no copy has."""
-    path = home / MARKER
+    path, draft = home / MARKER, None
     try:
         descriptor, draft = tempfile.mkstemp(dir=home, prefix=f".{MARKER}-")
         with os.fdopen(descriptor, "wb") as file:
@@ -230,9 +266,11 @@ def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str,
             os.close(folder)
         return inode, path.stat().st_ctime_ns
     except OSError as error:
+        if draft is not None:
+            Path(draft).unlink(missing_ok=True)
         raise ReconError(
-            f"{path} cannot be written: {error.strerror}. Nothing was sent. Make room or give the "
-            "rights, and run the same command again."
+            f"{path} cannot be written: {error.strerror}.{room_left(path, error)} Nothing was "
+            "sent. Make room or give the rights, and run the same command again."
         ) from error
 
 

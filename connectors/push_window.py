@@ -287,6 +287,22 @@ def claim(lane: Lane, window: Sequence[Request], *, own_key: bool = False) -> No
     assert claimed == len(window), (claimed, len(window))
 
 
+def give_back(lane: Lane, window: Sequence[Request]) -> None:
+    """Take back the claim of a window of which no byte has left, and none will."""
+    lane.lease.connection.execute(
+        "UPDATE send SET state = 'unsent', attempts = attempts - 1, changed_at = now(), "
+        "error_data = CASE WHEN number = ANY(%(doubted)s) THEN %(error)s END "
+        "WHERE batch_id = %(batch)s AND operation = %(operation)s "
+        "AND number = ANY(%(numbers)s) AND state = 'sending'",
+        _lane_values(lane)
+        | {
+            "numbers": [request.number for request in window],
+            "doubted": [request.number for request in window if request.doubt],
+            "error": unanswered_error(lane.operation),
+        },
+    )
+
+
 def record_answers(lane: Lane, answers: Sequence[Answer]) -> None:
     """Write down what became of rows: most of them alike, each of the others by itself."""
     others = [answer for answer in answers if not _plain(answer)]

@@ -39,5 +39,7 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
     held = sum(line.state is State.HELD for line in lines)
     told = f"{len(lines)} batches, {held} held, {waiting} with a next step"
     told += f". {held_text(why)}" if why else ""
-    create_table_artifact(board_table(lines), key="batches", description=f"{told}; {days} days")
+    create_table_artifact(
+        board_table(lines, held=why is not None), key="batches", description=f"{told}; {days} days"
+    )
     return Completed(message=told)

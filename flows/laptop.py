@@ -26,6 +26,7 @@ from connectors.database import database_url, embedded_folder, open_database
 from connectors.embedded import answers, embedded_url
 from connectors.errors import ReconError, SettingsError
 from connectors.files import open_private, private_folder, write_file
+from connectors.push_gate import told_where_sent
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import Settings, is_loopback
 from flows.running import Running, alone, children_of, find, log_tail, note, stop_all
@@ -74,6 +75,7 @@ def run(settings: Settings, choice: Choice, show: Show) -> int:
     with alone(folder) as free:
         if not free:
             show(told(find(folder)))
+            show_held(settings, show)
             return 0
         stop_all(find(folder))  # What a killed run left behind.
         stopped = _stop_signals()
@@ -83,6 +85,7 @@ def run(settings: Settings, choice: Choice, show: Show) -> int:
             running = _start(settings, choice, login, parts, show, folder)
             note(folder, running)
             show(told(running))
+            show_held(settings, show)
             show("Ctrl-C stops everything.")
             _watch(settings, running, stopped)
             show("Stopping ...")
@@ -151,6 +154,14 @@ def told(running: Running | None) -> str:
         f"  inbox    {running.inbox}\n"
         f"  logs     {running.logs}"
     )
+
+
+def show_held(settings: Settings, show: Show) -> None:
+    """Say that the runs started here send nothing, where that is so."""
+    with open_database(settings).connect() as connection:
+        held = told_where_sent(connection, settings.home)
+    if held:
+        show(held)
 
 
 def _about_sandbox() -> str:

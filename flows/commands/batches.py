@@ -41,7 +41,10 @@ def status_command(
 
     Example: `recon status`
     """
-    with workspace(quiet=True) as place, place.database.connect() as connection:
+    with (
+        workspace(quiet=True, say_held=False) as place,
+        place.database.connect() as connection,
+    ):
         why = why_held(connection, place.settings.home)
         lines = [
             {
@@ -52,7 +55,7 @@ def status_command(
                 "files": batch.files,
                 "rows": batch.rows,
                 "errors": batch.errors,
-                "next": next_step(batch),
+                "next": next_step(batch, held=why is not None),
             }
             for batch in list_overview(connection, last)
         ]

@@ -139,14 +139,23 @@ def told(*, quiet: bool) -> "Iterator[Told]":
 
 
 @contextmanager
-def workspace(*, quiet: bool = False) -> "Iterator[Workspace]":
-    """The workspace of this command, its database opened and migrated."""
+def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Workspace]":
+    """The workspace of this command, its database opened and migrated.
+
+    Pushes that are held are said on standard error, unless the command says so itself.
+    """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
     from connectors.database import open_database  # noqa: PLC0415
+    from connectors.push_gate import told_where_sent  # noqa: PLC0415
     from flows.stages.workspace import Workspace  # noqa: PLC0415
 
     settings = read_settings()
     database = open_database(settings)
+    if say_held:
+        with database.connect() as connection:
+            held = told_where_sent(connection, settings.home)
+        if held:
+            sys.stderr.write(f"recon: {held}\n")
     with told(quiet=quiet) as progress, _waits_told():
         yield Workspace(settings, database, progress)
 

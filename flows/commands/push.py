@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
+from connectors.push_gate import held_text, why_held
 from connectors.sends import Decision, Sent, waiting_batches
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import out, print_json, workspace
@@ -45,7 +46,7 @@ def push_command(
     Exit code 0: everything is there; 1: rows were refused, differ, are in doubt or unsent;
     2: the service refuses us or cannot be reached; 3: another run is sending.
     """
-    with workspace(quiet=json) as place:
+    with workspace(quiet=json, say_held=False) as place:
         if batch is None:
             with place.database.connect() as connection:
                 repeatable = place.settings.service.idempotent
@@ -81,10 +82,15 @@ def sends_command(
     Example: `recon sends 12 --state in_doubt`
     """
     chosen = Chosen(rows, operation, state)
-    with workspace(quiet=True) as place:
+    with workspace(quiet=True, say_held=False) as place:
+        with place.database.connect() as connection:
+            why = why_held(connection, place.settings.home)
         if json:
-            print_json({"sends": [_as_json(sent) for sent in sends_of(place, batch, chosen)]})
+            shown = [_as_json(sent) for sent in sends_of(place, batch, chosen)]
+            print_json({"sends": shown, "push_held": why})
             return 0
+        if why:
+            out().print(held_text(why))
         count = 0
         for sent in sends_of(place, batch, chosen):
             _show(sent)

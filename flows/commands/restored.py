@@ -36,7 +36,7 @@ def restored_command(
 
     Example: `recon restored --unsent in-doubt --reason "restored from last night"`
     """
-    with workspace(quiet=True) as place:
+    with workspace(quiet=True, say_held=False) as place:
         rows = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
     if json:
         print_json({"unsent": unsent.value, "in_doubt": rows})

@@ -167,7 +167,7 @@ def _say(line: str) -> None:
 
 
 def _detached(settings: Settings, options: list[str]) -> int:
-    from flows.laptop import told  # noqa: PLC0415 -- slow to import.
+    from flows.laptop import show_held, told  # noqa: PLC0415 -- slow to import.
     from flows.running import find, log_tail  # noqa: PLC0415
 
     folder = settings.home / "up"
@@ -187,6 +187,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
         running = find(folder)
         if running and running.process.alive():
             _say(told(running))
+            show_held(settings, _say)
             _say("`recon down` stops everything.")
             return 0
         if started.poll() is not None:

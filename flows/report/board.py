@@ -14,7 +14,7 @@ NARROW = 45
 NO_BATCH = {"Batch": "none", "Next": "recon import, or put files into the inbox"}
 
 
-def board_table(lines: Iterable[BatchLine]) -> list[dict[str, str]]:
+def board_table(lines: Iterable[BatchLine], *, held: bool = False) -> list[dict[str, str]]:
     """One line per batch, every delivered text escaped."""
     table = [
         {
@@ -25,7 +25,7 @@ def board_table(lines: Iterable[BatchLine]) -> list[dict[str, str]]:
             "Rows": digits(line.rows),
             "Errors": digits(line.errors),
             "Held because": cell(line.held_because or "", 2 * NARROW),
-            "Next": cell(next_step(line), 2 * NARROW),
+            "Next": cell(next_step(line, held=held), 2 * NARROW),
         }
         for line in lines
     ]

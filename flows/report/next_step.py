@@ -20,8 +20,11 @@ class Left(NamedTuple):
     """State at the service -> rows."""
 
 
-def next_step(line: BatchLine) -> str:
-    """What to do about a batch of a list; empty where nothing is left to do."""
+def next_step(line: BatchLine, *, held: bool = False) -> str:
+    """What to do about a batch of a list; empty where nothing is left to do.
+
+    `held`: nothing is pushed before somebody says from where to go on.
+    """
     undecided = sum(line.at_service.get(state, 0) for state in PUSH_ERRORS)
     left = Left(line.errors - undecided, line.refused, line.at_service)
     match line.state:
@@ -31,9 +34,9 @@ def next_step(line: BatchLine) -> str:
         case State.FAILED:
             return f"read the report; recon rerun {line.id} recounts"
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
-            return commands(line.id, left)
+            return commands(line.id, left, held=held)
         case State.MERGED if any(line.at_service.get(state) for state in PUSH_LEFT):
-            return commands(line.id, left)
+            return commands(line.id, left, held=held)
         case state if state not in ENDED:
             return f"recon rerun {line.id}"
     return ""
@@ -49,11 +52,12 @@ def left_of(report: BatchReport) -> Left:
     return Left(report.errors - undecided, files, at_service)
 
 
-def commands(batch_id: int, left: Left) -> str:
+def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
     """The commands that settle what is left, in the order that saves work; empty: nothing is."""
     steps = []
     if any(left.at_service.get(state) for state in PUSH_LEFT):
-        steps.append(f"recon push {batch_id}")
+        first = "recon restored --unsent ..., then " if held else ""
+        steps.append(f"{first}recon push {batch_id}")
     undecided = [state for state in reversed(PUSH_ERRORS) if left.at_service.get(state)]
     if undecided:
         states = " ".join(f"--state {state}" for state in undecided)

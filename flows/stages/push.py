@@ -24,6 +24,7 @@ from connectors.push_plan import plan_sends, settle_twins
 from connectors.push_window import (
     Lane,
     claim,
+    give_back,
     hold_lane,
     keep_held,
     next_rows,
@@ -202,6 +203,8 @@ class _Pass:
     answers: list[Answer] = field(default_factory=list)
     """Not written down yet."""
     why_unsent: str | None = None
+    uncounted: ReconError | None = None
+    """Why a window could not be counted at home; none is begun after it."""
     written: float = field(default_factory=monotonic)
 
     def run(self) -> None:
@@ -227,6 +230,8 @@ class _Pass:
             with self.lane.transaction():
                 keep_held(self.lane, self.service.held)
         reach("push-recorded")
+        if self.uncounted:
+            raise self.uncounted
         if self.service.stopped:
             batch, left = self.push.lease.batch_id, _unsent(self.push.lease)
             raise ServiceUnusable(_unsent_told(self.service.stopped, batch, left))
@@ -241,6 +246,8 @@ class _Pass:
                 self.push.room -= len(window)
             written = len(self.answers)
             self._write(window)
+            if self.uncounted:
+                return  # What is in flight is waited for.
             if written:
                 reach("push-recorded")
             reach("push-sending")
@@ -260,9 +267,15 @@ class _Pass:
         self.written = monotonic()
         self.push.tell(len(self.answers))
         self.answers.clear()
-        self.unanswered.update(request.number for request in window)
         if window and not operation.keyed:
-            note_window(self.push.workspace.settings.home, operation.name, count)
+            try:
+                note_window(self.push.workspace.settings.home, operation.name, count)
+            except ReconError as error:
+                with self.lane.transaction():
+                    give_back(self.lane, window)
+                self.uncounted = error
+                return
+        self.unanswered.update(request.number for request in window)
 
     def _windows(self) -> Iterator[Sequence[Request]]:
         """What is current in windows; a row whose record has a newer body is left out."""

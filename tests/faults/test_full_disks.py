@@ -13,8 +13,15 @@ import psycopg
 import pytest
 
 from connectors.embedded import embedded_url
+from connectors.errors import ReconError
+from connectors.extracts.profile import DEFAULT
 from connectors.postmaster import Postmaster
+from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.workspace import Workspace
 from tests.faults.commands import command
+from tests.push.conftest import towards
+from tests.push.deliveries import tones
+from tests.service.faulty_server import FaultyServer, Reply, at
 from tests.stages.payments import line, write
 
 ROWS = 3_000
@@ -78,6 +85,64 @@ def test_a_spool_that_finds_no_room_is_done_without(
         fill(disk, 8_000)
         assert command(database_url, home, "import", delivery)[0] == 0
     assert rows("SELECT count(*) FROM payment") == [(ROWS,)]
+
+
+@pytest.mark.parametrize(
+    ("room", "named"), [(0, "push-marker.json"), (4096, "push-AddMessageTone.windows")]
+)
+def test_no_room_for_the_records_of_a_push(
+    database_url: str, tmp_path: Path, rows: Any, room: int, named: str
+) -> None:
+    """Home and lock are there, the marker or the count of POSTs finds no room: nothing is sent."""
+    home = tmp_path / "home"
+    delivered = tones(tmp_path / "tones.csv", 50)
+    with small_disk(home, 4 * MIB) as disk, FaultyServer() as server:
+        service = {
+            "RECON_SERVICE_URL": server.url,
+            "RECON_SERVICE_USER": "ops",
+            "RECON_SERVICE_PASSWORD": "pw-canary",
+            "RECON_SERVICE_FORMAT": "json",
+        }
+        assert command(database_url, home, "import", delivered)[0] == 0
+        ballast = fill(disk, room)
+        code, told = command(database_url, home, "push", "1", **service)
+        assert code == 2, told
+        assert named in told
+        assert f"on the disk mounted at {disk}" in told
+        assert rows("SELECT DISTINCT state, attempts FROM send") in ([], [("unsent", 0)])
+        assert server.requests == []
+        assert not list(home.glob(".push-marker.json-*"))
+        ballast.unlink()
+        assert command(database_url, home, "push", "1", **service)[0] == 0
+        assert server.twice() == []
+    assert rows("SELECT state, count(*) FROM send GROUP BY 1") == [("acknowledged", 50)]
+
+
+def test_no_room_in_the_middle_of_a_push_leaves_nothing_in_doubt(
+    workspace: Workspace, tmp_path: Path, rows: Any
+) -> None:
+    """What is in flight is waited for; the window that could not be counted is given back."""
+    import_delivery(workspace, [tones(tmp_path / "tones.csv", 20)], DEFAULT)
+    count = workspace.settings.home / "push-AddMessageTone.windows"
+
+    def no_file() -> None:
+        count.unlink()
+        count.mkdir()
+
+    with FaultyServer(at({6: Reply(hold=no_file)})) as server:
+        place = towards(workspace, server.url, concurrency=2)
+        with pytest.raises(ReconError, match="are unsent; make room"):
+            push_batch(place, 1)
+        done = len(server.effects)
+        assert 6 <= done < 20
+        assert dict(rows("SELECT state, count(*) FROM send GROUP BY 1")) == {
+            "acknowledged": done,
+            "unsent": 20 - done,
+        }
+        count.rmdir()
+        push_batch(place, 1)
+        assert server.twice() == []
+    assert rows("SELECT state, count(*) FROM send GROUP BY 1") == [("acknowledged", 20)]
 
 
 def test_an_output_that_takes_nothing(database_url: str, tmp_path: Path, delivery: str) -> None:

@@ -14,7 +14,8 @@ import pytest
 from connectors.database import open_database
 from connectors.errors import PushHeld
 from connectors.extracts.profile import DEFAULT
-from connectors.push_gate import MARKER, why_held
+from connectors.push_gate import MARKER, told_where_sent, why_held
+from flows.laptop import show_held
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
@@ -133,6 +134,67 @@ def test_nothing_is_sent_twice_whatever_was_restored(
             assert why_held(connection, place.settings.home) is None
 
 
+def test_every_place_where_an_operator_looks_says_that_pushes_are_held(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with FaultyServer() as server:
+        now = towards(workspace, server.url)
+        batch = import_delivery(now, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT).batch.id
+        push_batch(now, batch, most=BEFORE)
+        place = at_home(now, tmp_path / "new")
+    url, home = str(place.settings.database_url), place.settings.home
+    for asked, stream in (
+        (("status",), "stdout"),
+        (("sends", "1"), "stdout"),
+        (("sends", "1", "--json"), "stdout"),
+        (("audit", "list"), "stderr"),
+        (("resolve", "1", "--as", "abandon", "--state", "refused", "--reason", "x"), "stderr"),
+    ):
+        told = run(url, home, *asked)
+        texts = {"stdout": told.stdout, "stderr": told.stderr}
+        assert texts[stream].count("has no marker, and rows were sent from another") == 1, asked
+        assert (told.stdout + told.stderr).count("has no marker") == 1, asked
+    assert "recon restored --unsent ..., then recon push 1" in run(url, home, "status").stdout
+    said: list[str] = []
+    show_held(place.settings, said.append)
+    assert "Pushes are held" in said[0]
+    said.clear()
+    show_held(now.settings, said.append)
+    assert said == []
+    # What is no business of whoever may not send.
+    with place.database.connect() as connection, connection.transaction(force_rollback=True):
+        assert told_where_sent(connection, home) is not None
+        connection.execute("CREATE ROLE looks_only")
+        connection.execute("GRANT USAGE ON SCHEMA recon TO looks_only")
+        connection.execute("SET LOCAL ROLE looks_only")
+        assert told_where_sent(connection, home) is None
+
+
+def test_one_home_that_finds_its_database_restored_holds_the_others(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The disk of the database is put back behind the push of another home than the next one's."""
+    with FaultyServer(at({3: Reply(hold=lambda: kept(workspace))})) as server:
+        one = towards(workspace, server.url, concurrency=1)
+        other = at_home(one, tmp_path / "other")
+        import_delivery(one, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT)
+        push_batch(one, 1, most=1)
+        go_on_after_restore(other, unsent="unsent", by="a", reason="a second worker")
+        push_batch(other, 1, most=1)
+        push_batch(one, 1, most=1)
+        push_batch(one, 1, most=1)
+        physically_restored(one)
+        with pytest.raises(PushHeld, match="older than this RECON_HOME"):
+            push_batch(one, 1)
+        for _ in range(2):
+            with pytest.raises(PushHeld, match="older than another RECON_HOME"):
+                push_batch(other, 1)
+        go_on_after_restore(other, unsent="in_doubt", by="a", reason="restored")
+        push_batch(other, 1)
+        effects = applied(server)
+        assert {len(bodies) for bodies in effects.values()} == {1}
+
+
 def test_whoever_knows_that_nothing_was_sent_says_so(
     workspace: Workspace, copied: Copy, tmp_path: Path, rows: Any
 ) -> None:
@@ -196,11 +258,7 @@ def test_a_copy_of_the_disk_made_while_rows_were_sent_is_told(
         now = towards(workspace, server.url, concurrency=1)
         import_delivery(now, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT)
         push_batch(now, 1)
-        with psycopg.connect(str(now.settings.database_url)) as connection:
-            connection.execute("SET session_replication_role = replica")
-            for table in ("send", "push_lane", "batch"):
-                connection.execute(f"TRUNCATE recon.{table}")  # type: ignore[call-overload]
-                connection.execute(f"INSERT INTO recon.{table} SELECT * FROM kept_{table}")  # type: ignore[call-overload]
+        physically_restored(now)
         for _ in range(3):
             with pytest.raises(PushHeld, match="does not know of the last rows that were sent"):
                 push_batch(now, 1)
@@ -209,6 +267,14 @@ def test_a_copy_of_the_disk_made_while_rows_were_sent_is_told(
         effects = applied(server)
         assert sorted(effects) == list(range(1, ROWS + 1))
         assert {len(bodies) for bodies in effects.values()} == {1}
+
+
+def physically_restored(place: Workspace) -> None:
+    with psycopg.connect(str(place.settings.database_url)) as connection:
+        connection.execute("SET session_replication_role = replica")
+        for table in ("send", "push_lane", "batch"):
+            connection.execute(f"TRUNCATE recon.{table}")  # type: ignore[call-overload]
+            connection.execute(f"INSERT INTO recon.{table} SELECT * FROM kept_{table}")  # type: ignore[call-overload]
 
 
 def kept(place: Workspace) -> None:
