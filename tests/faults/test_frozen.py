@@ -4,7 +4,9 @@ import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -20,6 +22,7 @@ from connectors.reconciliations import hold_scope
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
+from schemas.roles import statements
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_lost_server import until
 from tests.recon import Run
@@ -159,6 +162,71 @@ def test_a_scope_is_taken_over_too(workspace: Workspace) -> None:
 
     with pytest.raises(DatabaseLost):
         freeze()
+
+
+LOGINS = {
+    # What the owner of the schema may, and whether another login takes a frozen batch over.
+    "nothing": ((), False),
+    "a member of the account": (("GRANT {worker} TO {owner}",), True),
+    "signals alone": (("GRANT pg_signal_backend TO {owner}",), False),
+    "signals, and who they are for": (
+        ("GRANT pg_signal_backend, pg_read_all_stats TO {owner}",),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOGINS)
+def test_another_login_takes_over_or_is_told_who_can(
+    workspace: Workspace, rows: Callable[[str], list[tuple[object, ...]]], tmp_path: Path, case: str
+) -> None:
+    """As in production: the owner of the schema is no superuser, and each worker has an account."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    url, mark = workspace.database.url, uuid.uuid4().hex[:8]
+    names = {"worker": f"worker_{mark}", "next": f"next_{mark}", "owner": f"owner_{mark}"}
+    granted, ends_well = LOGINS[case]
+    with psycopg.connect(url, autocommit=True) as postgres:
+        for statement in (
+            *statements(),
+            "CREATE ROLE {worker} LOGIN IN ROLE recon_merger",
+            "CREATE ROLE {next} LOGIN IN ROLE recon_merger",
+            "CREATE ROLE {owner}",
+            "GRANT USAGE, CREATE ON SCHEMA recon TO {owner}",
+            "GRANT SELECT ON recon.lease TO {owner}",
+            "ALTER FUNCTION recon.end_holder(text) OWNER TO {owner}",
+            *granted,
+        ):
+            postgres.execute(statement.format(**names))  # type: ignore[call-overload]
+        try:
+            of_worker, of_next = (
+                Database(url.replace("//postgres:@", f"//{names[who]}@"), 1, lease_seconds=1)
+                for who in ("worker", "next")
+            )
+
+            def take() -> None:
+                with of_next.connect() as other, hold_batch(other, 1):
+                    pass
+
+            with suppress(DatabaseLost), of_worker.connect() as frozen, hold_batch(frozen, 1):
+                stop_beating()
+                with pytest.raises(BatchHeldElsewhere, match="can be taken over by the same"):
+                    take()
+                until(lambda: rows("SELECT 1 FROM lease WHERE expires_at < clock_timestamp()"))
+                pid = frozen.info.backend_pid
+                if not ends_well:
+                    told = rf"run this as {names['worker']}, or let .*pg_terminate_backend\({pid}\)"
+                    with pytest.raises(BatchHeldElsewhere, match=told):
+                        take()
+                    postgres.execute("SELECT pg_terminate_backend(%s)", [pid])
+                    until(lambda: not rows(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"))
+                take()
+                frozen.execute("SELECT 1")
+            assert rows("SELECT count(*) FROM lease") == [(0,)]
+        finally:
+            postgres.execute("ALTER FUNCTION recon.end_holder(text) OWNER TO postgres")
+            for role in names.values():
+                postgres.execute(f"DROP OWNED BY {role}")  # type: ignore[call-overload]
+                postgres.execute(f"DROP ROLE {role}")  # type: ignore[call-overload]
 
 
 def stop_beating() -> None:
