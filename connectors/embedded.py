@@ -63,6 +63,12 @@ def embedded_url(folder: Path, database: str = DATABASE) -> str:
                     connection.execute("SELECT pg_reload_conf()")
                 _set_up(connection)
                 _create(connection, database)
+    except IsADirectoryError as error:
+        raise DatabaseUnusable(
+            f"The embedded PostgreSQL in {folder} does not start: {error.filename} is a folder, "
+            "where a file of the server belongs. recon makes none of that name: look what is in "
+            "it, move it out of the way, and run the same command again. Nothing was changed."
+        ) from error
     except (OSError, SubprocessError, psycopg.Error) as error:
         raise DatabaseUnusable(
             f"The embedded PostgreSQL in {folder} does not start ({error}). "

@@ -4,6 +4,7 @@ A process is taken for this server's only on the word of the system: it listens 
 the data folder, or works in that folder as the folder's owner. `postmaster.pid` is never believed.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -92,6 +93,8 @@ class Postmaster:
         # It may also have been ending when it was asked.
         self._await_end_of_former()
         for path in [self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")]:
+            if path.is_dir() and not path.is_symlink():
+                _remove_empty(path)
             path.unlink(missing_ok=True)
         self.close_to_others()
         self._launch()
@@ -263,6 +266,14 @@ class Postmaster:
         draft.symlink_to(self.folder)
         draft.replace(link)
         return str(link)
+
+
+def _remove_empty(path: Path) -> None:
+    """Remove a folder in the place of a file, unless something is in it."""
+    try:
+        path.rmdir()
+    except OSError:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path)) from None
 
 
 def _forget_ended(folder: Path) -> None:

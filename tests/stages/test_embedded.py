@@ -1,6 +1,7 @@
 """The embedded server: set up for large loads, found where it is, and closed to others."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from connectors.database import open_database
 from connectors.embedded import SERVER_SETTINGS, embedded_url
+from connectors.errors import DatabaseUnusable
 from connectors.postgres_programs import program
 from connectors.postmaster import Postmaster
 from connectors.settings import Settings
@@ -74,6 +76,29 @@ def test_no_number_in_a_file_is_believed(own: Path, stranger: int, name: str) ->
     )
     (own / "postmaster.pid").write_bytes(text.encode("latin-1"))
     (own / ".s.PGSQL.5432.lock").write_text(f"{stranger}\n{own}\n1\n5432\n{own}\n")
+    with psycopg.connect(embedded_url(own)) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    Postmaster(own).stop()
+
+
+@pytest.mark.parametrize("name", ["postmaster.pid", ".s.PGSQL.5432", ".s.PGSQL.5432.lock", "log"])
+def test_a_folder_where_a_file_belongs(own: Path, name: str) -> None:
+    """An empty one is nothing; what is in one is never thrown away."""
+    Postmaster(own).stop()
+    place = own / name
+    kept = place.rename(own / "kept") if place.exists() else None
+    place.mkdir()
+    (place / "mine").write_text("mine")
+    for _ in range(2):
+        with pytest.raises(
+            DatabaseUnusable, match=rf"{re.escape(str(place))} is a folder.*move it"
+        ):
+            embedded_url(own)
+    assert (place / "mine").read_text() == "mine"
+    (place / "mine").unlink()
+    if kept:
+        place.rmdir()
+        kept.rename(place)
     with psycopg.connect(embedded_url(own)) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
     Postmaster(own).stop()
