@@ -2,6 +2,7 @@
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,8 @@ from schemas.views import VIEWS
 OLDEST_SERVER = 150000
 """PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
 CONNECT_SECONDS = 10
+ROOM_SECONDS = (0.1, 0.3, 0.6)
+"""Waits for room where as many are connected as may be: closed sessions go soon after."""
 STATEMENT_SECONDS = 900
 """No statement may wait for ever; a chunk takes seconds."""
 MISSING_SHOWN = 5
@@ -77,20 +80,33 @@ class Database:
         """How long a lost connection is waited for."""
 
     @contextmanager
-    def connect(self) -> Iterator[psycopg.Connection]:
+    def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
         """One connection outside any transaction; transactions are opened explicitly.
 
-        Raises DatabaseUnusable, DatabaseLost when it is lost meanwhile, and StatementRefused for
-        what the database says to a statement and nobody has dealt with.
+        `patient`: where the role or the server is at its limit of connections, those that have just
+        been closed are given a moment to go. Raises DatabaseUnusable, DatabaseLost when it is lost
+        meanwhile, and StatementRefused for what the database says to a statement and nobody has
+        dealt with.
         """
         try:
-            connection = self._open()
+            connection = self._with_room() if patient else self._open()
         except psycopg.OperationalError as error:
             raise DatabaseUnusable(_no_connection(error)) from None
         with connection, errors_told(connection):
             connection.execute(SILENT_CLIENT)
             _widen(connection)
             yield connection
+
+    def _with_room(self) -> psycopg.Connection:
+        for seconds in ROOM_SECONDS:
+            try:
+                return self._open()
+            except psycopg.OperationalError as error:
+                # The client gives no SQLSTATE for what is said before there is a session.
+                if "too many" not in str(error):
+                    raise
+            time.sleep(seconds)
+        return self._open()
 
     def _open(self) -> psycopg.Connection:
         try:

@@ -49,7 +49,7 @@ def side_by_side(
 
 def _another(database: Database, lease: Lease, connections: ExitStack) -> list[Lease]:
     try:
-        connection = connections.enter_context(database.connect())
+        connection = connections.enter_context(database.connect(patient=False))
     except DatabaseUnusable:
         # Where the server has no connection left, the one of the lease does all.
         return []

@@ -26,8 +26,8 @@ from tests.scale.workers import import_in_partitions, left_behind, processes, re
 from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples" / "dirty"
-ROWS, SEED = 6_000, 23
-LARGE = 200_000 if ALL else 50_000
+ROWS, SEED = 6_000 if ALL else 2_500, 23
+LARGE = 200_000 if ALL else 10_000
 """Rows of the large file, which has as many chunks either way."""
 RECEIPTS = ("receipt",)
 
