@@ -1,7 +1,7 @@
 """The lease of a run on its batch: an advisory lock, and an epoch that every commit looks at."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -66,7 +66,13 @@ class Lease:
             values,
         )
 
-    def set_state(self, state: State, *, held_because: str | None = None) -> None:
+    def set_state(
+        self,
+        state: State,
+        *,
+        held_because: str | None = None,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
         """Move the batch on; an ended batch carries the time."""
         with self.transaction() as connection:
             connection.execute(
@@ -79,7 +85,11 @@ class Lease:
                 ],
             )
             add_event(
-                connection, f"batch {state.value}", batch_id=self.batch_id, reason=held_because
+                connection,
+                f"batch {state.value}",
+                batch_id=self.batch_id,
+                reason=held_because,
+                detail=detail,
             )
 
 

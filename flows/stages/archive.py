@@ -1,7 +1,7 @@
 """Everything that is kept, hashed again: delivered contents, and the files of every report."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from connectors import ledger
+from connectors.batch_reports import Noted, noted_reports
 from connectors.errors import SignatureRefused
 from connectors.extracts.archive import kept_path
 from connectors.extracts.evidence import MISSING, difference
@@ -77,6 +78,9 @@ def verify_archive(workspace: Workspace) -> Verified:
                 check_files(workspace, run)
             except SignatureRefused as refused:
                 mismatches.append(Mismatch(f"reports/{run.folder}", str(refused)))
+        noted = [one for one in noted_reports(connection) if not one.removed]
+        reports += len(noted)
+        mismatches += _altered_reports(workspace, noted)
         _record(connection, len(wanted), reports, mismatches)
     workspace.progress("archive", len(wanted), len(wanted))
     return Verified(len(wanted), reports, size, tuple(mismatches))
@@ -98,6 +102,17 @@ def _strangers(workspace: Workspace, there: Mapping[str, Path]) -> Iterator[Mism
             yield Mismatch(str(path.relative_to(workspace.settings.home)), UNKNOWN)
 
 
+def _altered_reports(workspace: Workspace, noted: Iterable[Noted]) -> Iterator[Mismatch]:
+    """Files of the reports of batches that are not what the audit trail says was written."""
+    for one in noted:
+        folder = workspace.settings.reports / f"batch-{one.batch_id}"
+        for name, sha256 in sorted(one.hashes.items()):
+            fault = difference(folder / name, sha256, None)
+            if fault is not None:
+                path = f"reports/{folder.name}/{name}"
+                yield Mismatch(path, fault, batches=(one.batch_id,))
+
+
 def _record(
     connection: psycopg.Connection, contents: int, reports: int, mismatches: list[Mismatch]
 ) -> None:
@@ -105,19 +120,32 @@ def _record(
         log.warning("%s: %s (%s)", one.path, one.found, ", ".join(one.files) or "of no batch")
         for batch_id in one.batches:
             detail = {"path": one.path, "found": one.found}
-            ledger.add_event(connection, "kept content differs", batch_id=batch_id, detail=detail)
+            what = "report differs" if _is_report(one) else "kept content differs"
+            ledger.add_event(connection, what, batch_id=batch_id, detail=detail)
     counts = {"contents": contents, "reports": reports, "differ": len(mismatches)}
     ledger.add_event(connection, "archive verified", detail=counts)
+
+
+def _is_report(one: Mismatch) -> bool:
+    return one.path.startswith("reports/")
 
 
 def remedy(verified: Verified) -> str:
     """What to do about what does not match."""
     told = []
-    if any(one.batches for one in verified.mismatches):
+    of_batches = sorted(
+        {batch for one in verified.mismatches if _is_report(one) for batch in one.batches}
+    )
+    if any(one.batches and not _is_report(one) for one in verified.mismatches):
         told.append("Import the files named again: that puts their bytes back.")
     if any(one.found == UNKNOWN for one in verified.mismatches):
         told.append("What has no name of ours is used by nothing: look at it and remove it.")
-    if any(one.path.startswith("reports/") for one in verified.mismatches):
+    if any(_is_report(one) and not one.batches for one in verified.mismatches):
         told.append("Bring reports back from a backup.")
+    if of_batches:
+        told.append(
+            "Find out who changed the reports of batches; `recon rerun "
+            f"{of_batches[0]}` writes that of batch {of_batches[0]} again from the database."
+        )
     lost = [one for one in verified.mismatches if not one.batches and one.found != MISSING]
     return " ".join(told) or ("Remove what no batch knows." if lost else "")

@@ -11,8 +11,10 @@ from pathlib import Path
 import psycopg
 
 from connectors import ledger
+from connectors.batch_reports import note_written
 from connectors.currencies import read_currencies
 from connectors.database import summarise
+from connectors.digests import ends_detail
 from connectors.errors import ConservationError
 from connectors.files import write_file
 from connectors.findings import findings, notes
@@ -53,7 +55,9 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
     report = build_report(workspace, lease)
-    folder = write_report(workspace, batch, report)
+    folder, hashes = write_report(workspace, batch, report)
+    with lease.transaction() as connection:
+        note_written(connection, batch.id, hashes)
     log.info("Recounted: %s; report in %s", report.verdict.replace("_", " "), folder)
     reach("report")
     workspace.progress("report", 1, 1)
@@ -68,7 +72,8 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     if batch.state in (State.MERGED, State.FAILED):
         clear_spool(workspace.settings, batch.id)
         reach("cleared")
-        lease.set_state(State(report.verdict))
+        ended = ends_detail(lease.connection, batch.id)
+        lease.set_state(State(report.verdict), detail=ended)
     reach("finish")
     return report
 
@@ -218,8 +223,13 @@ def _verdict(
     return str(State.COMPLETE if clean else State.COMPLETE_WITH_ERRORS)
 
 
-def write_report(workspace: Workspace, batch: ledger.Batch, report: BatchReport) -> Path:
-    """Write the renderings and a manifest that names the run; each file appears whole or not."""
+def write_report(
+    workspace: Workspace, batch: ledger.Batch, report: BatchReport
+) -> tuple[Path, dict[str, str]]:
+    """Write the renderings and a manifest that names the run; each file appears whole or not.
+
+    Returns their folder and the SHA-256 of each rendering.
+    """
     folder = workspace.settings.reports / f"batch-{batch.id}"
     texts = {"report.html": render_html(report), "report.txt": render_text(report)}
     hashes = {}
@@ -236,4 +246,4 @@ def write_report(workspace: Workspace, batch: ledger.Batch, report: BatchReport)
     write_file(
         folder / "manifest.json", (json.dumps(manifest, indent=2, sort_keys=True) + "\n").encode()
     )
-    return folder
+    return folder, hashes

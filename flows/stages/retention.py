@@ -1,12 +1,16 @@
 """Housekeeping: remove archived content, reports and kept results that nothing needs any more."""
 
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import psycopg
+
 from connectors import ledger
+from connectors.batch_reports import note_removed
 from connectors.retention import (
     Unneeded,
     closed_batches,
@@ -35,7 +39,7 @@ class Retention:
 
 
 DEFAULT = Retention()
-CONTENTS = "archived contents"
+CONTENTS, REPORTS = "archived contents", "batch reports"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +102,17 @@ def _unneeded(
     yield CONTENTS, unneeded_contents(settings.archive, needed, old)
     if inbox is not None:
         yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
-    yield "batch reports", unneeded_reports(settings.reports, told, reported.timestamp())
+    yield REPORTS, unneeded_reports(settings.reports, told, reported.timestamp())
     if results is not None:
         yield "results of runs", old_files(results, kept.timestamp())
+
+
+def _note(connection: psycopg.Connection, what: str, path: Path) -> None:
+    """Write down what is about to be removed: what is missing else was lost."""
+    if what == CONTENTS:
+        mark_cleared(connection, path.stem)
+    elif batch := re.fullmatch(r"batch-(\d+)", path.name):
+        note_removed(connection, int(batch[1]))
 
 
 def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_run: bool) -> Swept:
@@ -108,9 +120,9 @@ def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_ru
     oldest: float | None = None
     for one in found:
         if not dry_run:
-            if what == CONTENTS:
+            if what in (CONTENTS, REPORTS):
                 with workspace.database.connect() as connection:
-                    mark_cleared(connection, one.path.stem)
+                    _note(connection, what, one.path)
             remove(one)
             reach("housekeeping")
         number, size = number + 1, size + one.bytes

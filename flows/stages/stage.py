@@ -20,6 +20,7 @@ import polars as pl
 import psycopg
 
 from connectors import ledger
+from connectors.digests import keep_digests
 from connectors.errors import ConservationError
 from connectors.extracts.header import Header
 from connectors.extracts.manifest import Entry, differences, incomplete, read_entry
@@ -31,6 +32,7 @@ from connectors.ledger import Extract, Receipt, State
 from connectors.memory import keep_arrays
 from connectors.spool import spool_path, write_spool
 from connectors.staging import CopyRows, withdraw_staged
+from flows.stages.check import staged_tables
 from flows.stages.kept import open_archived
 from flows.stages.recovery import reach
 from flows.stages.repaired import RepairedRows
@@ -97,7 +99,9 @@ def stage(workspace: Workspace, lease: Lease) -> None:
                 sieve.forget()
             done += extract.bytes or 0
     workspace.progress(STAGE, total, total)
-    lease.set_state(State.STAGED)
+    with lease.transaction() as connection:
+        kept = keep_digests(connection, staged_tables(lease), batch.id, lease.epoch)
+        lease.set_state(State.STAGED, detail=kept)
     reach("stage")
 
 

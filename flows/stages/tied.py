@@ -1,23 +1,32 @@
 """Side E held against its receipts: what is read for it is what was taken in, to the last digit.
 
-The receipts say what each extract added up to when it was read and what was applied of it. Rows and
-outcomes that were deleted, added or altered since, receipts, extracts and batches that are gone:
-each is one line that says which extract and by how much.
+The receipts say what each extract added up to when it was read, what was applied of it, and what
+all of its rows hash to. Rows and outcomes that were deleted, added or altered since, receipts,
+extracts and batches that are gone: each is one line that says which extract and by how much.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
 import polars as pl
 import psycopg
 
+from connectors.digests import (
+    Digest,
+    changed_receipts,
+    ends_digest,
+    kept_digests,
+    recorded,
+    row_digests,
+)
 from connectors.ledger import ENDED, Batch, Extract, State
 from flows.steps.reconcile.sums import totals_by
 from flows.steps.totals import Totals, add
 from schemas.amounts import spelled
 from schemas.field import Table
 from schemas.sql import IDENTITY, key_columns
+from schemas.tables import EXTRACTS
 from schemas.views import APPLIED
 
 COUNTED = APPLIED
@@ -75,6 +84,48 @@ def untied(
             yield (
                 f"{names[extract]}, {table.title.lower()}: what is kept of it is not what was "
                 f"taken in: {'; '.join(told)}"
+            )
+
+
+def altered(
+    connection: psycopg.Connection,
+    records: Iterable[str],
+    batches: Sequence[int],
+    extracts: Sequence[Extract],
+) -> Iterator[str]:
+    """Where staged rows, or what became of them, are not those that were hashed; of listings too.
+
+    What an earlier version took in has no digest, and nothing is said of it here.
+    """
+    then = kept_digests(connection, batches)
+    now = {
+        place: digest
+        for record in records
+        for place, digest in row_digests(connection, EXTRACTS[record], batches).items()
+    }
+    names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
+    told = recorded(connection, batches)
+    hashed = {one.id for one in extracts if told[one.batch_id].rows is not None}
+    for extract, record in sorted({*then, *now}):
+        before, after = (of.get((extract, record), Digest(0, "")) for of in (then, now))
+        if before.sum is None:
+            after = after._replace(sum=None)
+        if extract in hashed and before != after:
+            yield (
+                f"{names[extract]}, {EXTRACTS[record].title.lower()}: the {after.rows} rows that "
+                f"are kept do not hash to what the {before.rows} staged rows did: a value, text, "
+                "place or reason of them was changed"
+            )
+    for batch in changed_receipts(connection, told):
+        yield (
+            f"batch {batch}: the receipts with the hashes of its staged rows are not those the "
+            "audit trail tells of"
+        )
+    for batch, said in told.items():
+        if said.ends is not None and ends_digest(connection, batch) != said.ends:
+            yield (
+                f"batch {batch}: what became of its rows is not what the audit trail says of the "
+                "moment it ended"
             )
 
 

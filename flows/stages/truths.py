@@ -1,5 +1,6 @@
 """Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -13,7 +14,7 @@ from connectors.errors import EvidenceBroken
 from connectors.ledger import Batch, Extract, State
 from flows.stages.batch_rows import delivered_batch_rows
 from flows.stages.kept import unproven
-from flows.stages.tied import Found, found_in, untied
+from flows.stages.tied import Found, altered, found_in, untied
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.beyond import beside, beyond_of
 from flows.steps.reconcile.comparison import text
@@ -25,6 +26,11 @@ from schemas.operations import OPERATIONS, PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 from schemas.views import AGAIN, APPLIED, LISTING_FEED
 
+EVERYTHING = "everything"
+SCOPE = re.compile(
+    r"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ([\w.-]+(?:, [\w.-]+)*))?"
+    r"(?:(?:^|; )tenants (-?\d+(?:, -?\d+)*))?"
+)
 NOT_COUNTED = (State.UNDONE, State.DISCARDED)
 """Batches whose rows are no longer claimed to be anywhere."""
 LISTED = tuple(operation.response for operation in OPERATIONS if operation.returns_list)
@@ -59,7 +65,27 @@ class Scope:
             )
             if values
         ]
-        return "; ".join(parts) or "everything"
+        return "; ".join(parts) or EVERYTHING
+
+    @classmethod
+    def read(cls, text: str) -> "Scope | None":
+        """The scope that `text` names; None: it names none, as that of a restatement."""
+        if text == EVERYTHING:
+            return cls()
+        found = SCOPE.fullmatch(text)
+        if found is None:
+            return None
+        batches, feeds, tenants = (part.split(", ") if part else [] for part in found.groups())
+        return cls(tuple(map(int, batches)), tuple(feeds), tuple(map(int, tenants)))
+
+    def covers(self, other: "Scope") -> bool:
+        """Whether all that the other one is about belongs to this one."""
+        pairs = (
+            (self.batches, other.batches),
+            (self.feeds, other.feeds),
+            (self.tenants, other.tenants),
+        )
+        return all(not mine or (theirs and {*theirs} <= {*mine}) for mine, theirs in pairs)
 
 
 @dataclass(frozen=True)
@@ -127,7 +153,15 @@ def gather_truths(
             continue
         frames.add_listing(listing, places)
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
-    untold = untied(connection, tied, delivered, extracts, frames.found)
+    untold = [
+        *untied(connection, tied, delivered, extracts, frames.found),
+        *altered(
+            connection,
+            sorted({*records, *frames.listed}),
+            sorted({one.batch_id for one in (*extracts, *listings)}),
+            (*extracts, *listings),
+        ),
+    ]
     return Gathered(
         sources=Sources(
             frames.extract, frames.database, frames.answers, frames.listed, dict(signed), approved

@@ -15,10 +15,11 @@ import pytest
 
 from connectors.errors import EvidenceBroken
 from connectors.extracts.profile import DEFAULT
-from flows.stages.archive import verify_archive
+from flows.stages.archive import remedy, verify_archive
 from flows.stages.retention import Retention, sweep
-from flows.stages.sequence import import_delivery
+from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.texts import Texts
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests import recon as processes
 from tests.stages.payments import HEADER, line, write
@@ -282,6 +283,70 @@ def test_a_report_that_was_changed_is_found(workspace: Workspace, recon: Recon) 
     told = recon("archive", "verify")
     assert told.returncode == 1
     assert page.name in told.stdout
+
+
+def flipped(path: Path) -> None:
+    """One bit of a byte in the middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.txt"])
+def test_the_report_of_a_batch_that_was_changed_is_found(
+    workspace: Workspace, rows: Any, tmp_path: Path, name: str
+) -> None:
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    import_delivery(workspace, [write(tmp_path / "b.csv", line(7))], DEFAULT)
+    found = verify_archive(workspace)
+    assert (found.mismatches, found.reports) == ((), 2)
+    path = workspace.settings.reports / "batch-1" / name
+    good = path.read_bytes()
+    for fault in (cut, longer, emptied, flipped, Path.unlink):
+        fault(path)
+        (one,) = verify_archive(workspace).mismatches
+        assert (one.path, one.batches) == (f"reports/batch-1/{name}", (1,))
+        assert "recon rerun 1" in remedy(verify_archive(workspace))
+        path.write_bytes(good)
+    # The manifest beside it proves nothing: whoever changes one can change the other.
+    shutil.rmtree(path.parent)
+    assert len(verify_archive(workspace).mismatches) == 2
+    assert rows("SELECT DISTINCT batch_id FROM event WHERE what = 'report differs'") == [(1,)]
+    run_batch(workspace, 1)
+    assert path.read_bytes() == good
+    assert verify_archive(workspace).mismatches == ()
+    # Written once, and once more only where it is another one.
+    assert rows("SELECT count(*) FROM event WHERE what = 'report written'") == [(2,)]
+    later = datetime.now(UTC) + timedelta(days=1000)
+    undo_batch(workspace, 2, by=None, reason="test")
+    sweep(workspace, Retention(report_days=1, archive_days=1), now=later, dry_run=False)
+    assert not path.exists()
+    assert verify_archive(workspace).mismatches == ()
+    assert rows("SELECT batch_id FROM event WHERE what = 'report removed' ORDER BY 1") == [
+        (1,), (2,),
+    ]  # fmt: skip
+
+
+def test_any_file_of_a_reconciliation_that_is_changed_or_gone_is_found(
+    workspace: Workspace, recon: Recon, tmp_path: Path
+) -> None:
+    import_delivery(workspace, [deliver(tmp_path)], DEFAULT)
+    recon("reconcile")
+    folder = workspace.settings.reports / "reconciliation-1"
+    gone = tmp_path / "gone"
+    names = [path.name for path in folder.iterdir() if path.is_file()]
+    assert {"report.xlsx", "records.parquet", "manifest.json"} < {*names}
+    for name in ["", *names]:
+        (folder / name).rename(gone)
+        (one,) = verify_archive(workspace).mismatches
+        assert one.path == "reports/reconciliation-1"
+        gone.rename(folder / name)
+    for name in {*names} - {"manifest.json"}:
+        flipped(folder / name)
+        (one,) = verify_archive(workspace).mismatches
+        assert name in one.found
+        flipped(folder / name)
+    assert verify_archive(workspace).mismatches == ()
 
 
 def test_the_only_thing_that_may_be_gone_is_what_housekeeping_removed(

@@ -1,17 +1,24 @@
 """Side E is tied to its receipts: whatever is bent is named."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connectors.digests import Digest, kept_digests
 from connectors.extracts.profile import DEFAULT
+from connectors.ledger import list_extracts
+from flows.stages.pull import PROFILE
 from flows.stages.reconcile import Asked, Reconciled, reconcile
 from flows.stages.sequence import import_delivery
+from flows.stages.tied import altered
 from flows.stages.truths import Scope
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.rules import Rules
+from schemas.tables import EXTRACTS
 from tests.stages.payments import line, write
 
 
@@ -97,3 +104,117 @@ def test_a_corrected_batch_ties(delivered: Workspace, tmp_path: Path, rows: Any)
     import_delivery(delivered, [write(tmp_path / "c.csv", line(3))], DEFAULT, corrects=1)
     cover = run(delivered).report.cover
     assert not any("taken in" in one or "gone" in one for one in cover.because), cover.because
+
+
+BATCH_ROWS = [
+    "Data,HasError,Merged,BatchId,Jsondata,ErrorData",
+    '"{""Id"":1,""TenantsId"":7,""DebtsId"":3,""InvoiceUrl"":""u""}",,,1,,',
+    "some text,,,1,,",
+]
+PLAN = [
+    "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId,StatusCodesId",
+    "1,2026-01-05T00:00:00Z,10.50,1,1,1",
+]
+
+
+def text_file(path: Path, lines: list[str]) -> str:
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+BENT = [
+    *(
+        (
+            f"UPDATE staged_payment SET {change} WHERE extract_id = 1 AND record_number = {row}",
+            "a.csv of batch 1, payment: the 5 rows that are kept do not hash to",
+        )
+        for row, change in [
+            (1, """ "PaymentDate" = "PaymentDate" + interval '1 microsecond' """),
+            (1, '"PaymentDate_offset" = 0'),
+            (1, '"DebtsId" = 3'),
+            (1, '"CurrencyRatesId" = NULL'),
+            (1, "data = data || ' '"),
+            (5, "byte_start = byte_start + 1"),
+            (4, "error_data = replace(error_data, 'PaidAmount', 'ActionsId')"),
+        ]
+    ),
+    (
+        "UPDATE receipt SET sha256 = '0 0' WHERE stage = 'keep payment' AND batch_id = 2",
+        "batch 2: the receipts with the hashes of its staged rows are not those",
+    ),
+    ("DELETE FROM receipt WHERE stage = 'keep payment'", "batch 1: the receipts with the hashes"),
+    (
+        "UPDATE outcome SET record_number = 1 WHERE verdict = 'superseded'",
+        "batch 1: what became of its rows is not what the audit trail says",
+    ),
+    ("UPDATE staged_insert_batch_data SET data = data || 'x'", "rows.csv of batch 3, insert"),
+    ("DELETE FROM staged_insert_batch_data", "the 0 rows that are kept do not hash to what the 1"),
+    (
+        "UPDATE staged_invoice_file SET data = replace(data, 'u', 'v')",
+        "rows.csv of batch 3, invoice",
+    ),
+    (
+        'UPDATE staged_payment_plan_detail SET "PaymentsId" = 6 WHERE batch_id = 4',
+        "plan.csv of batch 4",
+    ),
+    (
+        'UPDATE staged_payment_plan_detail SET "StatusCodesId" = 6 WHERE batch_id = 5',
+        "listed.csv of batch 5",
+    ),
+]
+"""Changes that no sum, count or hash total of keys tells of, in any kind of row."""
+
+
+def test_every_value_of_every_row_is_tied(delivered: Workspace, tmp_path: Path, rows: Any) -> None:
+    inner = replace(DEFAULT, inner_record="invoice_file")
+    import_delivery(delivered, [text_file(tmp_path / "rows.csv", BATCH_ROWS)], inner)
+    import_delivery(delivered, [text_file(tmp_path / "plan.csv", PLAN)], DEFAULT)
+    import_delivery(delivered, [text_file(tmp_path / "listed.csv", PLAN)], PROFILE)
+    with delivered.database.connect() as connection:
+        batches = [one for (one,) in connection.execute("SELECT id FROM batch ORDER BY id")]
+        extracts = [one for batch in batches for one in list_extracts(connection, batch)]
+
+        def told() -> str:
+            return "\n".join(altered(connection, EXTRACTS, batches, extracts))
+
+        assert batches == [1, 2, 3, 4, 5]
+        assert not told()
+        for statement, expected in BENT:
+            with connection.transaction(force_rollback=True):
+                connection.execute("SET LOCAL session_replication_role = replica")
+                assert connection.execute(statement).rowcount  # type: ignore[call-overload]
+                assert expected in told(), (statement, told())
+        assert not told()
+    bend(delivered, BENT[0][0])
+    cover = run(delivered).report.cover
+    assert cover.verdict == "INCOMPLETE"
+    assert BENT[0][1] in "\n".join(cover.because)
+    bend(delivered, BENT[-1][0])
+    assert "listed.csv of batch 5" in "\n".join(run(delivered).report.cover.because)
+
+
+def test_a_batch_that_was_undone_is_claimed_by_nobody(delivered: Workspace) -> None:
+    undo_batch(delivered, 2, by="ann", reason="a test")
+    bend(delivered, 'UPDATE staged_payment SET "DebtsId" = 9 WHERE batch_id = 2')
+    bend(delivered, "DELETE FROM outcome WHERE batch_id = 2")
+    cover = run(delivered).report.cover
+    assert cover.verdict == "NOT_RECONCILED", cover.because
+    bend(delivered, "DELETE FROM batch WHERE id = 2")
+    assert "batch 2 is gone, and the ledger tells of it" in run(delivered).report.cover.because
+
+
+def test_what_an_earlier_version_took_in_is_tied_by_its_receipts(delivered: Workspace) -> None:
+    bend(delivered, "DELETE FROM receipt WHERE stage LIKE 'keep%'")
+    bend(delivered, "UPDATE event SET detail = NULL")
+    cover = run(delivered).report.cover
+    assert cover.verdict == "NOT_RECONCILED", cover.because
+    # Columns that a later version adds are another form, which says nothing of the rows.
+    assert not any("hash to" in one for one in cover.because)
+
+
+def test_rows_that_were_hashed_over_other_columns_are_counted(delivered: Workspace) -> None:
+    with delivered.database.connect() as connection:
+        connection.execute("UPDATE receipt SET sha256 = 'f 1' WHERE stage LIKE 'keep%'")
+        told = kept_digests(connection, [1, 2])
+    assert set(told.values()) == {Digest(5, None), Digest(2, None)}
+    assert not any("hash to" in one for one in run(delivered).report.cover.because)
