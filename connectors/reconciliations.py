@@ -140,6 +140,15 @@ def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | N
         ).fetchone()
 
 
+def latest_runs(connection: psycopg.Connection) -> list[Reconciliation]:
+    """The last run of every scope, the first one first."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM reconciliation WHERE id IN "
+            "(SELECT max(id) FROM reconciliation GROUP BY scope_hash) ORDER BY id"
+        ).fetchall()
+
+
 def rules_text_of(connection: psycopg.Connection, rules_hash: str) -> str | None:
     """The rules with this hash, as any run of this version kept them."""
     row = connection.execute(

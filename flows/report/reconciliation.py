@@ -391,6 +391,16 @@ class OutgrownLine:
 
 
 @dataclass(frozen=True, slots=True)
+class AgainLine:
+    """A break whose acceptance is another than when the last report was approved."""
+
+    id: str
+    what: str
+    signed_as: str
+    accepted_as: str
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """What is other than in the last signed run of the scope, beside its records."""
 
@@ -399,10 +409,14 @@ class Changes:
     rules_before: str = ""
     """Hash."""
     rules: tuple[RuleChange, ...] = ()
+    profiles: tuple[RuleChange, ...] = ()
+    """Of feeds: how later batches were read otherwise."""
     version_before: str = ""
     aside: tuple[AsideLine, ...] = ()
     outgrown: tuple[OutgrownLine, ...] = ()
     """The largest first; the cover counts them all."""
+    again: tuple[AgainLine, ...] = ()
+    """Breaks that were accepted again as something else since, the largest first."""
     notes: tuple[str, ...] = ()
     """Anything else the approver has to know, a sentence each."""
 

@@ -1,6 +1,5 @@
 """The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
 
-import hashlib
 from datetime import date
 from importlib.metadata import version
 
@@ -9,26 +8,23 @@ import psycopg
 from connectors.currencies import read_currencies
 from connectors.ledger import Extract
 from connectors.reconciliations import Reconciliation
-from connectors.signatures import signatures_of
 from flows.report.reconciliation import (
-    Changes,
     InputLine,
     PreviousLine,
     RunLine,
     SignOff,
     TruthLine,
 )
-from flows.stages.rules import text_of
-from flows.stages.sign import baseline, last_sign_off
+from flows.stages.as_of import scope_as_of
+from flows.stages.sign import last_sign_off
+from flows.stages.since_signed import changes_since, signed_acceptances
 from flows.stages.truths import PULLED, Gathered, Scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.conclusion import Facts
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.judgement import Judgement
-from flows.steps.reconcile.rule_changes import rule_changes
 from flows.steps.reconcile.rule_text import rules_text
 from flows.steps.reconcile.rules import Rules
-from schemas.life import Role
 from schemas.operations import OPERATIONS, PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -75,41 +71,16 @@ def gather_facts(
         after=cut.lines,
         restates=restates,
         run=run,
-        changes=changes_since(workspace, connection, scope.text, rules_text(rules)),
+        changes=changes_since(
+            workspace,
+            connection,
+            scope,
+            scope_as_of(scope.text, until, restates or None),
+            rules_text(rules),
+            gathered,
+        ),
+        signed_acceptances=signed_acceptances(connection, scope.text),
     )
-
-
-def changes_since(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    scope: str,
-    rules: str,
-) -> Changes:
-    """What is other than in the last signed run of a scope; its first run where none is signed."""
-    base = baseline(connection, scope)
-    if base is None:
-        return Changes(since="")
-    signed = bool(signatures_of(connection, base.id).get(Role.APPROVED))
-    which = "the last one approved" if signed else "the first of this scope, none being signed"
-    since = f"reconciliation {base.id} as of {base.as_of}, {which}"
-    before = text_of(workspace, connection, base.rules_hash)
-    notes = []
-    if before is None:
-        notes.append(
-            f"The rules of {since} are not kept: their hash is {base.rules_hash}, and "
-            f"{'it is the same now' if base.rules_hash == _hash(rules) else 'it is another now'}."
-        )
-    return Changes(
-        since=since,
-        rules_before=base.rules_hash,
-        rules=() if before is None else rule_changes(before, rules),
-        version_before=base.version or "",
-        notes=tuple(notes),
-    )
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _since(signed: SignOff | None, changed: int) -> SignOff | None:

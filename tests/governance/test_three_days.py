@@ -6,7 +6,9 @@ past, and looser rules.
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ field = "Id"
 values = ["4"]
 reason = "a test payment"
 """
+RENDERINGS = ("report.html", "report.txt", "totals.json", "artifact")
 LOOSENED = {
     "tolerance payment PaidAmount: above": TOLERANCE,
     "exclude dummy: values": EXCLUSION,
@@ -79,7 +82,7 @@ def refused(place: Workspace, done: Reconciled, *words: str) -> None:
     assert [word for word in words if word not in str(why.value)] == [], why.value
 
 
-def on_page_one(done: Reconciled, words: Iterable[str]) -> None:
+def on_page_one(done: Reconciled, words: Iterable[str], where: Iterable[str] = RENDERINGS) -> None:
     """Each is on page one of the page, the text and the artifact, and on top of the totals."""
     folder = done.written.folder
     page = (folder / "report.html").read_text()
@@ -93,7 +96,7 @@ def on_page_one(done: Reconciled, words: Iterable[str]) -> None:
         "artifact": artifact[: artifact.index("## Totals")].replace("\\", ""),
     }
     plain = {name: " ".join(told.split()) for name, told in firsts.items()}
-    missing = [(name, word) for word in words for name in plain if word not in plain[name]]
+    missing = [(name, word) for word in words for name in where if word not in plain[name]]
     assert missing == [], plain
 
 
@@ -135,8 +138,126 @@ def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> N
         ],
     )
     refused(signed_twice, grown, "AMOUNT payment 1/7 PaidAmount", "found 10,", "found 9,")
-    accept_open(signed_twice, grown)
+    accept_open(signed_twice, grown, up_to=Decimal(2))
+    again = run(signed_twice, THIRD)
+    now = "as expected 10.5, found 9, difference -1.5, amount 1.5, in currency 1 up to 2"
+    on_page_one(
+        again,
+        [
+            "RECONCILED_WITH_ACCEPTED",
+            "accepted again: AMOUNT payment 1/7 PaidAmount",
+            "accepted as expected 10.5, found 10, difference -0.5, amount 0.5, in currency 1 "
+            "when last signed",
+            now,
+        ],
+        ("report.html", "report.txt", "artifact"),
+    )
+    # However often it is run, until it is signed.
+    on_page_one(run(signed_twice, THIRD), ["found 9", "up to 2"])
     sign(signed_twice, run(signed_twice, THIRD))
+    signed = run(signed_twice, THIRD)
+    assert signed.report.changes is not None
+    assert signed.report.changes.again == ()
+
+
+WIDER = "A wider scope has 2 open breaks, not carried here (recon breaks list --run "
+
+
+def _wider(run: int, scope: str) -> str:
+    return f"{run}): reconciliation {run} as of 2026-01-31, {scope}"
+
+
+NARROW = [
+    (Scope(feeds=("default",)), [_wider(4, "everything")]),
+    (Scope(tenants=(7,)), [_wider(4, "everything")]),
+    (Scope(batches=(2,)), [_wider(4, "everything"), _wider(5, "feeds default")]),
+    (
+        Scope(batches=(2,), tenants=(7,)),
+        [_wider(4, "everything"), _wider(5, "feeds default"), _wider(6, "tenants 7")],
+    ),
+    (Scope(feeds=("default", "bank")), [_wider(4, "everything")]),
+]
+
+
+def test_a_narrower_scope_names_what_a_wider_one_has_open(
+    signed_twice: Workspace, tmp_path: Path
+) -> None:
+    def notes(scope: Scope) -> list[str]:
+        done = reconcile(signed_twice, Asked(scope, THIRD, STRICT, by="ann"))
+        assert done.report.changes is not None
+        told = [one for one in done.report.changes.notes if one.startswith("A wider scope")]
+        on_page_one(done, told)
+        return [one.removeprefix(WIDER) for one in told]
+
+    import_delivery(signed_twice, [write(tmp_path / "q.csv", line(8, day=31))], DEFAULT)
+    paid(signed_twice, 2, "1")
+    everything = run(signed_twice, THIRD)
+    assert {str(scope): notes(scope) for scope, _ in NARROW} == {
+        str(scope): told for scope, told in NARROW
+    }
+    assert notes(Scope()) == []
+    # What was accepted there since is not open any more.
+    accept_open(signed_twice, run(signed_twice, THIRD))
+    assert notes(Scope(tenants=(7,))) == []
+    assert everything.run.id == 4
+
+
+def test_how_a_feed_is_read_is_one_of_the_rules(signed_twice: Workspace, tmp_path: Path) -> None:
+    comma = replace(DEFAULT, decimal=",", delimiter=";", constants={"ActionsId": "3"})
+    path = tmp_path / "comma.csv"
+    path.write_text(
+        "Id;TenantsId;DebtsId;PaymentDate;PaidAmount;DiscountAmount;CurrenciesId;CurrencyRatesId\n"
+        "5;7;2;2026-01-31T10:00:00+01:00;10,5;0,5;1;9\n"
+    )
+    import_delivery(signed_twice, [str(path)], comma)
+    import_delivery(signed_twice, [write(tmp_path / "e.csv", line(6, day=31))], DEFAULT)
+    done = run(signed_twice, THIRD)
+    changes = done.report.changes
+    assert changes is not None
+    assert [(one.key, one.old, one.new) for one in changes.profiles] == [
+        ("default, from batch 2 on: constants ActionsId", "", "3"),
+        ("default, from batch 2 on: decimal", ".", ","),
+        ("default, from batch 2 on: delimiter", "", ";"),
+        ("default, from batch 3 on: constants ActionsId", "3", ""),
+        ("default, from batch 3 on: decimal", ",", "."),
+        ("default, from batch 3 on: delimiter", ";", ""),
+    ]
+    on_page_one(
+        done,
+        ["profile of feed default, from batch 2 on: decimal", "not set"],
+        ("report.html", "report.txt", "artifact"),
+    )
+    sign(signed_twice, done)
+    signed = run(signed_twice, THIRD).report.changes
+    assert signed is not None
+    assert signed.profiles == ()
+
+
+def test_a_restatement_is_held_against_what_the_scope_itself_signed(
+    signed_twice: Workspace,
+) -> None:
+    rules = read_rules_text(f'name = "strict"\nreferences = []\n{TOLERANCE}')
+    named = rules_hash(rules)[:12]
+    for _ in range(2):
+        back = run(signed_twice, FIRST, rules, why="the bank asked")
+        on_page_one(
+            back,
+            ["tolerance payment PaidAmount: above", named],
+        )  # fmt: skip
+        assert back.report.changes is not None
+        since = "reconciliation 3 as of 2026-01-30, the last one approved"
+        assert back.report.changes.since == since
+    prepare(signed_twice, back.run.id, by="Ann", comment="")
+    with pytest.raises(DecisionsMissing, match=r"since reconciliation 3.*--accept-rules"):
+        approve(signed_twice, back.run.id, by="Bo", comment="", accept_restated=FIRST)
+    approve(
+        signed_twice, back.run.id, by="Bo", comment="",
+        accept_restated=FIRST, accept_rules=named,
+    )  # fmt: skip
+    # What was signed there is no rule of the scope itself.
+    third = run(signed_twice, THIRD, rules)
+    on_page_one(third, ["tolerance payment PaidAmount: above", named])
+    refused(signed_twice, third, "since reconciliation 3", f"--accept-rules {named}")
 
 
 def test_a_day_in_the_past(signed_twice: Workspace) -> None:

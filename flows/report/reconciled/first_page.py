@@ -159,6 +159,8 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
         yield "rules, by their hash", changes.rules_before[:HASH], report.cover.rules_hash[:HASH]
     for one in changes.rules:
         yield f"rule {one.key}", one.old or "not set", one.new or "not set"
+    for one in changes.profiles:
+        yield f"profile of feed {one.key}", one.old or "not set", one.new or "not set"
     if changes.version_before and changes.version_before != report.cover.version:
         yield "version of recon", changes.version_before, report.cover.version
     for other in changes.outgrown[:OUTGROWN]:
@@ -166,6 +168,12 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
     if len(changes.outgrown) > OUTGROWN:
         left = len(changes.outgrown) - OUTGROWN
         yield "not what was accepted: more, in the list of breaks", "", str(left)
+    for again in changes.again[:OUTGROWN]:
+        was, now = f"accepted as {again.signed_as} when last signed", f"as {again.accepted_as}"
+        yield f"accepted again: {again.what}", was, now
+    if len(changes.again) > OUTGROWN:
+        left = len(changes.again) - OUTGROWN
+        yield "accepted again: more, in the list of breaks", "", str(left)
     for aside in changes.aside:
         yield f"breaks that are {aside.state}: {aside.because}", "", str(aside.breaks)
     for note in changes.notes:

@@ -90,6 +90,12 @@ def both_values() -> tuple[pl.Expr, pl.Expr]:
     return was.alias("accepted_as"), values().alias("is_now")
 
 
+def accepted_terms() -> pl.Expr:
+    """What a break was accepted as, with its ceiling."""
+    ceiling = pl.when(pl.col("up_to").is_not_null()).then(pl.format(" up to {}", _plain("up_to")))
+    return pl.concat_str([values("seen_"), ceiling.otherwise(pl.lit(""))])
+
+
 def values(prefix: str = "") -> pl.Expr:
     """What a break says, or said when it was accepted, in one line."""
     parts = [

@@ -10,6 +10,7 @@ import polars as pl
 
 from flows.report.reconciliation import (
     AfterLine,
+    AgainLine,
     AsideLine,
     BreakLine,
     CauseLine,
@@ -29,7 +30,13 @@ from flows.report.reconciliation import (
     StatusLine,
     TruthLine,
 )
-from flows.steps.reconcile.acceptance import acceptance, both_values, name_of, outgrown
+from flows.steps.reconcile.acceptance import (
+    acceptance,
+    accepted_terms,
+    both_values,
+    name_of,
+    outgrown,
+)
 from flows.steps.reconcile.ageing import ageing
 from flows.steps.reconcile.beyond import largest_first, whole
 from flows.steps.reconcile.judgement import Judgement
@@ -80,6 +87,8 @@ class Facts:
     run: RunLine | None = None
     changes: Changes | None = None
     """What is other than in the last signed run, as far as it is not judged."""
+    signed_acceptances: pl.DataFrame | None = None
+    """Breaks that were accepted when it was approved: id, and signed_as, what they were then."""
 
 
 def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, Lines]:
@@ -201,7 +210,13 @@ def conclude(
         accepted_forward=of_accepted,
         aside_forward=of_aside,
         run=facts.run,
-        changes=facts.changes and replace(facts.changes, aside=aside, outgrown=_outgrown(other)),
+        changes=facts.changes
+        and replace(
+            facts.changes,
+            aside=aside,
+            outgrown=_outgrown(other),
+            again=_again(there, facts.signed_acceptances),
+        ),
     )
 
 
@@ -232,6 +247,24 @@ def _outgrown(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
     )
     told = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
     return tuple(OutgrownLine(*row) for row in told.iter_rows())
+
+
+def _again(there: pl.DataFrame, signed: pl.DataFrame | None) -> tuple[AgainLine, ...]:
+    """Breaks that were accepted as something else when the last report was approved."""
+    if signed is None or signed.is_empty():
+        return ()
+    accepted = there.filter(pl.col("seen")).with_columns(
+        name_of(), accepted_terms().alias("accepted_as")
+    )
+    other = (
+        accepted.join(signed, on="id")
+        .filter(pl.col("signed_as") != pl.col("accepted_as"))
+        .sort(
+            pl.col("amount").abs(), "what", "id", descending=[True, False, False], nulls_last=True
+        )
+    )
+    told = other.select("id", "what", "signed_as", "accepted_as").head(LINES)
+    return tuple(AgainLine(*row) for row in told.iter_rows())
 
 
 def _sides(record: str, sources: Sources, lines: Lines) -> Sides:
