@@ -18,7 +18,7 @@ from flows.commands.deliver import Json, Verbose, counted, show_ended
 from flows.report.next_step import next_step
 from flows.stages.kept import unproven
 from flows.stages.locate import Spot, locate, show_command
-from flows.stages.rejects import write_rejects
+from flows.stages.rejects import repaired_elsewhere, write_rejects
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, release_batch, run_batch
 from flows.stages.texts import Texts
@@ -175,10 +175,14 @@ def rejects_command(
 
     with workspace(quiet=True) as place:
         written = write_rejects(place, batch, out, with_secrets=with_secrets)
+        elsewhere = repaired_elsewhere(place, batch)
     for path, rows in written.items():
         console().print(f"{path}: {counted(rows, 'row')}")
+    for told in elsewhere:
+        console().print(told)
     if not written:
-        console().print(f"Batch {batch} has no rows with errors.")
+        more = " left to correct" if elsewhere else ""
+        console().print(f"Batch {batch} has no rows with errors{more}.")
     return 0
 
 

@@ -5,11 +5,13 @@ in a text file beside them.
 """
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from connectors import ledger
+from connectors.attempts import REJECTED, REPAIRED, WAITING, Row, later_attempts
 from connectors.extracts.cells import split_cells
 from connectors.extracts.header import PARENT_COLUMN, Header
 from connectors.extracts.rewriting import Line, cells_left_out, delivered_text, write_rows
@@ -44,7 +46,8 @@ def write_rejects(
     """One CSV per delivered file, under its own header; returns the rows written by file.
 
     Secrets are left empty unless asked for: a correction that leaves them so keeps those that were
-    delivered. Only the owner of the files can read them.
+    delivered. Only the owner of the files can read them. Rows whose repair came in a later batch
+    are left out (`repaired_elsewhere`): they would be repaired twice.
     """
     written: dict[Path, int] = {}
     told: list[str] = []
@@ -52,7 +55,8 @@ def write_rejects(
         batch = ledger.find_batch(connection, batch_id)
         profile = restored_profile(batch)
         texts = Texts(workspace, connection, [batch_id])
-        rows = _by_extract(Lease(connection, batch_id, -1), texts)
+        elsewhere = later_attempts(connection, batch_id)
+        rows = _by_extract(Lease(connection, batch_id, -1), texts, elsewhere.keys())
         for extract in ledger.list_extracts(connection, batch_id):
             found = rows.get(extract.id)
             if not found:
@@ -82,10 +86,41 @@ def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
     ][:most]
 
 
-def _by_extract(lease: Lease, texts: Texts) -> dict[int, dict[int, Rejected]]:
+def repaired_elsewhere(workspace: Workspace, batch_id: int) -> list[str]:
+    """Which rows `write_rejects` leaves out because a later batch has their repair, a line each."""
+    with workspace.database.connect() as connection:
+        counts = Counter(later_attempts(connection, batch_id).values())
+    return [
+        _ELSEWHERE[later.state].format(rows=_rows(count), batch=later.batch_id)
+        for later, count in sorted(counts.items(), key=lambda one: (one[0].batch_id, one[0].state))
+    ]
+
+
+_ELSEWHERE = {
+    REPAIRED: "{rows} not written: repaired by batch {batch}.",
+    REJECTED: (
+        "{rows} not written: delivered again in batch {batch} and in error there. "
+        "`recon rejects {batch}` writes what is left to correct."
+    ),
+    WAITING: (
+        "{rows} not written: the repair is in batch {batch}, which has not come to its end. "
+        "`recon status` says what it waits for; where it is discarded or undone, run this again."
+    ),
+}
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"
+
+
+def _by_extract(
+    lease: Lease, texts: Texts, elsewhere: Collection[Row]
+) -> dict[int, dict[int, Rejected]]:
     rows: dict[int, dict[int, Rejected]] = {}
     for table in staged_tables(lease):
         for row in texts.filled(rejected_rows(lease.connection, table, lease.batch_id)):
+            if Row(lease.batch_id, row.extract_id, row.record_number) in elsewhere:
+                continue
             rows.setdefault(row.extract_id, {})[row.record_number] = Rejected(table, row)
     return rows
 
