@@ -79,6 +79,11 @@ class Waiting:
     names: tuple[str, ...]
 
     @property
+    def content_id(self) -> str:
+        """What the inbox took; the key says besides how often it was taken back."""
+        return self.key.partition("-")[0]
+
+    @property
     def paths(self) -> list[str]:
         """The extracts, as an import takes them."""
         return paths_of(self.folder, self.names)

@@ -127,6 +127,15 @@ class Delivery(BaseModel):
         description="Send what is applied on to the service this worker knows.",
         json_schema_extra={"position": 8},
     )
+    content_id: str | None = Field(
+        default=None,
+        title="Content",
+        description=(
+            "What an inbox took: files that are another content by now are not imported. "
+            "Leave it empty in a run of your own."
+        ),
+        json_schema_extra={"position": 9},
+    )
 
     @property
     def label(self) -> str:

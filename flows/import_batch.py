@@ -42,6 +42,7 @@ def import_batch(delivery: Delivery) -> RunState[Any]:
             max_error_rate=delivery.max_error_rate,
             corrects=delivery.corrects,
             push=delivery.push,
+            content_id=delivery.content_id,
         )
 
     received = receive_again_if_taken_back(receive(), lambda: receive(anew=True))

@@ -100,8 +100,12 @@ def receive_files(
     max_error_rate: float | None = None,
     corrects: int | None = None,
     push: bool = False,
+    content_id: str | None = None,
 ) -> Manifest:
-    """Archive the delivered files and open a batch, or find the one that took them before."""
+    """Archive the delivered files and open a batch, or find the one that took them before.
+
+    `content_id` is what an inbox took; where they are another content now, the run stops.
+    """
     terms: dict[str, Any] = {
         "tenant": tenant,
         "budget_errors": max_errors,
@@ -109,7 +113,9 @@ def receive_files(
         "push": push or None,
     }
     feed = with_terms(load_profile(Path(profile)) if profile else DEFAULT, terms)
-    return received_from(open_workspace(), paths, feed, record=record, corrects=corrects)
+    return received_from(
+        open_workspace(), paths, feed, record=record, corrects=corrects, content_id=content_id
+    )
 
 
 def received_from(
@@ -118,10 +124,13 @@ def received_from(
     feed: Profile,
     record: str | None,
     corrects: int | None,
+    content_id: str | None = None,
 ) -> Manifest:
     """Receive a delivery for this run; what was said of its files goes to the run's page."""
     log = get_run_logger()
-    received = receive(workspace, paths, feed, record=record, corrects=corrects)
+    received = receive(
+        workspace, paths, feed, record=record, corrects=corrects, content_id=content_id
+    )
     for message in received.messages[:MESSAGES_SHOWN]:
         log.info("%s", message)
     more = len(received.messages) - MESSAGES_SHOWN

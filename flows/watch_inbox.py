@@ -100,7 +100,12 @@ def _deployed(name: str, profile: str | None, over_budget: OverBudget) -> Start:
     """Imports as runs of a deployment; the content is the key, so each is made once."""
 
     def start(waiting: Waiting) -> str:
-        delivery = Delivery(paths=waiting.paths, profile=profile, over_budget=over_budget)
+        delivery = Delivery(
+            paths=waiting.paths,
+            profile=profile,
+            over_budget=over_budget,
+            content_id=waiting.content_id,
+        )
         try:
             run = run_deployment(
                 name,

@@ -130,7 +130,7 @@ def import_here(workspace: Workspace, profile: Profile) -> Start:
     """Imports of this process: the stages one after the other, to the end of the batch."""
 
     def start(waiting: Waiting) -> str:
-        content_id = waiting.key.partition("-")[0]
+        content_id = waiting.content_id
         try:
             ended = import_delivery(workspace, waiting.paths, profile, content_id=content_id)
         except ReconError as error:

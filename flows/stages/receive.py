@@ -81,7 +81,8 @@ def receive(
     if content_id is not None and content_id_of(profile.feed, opened) != content_id:
         raise EvidenceBroken(
             f"{paths[0]}: the files were changed after the inbox took them. Nothing of them was "
-            "imported. Put the files into the inbox again as they were delivered."
+            "imported. Put the files into the inbox again as they were delivered, and then run "
+            "this once more."
         )
 
     def register() -> Received:

@@ -76,6 +76,34 @@ def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_
     assert rows("SELECT content_id, feed FROM batch") == [(run.idempotency_key, "bank")]
 
 
+def test_what_was_altered_behind_the_inbox_is_not_imported_under_its_start(
+    inbox: Path, rows: Any
+) -> None:
+    from flows.import_batch import import_batch
+
+    import_batch.to_deployment("from-inbox").apply()
+    terms = {"deployment": "import-batch/from-inbox"}
+    before = {one.id for one in runs_of_imports()}
+    write(inbox / "a.csv", line(1, amount="10.50"))
+    assert watch(inbox, **terms).message == "1 started"
+    (run,) = [one for one in runs_of_imports() if one.id not in before]
+    path = Path(run.parameters["delivery"]["paths"][0])
+    good = path.read_bytes()
+    for altered in (good.replace(b"10.50", b"10.51"), good + line(2).encode() + b"\n", good[:-30]):
+        path.write_bytes(altered)
+        state = import_batch(**import_batch.validate_parameters(run.parameters), return_state=True)
+        assert state.is_failed()
+        assert "a.csv: the files were changed after the inbox took them" in state.message
+        assert rows("SELECT count(*) FROM batch") == [(0,)]
+    # Delivered again as it was, the same start can be made again.
+    write(inbox / "a.csv", line(1, amount="10.50"))
+    assert watch(inbox, **terms).message == "1 started"
+    assert path.read_bytes() == good
+    state = import_batch(**import_batch.validate_parameters(run.parameters), return_state=True)
+    assert state.name == "Completed"
+    assert rows("SELECT content_id FROM batch") == [(run.idempotency_key,)]
+
+
 def test_what_is_put_aside_and_what_cannot_be_started_is_not_taken_for_done(
     inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
