@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
 from flows.steps.reconcile.rules import Exclusion, Offset, Rules, Tolerance, Window
+from flows.steps.reconcile.same_text import same
 from flows.steps.reconcile.statuses import status_schema
 from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA
 from schemas.breaks import BREAKS, Status
@@ -444,3 +445,39 @@ def test_the_order_of_rows_changes_no_verdict() -> None:
         first.statuses.select(columns).sort("Id").equals(second.statuses.select(columns).sort("Id"))
     )
     assert gather([first.breaks])["id"].to_list() == gather([second.breaks])["id"].to_list()
+
+
+URL = "https://i.example/caf\u00e9/1.pdf"
+CERTAIN, MAYBE = "the same as Id 1", "but for blanks or the form of its letters the same as Id 1"
+ADDRESSES = [
+    (URL, CERTAIN), ("HTTPS://I.Example/caf\u00e9/1.pdf", CERTAIN),
+    ("https://i.example:443/caf\u00e9/1.pdf", CERTAIN),
+    ("https://i.example/cafe\u0301/1.pdf", MAYBE), (URL + " ", MAYBE), ("\t" + URL, MAYBE),
+    ("HTTPS://i.example/cafe\u0301/1.pdf ", MAYBE),
+    ("http://i.example/caf\u00e9/1.pdf", None), ("https://i.example/Caf\u00e9/1.pdf", None),
+    ("https://i.example/cafe/1.pdf", None), ("https://i.example:80/caf\u00e9/1.pdf", None),
+    ("https://i.example/caf\u00e9/1.pdf?", None), ("", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("side", ["E", "D"])
+@pytest.mark.parametrize(("address", "note"), ADDRESSES)
+def test_an_address_written_otherwise_is_one_second_key(
+    address: str, note: str | None, side: str
+) -> None:
+    rows = [{"Id": 1, "InvoiceUrl": URL}, {"Id": 2, "InvoiceUrl": address}]
+    there = database(INVOICE_FILE, *(rows if side == "D" else ()))
+    result = matched(INVOICE_FILE, extract(INVOICE_FILE, *rows), there)
+    found = result.breaks.filter(pl.col("code") == "INV_DUPLICATE")
+    assert found.select("key", "side", "note").rows() == ([("2/1", side, note)] if note else [])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("http://h", "http://H:80/"), ("http://h/%c3%a9", "http://h/%C3%A9"),
+        ("ftp://U@H/x", "FTP://U@h/x"), ("no address", "no address"), ("h/X", "h/X"),
+    ],
+)  # fmt: skip
+def test_texts_that_say_the_same(one: str, other: str) -> None:
+    assert same(one) == same(other)

@@ -5,8 +5,9 @@ import polars as pl
 from flows.steps.reconcile.breaks import no_breaks
 from flows.steps.reconcile.match_breaks import line_breaks
 from flows.steps.reconcile.pairing import key_parts, maybe_repeated
+from flows.steps.reconcile.same_text import maybe_same, same
 from flows.steps.reconcile.statuses import Lines
-from schemas.field import Table
+from schemas.field import Kind, Table
 
 SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
     "currency_rate": (
@@ -21,28 +22,39 @@ SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
 def second_key_breaks(
     table: Table, lines: Lines, records: pl.DataFrame, numbers: pl.Series, side: str
 ) -> pl.DataFrame:
-    """Records that share their second key with one of a smaller key.
+    """Records that share their second key with one of a smaller key, or may share it.
 
     `numbers` are those of the records' lines. Every record after the first has a break that names
-    the first.
+    the first. Texts are compared by what they say (`same_text`); where only what nobody sees tells
+    two apart, the break says so.
     """
     code, names = SECOND_KEYS[table.name]
-    parts = [part for name in names for part in key_parts(table.by_name[name])]
+    texts = [name for name in names if table.by_name[name].kind is Kind.STRING]
+    others = [name for name in names if name not in texts]
+    # Few records share what is no text: only of these the texts are looked at.
+    parts = [part for name in others for part in key_parts(table.by_name[name])]
     alike = maybe_repeated(records.select(parts))
     if alike is None:
         return no_breaks()
     near = alike.arg_true()
     found = records[near]
-    keys = found.select(parts).with_columns(
-        found["Id"].alias("__id"), numbers.gather(near).alias("row"), near.alias("__at")
-    )
-    on = [name for name in keys.columns if name not in ("__id", "row", "__at")]
+    said = [pl.col(name).map_elements(same, return_dtype=pl.String) for name in texts]
+    keys = found.select(
+        *parts,
+        *(pl.col(name).map_elements(maybe_same, return_dtype=pl.String) for name in texts),
+        pl.struct(*said, pl.lit(value=True).alias("__any")).alias("__said"),
+        pl.col("Id").alias("__id"),
+    ).with_columns(numbers.gather(near).alias("row"), near.alias("__at"))
+    on = [name for name in keys.columns if name not in ("__id", "row", "__at", "__said")]
     again = keys.filter(pl.struct(on).is_duplicated()).drop_nulls(list(names))
     if again.is_empty():
         return no_breaks()
     later = (
         again.sort("__id", "__at")
-        .with_columns(pl.col("__id").first().over(on).alias("first"))
+        .with_columns(
+            pl.col("__id").first().over(on).alias("first"),
+            pl.col("__said").first().over(on).alias("__first_said"),
+        )
         .filter(pl.col("__id") != pl.col("first"))
         .sort("__at")
     )
@@ -50,6 +62,11 @@ def second_key_breaks(
         "row",
         pl.col("__id").cast(pl.String).alias("found"),
         pl.col("first").cast(pl.String).alias("expected"),
-        pl.concat_str(pl.lit("the same as Id "), pl.col("first")).alias("note"),
+        pl.concat_str(
+            pl.when(pl.col("__said").eq_missing(pl.col("__first_said")))
+            .then(pl.lit("the same as Id "))
+            .otherwise(pl.lit("but for blanks or the form of its letters the same as Id ")),
+            pl.col("first"),
+        ).alias("note"),
     )
     return line_breaks(table, lines, told, code=code, side=side)
