@@ -132,6 +132,17 @@ def is_unsettled(
     )
 
 
+def row_name(connection: psycopg.Connection, batch_id: int, number: int) -> str:
+    """How `recon resolve` names the row of a send."""
+    row = connection.execute(
+        "SELECT e.name, x.record_number FROM send x JOIN extract e ON e.id = x.extract_id "
+        "WHERE x.batch_id = %s AND x.number = %s",
+        [batch_id, number],
+    ).fetchone()
+    assert row is not None
+    return f"{row[0]}:record:{row[1]}"
+
+
 def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dict[str, int]]:
     """Operation -> state -> rows of a batch."""
     counts: dict[str, dict[str, int]] = {}

@@ -33,7 +33,7 @@ from connectors.push_window import (
     supersede,
 )
 from connectors.restores import put_in_doubt
-from connectors.sends import count_states, is_unsettled
+from connectors.sends import count_states, is_unsettled, row_name
 from connectors.service import (
     Answer,
     Request,
@@ -58,6 +58,9 @@ PUT_WINDOW = 500
 """PUTs that are written down as being sent at once."""
 WRITE_SECONDS = 2.0
 """Answers are written down at least so often; a crash has the PUTs of this time sent again."""
+SERVER_ERROR = 500
+"""Statuses from here on: the service failed, at this row or altogether."""
+_UNDECIDED = (Verdict.UNSENT, Verdict.IN_DOUBT)
 PASSES = 3
 """How often one run comes back to rows that were proved unsent."""
 
@@ -91,9 +94,11 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     for name, states in count_states(lease.connection, lease.batch_id).items():
         told = ", ".join(f"{rows:,} {state.replace('_', ' ')}" for state, rows in states.items())
         log.info("%s: %s", name, told)
+    if run.failing is not None and not run.why_unsent and _unsent(lease):
+        log.warning("%s", _set_aside(lease, run.failing))
     if run.why_unsent and (left := _unsent(lease)):
         # Too few rows for the circuit breaker to stop at, and down all the same.
-        raise ServiceUnusable(_unsent_told(run.why_unsent, lease.batch_id, left))
+        raise ServiceUnusable(_unsent_told(run.why_unsent, lease, left, run.failing))
 
 
 def ask_for_service(workspace: Workspace, lease: Lease) -> None:
@@ -135,11 +140,23 @@ def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -
     return opened.enter_context(open_service(workspace.settings.service, credentials))
 
 
-def _unsent_told(why: str, batch_id: int, left: int) -> str:
-    rows = "1 row" if left == 1 else f"{left} rows"
-    return (
+def _unsent_told(why: str, lease: Lease, left: int, failing: int | None) -> str:
+    batch_id, rows = lease.batch_id, "1 row" if left == 1 else f"{left} rows"
+    told = (
         f"{why} {rows} of batch {batch_id} {'is' if left == 1 else 'are'} unsent and nothing is "
         f"lost. `recon push {batch_id}` goes on when it is mended."
+    )
+    if failing is None:
+        return told
+    return f"{told} {_set_aside(lease, failing)}"
+
+
+def _set_aside(lease: Lease, failing: int) -> str:
+    row = row_name(lease.connection, lease.batch_id, failing)
+    return (
+        f"The last row that the service answered and failed at is {row}. Where it fails at this "
+        f'row every time: `recon resolve {lease.batch_id} --row "{row}" --as abandon --reason ...` '
+        "sets it aside."
     )
 
 
@@ -163,6 +180,8 @@ class _Run:
     """Rows that this run may still send; None: all of them."""
     why_unsent: str | None = None
     """What was in the way of a row that the last pass of its operation could not send."""
+    failing: int | None = None
+    """Number of the last row that the service answered as it answers when it fails."""
 
     def push_operation(self, lane: Lane) -> None:
         """Send the unsent rows of one operation, coming back to those that could not be sent."""
@@ -214,6 +233,8 @@ class _Pass:
             for answer in self.service.send(self._requests(), ask_first=ask_first):
                 self.unanswered.discard(answer.number)
                 self.answers.append(answer)
+                if answer.verdict in _UNDECIDED and (answer.status or 0) >= SERVER_ERROR:
+                    self.push.failing = answer.number
                 if answer.verdict is Verdict.UNSENT and answer.errors:
                     self.why_unsent = str(answer.errors[0]["Message"])
                 reach("push-sent")
@@ -233,8 +254,9 @@ class _Pass:
         if self.uncounted:
             raise self.uncounted
         if self.service.stopped:
-            batch, left = self.push.lease.batch_id, _unsent(self.push.lease)
-            raise ServiceUnusable(_unsent_told(self.service.stopped, batch, left))
+            lease = self.push.lease
+            told = _unsent_told(self.service.stopped, lease, _unsent(lease), self.push.failing)
+            raise ServiceUnusable(told)
 
     def _requests(self) -> Iterator[Request]:
         """The unsent rows in push order, each window claimed when its first row is asked for."""

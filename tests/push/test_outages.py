@@ -1,5 +1,6 @@
 """Outages over several runs, hosts that honour the key, and what a kill has done again."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,17 @@ from connectors.lease import hold_batch
 from connectors.ledger import State
 from connectors.push_plan import plan_sends
 from connectors.push_window import claim, hold_lane, next_rows
+from connectors.sends import Decision
 from flows.stages import push as push_stage
 from flows.stages.push import ask_for_service
+from flows.stages.resolve import Chosen, resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import MESSAGE_TONE
 from tests.push.conftest import towards
 from tests.push.deliveries import payments, row_of, tones
-from tests.service.faulty_server import LOST, OK, FaultyServer, Seen, always, status
+from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, always, status
 
 DOWN = status(502, applied=True)
 
@@ -57,6 +60,47 @@ def test_an_outage_over_several_runs_and_batches_costs_what_was_in_flight_once(
         rows("UPDATE send SET state = 'unsent' WHERE batch_id = 2 RETURNING 1")
         push_batch(place, 2)
         assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("made", [payments, tones])
+def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
+    workspace: Workspace,
+    sent: Any,
+    tmp_path: Path,
+    made: Any,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A rerun gets past one row at most; whoever sets them aside has the rest through at once."""
+    poisoned, keyed = {2, 3, 4}, made is payments
+
+    def plan(seen: Seen) -> Reply:
+        return status(500) if row_of(seen.body) in poisoned else OK
+
+    import_delivery(workspace, [made(tmp_path / "a.csv", 9)], DEFAULT)
+    with FaultyServer(plan) as server:
+        place = towards(workspace, server.url, concurrency=1, attempts=2)
+        if keyed:
+            push_batch(place, 1)
+        else:
+            with pytest.raises(ServiceUnusable) as stopped:
+                push_batch(place, 1)
+        told = caplog.text if keyed else str(stopped.value)
+        named = r'recon resolve 1 --row "(a.csv:record:[234])" --as abandon'
+        (row,) = re.findall(named, told)
+        assert "sets it aside" in told
+        states = sent(1)
+        left = tuple(f"a.csv:record:{n}" for n in poisoned)
+        assert states[int(row.rpartition(":")[2])] == ("unsent" if keyed else "in_doubt")
+        resolve(place, 1, Chosen(rows=(row,)), Decision.ABANDON, by="a", reason="always 500")
+        assert sent(1)[int(row.rpartition(":")[2])] == "abandoned"
+        resolve(place, 1, Chosen(rows=left), Decision.ABANDON, by="a", reason="always 500")
+        requests = len(server.requests)
+        push_batch(place, 1)
+        assert not any(row_of(one.body) in poisoned for one in server.requests[requests:])
+        assert sent(1) == {
+            n: "abandoned" if n in poisoned else "acknowledged" for n in range(1, 10)
+        }
+        assert keyed or server.twice() == []
 
 
 def test_after_a_run_that_was_killed_the_service_is_asked_first(
