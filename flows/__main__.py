@@ -169,12 +169,9 @@ def _say_stopped(command: str) -> NoReturn:
 
 def _tell_of_system(error: OSError) -> None:
     """A full disk, a folder that is not ours, an output nobody takes: no fault of the program."""
-    where = repr(error.filename) if error.filename else "standard output or a file"
-    sys.stderr.write(
-        f"recon: {where}: {error.strerror or error}. What was done before stands. Make room, or "
-        "give the rights, and run the same command again: it goes on where it stopped; `recon "
-        "status` shows where every batch is.\n"
-    )
+    from flows.error_lines import error_line  # noqa: PLC0415 -- keeps `recon --help` quick.
+
+    sys.stderr.write(f"recon: {error_line(error)}\n")
     try:
         sys.stdout.flush()
     except OSError:

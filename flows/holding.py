@@ -15,6 +15,7 @@ from connectors.files import keep_private
 from connectors.lease import Lease, hold_batch
 from connectors.ledger import State
 from flows.blocks import run_credentials, run_settings
+from flows.error_lines import keep_to_one_line
 from flows.stages.workspace import Workspace
 
 SECONDS_BETWEEN_LINES = 15
@@ -24,6 +25,7 @@ Log = Logger | LoggerAdapter[Any]
 
 # Prefect passes on what this logger lets through (`extra_loggers`), and unset it lets warnings.
 logging.getLogger("recon").setLevel(logging.INFO)
+keep_to_one_line()
 
 
 def open_workspace() -> Workspace:

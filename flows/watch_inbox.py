@@ -30,7 +30,7 @@ from flows.states import WITH_ERRORS
 IMPORT = "import-batch/adhoc"
 
 
-@flow(name="watch-inbox", persist_result=False)
+@flow(name="watch-inbox", persist_result=False, result_serializer="json")
 def watch_inbox(
     inbox: BareAddress | None = None,
     settle_seconds: Annotated[float, Field(ge=0, le=600)] = SETTLE_SECONDS,
@@ -67,7 +67,7 @@ def watch_inbox(
     return Completed(message=told or "nothing was there")
 
 
-@task(name="look into inbox", persist_result=False, cache_policy=NO_CACHE)
+@task(name="look into inbox", persist_result=False, cache_policy=NO_CACHE, result_serializer="json")
 def look_into_inbox(
     inbox: str | None,
     settle_seconds: float,

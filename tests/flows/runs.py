@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,14 +64,18 @@ def kept_files(home: Path) -> list[Path]:
     return [path for path in (*home.rglob("*"), *database.parent.iterdir()) if path.is_file()]
 
 
-def kept_results(home: Path) -> Iterator[dict[str, Any]]:
-    """The persisted results; each file has to be JSON through and through."""
-    for path in (home / "storage").rglob("*"):
-        if path.is_file():
-            record = json.loads(path.read_bytes())
-            result = json.loads(record["result"]) if "metadata" in record else record
-            if "__exc_type__" not in result:  # The text of an error that ended a run.
-                yield result
+def result_files(home: Path) -> set[Path]:
+    """Where results are kept; those of tests before this one are among them."""
+    return {path for path in (home / "storage").rglob("*") if path.is_file()}
+
+
+def kept_results(home: Path, before: Collection[Path] = ()) -> Iterator[dict[str, Any]]:
+    """The results kept since; each file has to be JSON through and through."""
+    for path in result_files(home) - set(before):
+        record = json.loads(path.read_bytes())
+        result = json.loads(record["result"]) if "metadata" in record else record
+        if "__exc_type__" not in result:  # The text of an error that ended a run.
+            yield result
 
 
 def _send_lines() -> None:

@@ -1,0 +1,60 @@
+"""What ends a run and is no bug is told in one line: what, where, and what to do next.
+
+Prefect writes the whole traceback above the exception that ended a run, once for the task, once
+for the flow and once for the process, and the line that helps is lost between them.
+"""
+
+import logging
+
+import httpx
+
+from connectors.errors import ReconError
+
+LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
+"""Where Prefect writes what ended a run; the run page, the worker and the terminal show it."""
+GOES_ON = (
+    "What was done before stands. {todo}, and run the same again: it goes on where it stopped; "
+    "`recon status` shows where every batch is."
+)
+
+
+def error_line(error: BaseException | None) -> str | None:
+    """What a user or the surroundings caused, as a text for a person; None: it is a bug."""
+    match error:
+        case ReconError():
+            return str(error)
+        case httpx.HTTPError() | httpx.InvalidURL():
+            # What our own service answers is told as ServiceUnusable, so this is Prefect's client.
+            why = str(error).splitlines()[:1] or [""]
+            return (
+                f"The Prefect server gave no answer that can be used: {type(error).__name__}"
+                f"{f', {why[0]}' if why[0] else ''}. "
+                + GOES_ON.format(todo="See that the server of PREFECT_API_URL runs")
+            )
+        case OSError():
+            where = repr(error.filename) if error.filename else "standard output or a file"
+            told = f"{where}: {error.strerror or error}. "
+            return told + GOES_ON.format(todo="Make room, or give the rights")
+    return None
+
+
+class OneLine(logging.Filter):
+    """Leaves the text of an error that is no bug; its traceback is there at level DEBUG."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record; it is always written."""
+        line = error_line(record.exc_info[1]) if record.exc_info else None
+        if line is not None:
+            record.msg, record.args = "%s", (line,)
+            if not logging.getLogger(record.name).isEnabledFor(logging.DEBUG):
+                record.exc_info = record.exc_text = None
+        return True
+
+
+ONE_LINE = OneLine()
+
+
+def keep_to_one_line() -> None:
+    """From now on, in this process."""
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(ONE_LINE)  # Added once only, however often.
