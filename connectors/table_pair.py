@@ -14,6 +14,7 @@ from psycopg import sql
 
 from connectors.sides import Side
 from connectors.table_side import Spill, Table, copied, far_times_told, opened, pulled
+from schemas.counting import quantity
 from schemas.readings import column
 
 SEGMENT_ROWS = 16
@@ -136,7 +137,8 @@ def _by_segments(
         pulled(left, scratch / "left", where),
         pulled(right, scratch / "right", where),
         int(equal),
-        f"{segments} segments compared by the sums of 64-bit row hashes, {len(apart)} pulled",
+        f"{quantity(segments, 'segment')} compared by the sums of 64-bit row hashes, "
+        f"{len(apart)} pulled",
     )
 
 

@@ -15,6 +15,7 @@ from connectors.errors import DeliveryError
 from connectors.files import write_file
 from connectors.ledger import State
 from connectors.settings import Settings, read_settings
+from schemas.counting import grouped, quantity
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.sql import SCHEMA
@@ -204,7 +205,7 @@ class _Story:
             self.show(f"   {manifest.known}")
         counted = ", ".join(f"{count:,} {verdict}" for verdict, count in manifest.rows.items())
         self.show(f"   batch {manifest.batch_id}: {state.name} in {seconds:.1f} s")
-        self.show(f"   {sum(manifest.rows.values()):,} rows: {counted}")
+        self.show(f"   {quantity(sum(manifest.rows.values()), 'row', grouped)}: {counted}")
         self.show(f"   at the service: {self._at_service(manifest.batch_id)}")
         self.show(f"   report: {manifest.folder}/report.html")
         return manifest
@@ -216,7 +217,9 @@ class _Story:
         self._begin(f"listings: {about}")
         found: Any = pull_listings(return_state=True).result()
         for one in found["listings"]:
-            self.show(f"   {one['name']}: {one['rows']:,} rows, whole: {one['proof']}")
+            self.show(
+                f"   {one['name']}: {quantity(one['rows'], 'row', grouped)}, whole: {one['proof']}"
+            )
         self.show(f"   batch {found['batch_id']}")
 
     def compare(self, about: str) -> bool:
@@ -265,7 +268,9 @@ def _counted(table: Table, place: str) -> str:
 def _amounts(record: str, found: tuple[Any, ...] | None) -> str:
     rows, *sums = found or (0,)
     named = zip(EXTRACTS[record].amounts, sums, strict=False)
-    return ", ".join([f"{rows:,} rows", *(f"{name} {value}" for name, value in named)])
+    return ", ".join(
+        [quantity(rows, "row", grouped), *(f"{name} {value}" for name, value in named)]
+    )
 
 
 def _what_next(settings: Settings, dirty: int, show: Show) -> None:

@@ -18,13 +18,14 @@ from flows.report.spelling import digits
 from flows.stages.archive import remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, sweep
 from flows.stages.workspace import Workspace
+from schemas.counting import agree, quantity
 
 Days = Annotated[int, Field(ge=1, le=36500)]
 # A run that waits for a decision goes on with what it has kept.
 ResultDays = Annotated[int, Field(gt=DAYS_TO_DECIDE, le=36500)]
 
 
-@flow(name="housekeeping", persist_result=False)
+@flow(name="housekeeping", persist_result=False, result_serializer="json")
 def housekeeping(
     archive_days: Days = DEFAULT.archive_days,
     report_days: Days = DEFAULT.report_days,
@@ -70,7 +71,7 @@ def housekeeping(
         description=f"What {told}" if dry_run else "What was removed",
     )
     number, size = sum(one.number for one in swept), sum(one.bytes for one in swept)
-    message = f"{digits(number)} files and folders, {digits(size)} bytes {told}"
+    message = f"{quantity(number, 'item', digits)}, {quantity(size, 'byte', digits)} {told}"
     return _verified(workspace, message) if verify else Completed(message=message)
 
 
@@ -87,8 +88,9 @@ def _verified(workspace: Workspace, message: str) -> RunState[Any]:
         key="archive",
         description=f"Kept files that do not match. {remedy(proof)}",
     )
-    first = proof.mismatches[0]
+    first, wrong = proof.mismatches[0], len(proof.mismatches)
     return Failed(
-        message=f"{message}. {digits(len(proof.mismatches))} kept files do not match; first: "
-        f"{first.path}: {first.found}. {remedy(proof)}"
+        message=f"{message}. {quantity(wrong, 'kept file', digits)} "
+        f"{agree(wrong, 'does', 'do')} not match; first: {first.path}: {first.found}. "
+        f"{remedy(proof)}"
     )

@@ -19,6 +19,7 @@ from flows.report.spelling import digits
 from flows.run_names import called
 from flows.stages.pull import pull
 from flows.states import COMPLETED, WITH_ERRORS
+from schemas.counting import quantity
 
 ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]
 """The listings of the service; a test holds it to the operation table."""
@@ -57,7 +58,9 @@ def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
         description=f"Batch {pulled['batch_id']} holds these listings",
     )
     clean = pulled["verdict"] == State.COMPLETE
-    told = ", ".join(f"{one['rows']} rows of {one['name']}" for one in pulled["listings"])
+    told = ", ".join(
+        f"{quantity(one['rows'], 'row')} of {one['name']}" for one in pulled["listings"]
+    )
     return Completed(
         name=COMPLETED if clean else WITH_ERRORS,
         message=f"Batch {pulled['batch_id']}: {told}",

@@ -26,6 +26,7 @@ from flows.stages.push import ask_for_service, push
 from flows.stages.workspace import Workspace
 from flows.states import COMPLETED, WITH_ERRORS
 from flows.tasks import Manifest
+from schemas.counting import agree, quantity
 
 MOST_BATCHES = 50
 """Batches of one run; the next run goes on with the rest."""
@@ -126,9 +127,11 @@ def _end_state(ended: Sequence[Manifest]) -> RunState[Any]:
         return Failed(message=ended[-1].stopped)
     left = [batch for batch in ended if batch.verdict != State.COMPLETE]
     if not left:
-        told = f"{len(ended)} batches: everything is at the service" if ended else "Nothing unsent"
+        batches = quantity(len(ended), "batch")
+        told = f"{batches}: everything is at the service" if ended else "Nothing unsent"
         return Completed(name=COMPLETED, message=told, data=data)
     numbers = ", ".join(str(batch.batch_id) for batch in left)
     todo = "; ".join(batch.next for batch in left if batch.next) or "read their reports"
-    told = f"Batches {numbers} have rows that are not at the service or carry errors. Next: {todo}."
+    which = f"{agree(len(left), 'batch', 'batches')} {numbers}"
+    told = f"Rows of {which} are not at the service or carry errors. Next: {todo}."
     return Completed(name=WITH_ERRORS, message=told, data=data)

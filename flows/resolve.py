@@ -20,6 +20,7 @@ from flows.run_names import called
 from flows.stages.resolve import Chosen
 from flows.stages.resolve import resolve as settle
 from flows.states import COMPLETED
+from schemas.counting import quantity
 
 OperationName = Literal[
     "SaveCampaignActionClientForm",
@@ -76,7 +77,7 @@ def resolve(
         key="resolution",
         description=f"Batch {batch_id}: {decision}, by {cell(by)}, because {cell(reason)}",
     )
-    message = f"{detail['rows']} rows of batch {batch_id}: {decision}"
+    message = f"{quantity(detail['rows'], 'row')} of batch {batch_id}: {decision}"
     return Completed(name=COMPLETED, message=message, data=detail)
 
 

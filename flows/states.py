@@ -14,6 +14,7 @@ from connectors.errors import BatchStateError
 from connectors.ledger import State
 from flows.hooks import HELD
 from flows.tasks import Manifest
+from schemas.counting import agree, quantity
 
 COMPLETED = "Completed"
 WITH_ERRORS = "CompletedWithErrors"
@@ -59,9 +60,9 @@ def end_state(batch: Manifest) -> RunState[Any]:
 
 def counted(batch: Manifest) -> str:
     """The batch in one sentence: rows, errors, files refused."""
-    rows = sum(batch.rows.values())
-    errors = f"{batch.errors} of {rows} rows carry HasError"
-    told = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows} rows, no errors")
-    refused = f", {batch.refused} files refused" if batch.refused else ""
+    rows = quantity(sum(batch.rows.values()), "row")
+    errors = f"{batch.errors} of {rows} {agree(batch.errors, 'carries', 'carry')} HasError"
+    told = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows}, no errors")
+    refused = f", {quantity(batch.refused, 'file')} refused" if batch.refused else ""
     known = f"{batch.known} " if batch.known else ""
     return known + told + refused

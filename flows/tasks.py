@@ -39,6 +39,7 @@ from flows.stages.push import push
 from flows.stages.receive import receive
 from flows.stages.rejects import first_rejects
 from flows.stages.workspace import Workspace
+from schemas.counting import agree, quantity
 from schemas.views import apply_stage
 
 MESSAGES_SHOWN = 20
@@ -135,7 +136,7 @@ def received_from(
         log.info("%s", message)
     more = len(received.messages) - MESSAGES_SHOWN
     if more > 0:
-        log.info("and %s files more like these", more)
+        log.info("and %s more like %s", quantity(more, "file"), agree(more, "this", "these"))
     known = None if received.new else received.messages[0]
     opened = opened_now(workspace, received.batch_id)
     log.info("Batch %s: files received, %s refused", opened.batch_id, opened.refused)

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeAlias
 
+from schemas.counting import quantity
+
 MOST_CHARACTERS = 4 * 1024 * 1024
 DEEPEST = 32
 
@@ -38,7 +40,9 @@ def read(text: str) -> Value:
     member named twice, more than `DEEPEST` levels or `MOST_CHARACTERS` characters.
     """
     if len(text) > MOST_CHARACTERS:
-        raise ValueError(f"JSV of {len(text)} characters; the limit is {MOST_CHARACTERS}")
+        raise ValueError(
+            f"JSV of {quantity(len(text), 'character')}; the limit is {MOST_CHARACTERS}"
+        )
     reader = _Reader(text)
     value = reader.value(0)
     if reader.position < len(text):

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from typing import NoReturn, TypeAlias
 
 from schemas import jsv
+from schemas.counting import quantity
 from schemas.field import Field, Kind, Table
 from schemas.jsv import Plain
 from schemas.reading import Unread
@@ -56,7 +57,7 @@ def read_tree(text: str) -> Tree:
     another value than the one it has as JSON.
     """
     if len(text) > jsv.MOST_CHARACTERS:
-        raise ValueError(f"{len(text)} characters; the limit is {jsv.MOST_CHARACTERS}")
+        raise ValueError(f"{quantity(len(text), 'character')}; the limit is {jsv.MOST_CHARACTERS}")
     if _UNSOUND.search(text):
         raise ValueError("a NUL character or half of a surrogate pair")
     text = text.strip(" \t\r\n")

@@ -34,6 +34,7 @@ from connectors.extracts.places import store_errors, unreadable
 from connectors.files import private_folder
 from connectors.recovery import reach
 from connectors.settings import Limits
+from schemas.counting import quantity
 
 READ_BYTES = 1 << 20
 GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -187,7 +188,7 @@ def _pieces(source: Source, delivered: _Delivered) -> Iterator[bytes]:
                 raise zipfile.BadZipFile(str(error)) from error
             raise unreadable(source.location, error) from error
     if before != after:
-        detail = f"it changed while it was read ({before[0]} bytes, then {after[0]})"
+        detail = f"it changed while it was read ({quantity(before[0], 'byte')}, then {after[0]})"
         raise refused("incomplete_file", source.name, detail=detail)
 
 
@@ -253,14 +254,14 @@ def _is_skippable_frame(first: bytes) -> bool:
 
 def _check_size(source: Source, size: int, delivered: _Delivered, limits: Limits) -> None:
     if size > limits.file_bytes:
-        detail = f"more than {limits.file_bytes} bytes"
+        detail = f"more than {quantity(limits.file_bytes, 'byte')}"
         raise refused("too_large", source.name, detail=detail)
     packed = delivered.bytes
     if source.packed_bytes is not None:
         packed = min(packed, max(1, source.packed_bytes))
     # What fits one block cannot do harm, and short texts of one letter compress far.
     if size > limits.block_bytes and size > limits.compression_ratio * packed:
-        detail = f"it unpacks to more than {limits.compression_ratio} times its size"
+        detail = f"it unpacks to more than {quantity(limits.compression_ratio, 'time')} its size"
         raise refused("too_large", source.name, detail=detail)
 
 

@@ -17,6 +17,7 @@ from connectors.errors import DeliveryError
 from connectors.extracts.content import shown
 from connectors.extracts.places import Place, Sort, location_of, place_of, unreadable
 from connectors.settings import Limits
+from schemas.counting import quantity
 
 EXTRACT_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
 CONTROL_NAME = "manifest.json"
@@ -229,7 +230,7 @@ def _take_members(archive: Source, found: _Found) -> None:
         found.add_source(replace(archive, fault=fault))
         return
     if len(members) > found.limits.archive_members:
-        detail = f"{len(members)} members; the limit is {found.limits.archive_members}"
+        detail = f"{quantity(len(members), 'member')}; the limit is {found.limits.archive_members}"
         found.add_source(replace(archive, fault=Fault("too_large", detail)))
         return
     extracts = 0

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from connectors.errors import EvidenceBroken
+from schemas.counting import quantity
 
 PIECE_BYTES = 1 << 20
 """Recorded hashes are of pieces of this size; changing it makes all of them unreadable."""
@@ -166,7 +167,7 @@ def difference(path: Path, sha256: str, size: int | None = None) -> str | None:
     try:
         found = os.fstat(file).st_size
         if size is not None and found != size:
-            return f"it has {found} bytes and not {size}"
+            return f"it has {quantity(found, 'byte')} and not {size}"
         digest = hashlib.sha256()
         while block := os.read(file, PIECE_BYTES):
             digest.update(block)
@@ -188,7 +189,7 @@ def _opened(evidence: Evidence) -> int:
     size = os.fstat(file).st_size
     if size != evidence.bytes:
         os.close(file)
-        raise evidence.broken(f"it has {size} bytes and not {evidence.bytes}")
+        raise evidence.broken(f"it has {quantity(size, 'byte')} and not {evidence.bytes}")
     return file
 
 

@@ -9,6 +9,7 @@ from connectors.extracts.content import Content, refused
 from connectors.extracts.dialect import Dialect
 from connectors.extracts.profile import Profile
 from connectors.settings import Limits
+from schemas.counting import quantity
 
 DELIMITERS = (",", ";", "\t", "|")
 HEAD_BYTES = 1 << 16
@@ -72,7 +73,7 @@ def first_record(
         if fault != UNFINISHED or final:
             detail = "a quote is never closed" if fault == UNFINISHED else fault
             raise refused("malformed_csv", content.name, line=blank + 1, detail=detail)
-    detail = f"no header ends within {limits.record_bytes} bytes"
+    detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
     raise refused("too_large", content.name, line=1, detail=detail)
 
 

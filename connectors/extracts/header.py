@@ -13,6 +13,7 @@ from connectors.extracts.dialect import Dialect
 from connectors.extracts.first_record import candidates, cells, first_record, folded, heads
 from connectors.extracts.profile import DEFAULT, Profile
 from connectors.settings import Limits
+from schemas.counting import quantity
 from schemas.field import Kind, Table
 from schemas.formulas import Guard
 from schemas.tables import EXTRACTS
@@ -102,7 +103,7 @@ def _read_header(
         content, candidates(content, dialect, profile, limits), limits, _known_names(profile)
     )
     if len(line.names) > limits.columns:
-        detail = f"{len(line.names)} columns; the limit is {limits.columns}"
+        detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
     names = _as_delivered(line.names, line.dialect)
     reading = _Reading(content.name, line.number, names, profile)

@@ -12,6 +12,8 @@ from typing import NamedTuple, cast
 
 import httptools
 
+from schemas.counting import quantity
+
 log = logging.getLogger("recon.service")
 
 HEAD_BYTES = 256 * 1024
@@ -138,7 +140,9 @@ class Connection(asyncio.Protocol):
             self.abort()
             return
         if self._waiting is not None and self._received > self._most_bytes + HEAD_BYTES:
-            self._end(Failed(True, f"the answer has more than {self._most_bytes} bytes"))
+            self._end(
+                Failed(True, f"the answer has more than {quantity(self._most_bytes, 'byte')}")
+            )
             self.abort()
 
     def eof_received(self) -> None:

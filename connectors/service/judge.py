@@ -24,6 +24,7 @@ from connectors.service.contract import Request, Verdict
 from connectors.service.decoding import Said, Unreadable, lowered, read_reply
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
 from connectors.service.encoding import Record
+from schemas.counting import agree, quantity
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
@@ -87,7 +88,9 @@ class Judge:
             hide = self._redaction(request, record)
             return Judged(Verdict.REFUSED, service_errors(said.status, reply.status, hide))
         if said.many or not said.records:
-            return _unreadable(reply, f"{len(said.records)} records where one is expected")
+            return _unreadable(
+                reply, f"{quantity(len(said.records), 'record')} where one is expected"
+            )
         return self._echo(request, record, reply, said.records[0])
 
     def batch(self, rows: Sequence[tuple[Request, Record]], reply: Reply) -> list[Judged]:
@@ -128,8 +131,8 @@ class Judge:
     def _silent(self, error: Judged, reply: Reply, rows: int) -> Judged:
         """A batch that failed, and nobody says behind how many of its rows."""
         message = (
-            f"The service answered {reply.status} to {rows} rows in one request without saying "
-            "how many it carried out."
+            f"The service answered {reply.status} to {quantity(rows, 'row')} in one request "
+            "without saying how many it carried out."
         )
         told = complaint(IN_DOUBT, message, status=reply.status)
         errors = (told, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
@@ -196,7 +199,8 @@ class Judge:
             errors = service_errors(said.status, reply.status, hide)
             return [Judged(None, errors, doubt=True)] * len(rows)
         if len(said.records) != len(rows) or completed not in (None, len(rows)):
-            found = f"{len(said.records)} records where {len(rows)} are expected"
+            are = agree(len(rows), "is", "are")
+            found = f"{quantity(len(said.records), 'record')} where {len(rows)} {are} expected"
             return [_unreadable(reply, found)] * len(rows)
         return [
             self._echo(request, record, reply, answered)

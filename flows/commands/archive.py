@@ -3,8 +3,9 @@
 from cyclopts import App
 
 from flows.commands.console import out, print_json, workspace
-from flows.commands.deliver import Json, counted
+from flows.commands.deliver import Json
 from flows.stages.archive import Verified, remedy, verify_archive
+from schemas.counting import agree, grouped, quantity
 
 archive_command = App(name="archive", help_format="markdown")
 
@@ -35,11 +36,12 @@ def show(proof: Verified) -> None:
         brought = f" ({', '.join(one.files)})" if one.files else ""
         out().print(f"{one.path}{brought}: {one.found}")
     told = (
-        f"{counted(proof.contents, 'kept file')} and {counted(proof.reports, 'report')}, "
-        f"{counted(proof.bytes, 'byte')} hashed"
+        f"{quantity(proof.contents, 'kept file', grouped)} and "
+        f"{quantity(proof.reports, 'report', grouped)}, "
+        f"{quantity(proof.bytes, 'byte', grouped)} hashed"
     )
     if proof.mismatches:
         wrong = len(proof.mismatches)
-        out().print(f"{told}: {wrong} {'does' if wrong == 1 else 'do'} not match. {remedy(proof)}")
+        out().print(f"{told}: {wrong} {agree(wrong, 'does', 'do')} not match. {remedy(proof)}")
     else:
         out().print(f"{told}: every byte is as it was kept.")

@@ -14,7 +14,7 @@ from connectors.overview import list_overview
 from connectors.push_gate import held_text, why_held
 from connectors.sends import left_at_service
 from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
-from flows.commands.deliver import Json, Verbose, counted, show_ended
+from flows.commands.deliver import Json, Verbose, show_ended
 from flows.report.next_step import next_step
 from flows.stages.kept import unproven
 from flows.stages.locate import Spot, locate, show_command
@@ -24,6 +24,7 @@ from flows.stages.sequence import discard_batch, release_batch, run_batch
 from flows.stages.texts import Texts
 from flows.stages.undo import undo_batch
 from flows.steps.secrets import shown_record
+from schemas.counting import agree, grouped, quantity
 from schemas.tables import EXTRACTS
 
 Batch = Annotated[int, Parameter(help="Number of the batch, as `recon status` lists it.")]
@@ -76,7 +77,7 @@ def overview_line(line: Mapping[str, Any]) -> str:
     """One batch, below the others."""
     counts = (("files", 4), ("rows", 10), ("errors", 8))
     cells = (
-        f"{line[noun]:>{width}} {noun[:-1] if line[noun] == 1 else noun:<{len(noun)}}"
+        f"{line[noun]:>{width}} {agree(line[noun], noun[:-1], noun):<{len(noun)}}"
         for noun, width in counts
     )
     return (
@@ -177,7 +178,7 @@ def rejects_command(
         written = write_rejects(place, batch, out, with_secrets=with_secrets)
         elsewhere = repaired_elsewhere(place, batch)
     for path, rows in written.items():
-        console().print(f"{path}: {counted(rows, 'row')}")
+        console().print(f"{path}: {quantity(rows, 'row', grouped)}")
     for told in elsewhere:
         console().print(told)
     if not written:

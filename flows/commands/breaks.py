@@ -11,6 +11,7 @@ from flows.commands.batches import By, Reason
 from flows.commands.console import out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 from schemas.amounts import BEYOND, spelled
+from schemas.counting import quantity
 from schemas.life import Choice
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def list_command(
             ],
         )  # fmt: skip
     shown = f", {most} of them shown" if len(lines) > most else ""
-    told = _counted(len(lines))
+    told = quantity(len(lines), "break")
     out().print(f"{told} of reconciliation {found.id}, as of {found.as_of}{shown}.")
     if any(line["file"] for line in lines[:most]):
         out().print("The row behind a break: recon row BATCH FILE --line LINE")
@@ -235,12 +236,13 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
         for currency, amount in sums.items()
     )
     out().print(
-        f"{_counted(count)} of reconciliation {decided.run.id} {done}: {money or 'no money'}."
+        f"{quantity(count, 'break')} of reconciliation {decided.run.id} {done}: "
+        f"{money or 'no money'}."
     )
     if decided.elsewhere:
         out().print(
-            f"The money of {_counted(decided.elsewhere)} is counted with another break of the "
-            "same record."
+            f"The money of {quantity(decided.elsewhere, 'break')} is counted with another break of "
+            "the same record."
         )
     out().print("The next reconciliation of this scope acts on it.")
 
@@ -264,10 +266,6 @@ def _ceiling(up_to: Decimal | None) -> str:
 def _state(line: dict[str, Any]) -> str:
     claimed = line["claimed"]
     return f"{line['state']}, said to be resolved at {claimed}" if claimed else line["state"]
-
-
-def _counted(breaks: int) -> str:
-    return "1 break" if breaks == 1 else f"{breaks} breaks"
 
 
 def _money(plain: str | None) -> str | None:

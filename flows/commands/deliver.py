@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from connectors.errors import DeliveryError
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, told, workspace
+from schemas.counting import grouped, quantity
 from schemas.tables import EXTRACTS
 
 # What works on frames and rows is imported where it is called: `--help` need not wait for it.
@@ -120,7 +121,8 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
     for file in () if verbose else ended.report.files:
         told = f"refused ({file.refused}). {file.message}"
         if not file.refused:
-            told = f"{file.record}, {counted(file.rows, 'row')}, {file.rejected:,} with errors"
+            rows = quantity(file.rows, "row", grouped)
+            told = f"{file.record}, {rows}, {file.rejected:,} with errors"
         console.print(f"{file.name}: {told}")
     for one in () if verbose else ended.report.pushed:
         states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
@@ -193,11 +195,6 @@ def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
     return with_terms(load_profile(path) if path else DEFAULT, terms)
 
 
-def counted(number: int, noun: str) -> str:
-    """So many of something, as a person writes it."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _show(verdicts: "list[FileVerdict]") -> None:
     console = out()
     for verdict in verdicts:
@@ -205,7 +202,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
             continue
         console.print(
-            f"{verdict.name}: {verdict.record}, {counted(verdict.rows_in, 'row')}, "
+            f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors"
         )
         for reject in verdict.rejects[:REJECTS_SHOWN]:
@@ -214,10 +211,10 @@ def _show(verdicts: "list[FileVerdict]") -> None:
                 console.print(f"  {where}: {error['ErrorCode']}: {error['Message']}")
         more = len(verdict.rejects) - REJECTS_SHOWN
         if more > 0:
-            console.print(f"  and {counted(more, 'row')} more; --json lists them all")
+            console.print(f"  and {quantity(more, 'row', grouped)} more; --json lists them all")
         for one in verdict.unsettled:
             console.print(
-                f"  not settled: {counted(one.rows, 'row')} with {one.field} of "
-                f"{counted(one.values, one.of + ' record')} that this delivery does not bring; "
-                "the import looks in the database"
+                f"  not settled: {quantity(one.rows, 'row', grouped)} with {one.field} of "
+                f"{quantity(one.values, one.of + ' record', grouped)} that this delivery does not "
+                "bring; the import looks in the database"
             )

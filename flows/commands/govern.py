@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from flows.commands.breaks import Run
 from flows.commands.console import COUNT, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
+from schemas.counting import agree, quantity
 from schemas.life import Role
 
 if TYPE_CHECKING:
@@ -95,13 +96,15 @@ def verify_command(
 
     with workspace(quiet=True) as place, place.database.connect() as connection:
         proof = verify(connection, noted)
+    events = quantity(proof.events, "event")
     if json:
         print_json({"events": proof.events, "head": proof.head, "broken": proof.broken})
     elif proof.broken:
         out().print(f"The audit trail does not hold: {proof.broken}.")
-        out().print(f"{proof.events} events before it hold; the last has the hash {proof.head}")
+        before = f"{events} before it {agree(proof.events, 'holds', 'hold')}"
+        out().print(f"{before}; the last has the hash {proof.head}")
     else:
-        out().print(f"The audit trail holds: {proof.events} events, none changed or missing.")
+        out().print(f"The audit trail holds: {events}, none changed or missing.")
         out().print(f"Hash of the last one: {proof.head}")
     return int(proof.broken is not None)
 

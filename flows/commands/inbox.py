@@ -16,6 +16,7 @@ from flows.stages.archive import verify_archive
 from flows.stages.inbox import SETTLE_SECONDS, Line, Watch, import_here
 from flows.stages.retention import DEFAULT as KEPT
 from flows.stages.retention import Retention, Swept, sweep
+from schemas.counting import grouped, quantity
 
 
 def watch_command(
@@ -102,7 +103,7 @@ def housekeeping_command(
         return code
     for one in swept:
         oldest = f", the oldest of {one.oldest:%Y-%m-%d}" if one.oldest else ""
-        out().print(f"{one.what}: {one.number}, {one.bytes:,} bytes{oldest}")
+        out().print(f"{one.what}: {one.number}, {quantity(one.bytes, 'byte', grouped)}{oldest}")
     if not remove:
         out().print("Nothing was removed; --remove does it.")
     if proof:

@@ -11,13 +11,14 @@ from connectors.push_gate import held_text, why_held
 from connectors.sends import Decision, Sent, waiting_batches
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import out, print_json, workspace
-from flows.commands.deliver import Json, counted, ended_json, show_ended
+from flows.commands.deliver import Json, ended_json, show_ended
 from flows.stages.pull import compare as compare_listing
 from flows.stages.pull import pull
 from flows.stages.resolve import Chosen, resolve, sends_of
 from flows.stages.sequence import push_batch
 from flows.stages.workspace import Workspace
 from flows.steps.listed import SHARED
+from schemas.counting import grouped, quantity
 
 Rows = Annotated[
     tuple[str, ...],
@@ -132,9 +133,8 @@ def resolve_command(
         shape = ended_json(resolved.ended, reports / f"batch-{batch}")
         print_json(shape | {"resolved": resolved.detail})
     else:
-        out().print(
-            f"{counted(resolved.rows, 'row')} of batch {batch}: {as_.value}. {_next(as_, batch)}"
-        )
+        told = quantity(resolved.rows, "row", grouped)
+        out().print(f"{told} of batch {batch}: {as_.value}. {_next(as_, batch)}")
         out().print(f"report: {reports / f'batch-{batch}' / 'report.html'}")
     return resolved.ended.exit_code
 
@@ -166,7 +166,7 @@ def pull_command(
         print_json(shape | {"listings": [asdict(one) for one in pulled.listings]})
     else:
         for one in pulled.listings:
-            out().print(f"{one.name}: {one.rows} rows, {one.proof}")
+            out().print(f"{one.name}: {quantity(one.rows, 'row', grouped)}, {one.proof}")
         show_ended(pulled.ended, reports, as_json=False, verbose=True)
     return pulled.ended.exit_code
 
@@ -206,7 +206,7 @@ def _show(sent: Sent) -> None:
     status = f", HTTP {sent.status}" if sent.status else ""
     console.print(
         f"{sent.file}:line:{sent.line} (record {sent.record_number}) {sent.operation} "
-        f"{sent.state.replace('_', ' ')}, {sent.attempts} attempts{status}"
+        f"{sent.state.replace('_', ' ')}, {quantity(sent.attempts, 'attempt')}{status}"
     )
     console.print(f"    push key {sent.push_key}")
     console.print(f"    sent     {sent.jsondata}")

@@ -14,6 +14,7 @@ from connectors.errors import SettingsError
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import read_settings
 from flows.commands.console import out, refuse_password
+from schemas.counting import quantity
 from schemas.operations import ANY_ROLE
 
 DEFAULT_USER = "demo:demo:Client,Admin,Partner"
@@ -61,7 +62,8 @@ def sandbox_command(
         signal.signal(name, lambda *_: stopped.set())
     with sandbox.running() as url:
         for record, path in listings:
-            out().print(f"{path}: {sandbox.load(record, path)} rows loaded as {record}")
+            rows = sandbox.load(record, path)
+            out().print(f"{path}: {quantity(rows, 'row')} loaded as {record}")
         out().print(f"The service listens on {url}. Ctrl-C stops it.")
         stopped.wait()
     return 0

@@ -15,6 +15,7 @@ from connectors.errors import ReconError, SettingsError
 from connectors.files import open_private, private_folder
 from connectors.settings import Settings, read_settings
 from flows.commands.console import out
+from schemas.counting import agree, quantity
 
 DETACH_SECONDS = 240
 DOWN_SECONDS = 90
@@ -85,7 +86,8 @@ def down_command() -> int:
             if left:
                 # The database of the dead process stops with the last one that asked for it: this.
                 embedded_url(home / "postgres")
-            out().print(f"{left} processes left behind were stopped." if left else "Nothing is up.")
+            were = f"{quantity(left, 'process')} left behind {agree(left, 'was', 'were')} stopped."
+            out().print(were if left else "Nothing is up.")
             return 0
     if running is None:
         raise ReconError("recon up is just starting here; ask again in a moment.")

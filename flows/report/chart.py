@@ -9,6 +9,7 @@ from markupsafe import Markup
 from flows.report.batch import Chain
 from flows.report.spelling import digits
 from flows.report.text import end_states
+from schemas.counting import quantity
 
 COLOURS: Mapping[str, str] = {
     "rejected": "#a5281b",
@@ -104,8 +105,8 @@ def describe(parts: Iterable[Part]) -> str:
     """The bar in words, with exact counts."""
     parts = tuple(parts)
     counts = ", ".join(f"{part.label} {digits(part.rows)}" for part in parts)
-    total = digits(sum(part.rows for part in parts))
-    return f"{counts}; {total} rows in all" if parts else "no rows"
+    total = quantity(sum(part.rows for part in parts), "row", digits)
+    return f"{counts}; {total} in all" if parts else "no rows"
 
 
 def lengths(counts: Sequence[int]) -> list[int]:

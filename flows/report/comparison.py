@@ -10,6 +10,7 @@ from flows.report.spelling import visible
 from flows.report.template import template
 from flows.steps.compare.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
+from schemas.counting import agree, quantity
 
 MEANINGS: Mapping[Status, str] = {
     Status.MATCHED_EXACT: "the same on both sides",
@@ -28,7 +29,8 @@ def verdict(comparison: Comparison) -> str:
     """One sentence."""
     if comparison.agrees:
         tolerated = comparison.statuses.get(Status.MATCHED_TOLERANCE, 0)
-        return "The sides agree" + (f", {tolerated} rows within tolerance." if tolerated else ".")
+        within = f", {quantity(tolerated, 'row')} within tolerance"
+        return f"The sides agree{within if tolerated else ''}."
     return "The sides differ."
 
 
@@ -36,7 +38,7 @@ def render_text(comparison: Comparison) -> str:
     """The comparison for a terminal."""
     lines = [verdict(comparison), ""]
     for title, side in (("left", comparison.left), ("right", comparison.right)):
-        lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {side.rows} rows")
+        lines.append(f"{title:6}{visible(side.name)} ({side.kind}): {quantity(side.rows, 'row')}")
         lines += [f"      {visible(one)}" for one in _told(side)]
     lines += [f"key   {', '.join(map(visible, comparison.key))}", ""]
     width = max(len(str(count)) for count in comparison.statuses.values())
@@ -49,7 +51,8 @@ def render_text(comparison: Comparison) -> str:
     if comparison.shown:
         lines += [
             "",
-            f"{len(comparison.shown)} of {comparison.differences} differences, first of each kind",
+            f"{len(comparison.shown)} of {quantity(comparison.differences, 'difference')}, "
+            "first of each kind",
         ]
         lines += [f"  {_difference_text(line)}" for line in comparison.shown]
     if comparison.method:
@@ -111,7 +114,10 @@ def _template() -> Template:
 def _told(side: SideResult) -> list[str]:
     told = list(side.notes)
     if side.broken:
-        told.insert(0, f"{side.broken} records cannot be read and are compared with nothing")
+        are = agree(side.broken, "is", "are")
+        told.insert(
+            0, f"{quantity(side.broken, 'record')} cannot be read and {are} compared with nothing"
+        )
     if side.only_columns:
         told.append(f"only here: {', '.join(side.only_columns)}")
     return told

@@ -11,6 +11,7 @@ from flows.report.batch import BatchReport
 from flows.report.markdown import cell, value_cell
 from flows.report.spelling import digits
 from flows.report.text import record_title
+from schemas.counting import agree, quantity
 
 REASONS_SHOWN = 15
 ROWS_SHOWN = 10
@@ -32,15 +33,17 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
         f"## Batch {batch_id} is held",
         f"{cell(report.held_because or 'It is over its error budget', 200)}. Nothing of it is "
         "applied.",
-        f"**release** applies the {digits(clean)} rows without errors, the {digits(report.errors)} "
-        "others stay rejected. **reject** applies nothing and ends the batch; its files may be "
-        "delivered again.",
+        f"**release** applies the {quantity(clean, 'row', digits)} without errors, the "
+        f"{quantity(report.errors, 'other', digits)} {agree(report.errors, 'stays', 'stay')} "
+        "rejected. **reject** applies nothing and ends the batch; its files may be delivered "
+        "again.",
         "### Rows by reason",
         *_reasons(report),
     ]
     left = len(report.reasons) - REASONS_SHOWN
     if left > 0:
-        blocks.append(f"{digits(left)} reasons more are in the artifact rejects.")
+        more = f"{quantity(left, 'more reason', digits)} {agree(left, 'is', 'are')}"
+        blocks.append(f"{more} in the artifact rejects.")
     if rows:
         show = f"`recon row {batch_id} FILE --line LINE` shows the delivered text of a row."
         blocks += ["### The first of them", *_rows(rows[:ROWS_SHOWN]), show]
@@ -51,7 +54,7 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
 def _reasons(report: BatchReport) -> Iterator[str]:
     most_first = sorted(report.reasons, key=lambda line: -line.rows)
     for line in most_first[:REASONS_SHOWN]:
-        rows = "1 row" if line.rows == 1 else f"{digits(line.rows)} rows"
+        rows = quantity(line.rows, "row", digits)
         what = _joined(cell(line.code), cell(line.field), cell(record_title(report, line.record)))
         yield f"**{rows}**: {what}. {cell(line.remedy, 160)}"
 

@@ -19,6 +19,7 @@ from flows.report.text import (
     verdict_of,
 )
 from flows.steps.totals import Totals, add
+from schemas.counting import quantity
 
 MOST = 200
 """Rows of all tables of one page together; the UI slows down with more."""
@@ -50,8 +51,8 @@ def summary_markdown(report: BatchReport) -> str:
         f"# {verdict.word}: {escape(neutral(report.feed))}",
         escape(verdict.meaning),
         f"**Next:** {escape(verdict.remedy)}",
-        f"{digits(report.rows)} rows read, {digits(report.errors)} with errors; "
-        f"{digits(len(report.files))} files, {digits(refused)} refused; "
+        f"{quantity(report.rows, 'row', digits)} read, {digits(report.errors)} with errors; "
+        f"{quantity(len(report.files), 'file', digits)}, {digits(refused)} refused; "
         f"content {escape(report.content_id)}",
     ]
     room = MOST

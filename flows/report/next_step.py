@@ -7,6 +7,7 @@ from typing import NamedTuple
 from connectors.ledger import ENDED, State
 from connectors.overview import BatchLine
 from flows.report.batch import PUSH_ERRORS, PUSH_LEFT, BatchReport
+from schemas.counting import agree, quantity
 
 
 class Left(NamedTuple):
@@ -65,6 +66,6 @@ def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
     if left.rejected:
         steps.append(f"recon rejects {batch_id} --out FOLDER")
     if left.files:
-        files = "the refused file" if left.files == 1 else f"{left.files} refused files"
+        files = agree(left.files, "the refused file", quantity(left.files, "refused file"))
         steps.append(f"deliver {files} anew")
     return "; ".join(steps)

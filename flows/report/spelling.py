@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from flows.steps.totals import plain
 from schemas.amounts import EXACT, MOST_CHARACTERS, spelled
+from schemas.counting import quantity
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
@@ -56,7 +57,7 @@ def shortened(text: str, most: int) -> str:
     """At most so many characters, made visible; what is cut is counted."""
     if len(text) <= most:
         return visible(text)
-    return f"{visible(text[:most])}... ({len(text)} characters)"
+    return f"{visible(text[:most])}... ({quantity(len(text), 'character')})"
 
 
 def _spelled(character: str) -> str:

@@ -1,10 +1,12 @@
 """The templates of the HTML pages: every text escaped, a name that is not given an error."""
 
 from collections.abc import Callable
+from functools import partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from flows.report.spelling import digits, neutral, visible
+from schemas.counting import agree, quantity
 
 
 def template(name: str, **filters: Callable[..., str]) -> Template:
@@ -16,5 +18,12 @@ def template(name: str, **filters: Callable[..., str]) -> Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"digits": digits, "neutral": neutral, "visible": visible, **filters}
+    environment.filters |= {
+        "agree": agree,
+        "digits": digits,
+        "neutral": neutral,
+        "quantity": partial(quantity, spell=digits),
+        "visible": visible,
+        **filters,
+    }
     return environment.get_template(name)

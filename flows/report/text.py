@@ -9,6 +9,7 @@ from typing import NamedTuple
 from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
 from flows.steps.totals import NO_CURRENCY, Totals, add
+from schemas.counting import agree, quantity
 from schemas.reasons import REFUSALS
 
 WIDTH = 96
@@ -216,14 +217,14 @@ def _most(findings: Iterable[Iterable[str]]) -> Iterator[str]:
     for one in every[:MOST]:
         yield from one
     if len(every) > MOST:
-        yield f"  {digits(len(every) - MOST)} more are in the full report."
+        left = len(every) - MOST
+        yield f"  {digits(left)} more {agree(left, 'is', 'are')} in the full report."
 
 
 def _file(report: BatchReport, line: FileLine) -> Iterator[str]:
     yield from _wrapped(neutral(line.name), first="  ", rest="    ")
-    size = NOTHING if line.bytes is None else f"{digits(line.bytes)} bytes"
-    rows = "row" if line.rows == 1 else "rows"
-    counted = f"{digits(line.rows)} {rows}, {digits(line.rejected)} with errors"
+    size = NOTHING if line.bytes is None else quantity(line.bytes, "byte", digits)
+    counted = f"{quantity(line.rows, 'row', digits)}, {digits(line.rejected)} with errors"
     yield f"    {record_title(report, line.record)}: {counted}; {size}"
     yield f"    sha256 {visible(line.sha256 or NOTHING)}"
     if line.refused is not None:

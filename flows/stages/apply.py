@@ -18,6 +18,7 @@ from flows.stages.recovery import reach
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
+from schemas.counting import grouped, quantity
 from schemas.field import Table
 from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
@@ -68,8 +69,8 @@ class _Done:
 
     def add(self, portion: Portion) -> None:
         self.rows += portion.rows
-        told = f"{self.rows:,} of {self.total:,}"
-        log.info("%s: %s rows applied", portion.table.title, told)
+        told = f"{self.rows:,} of {quantity(self.total, 'row', grouped)}"
+        log.info("%s: %s applied", portion.table.title, told)
         self.workspace.progress("apply", self.rows, self.total)
 
 

@@ -20,6 +20,7 @@ from flows.steps.budget import over_budget
 from flows.steps.judge import READY
 from flows.steps.order import by_dependency
 from flows.steps.sieve import Known, gather
+from schemas.counting import agree, grouped, quantity
 from schemas.field import Table
 from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
@@ -82,7 +83,8 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
         lease.connection, table, lease.batch_id, last_wins=last_wins, keys=known.keys
     )
     for verdict, rows in sorted(repeated.items()):
-        log.info("%s: %s rows that share a key: %s", table.title, f"{rows:,}", verdict)
+        shared = f"{quantity(rows, 'row', grouped)} that {agree(rows, 'shares', 'share')} a key"
+        log.info("%s: %s: %s", table.title, shared, verdict)
     for reference in table.references:
         missing = check_reference(
             lease.connection,
@@ -94,8 +96,8 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
             values=known.values.get(reference.field),
         )
         if missing:
-            named = "row names" if missing == 1 else "rows name"
-            told = f"{missing:,} {named} a {reference.field} that leads nowhere or elsewhere"
+            named = f"{quantity(missing, 'row', grouped)} {agree(missing, 'names', 'name')}"
+            told = f"{named} a {reference.field} that leads nowhere or elsewhere"
             log.warning("%s: %s", table.title, told)
 
 

@@ -21,6 +21,7 @@ from flows.report.spelling import shortened
 from flows.stages.kept import is_cleared, open_archived, prove_row
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
+from schemas.counting import quantity
 
 BLOCK_BYTES = 1 << 20
 NAMED = 10
@@ -97,7 +98,7 @@ def _why_not(
     )
     if spot.record is not None:
         return (
-            f"{name} has {records} records{' so far' if unread else ''}, and no record "
+            f"{name} has {quantity(records, 'record')}{' so far' if unread else ''}, and no record "
             f"{spot.record}.{unread} A number that a report shows as a line is asked for with "
             f"--line: `{show_command(batch.id, extract.name, Spot(line=spot.record))}`."
         )
@@ -116,10 +117,11 @@ def _why_not(
     if spot.line < behind:
         return (
             f"Line {spot.line} of {name} is its header, or blank in front of it. Records begin "
-            f"at line {behind}; the file has {lines} lines."
+            f"at line {behind}; the file has {quantity(lines, 'line')}."
         )
     if spot.line > lines:
-        return f"{name} has {lines} lines and {records} records, and no line {spot.line}.{unread}"
+        size = f"{quantity(lines, 'line')} and {quantity(records, 'record')}"
+        return f"{name} has {size}, and no line {spot.line}.{unread}"
     if unread:
         return f"Line {spot.line} of {name} is in no record so far.{unread}"
     return f"Line {spot.line} of {name} is blank and belongs to no record.{before}"

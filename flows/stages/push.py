@@ -45,6 +45,7 @@ from connectors.service import (
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace, named_service
+from schemas.counting import agree, quantity
 from schemas.operations import PUSHES, Operation
 
 log = logging.getLogger("recon.push")
@@ -141,9 +142,9 @@ def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -
 
 
 def _unsent_told(why: str, lease: Lease, left: int, failing: int | None) -> str:
-    batch_id, rows = lease.batch_id, "1 row" if left == 1 else f"{left} rows"
+    batch_id, rows = lease.batch_id, quantity(left, "row")
     told = (
-        f"{why} {rows} of batch {batch_id} {'is' if left == 1 else 'are'} unsent and nothing is "
+        f"{why} {rows} of batch {batch_id} {agree(left, 'is', 'are')} unsent and nothing is "
         f"lost. `recon push {batch_id}` goes on when it is mended."
     )
     if failing is None:

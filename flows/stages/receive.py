@@ -27,6 +27,7 @@ from connectors.settings import Settings
 from flows.stages.recovery import reach
 from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
+from schemas.counting import grouped, quantity
 from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.receive")
@@ -166,7 +167,11 @@ def _tell(opened: Opened) -> None:
     elif opened.stored and opened.header:
         size, record = opened.stored.bytes, opened.header.table.name
         log.info(
-            "%s: %s, %s bytes, kept as %s", opened.name, record, f"{size:,}", opened.stored.sha256
+            "%s: %s, %s, kept as %s",
+            opened.name,
+            record,
+            quantity(size, "byte", grouped),
+            opened.stored.sha256,
         )
 
 

@@ -25,6 +25,7 @@ from connectors.retention import (
 )
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
+from schemas.counting import grouped, quantity
 
 log = logging.getLogger("recon.housekeeping")
 
@@ -127,6 +128,7 @@ def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_ru
             reach("housekeeping")
         number, size = number + 1, size + one.bytes
         oldest = one.modified if oldest is None else min(oldest, one.modified)
-    log.info("%s: %s %s, %s bytes", "kept" if dry_run else "removed", number, what, f"{size:,}")
+    done, bytes_ = "kept" if dry_run else "removed", quantity(size, "byte", grouped)
+    log.info("%s: %s %s, %s", done, number, what, bytes_)
     when = None if oldest is None else datetime.fromtimestamp(oldest, UTC)
     return Swept(what, number, size, when)

@@ -33,6 +33,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import RULES, is_aside, is_open
 from flows.steps.reconcile.signed import unpack_records
 from schemas.audit import report_hash
+from schemas.counting import agree, quantity
 from schemas.life import Role
 
 MANIFEST = "manifest.json"
@@ -267,7 +268,9 @@ def _accepted_rules(
         )
     if asked and not named:
         since = f" since reconciliation {before.id}" if before else ""
-        aside = f", and {by_rules.height} breaks are set aside by them" if by_rules.height else ""
+        number = by_rules.height
+        are = f"{quantity(number, 'break')} {agree(number, 'is', 'are')}"
+        aside = f", and {are} set aside by them" if number else ""
         raise DecisionsMissing(
             f"The rules of reconciliation {run.id} have changed{since}{aside}. Its first page "
             "lists what changed. Whoever approves the report accepts that too: "

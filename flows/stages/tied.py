@@ -24,6 +24,7 @@ from connectors.ledger import ENDED, Batch, Extract, State
 from flows.steps.reconcile.sums import totals_by
 from flows.steps.totals import Totals, add
 from schemas.amounts import spelled
+from schemas.counting import agree, quantity
 from schemas.field import Table
 from schemas.sql import IDENTITY, key_columns
 from schemas.tables import EXTRACTS
@@ -74,12 +75,15 @@ def untied(
         then = counts.get((extract, record), {})
         if extract in applied:
             told += [
-                f"{states.get(state, 0)} rows {state}, and its receipts say {then.get(state, 0)}"
+                f"{quantity(states.get(state, 0), 'row')} {state}, and its receipts say "
+                f"{then.get(state, 0)}"
                 for state in COUNTED
                 if states.get(state, 0) != then.get(state, 0)
             ]
             if states.get("pending"):
-                told.append(f"{states['pending']} rows of which no receipt says the end")
+                told.append(
+                    f"{quantity(states['pending'], 'row')} of which no receipt says the end"
+                )
         if told:
             yield (
                 f"{names[extract]}, {table.title.lower()}: what is kept of it is not what was "
@@ -131,7 +135,11 @@ def altered(
 
 def _differences(table: Table, expected: Totals, totals: Totals) -> Iterator[str]:
     if totals.rows != expected.rows:
-        yield f"{totals.rows} rows, and {expected.rows} were read ({totals.rows - expected.rows:+})"
+        were = agree(expected.rows, "was", "were")
+        yield (
+            f"{quantity(totals.rows, 'row')}, and {expected.rows} {were} read "
+            f"({totals.rows - expected.rows:+})"
+        )
     if key_columns(table) != (IDENTITY,) and totals.keys != expected.keys:
         yield f"a hash total of keys of {totals.keys}, and it was {expected.keys}"
     for currency in sorted({*totals.amounts, *expected.amounts}):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from flows.steps.check import FieldError
+from schemas.counting import quantity
 from schemas.field import Table
 from schemas.nested import read_tree
 from schemas.payloads import read_json_record, recognise
@@ -101,5 +102,5 @@ def _csv_line(text: str, named: Table | None) -> tuple[Table, Mapping[str, str |
     except csv.Error as error:
         return _unread(f"it is no CSV line: {error}")
     if len(lines) != 1 or len(lines[0]) != len(named.columns):
-        return _unread(f"it has not the {len(named.columns)} fields of {named.name}")
+        return _unread(f"it has not the {quantity(len(named.columns), 'field')} of {named.name}")
     return named, {name: cell or None for name, cell in zip(named.columns, lines[0], strict=True)}

@@ -38,7 +38,7 @@ def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace:
         ("1", "complete", "1", "0", ""),
     ]
     assert table[2]["Feed"] == r"\[x\]\(javascript:1\)\|b"
-    assert "1 of 1 rows have errors" in table[0]["Held because"]
+    assert "1 of 1 row has errors" in table[0]["Held because"]
     assert len(table[0]) == 8
     repair = tmp_path / "repair.csv"
     repair.write_text(f"ReconRow,{HEADER}\n2:2,{line(3)}\n")
@@ -55,7 +55,7 @@ def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
     run(write(tmp_path / "a.csv", line(1)))
     with workspace.database.connect() as connection:
         connection.execute("UPDATE batch SET opened_at = now() - interval '30 days'")
-    assert board(days=14).message.startswith("1 batches, 1 held")
+    assert board(days=14).message.startswith("1 batch, 1 held")
     with workspace.database.connect() as connection:
         connection.execute(
             "INSERT INTO batch (content_id, feed, profile, state, opened_at, lease_epoch) "
@@ -80,7 +80,7 @@ def test_housekeeping_counts_first_and_removes_when_told(
     kept = sorted((prefect_home / "storage" / "recon").rglob("*"))
     dry = housekeeping(return_state=True)
     assert dry.name == "Completed"
-    assert dry.message.startswith("1 files and folders")
+    assert dry.message.startswith("1 item, ")
     assert "would be removed" in dry.message
     assert content.exists()
     assert housekeeping(dry_run=False, return_state=True).message.endswith("bytes removed")

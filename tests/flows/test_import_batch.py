@@ -10,7 +10,15 @@ import pytest
 from connectors.lease import hold_batch
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
-from tests.flows.runs import artifact, flow_run, kept_files, kept_results, log_lines, run
+from tests.flows.runs import (
+    artifact,
+    flow_run,
+    kept_files,
+    kept_results,
+    log_lines,
+    result_files,
+    run,
+)
 from tests.stages.payments import line, write
 
 CANARY = "canary-secret"
@@ -35,7 +43,7 @@ def test_rejects_make_a_state_of_their_own_and_artifacts(
     hostile = "[x](javascript:alert(1))|<script>"
     state = run(write(tmp_path / "a.csv", line(1), line(2, amount=hostile)))
     assert (state.type.value, state.name) == ("COMPLETED", "CompletedWithErrors")
-    assert "1 of 2 rows carry HasError" in state.message
+    assert "1 of 2 rows carries HasError" in state.message
     assert "recon rejects 1" in state.message
     folder = workspace.settings.reports / "batch-1"
     summary, rejects = artifact("import-summary"), artifact("rejects")
@@ -72,7 +80,7 @@ def test_over_budget_is_held_until_somebody_decides(
     state = run(path, max_errors=0)
     assert (state.type.value, state.name) == ("FAILED", "Held")
     assert "recon release 1" in state.message
-    assert "1 of 2 rows have errors; the budget allows 0 rows" in state.message
+    assert "1 of 2 rows has errors; the budget allows 0 rows" in state.message
     assert rows("SELECT count(*) FROM payment") == [(0,)]
     assert run(path, max_errors=0).name == "Held"
     release_batch(workspace, 1, by="a", reason="b")
@@ -107,7 +115,7 @@ def test_the_same_delivery_again_changes_nothing(tmp_path: Path, rows: Any) -> N
     again = run(path)
     assert again.name == "Completed"
     assert again.message.startswith("This delivery was taken in batch 1 on ")
-    assert again.message.endswith("nothing to do. Batch 1: 1 rows, no errors")
+    assert again.message.endswith("nothing to do. Batch 1: 1 row, no errors")
     after = rows("SELECT * FROM batch"), rows("SELECT * FROM receipt"), rows(told)
     assert after == before
 
@@ -260,9 +268,10 @@ def test_results_are_json_even_where_all_are_kept(tmp_path: Path, prefect_home: 
 
     from flows.tasks import Manifest
 
+    before = result_files(prefect_home)
     with temporary_settings({PREFECT_RESULTS_PERSIST_BY_DEFAULT: True}):
         state = run(write(tmp_path / "a.csv", line(1)))
-    results = list(kept_results(prefect_home))
+    results = list(kept_results(prefect_home, before))
     assert results
     assert all(set(one.get("data", one)) == set(Manifest.model_fields) for one in results)
     folder = prefect_home / "storage" / "recon" / "receive-files"

@@ -58,7 +58,7 @@ def test_a_corrected_file_takes_the_failed_rows_in(
     rejects.write_text(rejects.read_text().replace(",x,", ",2.50,"))
     state = rerun(1, only="failed rows", corrected_file=str(rejects))
     assert state.name == "CompletedWithErrors"
-    assert "Batch 2: 1 of 2 rows carry HasError" in state.message
+    assert "Batch 2: 1 of 2 rows carries HasError" in state.message
     assert rows('SELECT "Id" FROM payment ORDER BY 1') == [(1,), (2,)]
     assert rows("SELECT feed, corrects, profile::json ->> 'tenant' FROM batch WHERE id = 2") == [
         ("bank", 1, "7")

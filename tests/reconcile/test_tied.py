@@ -74,7 +74,7 @@ def test_as_it_was_taken_in_it_ties(delivered: Workspace) -> None:
         (
             ["INSERT INTO outcome (batch_id, extract_id, record_number, verdict) "
              "VALUES (2, 2, 1, 'superseded')"],
-            ["b.csv of batch 2", "1 rows inserted, and its receipts say 2"],
+            ["b.csv of batch 2", "1 row inserted, and its receipts say 2"],
         ),
         (["DELETE FROM receipt WHERE stage = 'stage' AND extract_id = 2"], ["0 were read (+2)"]),
         (["DELETE FROM receipt WHERE stage LIKE 'apply%' AND extract_id = 2"], ["b.csv"]),

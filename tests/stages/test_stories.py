@@ -75,7 +75,7 @@ def test_over_budget_nothing_is_visible_until_somebody_decides(
     path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"), line(3, amount="NaN"))
     held = import_delivery(workspace, [path], replace(DEFAULT, budget_errors=1))
     assert held.batch.state is State.HELD
-    assert "2 of 3 rows have errors; the budget allows 1 rows" in (held.batch.held_because or "")
+    assert "2 of 3 rows have errors; the budget allows 1 row" in (held.batch.held_because or "")
     assert held.exit_code == 1
     assert amounts(rows) == {}
     released = release_batch(workspace, held.batch.id, by="A. Meyer", reason="agreed")

@@ -12,6 +12,7 @@ from flows.report.reconciled.words import currency_label, sources
 from flows.report.reconciliation import ReconciliationReport
 from flows.steps.reconcile.beyond import beyond_of
 from schemas.amounts import BEYOND
+from schemas.counting import agree, quantity
 
 MOST = 100_000
 """Breaks the workbook lists; it says where the rest is."""
@@ -58,7 +59,8 @@ def with_breaks(book: bytes, name: str, frame: pl.DataFrame, left: int) -> bytes
 
 
 def _rest(row: int, left: int) -> bytes:
-    told = f"{left} more breaks are in breaks.csv and breaks.parquet."
+    are = f"{quantity(left, 'more break')} {agree(left, 'is', 'are')}"
+    told = f"{are} in breaks.csv and breaks.parquet."
     return (f'<row r="{row}"><c r="A{row}" t="inlineStr"><is><t>{told}</t></is></c></row>').encode()
 
 

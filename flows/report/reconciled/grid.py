@@ -12,6 +12,7 @@ from flows.report.reconciled.words import currency_label, record_title
 from flows.report.reconciliation import ChainLine, Proof, ReconciliationReport
 from flows.report.spelling import digits
 from flows.steps.reconcile.beyond import exact_sum
+from schemas.counting import quantity
 
 MOST = 300
 """Lines of one annex on the page."""
@@ -177,7 +178,7 @@ def _statement(
 
 
 def _records(rows: int) -> str:
-    return f"{digits(rows)} record{'' if rows == 1 else 's'}"
+    return quantity(rows, "record", digits)
 
 
 def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:

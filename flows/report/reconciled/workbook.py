@@ -26,6 +26,7 @@ from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_chart import add_charts
 from flows.report.reconciliation import ReconciliationReport
 from flows.steps.totals import plain
+from schemas.counting import agree, quantity
 
 ANNEX = 20_000
 """Lines of any other table."""
@@ -177,7 +178,9 @@ def _cover(
     line += 1
     self_test = report.self_test
     sheet.write_string(line, 0, "Self-test", formats["label"])
-    sheet.write_string(line, 1, f"{self_test.found} of {self_test.planted} planted faults found")
+    sheet.write_string(
+        line, 1, f"{self_test.found} of {quantity(self_test.planted, 'planted fault')} found"
+    )
     _overall(sheet, line + 1, every, checked, formats)
     sheet.write_string(line + 4, 0, "Rules as used", formats["label"])
     for offset, text in enumerate(report.cover.rules_text.splitlines()):
@@ -233,8 +236,9 @@ def _table(sheet: Worksheet, table: Table, checked: list[Check | None], formats:
     if not rows:
         sheet.write_string(1, 0, table.none, formats["note"])
     elif len(table.rows) > len(rows):
-        left = f"{len(table.rows) - len(rows)} more lines are in totals.json."
-        sheet.write_string(len(rows) + 1, 0, left, formats["note"])
+        left = len(table.rows) - len(rows)
+        more = f"{quantity(left, 'more line')} {agree(left, 'is', 'are')} in totals.json."
+        sheet.write_string(len(rows) + 1, 0, more, formats["note"])
 
 
 def _head(

@@ -177,10 +177,15 @@ def shifts(breaks: pl.DataFrame) -> list[pl.DataFrame]:
             rows.filter(pl.col("shift").is_not_null()),
             "shift",
             pl.concat_str(about, pl.lit(f"/{unit}")),
-            pl.format("{}: {} is off by {}{}", title(), "field", "shift", pl.lit(unit)),
+            pl.format("{}: {} is off by {}{}", title(), "field", "shift", _unit(unit)),
         )
         for rows, unit in ((times, " seconds"), (days, " days"), (numbers, ""))
     ]
+
+
+def _unit(unit: str) -> pl.Expr:
+    one = pl.col("shift").cast(pl.String) == "1"
+    return pl.when(one).then(pl.lit(unit.removesuffix("s"))).otherwise(pl.lit(unit))
 
 
 def _day(name: str) -> pl.Expr:

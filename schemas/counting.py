@@ -1,0 +1,27 @@
+"""Numbers of things as a person writes them: `1 row`, `2 rows`, `1 batch`, `3 batches`."""
+
+from collections.abc import Callable
+
+
+def quantity(number: int, noun: str, spell: Callable[[int], str] = str) -> str:
+    """A number and its noun, given in the singular; only what is exactly one is singular."""
+    return f"{spell(number)} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Of regular nouns, and of phrases that end in one: `kept file`, `open break`."""
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
+
+
+def agree(number: int, one: str, more: str) -> str:
+    """The verb, or whatever else goes with the number."""
+    return one if number == 1 else more
+
+
+def grouped(number: int) -> str:
+    """For terminals and logs: in groups of three, with commas."""
+    return f"{number:,}"
