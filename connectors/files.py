@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from connectors.errors import ReconError
 from connectors.recovery import reach
+from schemas.counting import grouped, quantity
 
 DRAFT = ".writing-"
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
@@ -64,8 +65,8 @@ def room_left(path: Path, error: OSError) -> str:
     place = path.absolute()
     while not place.is_mount():
         place = place.parent
-    free = shutil.disk_usage(place).free
-    return f" It lies on the disk mounted at {place}, which has {free:,} bytes free."
+    free = quantity(shutil.disk_usage(place).free, "byte", grouped)
+    return f" It lies on the disk mounted at {place}, which has {free} free."
 
 
 def write_file(path: Path, content: bytes) -> None:

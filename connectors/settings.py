@@ -44,6 +44,17 @@ class Limits:
     """A run that gives no sign of life for so long is taken over by whoever needs its batch."""
 
 
+def read_zone(name: str, text: str) -> ZoneInfo:
+    """The time zone a setting names; raises SettingsError for what is none everywhere."""
+    try:
+        # The clock of one machine is another one's elsewhere.
+        if text == "localtime":
+            raise ValueError(text)
+        return ZoneInfo(text)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise SettingsError(f"{name}={text!r} is no time zone such as Europe/Berlin.") from None
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
     """How the service is reached; every one can be set by `RECON_SERVICE_<NAME>`."""
@@ -103,16 +114,14 @@ class ServiceSettings:
             _check_url(self.url)
         if self.format not in ("csv", "json"):
             raise SettingsError(f"RECON_SERVICE_FORMAT={self.format!r} is neither csv nor json.")
-        try:
-            ZoneInfo(self.zone)
-        except (ZoneInfoNotFoundError, ValueError):
-            raise SettingsError(
-                f"RECON_SERVICE_ZONE={self.zone!r} is no time zone such as Europe/Berlin."
-            ) from None
+        read_zone("RECON_SERVICE_ZONE", self.zone)
         if re.fullmatch(r"/[\x21-\x22\x24-\x7e]*", self.health_path) is None:
             raise SettingsError(
                 f"RECON_SERVICE_HEALTH_PATH={self.health_path!r} is no path such as /auth."
             )
+
+
+UTC = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +137,8 @@ class Settings:
     """CSV file `CurrenciesId,Code` that names currencies in reports."""
     service: ServiceSettings = ServiceSettings()
     """The service that rows are pushed to."""
+    time_zone: ZoneInfo = UTC
+    """Where a business day begins and ends: today, and the day of a scheduled run."""
 
     @property
     def archive(self) -> Path:
@@ -158,6 +169,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         limits=_limits(environment),
         currencies=Path(currencies).expanduser() if currencies else None,
         service=read_service_settings(environment),
+        time_zone=read_zone("RECON_TIME_ZONE", environment.get("RECON_TIME_ZONE") or "UTC"),
     )
 
 

@@ -1,6 +1,6 @@
 """The table of batches on a page of Prefect, so that nobody needs a terminal to see what waits."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any
 
 from prefect import flow
@@ -16,11 +16,13 @@ from flows.holding import open_workspace
 from flows.missed_runs import overtaken
 from flows.report.board import MOST, board_table
 from flows.report.next_step import next_step
+from flows.stages.as_of import first_moment, today
+from schemas.counting import quantity
 
 DAYS = 14
 
 
-@flow(name="batch-board", persist_result=False)
+@flow(name="batch-board", persist_result=False, result_serializer="json")
 def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[Any]:
     """Write the table of batches: id, feed, state, rows, errors, why it is held, and the next step.
 
@@ -30,16 +32,19 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
     """
     if (skipped := overtaken()) is not None:
         return skipped
-    since = datetime.now(UTC) - timedelta(days=days)
     workspace = open_workspace()
+    zone = workspace.settings.time_zone
+    since = first_moment(today(zone) - timedelta(days=days), zone)
     with workspace.database.connect() as connection:
         why = why_held(connection, workspace.settings.home)
         lines = list_overview(connection, MOST, since=since)
     waiting = sum(bool(next_step(line)) for line in lines)
     held = sum(line.state is State.HELD for line in lines)
-    told = f"{len(lines)} batches, {held} held, {waiting} with a next step"
+    told = f"{quantity(len(lines), 'batch')}, {held} held, {waiting} with a next step"
     told += f". {held_text(why)}" if why else ""
     create_table_artifact(
-        board_table(lines, held=why is not None), key="batches", description=f"{told}; {days} days"
+        board_table(lines, zone, held=why is not None),
+        key="batches",
+        description=f"{told}; {quantity(days, 'day')}; times in {zone.key}",
     )
     return Completed(message=told)

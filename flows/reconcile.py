@@ -10,7 +10,10 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
 from pydantic import BaseModel, ConfigDict, Field
 
+from connectors.errors import SettingsError
+from connectors.settings import read_settings
 from flows.attempts import FROM_LEDGER
+from flows.blocks import run_settings
 from flows.holding import open_workspace
 from flows.hooks import HOOKS
 from flows.missed_runs import overtaken
@@ -21,6 +24,7 @@ from flows.stages.reconcile import Asked, Reconciled
 from flows.stages.reconcile import reconcile as reconcile_scope
 from flows.stages.rules import read_rules
 from flows.stages.truths import Scope
+from schemas.counting import quantity
 
 NO_BREAKS = [{"Code": "none"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
@@ -41,9 +45,16 @@ class Reconciliation(BaseModel):
     """What an incomplete run lacks, and the way on."""
 
 
+def _name(as_of: date | None) -> str:
+    try:
+        return f"reconcile as of {day_of(as_of, read_settings().time_zone)}"
+    except SettingsError:
+        return "reconcile"  # The run itself says what is wrong with the setting.
+
+
 @flow(
     name="reconcile",
-    flow_run_name=called(lambda given: f"reconcile as of {day_of(given['as_of'])}"),
+    flow_run_name=called(lambda given: _name(given["as_of"])),
     persist_result=False,
     result_serializer="json",
     **HOOKS,
@@ -59,7 +70,8 @@ def reconcile(
     """Hold what was delivered against the database and the service; explain every difference.
 
     Args:
-        as_of: Last day the report is about; none: the day the run was scheduled for, in UTC.
+        as_of: Last day the report is about; none: the day the run was scheduled for, in
+            RECON_TIME_ZONE of the worker.
         rules: Path of the rule file as the worker sees it; none: the default rules.
         batches: Only these batches; none: all that were not taken back.
         feeds: Only these feeds.
@@ -68,7 +80,7 @@ def reconcile(
     """
     if (skipped := overtaken()) is not None:
         return skipped
-    day = day_of(as_of)
+    day = day_of(as_of, run_settings().time_zone)
     if as_of is None:
         told_by = told_by_later(Scope(tuple(batches), tuple(feeds), tuple(tenants)), day)
         if told_by is not None:
@@ -138,8 +150,8 @@ def end_state(done: Reconciliation) -> RunState[Any]:
         case "RECONCILED" | "RECONCILED_WITH_ACCEPTED":
             return Completed(name="Completed", message=where, data=data)
         case "NOT_RECONCILED":
-            todo = f"{done.open_breaks} open breaks. Next: recon breaks list --run {done.number}."
-            return Completed(name="Breaks", message=f"{where} {todo}", data=data)
+            todo = f"{quantity(done.open_breaks, 'open break')}. Next: recon breaks list --run"
+            return Completed(name="Breaks", message=f"{where} {todo} {done.number}.", data=data)
         case _:
             # Returned and not raised: a retry finds the same source missing.
             return Failed(name="Incomplete", message=f"{where} {done.because.rstrip('.')}.")

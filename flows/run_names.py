@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from coolname.data import config as words_of  # Prefect makes its names with it.
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
+
+from flows.stages.as_of import day_at
 
 PAGE = re.compile(
     r"(alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|omicron|pi|rho"
@@ -49,9 +52,9 @@ def _vocabulary() -> frozenset[str]:
     return frozenset(word for one in lists.values() for word in one.get("words", ()))
 
 
-def day_of(as_of: date | None) -> date:
+def day_of(as_of: date | None, zone: ZoneInfo) -> date:
     """The day a reconciliation speaks of: as asked, or that for which its run was scheduled."""
     context = FlowRunContext.get()
     run: FlowRun | None = context.flow_run if context else None
     planned = run.expected_start_time if run else None
-    return as_of or (planned or datetime.now(UTC)).astimezone(UTC).date()
+    return as_of or day_at(planned or datetime.now(UTC), zone)

@@ -15,7 +15,9 @@ def reconcile_command(
     *,
     as_of: Annotated[
         date | None,
-        Parameter(help="Last day the report is about, YYYY-MM-DD; default: today in UTC."),
+        Parameter(
+            help="Last day the report is about, YYYY-MM-DD; default: today in RECON_TIME_ZONE."
+        ),
     ] = None,
     restate: Annotated[
         str | None, Parameter(help="Why a day before the last run of the scope is told again.")
@@ -50,15 +52,10 @@ def reconcile_command(
     from flows.stages.rules import read_rules  # noqa: PLC0415
     from flows.stages.truths import Scope  # noqa: PLC0415
 
-    asked = Asked(
-        scope=Scope(batch, feed, tenant),
-        as_of=as_of or today(),
-        rules=read_rules(rules),
-        by=by,
-        restate=restate,
-    )
+    read = read_rules(rules)
     with workspace(quiet=json) as place:
-        done = reconcile(place, asked)
+        day = as_of or today(place.settings.time_zone)
+        done = reconcile(place, Asked(Scope(batch, feed, tenant), day, read, by, restate))
     if json:
         print_json(done.as_json())
     else:

@@ -1,6 +1,7 @@
 """The table of batches: what state each is in, and what somebody has to do next."""
 
 from collections.abc import Iterable
+from datetime import tzinfo
 
 from connectors.overview import BatchLine
 from flows.report.markdown import cell
@@ -14,14 +15,16 @@ NARROW = 45
 NO_BATCH = {"Batch": "none", "Next": "recon import, or put files into the inbox"}
 
 
-def board_table(lines: Iterable[BatchLine], *, held: bool = False) -> list[dict[str, str]]:
-    """One line per batch, every delivered text escaped."""
+def board_table(
+    lines: Iterable[BatchLine], zone: tzinfo, *, held: bool = False
+) -> list[dict[str, str]]:
+    """One line per batch, every delivered text escaped; times are those of `zone`."""
     table = [
         {
             "Batch": str(line.id),
             "Feed": cell(line.feed, NARROW),
             "State": cell(line.state.replace("_", " ")),
-            "Opened": f"{line.opened_at:%Y-%m-%d %H:%M}",
+            "Opened": f"{line.opened_at.astimezone(zone):%Y-%m-%d %H:%M}",
             "Rows": digits(line.rows),
             "Errors": digits(line.errors),
             "Held because": cell(line.held_because or "", 2 * NARROW),

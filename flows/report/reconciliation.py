@@ -97,6 +97,8 @@ class Cover:
     """What is dated after the day: in no total, tie or break."""
     restates: str = ""
     """Which run this one restates and why; empty: it is none."""
+    zone: str = "UTC"
+    """Where the day of the report ends."""
 
 
 @dataclass(frozen=True, slots=True)

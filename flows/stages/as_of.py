@@ -1,11 +1,12 @@
 """The day of a reconciliation: today or before it, and not before the last run of the scope.
 
-Today is the day in UTC, for the command line, schedules and the Prefect form alike. A day before
-the last run of the scope is a restatement: it needs a reason, and is a scope of its own, so that
-nothing that is decided or signed there stands for the runs that it restates.
+Today is the day in RECON_TIME_ZONE, for the command line, schedules and the Prefect form alike. A
+day before the last run of the scope is a restatement: it needs a reason, and is a scope of its own,
+so that nothing that is decided or signed there stands for the runs that it restates.
 """
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
+from zoneinfo import ZoneInfo
 
 import psycopg
 
@@ -14,9 +15,19 @@ from connectors.reconciliations import latest_run, scope_hash
 from connectors.signatures import approved_runs
 
 
-def today() -> date:
-    """The day it is in UTC."""
-    return datetime.now(UTC).date()
+def today(zone: ZoneInfo) -> date:
+    """The business day it is."""
+    return day_at(datetime.now(UTC), zone)
+
+
+def day_at(moment: datetime, zone: ZoneInfo) -> date:
+    """The business day of a moment."""
+    return moment.astimezone(zone).date()
+
+
+def first_moment(day: date, zone: ZoneInfo) -> datetime:
+    """When a business day begins."""
+    return datetime.combine(day, time(), zone)
 
 
 def scope_as_of(scope: str, as_of: date, restate: str | None) -> str:
@@ -24,17 +35,19 @@ def scope_as_of(scope: str, as_of: date, restate: str | None) -> str:
     return scope if restate is None else f"{scope}; restated as of {as_of}"
 
 
-def refuse_day(connection: psycopg.Connection, scope: str, as_of: date, restate: str | None) -> str:
+def refuse_day(
+    connection: psycopg.Connection, scope: str, as_of: date, restate: str | None, zone: ZoneInfo
+) -> str:
     """What a run of `scope` restates, for its first page; empty where it is none.
 
     Raises DayRefused for a day in the future, one before the last run that nobody called a
     restatement, and a restatement of nothing.
     """
-    now = today()
+    now = today(zone)
     if as_of > now:
         raise DayRefused(
-            f"--as-of {as_of} is in the future: it is {now} in UTC. A report ends with a day that "
-            "has come; leave --as-of out for today."
+            f"--as-of {as_of} is in the future: it is {now} in {zone.key}. A report ends "
+            "with a day that has come; leave --as-of out for today."
         )
     last = latest_run(connection, scope)
     if restate is None:

@@ -25,6 +25,7 @@ from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.judgement import Judgement
 from flows.steps.reconcile.rule_text import rules_text
 from flows.steps.reconcile.rules import Rules
+from schemas.counting import agree, quantity
 from schemas.operations import OPERATIONS, PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -53,6 +54,7 @@ def gather_facts(
     signed = last_sign_off(connection, scope.text, until)
     return Facts(
         title=f"Reconciliation of {scope.text}",
+        zone=workspace.settings.time_zone.key,
         version=version("recon"),
         inputs=tuple(_input(one, gathered) for one in (*gathered.extracts, *gathered.listings)),
         truths=_truths(gathered),
@@ -159,8 +161,10 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
     told += gathered.untied
     for record, amounts in sorted(gathered.unfit.items()):
         told.append(
-            f"{amounts} amounts of {EXTRACTS[record].title.lower()} are too large or too long to "
-            "be added up exactly, or no numbers: they are shown as they are, and not judged"
+            f"{quantity(amounts, 'amount')} of {EXTRACTS[record].title.lower()} "
+            f"{agree(amounts, 'is', 'are')} too large or too long to be added up exactly, or no "
+            f"{agree(amounts, 'number: it is', 'numbers: they are')} shown as "
+            f"{agree(amounts, 'it is', 'they are')}, and not judged"
         )
     for record in sorted(LISTED & set(gathered.sources.extract)):
         asked = record == INSERT_BATCH_DATA.name and "batches" in rules.references

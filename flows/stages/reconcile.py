@@ -183,7 +183,8 @@ def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled 
 def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved]) -> Reconciled:
     scope = asked.scope_text
     with workspace.database.connect() as connection, hold_scope(connection, scope):
-        restates = refuse_day(connection, asked.scope.text, asked.as_of, asked.restate)
+        zone = workspace.settings.time_zone
+        restates = refuse_day(connection, asked.scope.text, asked.as_of, asked.restate, zone)
         workspace.progress("gather", 0, 3)
         gathered = gather_truths(
             workspace,

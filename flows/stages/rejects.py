@@ -28,6 +28,7 @@ from flows.stages.terms import restored_profile
 from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
 from flows.steps.left_out import in_place
+from schemas.counting import grouped, quantity
 from schemas.field import Table
 
 EXPLANATION = "what-is-wrong.txt"
@@ -110,7 +111,7 @@ _ELSEWHERE = {
 
 
 def _rows(count: int) -> str:
-    return f"{count:,} row" if count == 1 else f"{count:,} rows"
+    return quantity(count, "row", grouped)
 
 
 def _by_extract(

@@ -115,10 +115,12 @@ def altered(
         if before.sum is None:
             after = after._replace(sum=None)
         if extract in hashed and before != after:
+            kept = f"{quantity(after.rows, 'row')} that {agree(after.rows, 'is', 'are')} kept"
             yield (
-                f"{names[extract]}, {EXTRACTS[record].title.lower()}: the {after.rows} rows that "
-                f"are kept do not hash to what the {before.rows} staged rows did: a value, text, "
-                "place or reason of them was changed"
+                f"{names[extract]}, {EXTRACTS[record].title.lower()}: the {kept} "
+                f"{agree(after.rows, 'does', 'do')} not hash to what the "
+                f"{quantity(before.rows, 'staged row')} did: a value, text, place or reason of "
+                "them was changed"
             )
     for batch in changed_receipts(connection, told):
         yield (

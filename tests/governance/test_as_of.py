@@ -4,6 +4,7 @@ import json
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -119,7 +120,7 @@ def test_what_comes_for_a_signed_month_is_late(two_months: Workspace, tmp_path: 
 
 
 def test_no_day_to_come(two_months: Workspace, recon: Any) -> None:
-    tomorrow = today() + timedelta(1)
+    tomorrow = today(ZoneInfo("UTC")) + timedelta(1)
     with pytest.raises(DayRefused, match=r"in the future: it is .* in UTC"):
         run(two_months, tomorrow)
     refused = recon("reconcile", "--as-of", str(tomorrow))

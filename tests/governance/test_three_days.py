@@ -118,7 +118,7 @@ def signed_twice(workspace: Workspace, tmp_path: Path) -> Workspace:
 
 def test_as_it_should_be(signed_twice: Workspace) -> None:
     third = run(signed_twice, THIRD)
-    on_page_one(third, ["RECONCILED_WITH_ACCEPTED", "1 breaks are accepted"])
+    on_page_one(third, ["RECONCILED_WITH_ACCEPTED", "1 break is accepted"])
     sign(signed_twice, third)
     assert third.report.changes is not None
     assert third.report.changes.outgrown == ()

@@ -60,7 +60,7 @@ def test_every_state_has_a_next_step_in_the_table_above() -> None:
 
 def test_a_table_is_narrow_and_short_and_escaped() -> None:
     hostile = LINE._replace(feed="=1+[x](javascript:1)|" + "y" * 90, held_because="<script>")
-    table = board_table([hostile] * (MOST + 5))
+    table = board_table([hostile] * (MOST + 5), UTC)
     assert len(table) == MOST
     assert list(table[0]) == [
         "Batch",
@@ -75,4 +75,4 @@ def test_a_table_is_narrow_and_short_and_escaped() -> None:
     assert table[0]["Feed"].startswith(r"'=1+\[x\]\(javascript:1\)\|yyy")
     assert table[0]["Feed"].endswith(r"... \(111 characters\)")
     assert table[0]["Held because"] == r"\<script\>"
-    assert board_table([])[0]["Batch"] == "none"
+    assert board_table([], UTC)[0]["Batch"] == "none"

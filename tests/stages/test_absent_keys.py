@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -74,7 +75,7 @@ def test_rows_without_a_key_meet_nobody(
     where = " OR ".join(f'"{name}" IS NULL' for name in EXTRACTS[record].key)
     assert rows(f"SELECT count(*) FROM {record} WHERE {where}") == [(2 * lacking,)]
     # Each record of the database is that of the row that wrote it.
-    done = reconcile(workspace, Asked(Scope(), today(), Rules()))
+    done = reconcile(workspace, Asked(Scope(), today(ZoneInfo("UTC")), Rules()))
     codes = {one.code for one in done.report.breaks}
     of_matching = {"MISSING_IN_TARGET", "MISSING_IN_EXTRACT", "DUPLICATE", "CHANGED"}
     assert codes & of_matching == ({"DUPLICATE"} if record == "form_reply" else set())

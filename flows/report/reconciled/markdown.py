@@ -13,6 +13,7 @@ from flows.report.reconciled.words import (
 )
 from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import digits, neutral
+from schemas.counting import quantity
 from schemas.life import OPEN, BreakState
 
 BYTES = 40_000
@@ -69,8 +70,9 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
     if cover.because:
         yield "\n".join(f"- {escape(because)}" for because in cover.because)
     yield (
-        f"As of {cover.as_of.isoformat()}; {digits(todo)} open breaks, "
-        f"{digits(accepted)} accepted; rules {escape(cover.rules_name)}"
+        f"As of {cover.as_of.isoformat()}, {escape(cover.zone)}; "
+        f"{quantity(todo, 'open break', digits)}, {digits(accepted)} accepted; "
+        f"rules {escape(cover.rules_name)}"
     )
     if changed(report).rows:
         told = changed(report)

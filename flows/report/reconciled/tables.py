@@ -351,6 +351,7 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
         yield "Restatement", cover.restates
     yield "Scope", cover.title
     yield "As of", cover.as_of
+    yield "Time zone", f"{cover.zone}; records count by the day of their own clock"
     if report.run:
         told = f"reconciliation {report.run.number}, made by {report.run.by}"
         yield "Run", f"{told}; its moment is in manifest.json"

@@ -59,6 +59,7 @@ from flows.steps.reconcile.totals import (
 )
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity, Status
+from schemas.counting import agree, quantity
 from schemas.life import RESOLVED, BreakState
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS
@@ -84,6 +85,7 @@ class Facts:
     undated: tuple[str, ...] = ()
     after: tuple[AfterLine, ...] = ()
     restates: str = ""
+    zone: str = "UTC"
     run: RunLine | None = None
     changes: Changes | None = None
     """What is other than in the last signed run, as far as it is not judged."""
@@ -162,18 +164,20 @@ def conclude(
     incomplete = (
         *facts.incomplete,
         *(
-            f"{one.breaks} breaks of runs before were not looked at: {one.because}"
+            f"{quantity(one.breaks, 'break')} of runs before "
+            f"{agree(one.breaks, 'was', 'were')} not looked at: {one.because}"
             for one in unseen
         ),
     )
     because = (
         *incomplete,
         *dict.fromkeys(unexplained),
-        *((f"{open_ones} open breaks",) if open_ones else ()),
+        *((quantity(open_ones, "open break"),) if open_ones else ()),
         *(_told_outgrown(other.height) if other.height else ()),
-        *((f"{accepted} breaks are accepted",) if accepted else ()),
+        *((_told_accepted(accepted),) if accepted else ()),
         *(
-            f"{one.breaks} breaks of before are {one.state}: {one.because}"
+            f"{quantity(one.breaks, 'break')} of before {agree(one.breaks, 'is', 'are')} "
+            f"{one.state}: {one.because}"
             for one in aside
             if one.by_rules
         ),
@@ -234,10 +238,13 @@ def _aside(there: pl.DataFrame) -> tuple[AsideLine, ...]:
     )
 
 
+def _told_accepted(breaks: int) -> str:
+    return f"{quantity(breaks, 'break')} {agree(breaks, 'is', 'are')} accepted"
+
+
 def _told_outgrown(breaks: int) -> tuple[str]:
-    if breaks == 1:
-        return ("1 accepted break is not what was accepted",)
-    return (f"{breaks} accepted breaks are not what was accepted",)
+    are = agree(breaks, "is", "are")
+    return (f"{quantity(breaks, 'accepted break')} {are} not what was accepted",)
 
 
 def _outgrown(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
@@ -326,6 +333,7 @@ def _cover(
         undated=facts.undated,
         after=facts.after,
         restates=facts.restates,
+        zone=facts.zone,
     )
 
 

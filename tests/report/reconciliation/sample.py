@@ -61,7 +61,7 @@ def everything() -> ReconciliationReport:
             version="1.0.0",
             previous=PreviousLine(date(2026, 3, 6), "e" * 64, "RECONCILED_WITH_ACCEPTED"),
             verdict="NOT_RECONCILED",
-            because=("6 open breaks", "1 tolerance limits passed", HOSTILE["closing"]),
+            because=("6 open breaks", "1 tolerance limit passed", HOSTILE["closing"]),
         ),
         statuses=(
             StatusLine("payment", "MATCHED_EXACT", 38),
@@ -428,7 +428,7 @@ def reconciled() -> ReconciliationReport:
 def accepted() -> ReconciliationReport:
     """What is left was accepted."""
     full = everything()
-    because = ("1 breaks are accepted",)
+    because = ("1 break is accepted",)
     return replace(
         reconciled(),
         cover=replace(
