@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 from connectors.ledger import whoami
-from schemas.leases import ENDED_SESSION
+from schemas.leases import ENDED_SESSION, MINE
 from schemas.sql import SCHEMA
 
 DEFAULT_SECONDS, MOST_SECONDS = 120, 10**9
@@ -51,7 +51,8 @@ class Heartbeat:
         self._ended = threading.Event()
         self._renewed = _now()
         row = connection.execute(
-            "SELECT pid, started FROM keep_lease(%s, %s, %s)", [name, whoami(), self.seconds]
+            f"SELECT pid, started FROM keep_lease(%s, %s, %s, ({MINE}))",
+            [name, whoami(), self.seconds],
         ).fetchone()
         assert row is not None
         self._session: tuple[int, datetime] = (row[0], row[1])

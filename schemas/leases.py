@@ -2,7 +2,8 @@
 
 A lease that ran out belongs to a process that is frozen, or to a machine that is gone: its session
 may be ended, so that what it holds is free. They run as the owner of the schema, because nobody
-else writes the table; whose session is ended is never for the caller to say.
+else writes the table; whose session is ended is never for the caller to say. When a session began
+it has to say itself: an owner who is no superuser is not shown that of others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,12 +22,15 @@ ENDED_SESSION = f"""
     SELECT due.owner FROM due WHERE pg_terminate_backend(due.pid)"""
 """Ends the session of a lease that ran out, and names its owner."""
 
+MINE = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+"""When the session that asks began. One that says another time only keeps itself from being ended:
+no session of its number began then."""
+
 LEASES_OF: Mapping[str, str] = {
-    "keep_lease(name text, owner text, seconds integer)": f"""
+    "keep_lease(name text, owner text, seconds integer, began timestamptz)": f"""
     RETURNS TABLE (pid integer, started timestamptz) LANGUAGE sql {_SAFE} AS $$
         INSERT INTO {SCHEMA}.lease AS l (name, owner, account, pid, started, expires_at)
-        SELECT $1, $2, session_user, a.pid, a.backend_start, clock_timestamp() + $3 * interval '1s'
-        FROM pg_stat_get_activity(pg_backend_pid()) a
+        SELECT $1, $2, session_user, pg_backend_pid(), $4, clock_timestamp() + $3 * interval '1s'
         ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, account = EXCLUDED.account,
             pid = EXCLUDED.pid, started = EXCLUDED.started, expires_at = EXCLUDED.expires_at
         RETURNING l.pid, l.started

@@ -22,6 +22,7 @@ from connectors.reconciliations import hold_scope
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
+from schemas.leases import MINE
 from schemas.roles import statements
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_lost_server import until
@@ -241,7 +242,7 @@ def test_a_lease_is_asked_for_only_when_it_was_not_renewed_lately(workspace: Wor
         assert beat.holds()
         beat._renewed -= beat.seconds * 0.6
         assert beat.holds(), "it asked, and was told"
-        connection.execute("SELECT keep_lease('one', 'another', 60)")
+        connection.execute(f"SELECT keep_lease('one', 'another', 60, ({MINE}))")
         connection.execute("UPDATE lease SET pid = -1")
         assert beat.holds(), "it was renewed a moment ago"
         beat._renewed -= beat.seconds * 0.6

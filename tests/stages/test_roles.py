@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,15 @@ from connectors.database import open_database
 from connectors.errors import ReconError, StatementRefused
 from connectors.extracts.profile import DEFAULT
 from connectors.ledger import add_event
+from connectors.push_gate import pass_gate, why_held
+from connectors.settings import Settings
+from flows.stages.reconcile import Asked, reconcile
 from flows.stages.sequence import import_delivery, run_batch
+from flows.stages.sign import prepare
+from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
 from schemas.leases import LEASES_OF
 from schemas.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER, TRAIL, statements
 from schemas.sql import METADATA, SCHEMA, STAGED, TARGETS
@@ -263,3 +270,57 @@ def test_a_run_keeps_only_its_own_breaks(acting: As) -> None:
         )
         with pytest.raises(psycopg.errors.RaiseException, match="of another reconciliation"):
             connection.execute("SELECT conclude('a', '{}')")
+
+
+def test_the_owner_of_the_schema_needs_no_more_than_the_database(
+    server: str, tmp_path: Path
+) -> None:
+    """As on a hosted server: nobody there is a superuser or sees the sessions of others."""
+    tag = uuid.uuid4().hex[:8]
+    names = {"owner": f"owner_{tag}", "database": f"plain_{tag}"}
+    names |= {role: f"{role}_{tag}" for role in (MERGER, CONTROLLER)}
+
+    def of(user: str) -> Workspace:
+        url = server.replace("/postgres?", f"/{names['database']}?")
+        url = url.replace("//postgres:@", f"//{names[user]}@")
+        settings = Settings((tmp_path / "home").resolve(), url)
+        return Workspace(settings, open_database(settings))
+
+    with psycopg.connect(server, autocommit=True) as administrator:
+        for role in ("owner", MERGER, CONTROLLER):
+            administrator.execute(
+                sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(names[role]))
+            )
+        administrator.execute(
+            sql.SQL("CREATE DATABASE {} OWNER {}").format(
+                sql.Identifier(names["database"]), sql.Identifier(names["owner"])
+            )
+        )
+    try:
+        of("owner")
+        place = server.replace("/postgres?", f"/{names['database']}?")
+        with psycopg.connect(place, autocommit=True) as administrator:
+            for statement in statements():
+                administrator.execute(statement)  # type: ignore[call-overload]
+            for role in (MERGER, CONTROLLER):
+                administrator.execute(
+                    sql.SQL("GRANT {} TO {}").format(
+                        sql.Identifier(role), sql.Identifier(names[role])
+                    )
+                )
+        for user, number in (("owner", 1), (MERGER, 2)):
+            path = write(tmp_path / f"{number}.csv", line(number))
+            assert import_delivery(of(user), [path], DEFAULT).batch.state == "complete"
+        asked = Asked(Scope(), date(2026, 1, 31), Rules(references=()))
+        assert reconcile(of(MERGER), asked).run.id == 1
+        with of(MERGER).database.connect() as connection:
+            pass_gate(connection, tmp_path / "home")
+            assert why_held(connection, tmp_path / "home") is None
+        prepare(of(CONTROLLER), 1, by="ann", comment="")
+    finally:
+        with psycopg.connect(server, autocommit=True) as administrator:
+            administrator.execute(
+                sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(names["database"]))
+            )
+            for role in (MERGER, CONTROLLER, "owner"):
+                administrator.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(names[role])))
