@@ -76,6 +76,8 @@ def _overtakes(other: FlowRun, run: FlowRun) -> bool:
         and other.expected_start_time > run.expected_start_time
         and other.parameters == run.parameters
         and other.state_type not in LOST
+        # One that was overtaken itself has left its work to a run that may be lost since.
+        and other.state_name != SKIPPED
     )
 
 

@@ -84,3 +84,13 @@ def test_a_run_whose_later_one_failed_works(missed: list[Any], rows: Any) -> Non
         client.set_flow_run_state(missed[2].id, Crashed(), force=True)
     assert work(missed[1]).state_name == "Completed"
     assert work(missed[0]).state_name == "Skipped"
+
+
+def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any], rows: Any) -> None:
+    from prefect.client.orchestration import get_client
+    from prefect.states import Crashed
+
+    assert work(missed[1]).state_name == "Skipped"
+    with get_client(sync_client=True) as client:
+        client.set_flow_run_state(missed[2].id, Crashed(), force=True)
+    assert work(missed[0]).state_name == "Completed"
