@@ -147,6 +147,14 @@ def is_content_expected(connection: psycopg.Connection, sha256: str) -> bool:
     return row is not None
 
 
+def content_is_back(connection: psycopg.Connection, sha256: str) -> None:
+    """Write down that a content is kept again, so that it is missed where it is not there."""
+    connection.execute(
+        "UPDATE extract SET cleared_at = NULL WHERE sha256 = %s AND cleared_at IS NOT NULL",
+        [sha256],
+    )
+
+
 def find_name(connection: psycopg.Connection, feed: str, name: str) -> Extract | None:
     """The latest extract delivered under this name in this feed."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:

@@ -1,7 +1,8 @@
 """Everything that is kept, hashed again: delivered contents, and the files of every report."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -53,14 +54,14 @@ class Verified:
 def verify_archive(workspace: Workspace) -> Verified:
     """Hash everything that is kept; what does not match goes to the audit trail of its batches."""
     archive = workspace.settings.archive
-    there = {path.stem: path for path in sorted(archive.glob("??/*")) if _is_content(path)}
+    there = {path.stem for path in archive.glob("??/*") if _is_content(path)}
     size = reports = 0
     mismatches: list[Mismatch] = []
     with workspace.database.connect() as connection:
         expected = {one.sha256: one for one in expected_contents(connection)}
         wanted = sorted(
             sha256
-            for sha256 in expected.keys() | there.keys()
+            for sha256 in expected.keys() | there
             if sha256 in there or not expected[sha256].cleared
         )
         for number, sha256 in enumerate(wanted):
@@ -68,10 +69,12 @@ def verify_archive(workspace: Workspace) -> Verified:
             path, one = kept_path(archive, sha256), expected.get(sha256)
             fault = difference(path, sha256, one.bytes if one else None)
             if fault is None:
-                size += path.stat().st_size
-            else:
+                with suppress(FileNotFoundError):
+                    size += path.stat().st_size
+            # Housekeeping may have removed it since the ledger was read, and has said so then.
+            elif fault != MISSING or ledger.is_content_expected(connection, sha256):
                 mismatches.append(_mismatch(workspace, path, fault, one))
-        mismatches += _strangers(workspace, there)
+        mismatches += _strangers(workspace)
         for run in list_runs(connection):
             reports += 1
             try:
@@ -95,10 +98,13 @@ def _mismatch(workspace: Workspace, path: Path, fault: str, one: Expected | None
     return Mismatch(str(path.relative_to(workspace.settings.home)), fault, files, batches)
 
 
-def _strangers(workspace: Workspace, there: Mapping[str, Path]) -> Iterator[Mismatch]:
-    """What lies among the contents under a name that no content has."""
+def _strangers(workspace: Workspace) -> Iterator[Mismatch]:
+    """What lies among the contents under a name that no content has.
+
+    What was delivered since the others were listed has the name of one.
+    """
     for path in sorted(workspace.settings.archive.glob("*/*")):
-        if path.parent.name != "incoming" and there.get(path.stem) != path:
+        if path.parent.name != "incoming" and not _is_content(path):
             yield Mismatch(str(path.relative_to(workspace.settings.home)), UNKNOWN)
 
 

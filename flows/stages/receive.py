@@ -96,6 +96,9 @@ def receive(
             connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
             note_birth(connection)
             found = [(one, _put_back(connection, one)) for one in opened]
+            for one in opened:
+                if one.stored is not None:
+                    ledger.content_is_back(connection, one.stored.sha256)
             received = _register(connection, opened, profile, record, corrects, service)
             messages = tuple(
                 _record_put_back(connection, received.batch_id, one, why)

@@ -361,6 +361,22 @@ def test_the_only_thing_that_may_be_gone_is_what_housekeeping_removed(
     assert recon("reconcile").returncode in (0, 1)
 
 
+def test_what_was_delivered_again_after_housekeeping_is_missed_when_it_is_gone(
+    workspace: Workspace, recon: Recon, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1))
+    import_delivery(workspace, [path], DEFAULT)
+    later = datetime.now(UTC) + timedelta(days=100)
+    sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    import_delivery(workspace, [path], DEFAULT)
+    assert verify_archive(workspace).mismatches == ()
+    kept(workspace).unlink()
+    (found,) = verify_archive(workspace).mismatches
+    assert (found.found, found.files) == ("it is missing", ("a.csv of batch 1",))
+    for command in (("row", "1", "a.csv", "--record", "1"), ("rerun", "1")):
+        assert "it is missing" in recon(*command).stderr, command
+
+
 def test_an_undo_uses_nothing_of_it_and_says_so(
     workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path
 ) -> None:
@@ -410,3 +426,20 @@ def test_verifying_says_which_file_nobody_knows(workspace: Workspace, tmp_path: 
     shutil.rmtree(workspace.settings.archive)
     (found,) = verify_archive(workspace).mismatches
     assert found.found == "it is missing"
+
+
+def test_what_comes_and_goes_while_the_archive_is_hashed_is_no_mismatch(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """It may take an hour: deliveries are taken in meanwhile, and housekeeping removes contents."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+
+    def meanwhile(_: str, done: int, total: int) -> None:
+        if done == 0 and total:
+            later = datetime.now(UTC) + timedelta(days=100)
+            sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+            import_delivery(workspace, [write(tmp_path / "b.csv", line(2))], DEFAULT)
+
+    found = verify_archive(replace(workspace, progress=meanwhile))
+    assert found.mismatches == ()
+    assert len(list(workspace.settings.archive.glob("??/*.csv"))) == 1
