@@ -71,16 +71,16 @@ def list_command(
         print_json({"reconciliation": found.id, "as_of": found.as_of, "breaks": lines})
         return 0
     print_table(
-        ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount", "Amount is",
-         "Expected", "Found", "Batch", "File", "Line", "First seen", "Until", "Owner"),
+        ("Id", "Code", "Record", "Tenant", "Key", "Field", "State", "CurrenciesId", "Amount",
+         "Amount is", "Expected", "Found", "Batch", "File", "Line", "First seen", "Until", "Owner"),
         [
-            (line["id"], line["code"], line["record"], line["key"], line["field"], _state(line),
-             line["currency"], _money(line["amount"]), line["basis"], line["expected"],
-             line["found"], line["batch_id"], line["file"], line["line"], line["first_seen"],
-             line["accepted_until"], line["owner"])
+            (line["id"], line["code"], line["record"], line["tenant"], line["key"],
+             line["field"], _state(line), line["currency"], _money(line["amount"]),
+             line["basis"], line["expected"], line["found"], line["batch_id"], line["file"],
+             line["line"], line["first_seen"], line["accepted_until"], line["owner"])
             for line in lines[:most]
         ],
-        right=("CurrenciesId", "Amount", "Batch", "Line"),
+        right=("Tenant", "CurrenciesId", "Amount", "Batch", "Line"),
     )  # fmt: skip
     outgrown = [line for line in lines[:most] if line["outgrown"]]
     if outgrown:

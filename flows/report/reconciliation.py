@@ -336,6 +336,8 @@ class CauseLine:
     """Gross money by currency, as it is counted."""
     first: str
     """Id of its first break."""
+    counts: Mapping[str, int]
+    """How many of its breaks have which currency; empty: those that have none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ import pytest
 
 from connectors.errors import DayRefused
 from connectors.extracts.profile import DEFAULT
+from flows.report.reconciled.first_page import changed
+from flows.report.spelling import digits
 from flows.stages.as_of import later_run, today
 from flows.stages.reconcile import Asked, Reconciled, reconcile
 from flows.stages.sequence import import_delivery
@@ -117,6 +119,9 @@ def test_what_comes_for_a_signed_month_is_late(two_months: Workspace, tmp_path: 
         (late,) = done.report.breaks
         assert "in reconciliation 1 as of 2026-01-31" in (late.expected or "")
         assert late.basis == "gross"
+        # Page one does not say that nothing changed since that run was signed.
+        (line,) = [row.cells for row in changed(done.report).rows if "came after" in str(row)]
+        assert line[1:] == ("0", f"1: {digits(late.amount or 0)} currency {late.currency}")
 
 
 def test_no_day_to_come(two_months: Workspace, recon: Any) -> None:

@@ -207,13 +207,15 @@ def causes(report: ReconciliationReport) -> Table:
     )
     rows: list[Row] = []
     for one in report.causes:
-        amounts: list[tuple[str | None, Decimal | None, Decimal | None]] = [
-            (currency_label(report, key), one.amounts.get(key), one.gross.get(key))
-            for key in sorted({*one.amounts, *one.gross}, key=lambda key: (len(key), key))
-        ]
         rows += [
-            Row((one.id, one.title, one.breaks, *found, one.first))
-            for found in amounts or [(None, None, None)]
+            Row(
+                (
+                    *(one.id, one.title, one.counts[key]),
+                    currency_label(report, key) if key or len(one.counts) > 1 else None,
+                    *(one.amounts.get(key), one.gross.get(key), one.first),
+                )
+            )
+            for key in sorted(one.counts, key=lambda key: (len(key), key))
         ]
     none = "No two breaks read as one cause."
     return Table("causes", "Cause groups", columns, rows, none=none)

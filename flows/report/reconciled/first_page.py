@@ -5,7 +5,7 @@ scope and run, money per currency, the causes of most money, the changes since t
 and the signatures there are.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -20,13 +20,21 @@ from flows.report.reconciled.table import (
     Table,
 )
 from flows.report.reconciled.words import currency_label
-from flows.report.reconciliation import CauseLine, ReconciliationReport
+from flows.report.reconciliation import BreakLine, CauseLine, ReconciliationReport
+from flows.report.spelling import digits
 from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.reconcile.signed import LATE
 
 CAUSES = 5
 """Causes on page one."""
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
+MONEY_NOTE = (
+    "Difference: by how much the sides differ, without its sign; of a record that one side lacks, "
+    "its first amount (of a payment, PaidAmount). Gross: the money of records about which nothing "
+    "is known to be missing. A record counts once for each amount it differs in, and once in each "
+    "currency for its gross money. Unexplained: over all amounts compared."
+)
 HASH = 12
 """Characters of a hash that name it in a command."""
 
@@ -107,14 +115,14 @@ def top_causes(report: ReconciliationReport) -> Table:
             (
                 one.id,
                 one.title,
-                one.breaks,
+                one.counts[currency],
                 currency_label(report, currency),
                 one.amounts.get(currency),
                 one.gross.get(currency),
             )
         )
         for one in sorted(report.causes, key=_by_money)[:CAUSES]
-        for currency in sorted({*one.amounts, *one.gross}, key=lambda key: (len(key), key)) or [""]
+        for currency in sorted(one.counts, key=lambda key: (len(key), key))
     ]
     none = "No two breaks read as one cause."
     return Table("top_causes", "Causes of most money", columns, rows, none=none)
@@ -136,7 +144,7 @@ def changed(report: ReconciliationReport) -> Table:
     changes = report.changes
     since = changes.since if changes else ""
     none = (
-        f"Nothing changed since {since}."
+        f"No rule, signed record or acceptance is other than in {since}."
         if since
         else "This is the first run of its scope: there is nothing to hold it against."
     )
@@ -150,9 +158,8 @@ def changed(report: ReconciliationReport) -> Table:
 
 
 def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
-    changes, sign = report.changes, report.sign_off
-    if sign is not None and sign.changed_since:
-        yield "records that differ from what was signed", "0", str(sign.changed_since)
+    yield from _records(report)
+    changes = report.changes
     if changes is None:
         return
     if rules_changed(report):
@@ -178,6 +185,25 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
         yield f"breaks that are {aside.state}: {aside.because}", "", str(aside.breaks)
     for note in changes.notes:
         yield note, "", ""
+
+
+def _records(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
+    """Records that are other than they were signed, or were not there to be signed."""
+    sign = report.sign_off
+    if sign is not None and sign.changed_since:
+        yield "records that differ from what was signed", "0", str(sign.changed_since)
+    late = [one for one in report.breaks if one.code == LATE]
+    if late:
+        what = "records that came after the period they are dated in was signed"
+        yield what, "0", "; ".join(_late(report, late))
+
+
+def _late(report: ReconciliationReport, late: Sequence[BreakLine]) -> Iterator[str]:
+    """How many records came late, and their money, in each currency."""
+    for currency in sorted({one.currency for one in late}, key=lambda key: (len(key), key)):
+        mine = [one.amount for one in late if one.currency == currency]
+        money = digits(exact_sum(mine)) + " " if any(one is not None for one in mine) else ""
+        yield f"{len(mine)}: {money}{currency_label(report, currency)}"
 
 
 def signatures(report: ReconciliationReport) -> Table:

@@ -85,6 +85,7 @@ def render_html(report: ReconciliationReport) -> str:
         forwards=_forwards(report),
         first={table.name: grid(table) for table in first_page.parts(report)},
         to_sign=first_page.to_sign(report),
+        money_note=first_page.MONEY_NOTE,
         breaks=_listed(report, shown_breaks),
         filters=_filters(report, shown_breaks),
         codes=_codes(report),

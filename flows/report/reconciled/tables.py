@@ -41,6 +41,7 @@ from flows.report.reconciliation import (
     ReconciliationReport,
     RollForward,
 )
+from flows.report.spelling import digits
 from flows.steps.reconcile.beyond import exact_sum
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
@@ -356,7 +357,7 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
         told = f"reconciliation {report.run.number}, made by {report.run.by}"
         yield "Run", f"{told}; its moment is in manifest.json"
     for line in cover.after:
-        yield "After the cut-off", _after(line)
+        yield "After the cut-off", _after(report, line)
     if cover.undated:
         kinds = ", ".join(map(record_title, cover.undated))
         yield "As they stand", f"{kinds}: these have no business date"
@@ -374,11 +375,19 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
         yield "Previous run", "none: this is the first run of its scope"
 
 
-def _after(line: AfterLine) -> str:
-    """Records that stand apart, in one line."""
+def _after(report: ReconciliationReport, line: AfterLine) -> str:
+    """Records that stand apart, of one side and currency, in one line."""
+    known = EXTRACTS.get(line.record)
+    money = [f"{name} {digits(amount)}" for name, amount in line.amounts.items()]
+    of = [currency_label(report, line.currency)] if known and known.amounts else []
+    days = line.first.isoformat()
+    if line.last != line.first:
+        days += f" to {line.last.isoformat()}"
+    # A signed record that is dated later now has breaks that say so, and is in none beside them.
     return (
-        f"{record_title(line.record)}, {sources(line.side)}: {line.rows} dated "
-        f"{line.first.isoformat()} to {line.last.isoformat()}, in no total and no break"
+        f"{', '.join([record_title(line.record), sources(line.side), *of])}: "
+        f"{', '.join([f'{digits(line.rows)} dated {days}', *money])}; in no total, and in no "
+        "break but of what was signed"
     )
 
 

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from flows.report.reconciled.first_page import parts, to_sign
+from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign
 from flows.report.reconciled.table import Cell, Kind, Table
 from flows.report.reconciled.tables import facts, idle
 from flows.report.reconciled.words import (
@@ -21,6 +21,8 @@ from schemas.life import OPEN, BreakState
 
 CAUSES = 10
 BREAKS = 20
+VALUE = 80
+"""Characters of a value; what the judgements write themselves is shorter."""
 _TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
 
 
@@ -73,6 +75,8 @@ def _table(table: Table) -> Iterator[str]:
     """A small table as lines: a column after the other, what is empty left out."""
     if not table.rows:
         yield from _wrapped(visible(table.none), "  ")
+    if table.rows and table.name == "money":
+        yield from (*_wrapped(MONEY_NOTE, "  "), "")
     for row in table.rows:
         cells = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
         first, *others = cells
@@ -138,6 +142,9 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
     )
     money = " ".join(filter(None, money_of_break(report, one)))
     told = [money] if money else []
+    # Two tenants may have a debt of one number, and its key says no tenant.
+    if one.tenant is not None and not one.key.endswith(f"/{one.tenant}"):
+        told.append(f"tenant {one.tenant}")
     if one.expected is not None or one.found is not None:
         told.append(f"expected {_value(one.expected)}, found {_value(one.found)}")
     if one.file:
@@ -173,7 +180,7 @@ def _forwards(report: ReconciliationReport) -> Iterator[str]:
 
 
 def _value(text: str | None) -> str:
-    return "nothing" if text is None else f'"{shortened(text, 40)}"'
+    return "nothing" if text is None else f'"{shortened(text, VALUE)}"'
 
 
 def _left(all_of: int, most: int) -> Iterator[str]:

@@ -202,7 +202,7 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
         .agg(
             pl.col("title", "id").first(),
             pl.col("breaks").sum(),
-            pl.struct("currency", BASIS, COUNTED, COUNTED_BEYOND).alias("amounts"),
+            pl.struct("currency", "breaks", BASIS, COUNTED, COUNTED_BEYOND).alias("amounts"),
         )
         .sort(pl.col("breaks"), "cause", descending=[True, False])
         .head(LINES)
@@ -215,9 +215,19 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
             amounts=_amounts(row["amounts"], Money.DIFFERENCE),
             gross=_amounts(row["amounts"], Money.GROSS),
             first=row["id"],
+            counts=_counts(row["amounts"]),
         )
         for row in causes.iter_rows(named=True)
     )
+
+
+def _counts(parts: list[dict[str, Any]]) -> dict[str, int]:
+    """How many breaks of a cause have which currency."""
+    found: dict[str, int] = {}
+    for part in sorted(parts, key=lambda part: part["currency"] or 0):
+        key = "" if part["currency"] is None else str(part["currency"])
+        found[key] = found.get(key, 0) + part["breaks"]
+    return found
 
 
 def _amounts(parts: list[dict[str, Any]], basis: Money) -> dict[str, Decimal]:

@@ -264,10 +264,22 @@ def everything() -> ReconciliationReport:
         ),
         causes=(
             CauseLine(
-                "same-factor-100", HOSTILE["formula"], 2, {"978": Decimal("255.50")}, {}, "b" * 16
+                "same-factor-100",
+                HOSTILE["formula"],
+                2,
+                {"978": Decimal("255.50")},
+                {},
+                "b" * 16,
+                {"978": 2},
             ),
             CauseLine(
-                "same-file-1", "one file: payments.csv", 3, {}, {"978": Decimal(51)}, "a" * 16
+                "same-file-1",
+                "one file: payments.csv",
+                3,
+                {},
+                {"978": Decimal(51)},
+                "a" * 16,
+                {"": 1, "978": 2},
             ),
         ),
         sign_off=SignOff("Ada", HOSTILE["markup"], HOSTILE["table"], "f" * 64, "0" * 64, 2),

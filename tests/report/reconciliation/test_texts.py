@@ -1,9 +1,18 @@
 import re
+from collections import Counter
+from dataclasses import replace
+from datetime import date, timedelta
+from decimal import Decimal
 
 import pytest
 
+from flows.report.reconciled.annexes import causes
+from flows.report.reconciled.first_page import top_causes
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
+from flows.report.reconciled.table import Row
+from flows.report.reconciled.tables import facts
 from flows.report.reconciled.text import render_text
+from flows.report.reconciliation import AfterLine
 from flows.report.spelling import MINUS
 from tests.report.reconciliation.sample import REPORTS, everything, many
 
@@ -29,6 +38,52 @@ def test_the_text_tells_statuses_totals_causes_and_breaks() -> None:
     assert "DiscountAmount" not in text.split("TOTALS")[1].split("CAUSES")[0]
     assert "6 open, 1 accepted" in text
     assert "a" * 16 in text
+
+
+def test_causes_in_each_currency_add_up_to_their_breaks() -> None:
+    report = everything()
+    page_one = top_causes(report).rows
+    for shown in (page_one, [Row(row.cells[:4]) for row in causes(report).rows]):
+        told = Counter[str]()
+        for row in shown:
+            name, _, count, _ = row.cells[:4]
+            told[str(name)] += int(str(count))
+        assert told == {one.id: one.breaks for one in report.causes}
+    # No line says of one currency what is true of all of them.
+    assert [row.cells[2:4] for row in page_one if row.cells[0] == "same-file-1"] == [
+        (1, "no currency"),
+        (2, "978 EUR"),
+    ]
+
+
+def test_of_records_after_the_cut_off_each_line_says_currency_and_money() -> None:
+    day, amounts = date(2026, 11, 3), {"PaidAmount": Decimal("77.7"), "DiscountAmount": Decimal(0)}
+    after = tuple(
+        AfterLine("payment", "E", currency, 2, day, last, amounts)
+        for currency, last in (("978", day), ("840", day + timedelta(1)))
+    )
+    report = everything()
+    told = [
+        value
+        for name, value in facts(replace(report, cover=replace(report.cover, after=after)))
+        if name == "After the cut-off"
+    ]
+    assert told == [
+        "Payment, extract, 978 EUR: 2 dated 2026-11-03, PaidAmount 77.70, DiscountAmount 0.00; "
+        "in no total, and in no break but of what was signed",
+        "Payment, extract, 840 USD: 2 dated 2026-11-03 to 2026-11-04, PaidAmount 77.70, "
+        "DiscountAmount 0.00; in no total, and in no break but of what was signed",
+    ]
+
+
+def test_the_break_of_a_debt_says_its_tenant() -> None:
+    report = everything()
+    debt = replace(report.breaks[0], key="4711", tenant=7, found="came late, dated 2026-10-31 " * 2)
+    told = render_text(replace(report, breaks=(debt, replace(debt, key="4711/7"))))
+    first, second = told.split("BREAKS\n")[1].split("4711/7")
+    assert "tenant 7" in first
+    assert "tenant 7" not in second
+    assert "characters)" not in first
 
 
 def test_of_many_breaks_the_text_says_how_many_are_left() -> None:
