@@ -17,9 +17,11 @@ from flows.blocks import run_settings
 from flows.holding import open_workspace
 from flows.hooks import HOOKS
 from flows.missed_runs import overtaken
+from flows.pull_listings import read_listings
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.run_names import called, day_of
 from flows.stages.as_of import later_run
+from flows.stages.pull import wanted
 from flows.stages.reconcile import Asked, Reconciled
 from flows.stages.reconcile import reconcile as reconcile_scope
 from flows.stages.rules import read_rules
@@ -66,6 +68,7 @@ def reconcile(
     feeds: list[str] = [],  # noqa: B006
     tenants: list[int] = [],  # noqa: B006
     restate: str | None = None,
+    pull: bool | None = None,
 ) -> RunState[Any]:
     """Hold what was delivered against the database and the service; explain every difference.
 
@@ -77,6 +80,8 @@ def reconcile(
         feeds: Only these feeds.
         tenants: Only the records of these tenants.
         restate: Why a day before the last run of the scope is reconciled again.
+        pull: Read the service's listings first; none: those that are compared, of everything and
+            of the day of the run, where a service is set.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -86,6 +91,13 @@ def reconcile(
         if told_by is not None:
             why = f"Nothing to do: reconciliation {told_by} is as of a later day than {day}."
             return Completed(name="Overtaken", message=why)
+    # A listing of today says nothing of a day that has passed, nor of a part of what was sent.
+    by_itself = as_of is None and not (batches or feeds)
+    if pull or (pull is None and by_itself):
+        names = wanted(open_workspace())
+        if names or pull:
+            # One that cannot be read fails the run: an older one would show breaks that are none.
+            read_listings(names)
     done = reconcile_task(day, rules, batches, feeds, tenants, restate)
     return end_state(done)
 

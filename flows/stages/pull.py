@@ -95,6 +95,25 @@ def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
     return Pulled(ended, tuple(pulled))
 
 
+def wanted(workspace: Workspace) -> list[str]:
+    """The listings that a reconciliation holds records against, by their names.
+
+    That of insert-batch data where some of it was to reach the service, and all that were pulled
+    before; none where no service is set.
+    """
+    if workspace.settings.service.url is None:
+        return []
+    with workspace.database.connect() as connection:
+        found = connection.execute(
+            "SELECT DISTINCT e.record FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "WHERE e.refused IS NULL AND b.state NOT IN ('undone', 'discarded') "
+            "AND (b.feed = %s OR (b.service IS NOT NULL AND e.record = %s))",
+            [LISTING_FEED, INSERT_BATCH_DATA.name],
+        ).fetchall()
+    records = {record for (record,) in found}
+    return [name for name, one in LISTINGS.items() if one.response in records]
+
+
 def compare(workspace: Workspace) -> list[Compared]:
     """The service's insert-batch data against our rows, in what the two share.
 
