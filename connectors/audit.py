@@ -18,15 +18,11 @@ from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
 from connectors.breaks import breaks_hash, decisions_hash
 from schemas.audit import Event, chain_hash, link_hash
-from schemas.trail import DECIDED, GENESIS, SAVED, SIGNED, TURN
+from schemas.trail import DECIDED, GENESIS, RUN_FACTS, SAVED, SIGNED, TURN
 
 ROWS_AT_ONCE = 5_000
 _DECIDED = (
     "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner", "up_to"
-)  # fmt: skip
-_RUN = (
-    "id", "scope_hash", "as_of", "rules_hash", "verdict", "report_hash", "chain_hash",
-    "previous_id", "decided_through", "folder"
 )  # fmt: skip
 
 
@@ -186,7 +182,7 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     for row in _rows(connection, "reconciliation"):
         position, detail = events.pop(row["event_id"], (None, {}))
         number = row["id"]
-        if {name: row[name] for name in _RUN} != {name: detail.get(name) for name in _RUN}:
+        if any(row[name] != detail.get(name) for name in RUN_FACTS):
             yield f"reconciliation {number} is not what {_link(position)} says of it"
         if row["version"] != detail.get("version"):
             yield f"reconciliation {number} is not of the version that {_link(position)} says"
@@ -205,11 +201,20 @@ def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, 
     return {
         event.id: (
             position,
-            json.loads(event.detail or "{}") | {"by": event.by, "reason": event.reason},
+            _said(event.detail) | {"by": event.by, "reason": event.reason},
         )
         for what in kinds.values()
         for position, event in told.get(what, [])
     }
+
+
+def _said(detail: str | None) -> dict[str, Any]:
+    """What an event says; a text that is none of ours says nothing."""
+    try:
+        said = json.loads(detail or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def _rows(connection: psycopg.Connection, table: str) -> list[dict[str, Any]]:

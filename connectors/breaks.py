@@ -17,7 +17,7 @@ from schemas.field import Kind, Table
 from schemas.kinds import Dtype, frame_columns
 from schemas.ledger import BREAK_STATE, DECISION
 from schemas.life import Choice
-from schemas.trail import DECIDED
+from schemas.trail import DECIDED, breaks_digest
 
 DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
 AMOUNT = pl.Decimal(38, 18)
@@ -53,9 +53,7 @@ def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFram
 def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:
     """The hash of everything the ledger keeps of a run's breaks, or is about to keep."""
     row = connection.execute(
-        "SELECT encode(sha256(coalesce(string_agg(sha256(convert_to(b::text, 'UTF8')), ''::bytea "
-        "ORDER BY b.break_id COLLATE \"C\"), ''::bytea)), 'hex') "
-        f"FROM {table} b WHERE reconciliation_id = %s",
+        f"SELECT {breaks_digest(table)} WHERE reconciliation_id = %s",
         [number],
     ).fetchone()
     assert row is not None

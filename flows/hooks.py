@@ -161,4 +161,5 @@ def _add(connection: psycopg.Connection, what: str, batch_id: int, flow_run: Flo
 
 def _spelled(name: str) -> str:
     """`CompletedWithErrors` -> `completed_with_errors`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"[^a-z0-9]+", "_", parted)

@@ -26,13 +26,26 @@ MINE = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
 """When the session that asks began. One that says another time only keeps itself from being ended:
 no session of its number began then."""
 
+# Who names a lock does not hold it: only its session keeps the lease that is named after it.
+_NAMED = "'^(batch [0-9]{1,9}|scope .*)$'"
+_HOLDS = f"""($1 !~ {_NAMED} OR EXISTS (
+            SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database
+            WHERE k.locktype = 'advisory' AND k.granted AND k.pid = pg_backend_pid()
+            AND d.datname = current_database() AND k.objsubid = 2
+            AND k.classid::bigint =
+                hashtext('recon ' || split_part($1, ' ', 1))::bigint & 4294967295
+            AND k.objid::bigint = CASE WHEN $1 ~ '^batch' THEN split_part($1, ' ', 2)::bigint
+                ELSE hashtext(substr($1, 7))::bigint & 4294967295 END))"""
+
 LEASES_OF: Mapping[str, str] = {
     "keep_lease(name text, owner text, seconds integer, began timestamptz)": f"""
     RETURNS TABLE (pid integer, started timestamptz) LANGUAGE sql {_SAFE} AS $$
         INSERT INTO {SCHEMA}.lease AS l (name, owner, account, pid, started, expires_at)
         SELECT $1, $2, session_user, pg_backend_pid(), $4, clock_timestamp() + $3 * interval '1s'
+        WHERE {_HOLDS}
         ON CONFLICT (name) DO UPDATE SET owner = EXCLUDED.owner, account = EXCLUDED.account,
             pid = EXCLUDED.pid, started = EXCLUDED.started, expires_at = EXCLUDED.expires_at
+        WHERE $1 ~ {_NAMED} OR (l.pid, l.started) = (EXCLUDED.pid, EXCLUDED.started)
         RETURNING l.pid, l.started
     $$""",
     "renew_lease(name text, session integer, began timestamptz, seconds integer)": f"""

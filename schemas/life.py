@@ -58,6 +58,8 @@ class Role(StrEnum):
 SIDES = {"source": BreakState.RESOLVED_SOURCE, "service": BreakState.RESOLVED_SERVICE}
 """Where a break was resolved: in what is delivered, or in what it is compared with."""
 
+RECONCILED = ("RECONCILED", "RECONCILED_WITH_ACCEPTED")
+"""Verdicts that can be approved."""
 OPEN = (BreakState.NEW, BreakState.OPEN, BreakState.REOPENED, BreakState.EXPIRED)
 """States that ask for action."""
 RESOLVED = tuple(SIDES.values())

@@ -4,6 +4,9 @@ They run as the owner of the schema and are granted one by one (`schemas.roles`)
 to an event (decisions, signatures, a run and its breaks) come as a draft: a temporary table of the
 owner's that the caller fills, so that nothing of the caller's ever runs with the owner's rights.
 
+What `recon audit verify` holds rows and events to is held here first: a name, a hash or a run that
+does not fit its event is refused, since it could never be taken from the trail again.
+
 Links are written when the transaction of the event commits: only then is the turn at the chain
 taken, so that no run waits for another run's work. A session that keeps the turn holds up nobody:
 after TURN_SECONDS the event is noted as waiting, and the next one to get the turn links it.
@@ -11,7 +14,7 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 
 from collections.abc import Iterator, Mapping
 
-from schemas.life import Choice, Role
+from schemas.life import RECONCILED, SIDES, Choice, Role
 from schemas.sql import SCHEMA
 
 GENESIS = "0" * 64
@@ -33,13 +36,38 @@ SIGNED: Mapping[str, str] = {
 """The event of each kind of signature."""
 SAVED = "reconciled"
 """The event of a run that was saved."""
+TAKEN = "reconciliation taken over"
+"""The event of a scope that was taken over."""
+RUN_FACTS = (
+    "id", "scope_hash", "as_of", "rules_hash", "verdict", "report_hash", "chain_hash",
+    "previous_id", "decided_through", "folder"
+)  # fmt: skip
+"""What the event of a run says of its row."""
 DRAFTED = ("decision", "signature", "reconciliation", "break_state")
+
+
+def breaks_digest(table: str) -> str:
+    """SQL for the hash of everything that is kept of breaks, rows `b` of a table."""
+    return (
+        "encode(sha256(coalesce(string_agg(sha256(convert_to(b::text, 'UTF8')), ''::bytea "
+        f"ORDER BY b.break_id COLLATE \"C\"), ''::bytea)), 'hex') FROM {table} b"
+    )
 
 
 def _texts(words: Iterator[str] | list[str]) -> str:
     return ", ".join(f"'{word}'" for word in words)
 
 
+def _fits(column: str, pairs: Mapping[str, str]) -> str:
+    """SQL for the event that fits what a drafted row says."""
+    return " ".join(
+        [f"CASE {column}", *(f"WHEN '{one}' THEN '{event}'" for one, event in pairs.items()), "END"]
+    )
+
+
+_FACTS = ", ".join(f"'{name}', run.{name}" for name in RUN_FACTS)
+_LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
+_PERSON = "lower(regexp_replace(btrim({}), '\\s+', ' ', 'g'))"
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
 
@@ -50,15 +78,21 @@ FUNCTIONS_OF: Mapping[str, str] = {
     $$""",
     f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     BEGIN
-        IF what IN ({_texts([*DECIDED.values(), *SIGNED.values(), SAVED])}) THEN
+        IF what IN ({_texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN])}) THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what)
                 || ': it is only written with what it tells of';
         END IF;
+        -- No other spelling of those either, nor a second line of its own in a list of events.
+        IF what !~ '^[a-z0-9_]+( [a-z0-9_]+)*$'
+            OR what ~ '^(report (approv|prepar)|breaks|reconcil)'
+        THEN
+            RAISE EXCEPTION 'no event is named %', quote_literal(what);
+        END IF;
         RETURN {SCHEMA}.new_event(batch_id, what, said_by, reason, detail);
     END $$""",
     "took_over(said_by text, detail text)": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
-        SELECT {SCHEMA}.new_event(NULL, 'reconciliation taken over', $1, NULL, $2)
+        SELECT {SCHEMA}.new_event(NULL, '{TAKEN}', $1, NULL, $2)
     $$""",
     "draft(target text)": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
@@ -116,9 +150,31 @@ FUNCTIONS_OF: Mapping[str, str] = {
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
         event bigint;
+        told jsonb := detail;
+        drafted regclass := {SCHEMA}.drafted('decision');
     BEGIN
         IF what NOT IN ({_texts([*DECIDED.values()])}) THEN
             RAISE EXCEPTION '% is no decision', quote_literal(what);
+        END IF;
+        IF NOT EXISTS (SELECT FROM pg_temp.draft_decision) OR EXISTS (
+            SELECT FROM pg_temp.draft_decision d WHERE
+            ({_fits("d.what", DECIDED)}, d.by, d.reason, to_jsonb(d.reconciliation_id))
+                IS DISTINCT FROM ($1, $2, $3, told -> 'reconciliation')
+            OR d.until <> to_char(d.until::date, 'YYYY-MM-DD')
+            OR d.side NOT IN ({_texts([*SIDES])}) OR d.up_to !~ '^[0-9]+([.][0-9]+)?$')
+        OR EXISTS (
+            SELECT FROM pg_temp.draft_decision d GROUP BY d.break_id HAVING count(*) > 1)
+        OR EXISTS (
+            SELECT d.reconciliation_id, d.break_id FROM pg_temp.draft_decision d EXCEPT
+            SELECT b.reconciliation_id, b.break_id FROM {SCHEMA}.break_state b
+            WHERE b.reconciliation_id = (told ->> 'reconciliation')::integer)
+        OR told ->> 'sha256' IS DISTINCT FROM (
+            SELECT encode(sha256(convert_to(string_agg(
+                CASE WHEN d.up_to IS NULL THEN json_build_array({_LINE})
+                ELSE json_build_array({_LINE}, d.up_to) END::text || chr(10), ''
+                ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d)
+        THEN
+            RAISE EXCEPTION 'the decisions are not what event % says of them', quote_literal(what);
         END IF;
         event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
         PERFORM {SCHEMA}.take_draft('decision', event);
@@ -128,9 +184,37 @@ FUNCTIONS_OF: Mapping[str, str] = {
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
         event bigint;
+        told jsonb := detail;
+        drafted regclass := {SCHEMA}.drafted('signature');
+        one {SCHEMA}.signature;
+        run {SCHEMA}.reconciliation;
+        prepared {SCHEMA}.signature;
     BEGIN
         IF what NOT IN ({_texts([*SIGNED.values()])}) THEN
             RAISE EXCEPTION '% is no signature', quote_literal(what);
+        END IF;
+        SELECT * INTO one FROM pg_temp.draft_signature;
+        SELECT * INTO run FROM {SCHEMA}.reconciliation r WHERE r.id = one.reconciliation_id;
+        IF run.id IS NULL OR ({_fits("one.role", SIGNED)}, one."by", one.comment, one.report_hash,
+            told -> 'reconciliation', told ->> 'role', told ->> 'report_hash') IS DISTINCT FROM
+            ($1, $2, $3, run.report_hash, to_jsonb(run.id), one.role, run.report_hash)
+        THEN
+            RAISE EXCEPTION 'the signature is not what event % says of it', quote_literal(what);
+        END IF;
+        SELECT * INTO prepared FROM {SCHEMA}.signature p
+            WHERE p.reconciliation_id = run.id AND p.role = '{Role.PREPARED}';
+        -- The one who prepared is held against the one who approves, so it is there before.
+        IF one.role = '{Role.APPROVED}' AND (prepared.role IS NULL
+            OR {_PERSON.format('prepared."by"')} = {_PERSON.format('one."by"')}
+            OR run.verdict NOT IN ({_texts([*RECONCILED])}))
+        THEN
+            RAISE EXCEPTION 'reconciliation % is not to be approved by %: it says %, prepared by %',
+                run.id, quote_literal(one."by"), run.verdict, coalesce(prepared."by", 'nobody');
+        END IF;
+        IF one.role = '{Role.PREPARED}' AND EXISTS (SELECT FROM {SCHEMA}.signature s
+            WHERE s.reconciliation_id = run.id)
+        THEN
+            RAISE EXCEPTION 'reconciliation % is signed already', run.id;
         END IF;
         event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
         IF {SCHEMA}.take_draft('signature', event) <> 1 THEN
@@ -155,16 +239,45 @@ FUNCTIONS_OF: Mapping[str, str] = {
     $$""",
     "conclude(said_by text, detail text)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
-        event bigint := {SCHEMA}.new_event(NULL, '{SAVED}', said_by, NULL, detail);
-        number integer;
+        event bigint;
+        told jsonb := detail;
+        drafted regclass[] := ARRAY[{SCHEMA}.drafted('reconciliation'),
+            {SCHEMA}.drafted('break_state')];
+        run {SCHEMA}.reconciliation;
+        before {SCHEMA}.reconciliation;
     BEGIN
+        SELECT * INTO run FROM pg_temp.draft_reconciliation;
+        IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE b.reconciliation_id <> run.id) THEN
+            RAISE EXCEPTION 'a break is of another reconciliation';
+        END IF;
+        SELECT * INTO before FROM {SCHEMA}.reconciliation r WHERE r.scope_hash = run.scope_hash
+            ORDER BY r.id DESC LIMIT 1;
+        -- Numbers are handed out, and a run acts on decisions that there are.
+        IF run.id NOT BETWEEN coalesce(before.id, 0) + 1 AND coalesce(pg_sequence_last_value(
+                pg_get_serial_sequence('{SCHEMA}.reconciliation', 'id')::regclass), 0)
+            OR run.previous_id IS DISTINCT FROM before.id
+            OR run.decided_through NOT BETWEEN coalesce(before.decided_through, 0)
+                AND greatest(before.decided_through,
+                    (SELECT max(d.id) FROM {SCHEMA}.decision d), 0)
+            OR run.as_of <> to_char(run.as_of::date, 'YYYY-MM-DD')
+        THEN
+            RAISE EXCEPTION 'reconciliation % does not follow the last one of its scope', run.id;
+        END IF;
+        IF (told @> jsonb_build_object({_FACTS})) IS NOT TRUE
+            OR told ->> 'version' IS DISTINCT FROM run.version
+            OR run.scope_hash <> encode(sha256(convert_to(run.scope, 'UTF8')), 'hex')
+            OR run.rules_hash <> encode(sha256(convert_to(run.rules_text, 'UTF8')), 'hex')
+            OR run.chain_hash <> encode(sha256(convert_to(
+                coalesce(before.chain_hash, '{GENESIS}') || run.report_hash, 'UTF8')), 'hex')
+            OR told ->> 'breaks_hash' IS DISTINCT FROM (
+                SELECT {breaks_digest("pg_temp.draft_break_state")})
+        THEN
+            RAISE EXCEPTION 'reconciliation % is not what event % says of it', run.id,
+                quote_literal('{SAVED}');
+        END IF;
+        event := {SCHEMA}.new_event(NULL, '{SAVED}', said_by, NULL, detail);
         IF {SCHEMA}.take_draft('reconciliation', event) <> 1 THEN
             RAISE EXCEPTION 'one reconciliation at a time';
-        END IF;
-        PERFORM {SCHEMA}.drafted('break_state');
-        SELECT r.id INTO number FROM {SCHEMA}.reconciliation r WHERE r.event_id = event;
-        IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE b.reconciliation_id <> number) THEN
-            RAISE EXCEPTION 'a break is of another reconciliation';
         END IF;
         PERFORM {SCHEMA}.take_draft('break_state', event);
         RETURN event;

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 
+from schemas.life import RECONCILED
+
 Amounts = Mapping[str, Decimal]
 """Amount field -> exact sum."""
 
 BUCKETS = ("0-1", "2-3", "4-7", "8-30", "31-60", "61-90", "> 90")
 """Ages of breaks in calendar days."""
 
-RECONCILED = ("RECONCILED", "RECONCILED_WITH_ACCEPTED")
-"""Verdicts that finance may sign."""
 VERDICTS = (*RECONCILED, "NOT_RECONCILED", "INCOMPLETE")
 
 

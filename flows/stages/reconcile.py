@@ -31,7 +31,7 @@ from connectors.reconciliations import (
 )
 from connectors.resume import resumed
 from connectors.signatures import approved_runs
-from flows.report.reconciliation import RECONCILED, ReconciliationReport, RunLine
+from flows.report.reconciliation import ReconciliationReport, RunLine
 from flows.stages.as_of import refuse_day, scope_as_of
 from flows.stages.breaks import breaks_left
 from flows.stages.cover import gather_facts
@@ -55,7 +55,7 @@ from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.reconcile.severity import severities
 from schemas.kinds import WORD
-from schemas.life import ASIDE, OPEN, RESOLVED
+from schemas.life import ASIDE, OPEN, RECONCILED, RESOLVED
 from schemas.tables import CURRENCY_RATE, EXTRACTS
 
 log = logging.getLogger("recon.reconcile")

@@ -27,14 +27,14 @@ from connectors.reconciliations import (
     scope_hash,
 )
 from connectors.signatures import Signature, add_signature, last_approved, signatures_of
-from flows.report.reconciliation import RECONCILED, SignatureLine, SignOff
+from flows.report.reconciliation import SignatureLine, SignOff
 from flows.stages.breaks import breaks_now, what_is_open
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import RULES, is_aside, is_open
 from flows.steps.reconcile.signed import unpack_records
 from schemas.audit import report_hash
 from schemas.counting import agree, quantity
-from schemas.life import Role
+from schemas.life import RECONCILED, Role
 
 MANIFEST = "manifest.json"
 RECORDS = "records.parquet"

@@ -42,8 +42,10 @@ def test_every_event_is_a_link_whatever_it_says(workspace: Workspace, rows: Any)
     """The database writes the hash and we compute it: odd characters must not tell them apart."""
     with workspace.database.connect() as connection:
         add_event(connection, "plain")
-        add_event(connection, ODD, batch_id=2**31 - 1, by=ODD, reason=ODD, detail={ODD: [ODD, 1.5]})
-        add_event(connection, "", by="ann", reason="")
+        add_event(
+            connection, "odd", batch_id=2**31 - 1, by=ODD, reason=ODD, detail={ODD: [ODD, 1.5]}
+        )
+        add_event(connection, "empty", by="ann", reason="")
         proof = verify(connection)
         newest, *_ = list_events(connection, 10)
     assert (proof.events, proof.broken) == (3, None)

@@ -1,8 +1,6 @@
 """The database roles, granted to a real PostgreSQL: what each can do, and what not."""
 
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,7 @@ import pytest
 from psycopg import sql
 
 from connectors.database import open_database
-from connectors.errors import ReconError, StatementRefused
+from connectors.errors import ReconError
 from connectors.extracts.profile import DEFAULT
 from connectors.ledger import add_event
 from connectors.push_gate import pass_gate, why_held
@@ -29,38 +27,11 @@ from schemas.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER, TRAIL, s
 from schemas.sql import METADATA, SCHEMA, STAGED, TARGETS
 from schemas.trail import FUNCTIONS_OF
 from schemas.views import SHOWN, quoted
+from tests.stages.conftest import As
 from tests.stages.payments import line, write
 
 CANARY = "canary-secret"
 SAMPLES = Path(__file__).parents[2] / "data_samples"
-
-As = Callable[[str], Workspace]
-
-
-@pytest.fixture
-def acting(workspace: Workspace, server: str) -> Iterator[As]:
-    """The workspace as a user who is a member of one role."""
-    users: list[str] = []
-    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
-        for _ in range(2):  # As after an upgrade.
-            for statement in statements():
-                owner.execute(statement)  # type: ignore[call-overload]
-
-        def of(role: str) -> Workspace:
-            user = f"user_{uuid.uuid4().hex[:8]}"
-            users.append(user)
-            owner.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(user)))
-            owner.execute(
-                sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(user))
-            )
-            url = str(workspace.settings.database_url).replace("//postgres:@", f"//{user}@")
-            assert user in url
-            settings = replace(workspace.settings, database_url=url)
-            return Workspace(settings, open_database(settings))
-
-        yield of
-        for user in users:
-            owner.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(user)))
 
 
 def refused(workspace: Workspace, statement: str) -> bool:
@@ -234,25 +205,6 @@ def test_nothing_of_the_caller_runs_with_the_rights_of_the_owner(acting: As, row
         with pytest.raises(psycopg.errors.RaiseException, match="there is no draft of decision"):
             connection.execute("SELECT decide('breaks accepted', 'a', 'b', '{}')")
     assert rows("SELECT count(*) FROM event") == [(0,)]
-
-
-def test_nobody_approves_from_the_account_that_prepared(acting: As) -> None:
-    first, second = acting(CONTROLLER), acting(CONTROLLER)
-
-    def sign(user: Workspace, role: str, by: str) -> None:
-        with user.database.connect() as connection, connection.transaction():
-            connection.execute("SELECT draft('signature')")
-            connection.execute(
-                "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
-                "VALUES (1, %s, %s, '', '')",
-                [role, by],
-            )
-            connection.execute("SELECT sign(%s, %s, '', '{}')", [f"report {role}", by])
-
-    sign(first, "prepared", "ann")
-    with pytest.raises(StatementRefused, match=r"the account user_\w+ prepared this report"):
-        sign(first, "approved", "bo")
-    sign(second, "approved", "bo")
 
 
 def test_a_run_keeps_only_its_own_breaks(acting: As) -> None:

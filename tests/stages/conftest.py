@@ -1,0 +1,41 @@
+"""Users of the database roles."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from connectors.database import open_database
+from flows.stages.workspace import Workspace
+from schemas.roles import statements
+
+As = Callable[[str], Workspace]
+
+
+@pytest.fixture
+def acting(workspace: Workspace, server: str) -> Iterator[As]:
+    """The workspace as a user who is a member of one role."""
+    users: list[str] = []
+    with psycopg.connect(str(workspace.settings.database_url), autocommit=True) as owner:
+        for _ in range(2):  # As after an upgrade.
+            for statement in statements():
+                owner.execute(statement)  # type: ignore[call-overload]
+
+        def of(role: str) -> Workspace:
+            user = f"user_{uuid.uuid4().hex[:8]}"
+            users.append(user)
+            owner.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(user)))
+            owner.execute(
+                sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(user))
+            )
+            url = str(workspace.settings.database_url).replace("//postgres:@", f"//{user}@")
+            assert user in url
+            settings = replace(workspace.settings, database_url=url)
+            return Workspace(settings, open_database(settings))
+
+        yield of
+        for user in users:
+            owner.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(user)))

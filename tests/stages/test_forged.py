@@ -1,0 +1,242 @@
+"""What the functions of the trail let in, `recon audit verify` holds: forged rows are refused."""
+
+import json
+from collections.abc import Mapping
+
+import psycopg
+import pytest
+
+from connectors.audit import verify
+from connectors.breaks import DRAFTED_BREAKS, breaks_hash, decisions_hash
+from connectors.errors import StatementRefused
+from connectors.heartbeat import leased
+from connectors.reconciliations import Reconciliation, hold_scope, scope_hash
+from flows.stages.workspace import Workspace
+from schemas.audit import chain_hash
+from schemas.ledger import BREAK_STATE
+from schemas.roles import CONTROLLER, LOADER, MERGER
+from schemas.trail import RUN_FACTS
+from tests.governance.runs import found, ids, reconcile
+from tests.stages.conftest import As
+
+
+def sign(
+    user: Workspace, number: int, role: str, by: str, forged: Mapping[str, object] = {}
+) -> None:
+    """Sign by hand, as whoever knows the functions can; `forged` is other than it is."""
+    with user.database.connect() as connection, connection.transaction():
+        (whole,) = connection.execute(
+            "SELECT report_hash FROM reconciliation WHERE id = %s", [number]
+        ).fetchone() or ("",)
+        row = {"reconciliation_id": number, "role": role, "by": by, "report_hash": whole}
+        row |= {name: value for name, value in forged.items() if name in row}
+        detail = {"reconciliation": number, "role": role, "report_hash": whole} | dict(forged)
+        connection.execute("SELECT draft('signature')")
+        connection.execute(
+            "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
+            "VALUES (%(reconciliation_id)s, %(role)s, %(by)s, '', %(report_hash)s)",
+            row,
+        )
+        told = forged.get("detail", json.dumps(detail))
+        what = forged.get("what", f"report {role}")
+        connection.execute("SELECT sign(%s, %s, '', %s)", [what, by, told])
+
+
+def intact(workspace: Workspace) -> bool:
+    with workspace.database.connect() as connection:
+        return verify(connection).broken is None
+
+
+def test_nobody_approves_from_the_account_that_prepared(acting: As, workspace: Workspace) -> None:
+    first, second = acting(CONTROLLER), acting(CONTROLLER)
+    run = reconcile(workspace, found())
+    sign(first, run.id, "prepared", "ann")
+    with pytest.raises(StatementRefused, match=r"the account user_\w+ prepared this report"):
+        sign(first, run.id, "approved", "bo")
+    sign(second, run.id, "approved", "bo")
+    assert intact(workspace)
+
+
+def test_nobody_approves_first_and_prepares_then(acting: As, workspace: Workspace) -> None:
+    """The one who prepares last would be held against nobody."""
+    run = reconcile(workspace, found())
+    with pytest.raises(StatementRefused, match="prepared by nobody"):
+        sign(acting(CONTROLLER), run.id, "approved", "bo")
+    assert intact(workspace)
+
+
+FORGED_SIGNATURES: list[dict[str, object]] = [
+    {"what": "report approved"},
+    {"role": "approved"},
+    {"role": "checked"},
+    {"by": "the chief"},
+    {"report_hash": "0" * 64},
+    {"reconciliation_id": 999},
+    {"reconciliation": 999},
+    {"detail": "no json"},
+    {"detail": "[]"},
+    {"detail": None},
+]
+
+
+def test_a_signature_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
+    run, user = reconcile(workspace, found()), acting(CONTROLLER)
+    for forged in FORGED_SIGNATURES:
+        with pytest.raises(StatementRefused):
+            sign(user, run.id, "prepared", "ann", forged)
+    assert intact(workspace)
+
+
+def test_only_what_reconciles_is_approved_and_by_another_name(
+    acting: As, workspace: Workspace
+) -> None:
+    first, second = acting(CONTROLLER), acting(CONTROLLER)
+    open_breaks = reconcile(workspace, found("1"))
+    sign(first, open_breaks.id, "prepared", "ann")
+    with pytest.raises(StatementRefused, match="it says NOT_RECONCILED"):
+        sign(second, open_breaks.id, "approved", "bo")
+    run = reconcile(workspace, found())
+    sign(first, run.id, "prepared", "Ann  Lee")
+    with pytest.raises(StatementRefused, match="is not to be approved by"):
+        sign(second, run.id, "approved", " ann lee")
+
+
+DECIDED = {"what": "reopen", "by": "ann", "reason": "wrong", "until": None, "side": None}
+
+
+FORGED_DECISIONS: list[dict[str, object]] = [
+    {"break_id": "none"},
+    {"what": "accept"},
+    {"what": "whatever"},
+    {"by": "the chief"},
+    {"reason": "another"},
+    {"until": "soon"},
+    {"side": "nowhere"},
+    {"up_to": "NaN"},
+    {"reconciliation_id": 999},
+    {"rows": 0},
+    {"rows": 2},
+    {"sha256": "0" * 64},
+    {"detail": "no json"},
+]
+
+
+def decide(user: Workspace, run: int, one_break: str, forged: Mapping[str, object]) -> None:
+    row: dict[str, object] = {
+        "reconciliation_id": run,
+        "break_id": one_break,
+        **DECIDED,
+        "owner": None,
+    }
+    row = row | {"up_to": None} | {name: one for name, one in forged.items() if name in TERMS}
+    rows = [row] * int(str(forged.get("rows", 1)))
+    sha256 = decisions_hash(tuple(one.values()) for one in rows)
+    detail = {"reconciliation": run, "sha256": sha256} | dict(forged)
+    names, marks = ", ".join(row), ", ".join(f"%({name})s" for name in row)
+
+    with user.database.connect() as connection, connection.transaction():
+        connection.execute("SELECT draft('decision')")
+        for one in rows:
+            connection.execute(f"INSERT INTO draft_decision ({names}) VALUES ({marks})", one)
+        told = forged.get("detail", json.dumps(detail))
+        connection.execute("SELECT decide('breaks reopened', 'ann', 'wrong', %s)", [told])
+
+
+def test_a_decision_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
+    breaks, user = found("1"), acting(CONTROLLER)
+    run = reconcile(workspace, breaks)
+    for forged in FORGED_DECISIONS:
+        with pytest.raises(StatementRefused):
+            decide(user, run.id, ids(breaks)[0], forged)
+    decide(user, run.id, ids(breaks)[0], {})
+    assert intact(workspace)
+
+
+TERMS = ("reconciliation_id", "break_id", *DECIDED, "up_to")
+
+
+FORGED_RUNS: list[tuple[str, object]] = [
+    ("id", -3),
+    ("id", 2**31 - 1),
+    ("previous_id", None),
+    ("decided_through", 10**9),
+    ("chain_hash", "0" * 64),
+    ("scope_hash", "0" * 64),
+    ("rules_text", "other"),
+    ("as_of", "never"),
+    ("verdict", "RECONCILED"),
+]
+
+
+def test_a_run_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
+    merger = acting(MERGER)
+    reconcile(merger, found("1"))
+    last = reconcile(merger, found("1"))
+    for column, value in FORGED_RUNS:
+        with pytest.raises(StatementRefused):
+            conclude(merger, last, {column: value})
+    conclude(merger, last, {})
+    assert intact(workspace)
+
+
+def conclude(user: Workspace, last: Reconciliation, forged: Mapping[str, object]) -> None:
+    """Save a run behind the last one by hand, with the breaks of that one."""
+    with user.database.connect() as connection, connection.transaction():
+        (detail, number) = connection.execute(
+            "SELECT detail, next_reconciliation() FROM event WHERE id = %s", [last.event_id]
+        ).fetchone() or ("", 0)
+        said = json.loads(detail) | {"id": number, "previous_id": last.id}
+        said |= {"chain_hash": chain_hash(last.chain_hash, last.report_hash)}
+        row = said | {"scope": last.scope} | dict(forged)
+        # Whoever forges a run tells the same in its event, but for one.
+        said |= {name: row[name] for name in RUN_FACTS if name != "verdict"}
+        names = [name for name in (*RUN_FACTS, "scope", "rules_text") if name in row]
+        connection.execute("SELECT draft('reconciliation'), draft('break_state')")
+        connection.execute(
+            f"INSERT INTO draft_reconciliation ({', '.join(names)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in names)})",
+            row,
+        )
+        copied = [field.name for field in BREAK_STATE][1:]
+        connection.execute(
+            f"INSERT INTO draft_break_state (reconciliation_id, {', '.join(copied)}) "
+            f"SELECT %s, {', '.join(copied)} FROM break_state WHERE reconciliation_id = %s",
+            [row["id"], last.id],
+        )
+        said["breaks_hash"] = breaks_hash(connection, int(str(row["id"])), DRAFTED_BREAKS)
+        connection.execute("SELECT conclude('a', %s)", [json.dumps(said)])
+
+
+def test_no_event_looks_like_one_that_tells_of_more(acting: As) -> None:
+    others = [
+        "",
+        "Report approved",
+        "report approved ",
+        "report\u00a0approved",
+        "x\n7 report approved",
+    ]
+    with acting(LOADER).database.connect() as connection:
+        for what in (
+            *others,
+            "report approved again",
+            "report approved\u200b",
+            "reconciliation taken over",
+        ):
+            with pytest.raises(psycopg.Error):
+                connection.execute("SELECT add_event(NULL, %s, 'the chief', '', '{}')", [what])
+
+
+def test_a_lease_is_kept_by_the_session_that_has_the_lock(acting: As) -> None:
+    """Another one's lease would tell the run that it was taken over, and keep it for ever."""
+    merger, loader = acting(MERGER), acting(LOADER)
+    scope = scope_hash("s")
+    with (
+        merger.database.connect() as ours,
+        loader.database.connect() as other,
+        hold_scope(ours, "s"),
+        leased(ours, "receive 1"),
+    ):
+        for name in (f"scope {scope}", "receive 1", "batch 7"):
+            kept = other.execute("SELECT keep_lease(%s, 'x', 9, now())", [name]).fetchall()
+            assert kept == [], name
+        assert ours.execute("SELECT DISTINCT account FROM lease").fetchall() == [(ours.info.user,)]
