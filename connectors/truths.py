@@ -5,6 +5,7 @@ Money arrives as exact decimals; an amount that does not fit them arrives as the
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -35,6 +36,16 @@ class Truth:
 
     The amount is null there, and its text is beside it (`BEYOND`).
     """
+
+
+@contextmanager
+def one_moment(connection: psycopg.Connection) -> Iterator[None]:
+    """Read everything as it is now, whatever is imported, undone or pushed meanwhile."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        # Between two reads the kept files are hashed, for as long as that takes.
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield
 
 
 def extract_rows(

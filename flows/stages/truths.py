@@ -125,9 +125,20 @@ def gather_truths(
     """Read E, D, A and G of every record kind that the scope's batches brought.
 
     `signed` is P: the records of the last run of the scope that was approved; `approved` are all of
-    these, with their days. What does not tie with its receipts is told, and so is a kept file that
-    is not what was delivered.
+    these, with their days. All is read as it was at one moment. What does not tie with its receipts
+    is told, and so is a kept file that is not what was delivered.
     """
+    with truths.one_moment(connection):
+        return _gathered(workspace, connection, scope, signed, approved)
+
+
+def _gathered(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: Scope,
+    signed: Mapping[str, pl.DataFrame],
+    approved: tuple[tuple[int, date], ...],
+) -> Gathered:
     batches = _batches(connection, scope)
     pulled = [one for one in batches if one.feed == LISTING_FEED]
     delivered = [one for one in batches if one.feed != LISTING_FEED]

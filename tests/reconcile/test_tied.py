@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from connectors import truths
 from connectors.digests import Digest, kept_digests
 from connectors.extracts.profile import DEFAULT
 from connectors.ledger import list_extracts
@@ -218,3 +219,22 @@ def test_rows_that_were_hashed_over_other_columns_are_counted(delivered: Workspa
         told = kept_digests(connection, [1, 2])
     assert set(told.values()) == {Digest(5, None), Digest(2, None)}
     assert not any("hash to" in one for one in run(delivered).report.cover.because)
+
+
+def test_a_delivery_that_is_imported_meanwhile_is_no_break(
+    delivered: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All sides are read as they were at one moment; the next run tells of the other delivery."""
+    before = run(delivered).report
+    read = truths.extract_rows
+
+    def meanwhile(*arguments: Any) -> Any:
+        import_delivery(delivered, [write(tmp_path / "c.csv", line(8))], DEFAULT)
+        return read(*arguments)
+
+    monkeypatch.setattr(truths, "extract_rows", meanwhile)
+    during = run(delivered).report
+    monkeypatch.setattr(truths, "extract_rows", read)
+    assert (len(during.breaks), during.cover.verdict) == (len(before.breaks), before.cover.verdict)
+    assert [one.batch_id for one in during.cover.inputs] == [1, 2]
+    assert [one.batch_id for one in run(delivered).report.cover.inputs] == [1, 2, 3]
