@@ -71,16 +71,16 @@ def list_command(
         print_json({"reconciliation": found.id, "as_of": found.as_of, "breaks": lines})
         return 0
     print_table(
-        ("Id", "Code", "Record", "Tenant", "Key", "Field", "State", "CurrenciesId", "Amount",
+        ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount",
          "Amount is", "Expected", "Found", "Batch", "File", "Line", "First seen", "Until", "Owner"),
         [
-            (line["id"], line["code"], line["record"], line["tenant"], line["key"],
+            (line["id"], line["code"], line["record"], _key(line),
              line["field"], _state(line), line["currency"], _money(line["amount"]),
              line["basis"], line["expected"], line["found"], line["batch_id"], line["file"],
              line["line"], line["first_seen"], line["accepted_until"], line["owner"])
             for line in lines[:most]
         ],
-        right=("Tenant", "CurrenciesId", "Amount", "Batch", "Line"),
+        right=("CurrenciesId", "Amount", "Batch", "Line"),
     )  # fmt: skip
     outgrown = [line for line in lines[:most] if line["outgrown"]]
     if outgrown:
@@ -266,6 +266,12 @@ def _ceiling(up_to: Decimal | None) -> str:
 def _state(line: dict[str, Any]) -> str:
     claimed = line["claimed"]
     return f"{line['state']}, said to be resolved at {claimed}" if claimed else line["state"]
+
+
+def _key(line: dict[str, Any]) -> str:
+    """The key, with the tenant where it says none: two tenants may have a debt of one number."""
+    key, tenant = str(line["key"]), line["tenant"]
+    return key if tenant is None or key.endswith(f"/{tenant}") else f"{key} tenant {tenant}"
 
 
 def _money(plain: str | None) -> str | None:

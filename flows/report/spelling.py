@@ -42,6 +42,11 @@ def _powers(size: str) -> Iterator[str]:
         yield digits(one) if len(plain(one)) <= MOST_CHARACTERS else spelled(one)
 
 
+def ungrouped(value: int | Decimal) -> str:
+    """A number within text, where the narrow blanks between groups would be spelled out."""
+    return digits(value).replace(NARROW, "").replace(MINUS, "-")
+
+
 def visible(text: str) -> str:
     """Delivered text on one line: what breaks, hides, reorders or looks alike is spelled out."""
     return "".join(_spelled(character) for character in text)

@@ -21,7 +21,7 @@ from flows.report.reconciled.table import (
 )
 from flows.report.reconciled.words import currency_label
 from flows.report.reconciliation import BreakLine, CauseLine, ReconciliationReport
-from flows.report.spelling import digits
+from flows.report.spelling import ungrouped
 from flows.steps.reconcile.beyond import exact_sum
 from flows.steps.reconcile.signed import LATE
 
@@ -202,7 +202,7 @@ def _late(report: ReconciliationReport, late: Sequence[BreakLine]) -> Iterator[s
     """How many records came late, and their money, in each currency."""
     for currency in sorted({one.currency for one in late}, key=lambda key: (len(key), key)):
         mine = [one.amount for one in late if one.currency == currency]
-        money = digits(exact_sum(mine)) + " " if any(one is not None for one in mine) else ""
+        money = ungrouped(exact_sum(mine)) + " " if any(one is not None for one in mine) else ""
         yield f"{len(mine)}: {money}{currency_label(report, currency)}"
 
 

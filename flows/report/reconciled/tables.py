@@ -41,7 +41,7 @@ from flows.report.reconciliation import (
     ReconciliationReport,
     RollForward,
 )
-from flows.report.spelling import digits
+from flows.report.spelling import digits, ungrouped
 from flows.steps.reconcile.beyond import exact_sum
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
@@ -378,7 +378,7 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
 def _after(report: ReconciliationReport, line: AfterLine) -> str:
     """Records that stand apart, of one side and currency, in one line."""
     known = EXTRACTS.get(line.record)
-    money = [f"{name} {digits(amount)}" for name, amount in line.amounts.items()]
+    money = [f"{name} {ungrouped(amount)}" for name, amount in line.amounts.items()]
     of = [currency_label(report, line.currency)] if known and known.amounts else []
     days = line.first.isoformat()
     if line.last != line.first:

@@ -25,6 +25,7 @@ from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_chart import add_charts
 from flows.report.reconciliation import ReconciliationReport
+from flows.report.spelling import ungrouped
 from flows.steps.totals import plain
 from schemas.counting import agree, quantity
 
@@ -192,7 +193,11 @@ def _lines(table: Table) -> Iterator[tuple[str, str]]:
     if not table.rows:
         yield "", table.none
     for row in table.rows:
-        first, *others = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
+        first, *others = [
+            # A cell of text spells out the narrow blanks that group a number.
+            ungrouped(c) if isinstance(c, (int, Decimal)) else shown(c, k.kind)
+            for c, k in zip(row.cells, table.columns, strict=True)
+        ]
         names = [column.name.lower() for column in table.columns[1:]]
         yield first, "; ".join(f"{n}: {o}" for n, o in zip(names, others, strict=True) if o)
 

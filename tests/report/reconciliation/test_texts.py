@@ -57,7 +57,10 @@ def test_causes_in_each_currency_add_up_to_their_breaks() -> None:
 
 
 def test_of_records_after_the_cut_off_each_line_says_currency_and_money() -> None:
-    day, amounts = date(2026, 11, 3), {"PaidAmount": Decimal("77.7"), "DiscountAmount": Decimal(0)}
+    day, amounts = (
+        date(2026, 11, 3),
+        {"PaidAmount": Decimal("1077.7"), "DiscountAmount": Decimal(0)},
+    )
     after = tuple(
         AfterLine("payment", "E", currency, 2, day, last, amounts)
         for currency, last in (("978", day), ("840", day + timedelta(1)))
@@ -69,9 +72,9 @@ def test_of_records_after_the_cut_off_each_line_says_currency_and_money() -> Non
         if name == "After the cut-off"
     ]
     assert told == [
-        "Payment, extract, 978 EUR: 2 dated 2026-11-03, PaidAmount 77.70, DiscountAmount 0.00; "
+        "Payment, extract, 978 EUR: 2 dated 2026-11-03, PaidAmount 1077.70, DiscountAmount 0.00; "
         "in no total, and in no break but of what was signed",
-        "Payment, extract, 840 USD: 2 dated 2026-11-03 to 2026-11-04, PaidAmount 77.70, "
+        "Payment, extract, 840 USD: 2 dated 2026-11-03 to 2026-11-04, PaidAmount 1077.70, "
         "DiscountAmount 0.00; in no total, and in no break but of what was signed",
     ]
 

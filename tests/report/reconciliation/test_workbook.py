@@ -195,6 +195,16 @@ def test_all_figures_of_the_sample_hold_and_all_sums_are_checked() -> None:
             assert not any(row.total and "opening" not in row.cells[1] for row in unchecked)
 
 
+def test_a_number_on_the_cover_is_no_escape() -> None:
+    report = everything()
+    one = report.roll_forward[0]
+    wide = replace(one.lines[-1], rows=1, amount=Decimal("-3064.53"))
+    grown = replace(report, roll_forward=(replace(one, lines=(*one.lines[:-1], wide)),))
+    cover = [str(text) for _, text in Book(render_workbook(grown)).cells("Cover").values()]
+    assert any("difference: -3064.53" in text for text in cover)
+    assert not any("u202f" in text or "u2212" in text for text in cover)
+
+
 def test_headers_stay_and_lists_can_be_narrowed() -> None:
     book = book_of("everything")
     for name in ("Control totals", "Breaks", "Rates"):
