@@ -19,6 +19,7 @@ from schemas.leases import ENDED_SESSION, MINE
 from schemas.sql import SCHEMA
 
 DEFAULT_SECONDS, MOST_SECONDS = 120, 10**9
+MOST_MILLISECONDS = 2**31 - 1
 FREE_SECONDS = 10
 """How long a session that was ended may take to let go."""
 PAUSE_SECONDS = 0.05
@@ -130,6 +131,17 @@ def leased(connection: psycopg.Connection, name: str) -> Iterator[Heartbeat]:
         heartbeat.end()
         if not connection.closed:
             connection.execute("SELECT drop_lease(%s)", [name])
+
+
+def end_if_idle(connection: psycopg.Connection) -> None:
+    """Let the server end the open transaction if its process does nothing for as long as a lease.
+
+    For those who hold something for one transaction only, and renew no lease.
+    """
+    milliseconds = min(_seconds(connection) * 1000, MOST_MILLISECONDS)
+    connection.execute(
+        "SELECT set_config('idle_in_transaction_session_timeout', %s, TRUE)", [str(milliseconds)]
+    )
 
 
 def taken_over(connection: psycopg.Connection, name: str, locked: Callable[[], bool]) -> str | None:

@@ -16,7 +16,7 @@ from psycopg.rows import class_row
 
 from connectors.breaks import DRAFTED_BREAKS, breaks_hash, copy_breaks
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
-from connectors.heartbeat import leased, taken_over, when_free
+from connectors.heartbeat import end_if_idle, leased, taken_over, when_free
 from connectors.ledger import detail_text, whoami, write_trail
 
 _LOCK = "hashtext('recon scope'), hashtext(%s)"
@@ -89,6 +89,7 @@ def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
         ).fetchone()
         return bool(row and row[0])
 
+    end_if_idle(connection)
     name = _scope_lease(run.scope_hash)
     if not locked() and not _take_over(connection, name, locked):
         raise ScopeHeldElsewhere(

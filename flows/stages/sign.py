@@ -176,8 +176,9 @@ def _sign(
         raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
     with workspace.database.connect() as connection, connection.transaction():
         run = find_run(connection, number)
-        keep_scope(connection, run)
+        # Hashing large files may take longer than a scope is kept for a process that says nothing.
         check_files(workspace, run)
+        keep_scope(connection, run)
         signatures = signatures_of(connection, run.id)
         if role in signatures:
             raise SignatureRefused(

@@ -14,11 +14,11 @@ import pytest
 
 from connectors.audit import verify
 from connectors.database import Database, open_database
-from connectors.errors import BatchHeldElsewhere, DatabaseLost, ScopeHeldElsewhere
+from connectors.errors import BatchHeldElsewhere, DatabaseLost, ScopeHeldElsewhere, StatementRefused
 from connectors.extracts.profile import DEFAULT
 from connectors.heartbeat import Heartbeat
 from connectors.lease import hold_batch
-from connectors.reconciliations import hold_scope
+from connectors.reconciliations import hold_scope, keep_scope
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
@@ -26,6 +26,7 @@ from schemas.leases import MINE
 from schemas.roles import statements
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_lost_server import until
+from tests.governance.runs import found, reconcile
 from tests.recon import Run
 from tests.service.faulty_server import FaultyServer
 from tests.stages.payments import line, write
@@ -228,6 +229,25 @@ def test_another_login_takes_over_or_is_told_who_can(
             for role in names.values():
                 postgres.execute(f"DROP OWNED BY {role}")  # type: ignore[call-overload]
                 postgres.execute(f"DROP ROLE {role}")  # type: ignore[call-overload]
+
+
+def test_a_frozen_decision_keeps_nobody_from_reconciling(workspace: Workspace) -> None:
+    """It has no lease to renew: the server ends a transaction that does nothing for so long."""
+    database = Database(workspace.database.url, 1, lease_seconds=1)
+    run = reconcile(workspace, found())
+
+    def reconcile_elsewhere() -> None:
+        with database.connect() as other, hold_scope(other, run.scope):
+            pass
+
+    def freeze() -> None:
+        with database.connect() as frozen, frozen.transaction():
+            keep_scope(frozen, run)
+            in_time(reconcile_elsewhere)
+            frozen.execute("SELECT 1")
+
+    with pytest.raises(StatementRefused, match="idle-in-transaction timeout"):
+        freeze()
 
 
 def stop_beating() -> None:
