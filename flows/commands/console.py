@@ -113,7 +113,13 @@ def print_table(
 
     table = Table(box=None, pad_edge=False, header_style="")
     for name in names:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        # An id is copied into the next command: it stays in one piece, whatever stands beside it.
+        table.add_column(
+            name,
+            justify="right" if name in right else "left",
+            overflow="fold",
+            no_wrap=name == "Id",
+        )
     for row in rows:
         table.add_row(*("" if one is None else shortened(str(one), WIDE) for one in row))
     width = None if sys.stdout.isatty() else WIDE
