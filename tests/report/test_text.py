@@ -115,7 +115,7 @@ def test_a_residual_is_loud() -> None:
 def test_long_lists_say_what_they_leave_out() -> None:
     report = with_errors()
     text = render_text(replace(report, notes=report.notes * 201))
-    assert "  1 more are in the full report." in text
+    assert "  1 more is in the full report." in text
 
 
 def test_a_delivered_value_is_quoted_as_it_was() -> None:
