@@ -3,6 +3,8 @@
 Receipts say what an extract adds up to; a date, a reference or a text can change without changing
 that. So the database hashes every staged row once all of them are there, and again before they are
 compared. The digests are receipts, and a hash of these stands in the audit trail, which is chained.
+Numbers that the database gives (of batch and extract) are in none: a lost run has used up some, and
+the same delivery has the same digests whatever went wrong meanwhile.
 """
 
 import hashlib
@@ -21,6 +23,7 @@ from schemas.views import CORRECTED, of_batch
 
 KEEP = "keep "
 """Of the stage whose receipts have the digests, before the name of the record kind."""
+NUMBERED = frozenset({"batch_id", "extract_id"})
 ROWS, ENDS = "rows", "ends"
 """Of the detail of an event that ends a stage."""
 
@@ -112,13 +115,18 @@ def ends_digest(connection: psycopg.Connection, batch_id: int) -> str:
     That a row was corrected is left out: the batches behind this one say so, and take it back.
     """
     row = connection.execute(
-        f"""SELECT
+        f"""WITH e AS (
+                SELECT id, row_number() OVER (ORDER BY id) AS place
+                FROM extract WHERE batch_id = %(batch)s)
+            SELECT
             (SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(
-                ROW(o.extract_id, o.record_number, o.verdict, o.error_data), 0)), 0)
-            FROM outcome o WHERE {of_batch("o")} AND o.verdict <> '{CORRECTED}'),
+                ROW(e.place, o.record_number, o.verdict, o.error_data), 0)), 0)
+            FROM outcome o JOIN e ON e.id = o.extract_id
+            WHERE {of_batch("o")} AND o.verdict <> '{CORRECTED}'),
             (SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(
-                ROW(r.extract_id, r.stage, r.first_record, r.last_record, r.verdict), 0)), 0)
-            FROM receipt r WHERE r.batch_id = %(batch)s AND r.stage LIKE 'apply %%')""",
+                ROW(e.place, r.stage, r.first_record, r.last_record, r.verdict), 0)), 0)
+            FROM receipt r JOIN e ON e.id = r.extract_id
+            WHERE r.batch_id = %(batch)s AND r.stage LIKE 'apply %%')""",
         batch_span(connection, batch_id),
     ).fetchone()
     assert row is not None
@@ -150,7 +158,7 @@ def changed_receipts(connection: psycopg.Connection, told: dict[int, Recorded]) 
 def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
     found: dict[int, list[str]] = {}
     for batch, *told in connection.execute(
-        f"SELECT batch_id, extract_id, stage, counts, sha256 FROM receipt "
+        f"SELECT batch_id, stage, counts, sha256 FROM receipt "
         f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s) ORDER BY extract_id, stage",
         [list(batches)],
     ):
@@ -170,11 +178,15 @@ def _digests_of(table: Table) -> sql.Composed:
         "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
         "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) GROUP BY 1"
     ).format(
-        sql.SQL(", ").join(sql.Identifier("s", name) for name in staged_columns(table)),
+        sql.SQL(", ").join(sql.Identifier("s", name) for name in _hashed(table)),
         sql.Identifier(SCHEMA, staged_name(table)),
     )
 
 
 def _form(table: Table) -> str:
-    """The columns that are hashed."""
-    return hashlib.sha256("\n".join(staged_columns(table)).encode()).hexdigest()[:16]
+    """Which columns are hashed."""
+    return hashlib.sha256("\n".join(_hashed(table)).encode()).hexdigest()[:16]
+
+
+def _hashed(table: Table) -> list[str]:
+    return [name for name in staged_columns(table) if name not in NUMBERED]
