@@ -26,6 +26,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.reconcile.acceptance import accepted_terms
 from flows.steps.reconcile.life import is_open
 from flows.steps.reconcile.rule_changes import rule_changes
+from schemas.counting import quantity
 from schemas.life import BreakState, Role
 
 
@@ -119,7 +120,7 @@ def _wider(connection: psycopg.Connection, scope: Scope, own: str) -> Iterator[s
         left = breaks_now(connection, run).filter(is_open()).height
         if left:
             yield (
-                f"A wider scope has {left} open {'break' if left == 1 else 'breaks'}, not "
+                f"A wider scope has {quantity(left, 'open break')}, not "
                 f"carried here (recon breaks list --run {run.id}): reconciliation {run.id} as of "
                 f"{run.as_of}, {run.scope}"
             )
