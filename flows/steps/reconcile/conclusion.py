@@ -266,9 +266,7 @@ def _again(there: pl.DataFrame, signed: pl.DataFrame | None) -> tuple[AgainLine,
     other = (
         accepted.join(signed, on="id")
         .filter(pl.col("signed_as") != pl.col("accepted_as"))
-        .sort(
-            pl.col("amount").abs(), "what", "id", descending=[True, False, False], nulls_last=True
-        )
+        .sort(largest_first(), "what", "id", descending=[True, False, False], nulls_last=True)
     )
     told = other.select("id", "what", "signed_as", "accepted_as").head(LINES)
     return tuple(AgainLine(*row) for row in told.iter_rows())
