@@ -4,7 +4,7 @@ Rows come by COPY in its text form, where every row is one line, and are parsed 
 Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -72,6 +72,19 @@ def extract_rows(
     return Truth(truth.rows.with_columns(file.alias("file")), truth.unfit)
 
 
+def without_text(
+    connection: psycopg.Connection, table: Table, extracts: Collection[int]
+) -> pl.DataFrame:
+    """The rows of some extracts whose text is in the kept file alone: `extract_id` and `row`."""
+    columns: dict[str, tuple[str, Dtype]] = {
+        "extract_id": ("extract_id", pl.Int32()),
+        "row": ("record_number", pl.Int64()),
+    }
+    source = f"""{SCHEMA}.{staged_name(table)}
+        WHERE extract_id = ANY('{{{_numbers(extracts)}}}'::int[]) AND data IS NULL"""
+    return _copied(connection, columns, source)
+
+
 def database_rows(connection: psycopg.Connection, table: Table) -> Truth:
     """D: the rows of the target as they are now, with the staged row that last wrote each."""
     place: dict[str, tuple[str, Dtype]] = {
@@ -97,8 +110,8 @@ def answers(connection: psycopg.Connection, operation: str, batches: Sequence[in
     return _copied(connection, columns, source)
 
 
-def _numbers(batches: Sequence[int]) -> str:
-    return ",".join(str(int(batch)) for batch in batches)
+def _numbers(numbers: Iterable[int]) -> str:
+    return ",".join(str(int(number)) for number in numbers)
 
 
 def _read(

@@ -45,6 +45,8 @@ class Status(StrEnum):
     IN_DOUBT = "IN_DOUBT"
     EXCLUDED = "EXCLUDED"
     """By a rule that names itself: superseded, stale, or one of the rule file."""
+    UNPROVEN = "UNPROVEN"
+    """The same on both sides, but the delivered text that says so cannot be shown."""
     UNKNOWN = "UNKNOWN"
 
 

@@ -1,5 +1,6 @@
 """The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
 
+from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import version
 
@@ -25,6 +26,7 @@ from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.judgement import Judgement
 from flows.steps.reconcile.rule_text import rules_text
 from flows.steps.reconcile.rules import Rules
+from schemas.amounts import spelled
 from schemas.counting import agree, quantity
 from schemas.operations import OPERATIONS, PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -151,6 +153,7 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
     told += [
         f"what is kept cannot be proven: {why}" for why in dict.fromkeys(gathered.unproven.values())
     ]
+    told += _unshown(gathered)
     if not gathered.sources.extract and not gathered.unproven:
         told.append("there is no extract in this scope: nothing to hold the target against")
     told += [
@@ -174,3 +177,23 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
                 f"recon pull {PULLED[record]}, or a run of pull-listings/pull; then reconcile again"
             )
     return tuple(told)
+
+
+def _unshown(gathered: Gathered) -> Iterator[str]:
+    """Extracts whose rows are no evidence, and what they come to."""
+    names = {one.id: f"{one.name} of batch {one.batch_id}" for one in gathered.extracts}
+    for (extract, record), (totals, _) in sorted(gathered.unshown.items()):
+        table = EXTRACTS[record]
+        money = [
+            f"{name} {spelled(amounts[name])} in "
+            + (f"currency {currency}" if currency else "no currency")
+            for currency, amounts in sorted(totals.amounts.items())
+            for name in table.amounts
+            if amounts.get(name)
+        ]
+        yield (
+            f"{names[extract]}, {table.title.lower()}: {quantity(totals.rows, 'row')} "
+            f"{agree(totals.rows, 'is', 'are')} kept by reference to it and "
+            f"{agree(totals.rows, 'proves', 'prove')} nothing"
+            + (f" ({'; '.join(money)})" if money else "")
+        )

@@ -110,9 +110,12 @@ class Gathered:
     unproven: dict[int, str] = field(default_factory=dict)
     """Extracts, listings included, whose kept content cannot be proven: why, and what to do.
 
-    Of an extract, what is read are the rows that were staged while it was proven. Nothing of a
-    listing is read, and nothing that would need the content itself.
+    Of an extract, what is read are the rows that were staged while it was proven, with their texts;
+    those kept by reference have none, and match nothing (`Sources.unproven`). Nothing of a listing
+    is read, and nothing that would need the content itself.
     """
+    unshown: Found = field(default_factory=dict)
+    """What the rows come to of which no text can be shown, by extract and record kind."""
 
 
 def gather_truths(
@@ -147,7 +150,7 @@ def _gathered(
     broken = _unproven(workspace, extracts, listings)
     listings = tuple(one for one in listings if one.id not in broken)
     service = any(batch.service for batch in delivered)
-    frames = _Frames(connection, scope)
+    frames = _Frames(connection, scope, frozenset(broken))
     places = _places((*extracts, *listings))
     records = _records(connection, [batch.id for batch in delivered], extracts)
     for record in records:
@@ -175,7 +178,13 @@ def _gathered(
     ]
     return Gathered(
         sources=Sources(
-            frames.extract, frames.database, frames.answers, frames.listed, dict(signed), approved
+            frames.extract,
+            frames.database,
+            frames.answers,
+            frames.listed,
+            dict(signed),
+            approved,
+            unproven=frames.unproven,
         ),
         extracts=extracts,
         listings=listings,
@@ -185,6 +194,7 @@ def _gathered(
         unfit=frames.unfit,
         untied=tuple(untold),
         unproven=broken,
+        unshown=frames.unshown,
     )
 
 
@@ -241,15 +251,20 @@ def _counted_once(rows: pl.DataFrame, again: Collection[Row]) -> pl.DataFrame:
 class _Frames:
     """Frames by record kind as they are read."""
 
-    def __init__(self, connection: psycopg.Connection, scope: Scope) -> None:
+    def __init__(
+        self, connection: psycopg.Connection, scope: Scope, broken: Collection[int]
+    ) -> None:
         self.connection = connection
         self.scope = scope
+        self.broken = broken
         self.extract: dict[str, pl.DataFrame] = {}
         self.database: dict[str, pl.DataFrame] = {}
         self.answers: dict[str, pl.DataFrame] = {}
         self.listed: dict[str, pl.DataFrame] = {}
         self.unfit: dict[str, int] = {}
         self.found: Found = {}
+        self.unproven: dict[str, pl.DataFrame] = {}
+        self.unshown: Found = {}
 
     def add(
         self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
@@ -257,6 +272,7 @@ class _Frames:
         table = EXTRACTS[record]
         truth = truths.extract_rows(self.connection, table, batches, places)
         self.found |= found_in(table, truth.rows)
+        self._add_unshown(table, truth.rows)
         expected, unfit = self._of_tenants(truth.rows), truth.unfit
         held = truths.database_rows(self.connection, table)
         found = self._of_tenants(held.rows)
@@ -268,6 +284,15 @@ class _Frames:
         self._tell(table, unfit + held.unfit, large + _no_numbers(table, expected, found))
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
+
+    def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
+        """Rows of an extract that cannot be proven and whose text is nowhere else."""
+        if not self.broken:
+            return
+        told = truths.without_text(self.connection, table, self.broken)
+        if told.height:
+            self.unproven[table.name] = told
+            self.unshown |= found_in(table, rows.join(told, on=told.columns, how="semi"))
 
     def add_listing(self, listing: Extract, places: pl.DataFrame) -> None:
         assert listing.record is not None

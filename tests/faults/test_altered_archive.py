@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -16,11 +16,14 @@ import pytest
 from connectors.errors import EvidenceBroken
 from connectors.extracts.profile import DEFAULT
 from flows.stages.archive import remedy, verify_archive
+from flows.stages.reconcile import Asked, reconcile
 from flows.stages.retention import Retention, sweep
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.texts import Texts
+from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
 from tests import recon as processes
 from tests.stages.payments import HEADER, line, write
 
@@ -253,6 +256,44 @@ def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
     last = recon("reconcile")
     assert "cannot be proven" not in last.stdout
     assert states() == {"2": "OPEN"}, "Id 1 is resolved now"
+
+
+@pytest.mark.parametrize("keep", ["text", "reference"])
+@pytest.mark.parametrize("fault", ["altered", "removed", "cleared"])
+def test_rows_by_reference_that_cannot_be_shown_match_nothing(
+    workspace: Workspace, tmp_path: Path, keep: str, fault: str
+) -> None:
+    """The text of the others is in the database: hashed, and evidence by itself."""
+
+    def told() -> tuple[str, dict[str, int]]:
+        report = reconcile(workspace, Asked(Scope(), date(2026, 1, 31), Rules())).report
+        because = "\n".join([report.cover.verdict, *report.cover.because])
+        return because, {one.status: one.rows for one in report.statuses}
+
+    feed = replace(DEFAULT, keep=keep)
+    import_delivery(workspace, [deliver(tmp_path)], feed)
+    bad = kept(workspace)
+    import_delivery(workspace, [write(tmp_path / "other.csv", line(7))], feed)
+    _, whole = told()
+    assert whole == {"MATCHED_EXACT": 3, "REJECTED": 1}
+    if fault == "cleared":
+        later = datetime.now(UTC) + timedelta(days=100)
+        sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
+    else:
+        FAULTS[fault](bad)
+    because, statuses = told()
+    assert ("INCOMPLETE" in because) == (fault != "cleared")
+    if fault == "cleared" or keep == "text":
+        assert statuses == whole, "what housekeeping removed is told of, and its removal as well"
+        assert "kept by reference" not in because
+        return
+    assert statuses == {"MATCHED_EXACT": 1, "REJECTED": 1, "UNPROVEN": 2}
+    assert (
+        "payments.csv of batch 1, payment: 2 rows are kept by reference to it and prove nothing "
+        "(PaidAmount 31 in currency 1; DiscountAmount 1 in currency 1)"
+    ) in because
+    import_delivery(workspace, [deliver(tmp_path)], feed)
+    assert told()[1] == whole
 
 
 @pytest.mark.parametrize("lost", ["altered", "removed", "cleared"])

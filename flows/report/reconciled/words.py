@@ -50,6 +50,7 @@ STATUSES: Mapping[str, str] = {
     Status.SENT_UNCONFIRMED: "accepted by the service, neither echoed nor read back",
     Status.IN_DOUBT: "sent, and the answer was lost",
     Status.EXCLUDED: "left out by a rule that names itself",
+    Status.UNPROVEN: "the same on both sides, but the delivered text cannot be shown",
     Status.UNKNOWN: "without a key, or an amount that cannot be held exactly",
 }
 

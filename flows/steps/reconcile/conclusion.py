@@ -47,7 +47,7 @@ from flows.steps.reconcile.raised import LINES, money
 from flows.steps.reconcile.roll_forward import accepted_forward, aside_forward, roll_forward
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
-from flows.steps.reconcile.sources import Sources, record_schema
+from flows.steps.reconcile.sources import Sources, are_among, record_schema
 from flows.steps.reconcile.statuses import STATUS, Lines
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
@@ -93,8 +93,13 @@ class Facts:
     """Breaks that were accepted when it was approved: id, and signed_as, what they were then."""
 
 
-def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, Lines]:
-    """Lines by record kind; a record whose breaks are all accepted is MATCHED_MANUAL."""
+def with_accepted(
+    judgement: Judgement, carried: pl.DataFrame, unproven: Mapping[str, pl.DataFrame]
+) -> dict[str, Lines]:
+    """Lines by record kind; a record whose breaks are all accepted is MATCHED_MANUAL.
+
+    An `unproven` one is not: nothing is known of it but what somebody may have written there.
+    """
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
     accepted = there.filter(pl.col("state") == BreakState.ACCEPTED)
     settled = accepted.join(
@@ -109,6 +114,8 @@ def with_accepted(judgement: Judgement, carried: pl.DataFrame) -> dict[str, Line
             manual = frame["status"].is_in(ACCEPTABLE) & key_text(EXTRACTS[record], frame).is_in(
                 keys.implode()
             )
+            if record in unproven:
+                manual &= ~are_among(frame, unproven[record])
             accepted_one = pl.lit(Status.MATCHED_MANUAL.value, STATUS)
             status = pl.when(manual).then(accepted_one).otherwise("status")
             lines = replace(lines, frame=frame.with_columns(status.alias("status")))
@@ -132,7 +139,7 @@ def conclude(
 
     `carried` are the breaks as `life.carry` left them, with `severity`, `cause` and their ages.
     """
-    lines = with_accepted(judgement, carried)
+    lines = with_accepted(judgement, carried, sources.unproven)
     sides = [_sides(record, sources, each) for record, each in lines.items()]
     statuses = {record: each.frame for record, each in lines.items()}
     money_sides = [one for one in sides if one.table.amounts]

@@ -19,7 +19,15 @@ from flows.steps.reconcile.pairing import Pairs, key_frame, keyless, pair
 from flows.steps.reconcile.rules import Offset, Rules
 from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
 from flows.steps.reconcile.service_breaks import echoed, service_breaks
-from flows.steps.reconcile.sources import ANSWER, LINEAGE, PLACE, Sources, complete, record_schema
+from flows.steps.reconcile.sources import (
+    ANSWER,
+    LINEAGE,
+    PLACE,
+    Sources,
+    are_among,
+    complete,
+    record_schema,
+)
 from flows.steps.reconcile.standing import standing, unfit_amounts
 from flows.steps.reconcile.statuses import (
     EXPECTED,
@@ -75,10 +83,20 @@ def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bo
     also = listing if side == "D" and not table.key else None
     also = None if also is None else complete(also, schema | LINEAGE)
     matched = _Match(table, rules, as_of, extract, found, side, sent).result(also)
+    if table.name in sources.unproven:
+        matched = _unproven(matched, sources.unproven[table.name])
     if table is INSERT_BATCH_DATA:
         # What its rows and listing owe each other has break codes of its own.
         matched = replace(matched, breaks=no_breaks())
     return matched
+
+
+def _unproven(matched: Matched, rows: pl.DataFrame) -> Matched:
+    """What matches a row whose text cannot be shown is held against no evidence."""
+    frame = matched.lines.frame
+    doubtful = are_among(frame, rows) & frame["status"].is_in(_MATCHED)
+    status = pl.when(doubtful).then(_status(Status.UNPROVEN)).otherwise("status").alias("status")
+    return replace(matched, lines=replace(matched.lines, frame=frame.with_columns(status)))
 
 
 @dataclass(frozen=True)

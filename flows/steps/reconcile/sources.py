@@ -52,6 +52,8 @@ class Sources:
     """The records of the last signed run, as its D frames were."""
     approved: tuple[tuple[int, date], ...] = ()
     """Every approved run of the scope: its number and its day, the earliest day first."""
+    unproven: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Rows whose text is in a file that cannot be proven, by `extract_id` and `row`."""
 
 
 def record_schema(table: Table) -> dict[str, Dtype]:
@@ -62,6 +64,15 @@ def record_schema(table: Table) -> dict[str, Dtype]:
         for name, dtype in frame_schema(table).items()
         if not name.endswith(EXACT)
     }
+
+
+def are_among(frame: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
+    """Which extract rows of a frame are among some, both by `extract_id` and `row`."""
+    marks = rows.unique().with_columns(among=True)
+    told = frame.select(rows.columns).join(
+        marks, on=rows.columns, how="left", maintain_order="left"
+    )
+    return told["among"].fill_null(value=False)
 
 
 def complete(frame: pl.DataFrame | None, schema: dict[str, Dtype]) -> pl.DataFrame:

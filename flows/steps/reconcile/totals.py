@@ -96,6 +96,7 @@ PROOF_TEXTS: dict[Status, str] = {
     Status.NOT_SENT: "- not sent yet",
     Status.SENT_UNCONFIRMED: "- sent, not confirmed",
     Status.IN_DOUBT: "- in doubt",
+    Status.UNPROVEN: "+/- of a delivery that cannot be shown",
     Status.UNKNOWN: "+/- without a key or an exact amount",
 }
 """Lines of the difference proof, in their order."""
