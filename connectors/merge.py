@@ -176,11 +176,12 @@ def _find_missing(
             f"WHERE {column} IN (SELECT value FROM used)"
         )
         join_by_hash(connection, only=True)
-    # Rows in conflict are left out: nobody knows which of them will be the record.
+    # Rows in conflict are left out: nobody knows which of them will be the record. Superseded ones
+    # are the record by the row that counts, or not at all where that one was rejected.
     connection.execute(
         f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s
         WHERE {_ready()} AND {column} IN (SELECT value FROM used)
-            AND {_untold("conflict", "rejected")}""",
+            AND {_untold()}""",
         batch_span(connection, batch_id),
     )
     connection.execute("ANALYZE met")
@@ -243,11 +244,10 @@ def _ready() -> str:
     return f"{of_batch('s')} AND s.error_data IS NULL"
 
 
-def _untold(*verdicts: str) -> str:
-    """Staged rows `s` without an outcome, or without one of these."""
-    only = f"AND o.verdict IN ({', '.join(map(repr, verdicts))})" if verdicts else ""
+def _untold() -> str:
+    """Staged rows `s` without an outcome."""
     return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
-        AND o.extract_id = s.extract_id AND o.record_number = s.record_number {only})"""
+        AND o.extract_id = s.extract_id AND o.record_number = s.record_number)"""
 
 
 def _tenant(reference: Reference, table: Table) -> str:

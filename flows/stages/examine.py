@@ -151,18 +151,19 @@ class _Examination:
 
     def settle_conflicts(self) -> pl.DataFrame:
         """Add the rows whose keys conflict; gives their places."""
-        places = [(one.extract, one.record_number) for one in self.repeats.conflicts()]
+        found = self.repeats.conflicts(self._refused())
+        places = [(one.extract, one.record_number) for one in found]
         self._reject(dict.fromkeys(places, conflict_error))
         schema = {"extract_id": pl.Int32, "record_number": pl.Int64}
         return pl.DataFrame(places, schema=schema, orient="row")
 
     def settle_references(self, conflicts: pl.DataFrame) -> None:
         """Add the rows with a reference that leads nowhere, or count them as unsettled."""
-        refused = [number for number, one in enumerate(self.verdicts) if one.refused]
         complete = self.profile.complete
+        rejected = complete or self.profile.reference == "reject"
         wrong: dict[tuple[int, int], Callable[[str, Mapping[str, Any]], str]] = {}
         for table, reference, found in self.references.dangling(
-            conflicts, refused, complete=complete
+            conflicts, self._refused(), rejected=rejected
         ):
             if complete:
                 for extract, number, value, code in found.iter_rows():
@@ -176,6 +177,10 @@ class _Examination:
                     )
                     self.verdicts[extract].unsettled.append(told)
         self._reject(wrong)
+
+    def _refused(self) -> list[int]:
+        """Files that are not taken, some of which are known to be once they were read."""
+        return [number for number, one in enumerate(self.verdicts) if one.refused]
 
     def _reject(
         self, wrong: Mapping[tuple[int, int], Callable[[str, Mapping[str, Any]], str]]

@@ -54,12 +54,12 @@ class References:
             )
 
     def dangling(
-        self, conflicts: pl.DataFrame, refused: Sequence[int], *, complete: bool
+        self, conflicts: pl.DataFrame, refused: Sequence[int], *, rejected: bool
     ) -> Iterator[tuple[Table, Reference, pl.DataFrame]]:
         """Of each reference the rows that the delivery does not answer: place, value, code.
 
         `conflicts` are the places of rows in conflict: they neither refer nor are referred to. Nor
-        do those of extracts that are `refused`, and in a delivery that is `complete` those found.
+        do those of extracts that are `refused`, nor, where they would be `rejected`, those found.
         """
         left_out = pl.col("extract_id").is_in(list(refused))
         rows = {
@@ -73,7 +73,7 @@ class References:
                 if table.name not in rows:
                     continue
                 found = _missing(rows[table.name], reference, rows.get(reference.table))
-                if complete:
+                if rejected:
                     rows[table.name] = rows[table.name].join(found, on=_ROW, how="anti")
                 if found.height:
                     yield table, reference, found

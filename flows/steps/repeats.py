@@ -7,7 +7,7 @@ PostgreSQL, which keeps nothing in our memory.
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -49,14 +49,14 @@ class Repeats:
             )
         )
 
-    def conflicts(self) -> Iterator[Conflict]:
-        """Every row that has to be settled by whoever delivered it."""
+    def conflicts(self, refused: Sequence[int]) -> Iterator[Conflict]:
+        """Every row that has to be settled by whoever delivered it; not of files `refused`."""
         for name, frames in self.rows.items():
             # One hash of 64 bits may be shared by two keys of a large delivery; both hardly.
             keys = ["key", "key_too"]
+            taken = pl.concat(frames).filter(~pl.col("extract_id").is_in(list(refused)))
             several = (
-                pl.concat(frames)
-                .lazy()
+                taken.lazy()
                 .group_by(keys)
                 .agg(pl.col("content").n_unique().alias("contents"))
                 .filter(pl.col("contents") > 1)
@@ -64,7 +64,7 @@ class Repeats:
             )
             if several.is_empty():
                 continue
-            rows = pl.concat(frames).join(several, on=keys, how="semi")
+            rows = taken.join(several, on=keys, how="semi")
             for extract, record_number in rows.select("extract_id", "record_number").iter_rows():
                 yield Conflict(extract, record_number, name)
 
