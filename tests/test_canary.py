@@ -4,7 +4,7 @@ import csv
 import json
 import logging
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from connectors.extracts.profile import DEFAULT
 from flows.__main__ import main
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from schemas.field import Table
+from schemas.field import Kind, Table
 from schemas.roles import statements
 from schemas.tables import EXTRACTS
 from tests.stages.payments import line, write
@@ -76,6 +76,52 @@ def write_canaries(folder: Path) -> Iterator[tuple[Path, str | None]]:
     yield path, None
 
 
+def misfits(folder: Path) -> Iterator[tuple[Path, str | None]]:
+    """Deliveries whose secrets no header names: it is misspelt, shifted, or not there at all."""
+    for table in SECRETIVE:
+        names = list(table.columns)
+        rows = list(shifted(table))
+        twice = [good_one(table, CANARY), good_one(table, f"{CANARY}-2")]
+        misspelt = [name[:-1] if name in table.secrets else name for name in names]
+        written = {
+            "headless": [*rows, *twice],
+            "misspelt": [misspelt, *rows, *twice],
+            "more": [[*names, "Note"], *([*row, f"{CANARY} note"] for row in (*rows, *twice))],
+            "before": [[CANARY, "x"], names, *twice],
+        }
+        for kind, lines in written.items():
+            path = folder / f"{kind}-{table.name}.csv"
+            with path.open("w", newline="") as file:
+                csv.writer(file).writerows(lines)
+            yield path, None
+        whole = [row for row in rows if len(row) == len(names)]
+        objects = [dict(zip(names, row, strict=True)) for row in (*twice, *whole)]
+        other = [dict(zip(misspelt, one.values(), strict=True)) for one in objects]
+        nested = [one | {names[-1]: {"x": CANARY}, names[0]: [CANARY]} for one in objects]
+        texts = [json.dumps(one) for one in (*other, *nested)]
+        texts += [one[:-1] for one in texts[:2]] + [one + CANARY for one in texts[:2]]
+        texts += [",".join([*row, CANARY]) for row in twice] + [f'"{CANARY}', f'{CANARY}"x"']
+        path = folder / f"inside-more-{table.name}.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows(
+                [
+                    OUTER,
+                    *([one, "", "", 1, "", ""] for one in texts),
+                    *(["", "", "", 1, one, ""] for one in texts),
+                    *([one, "", "", 1, "", "", CANARY] for one in texts),
+                ]
+            )
+        yield path, table.name
+
+
+def good_one(table: Table, secret: str) -> list[str]:
+    """A row that is taken, with one key whatever its secret."""
+    some = {Kind.STRING: "zz", Kind.INTEGER: "7", Kind.INTEGER64: "7"}
+    cells = {one.name: some.get(one.kind, "") for one in table}
+    cells |= {"EMail": "a@b.cc"} if "EMail" in cells else {}
+    return [secret if name in table.secrets else cells[name] for name in table.columns]
+
+
 def everything_written(*folders: Path) -> Iterator[tuple[str, bytes]]:
     for folder in folders:
         for path in sorted(folder.rglob("*")):
@@ -107,7 +153,9 @@ def around(text: str) -> str:
     return text[max(0, place - 300) : place + 60]
 
 
+@pytest.mark.parametrize("deliveries", [write_canaries, misfits])
 def test_a_canary_is_found_nowhere(
+    deliveries: Callable[[Path], Iterator[tuple[Path, str | None]]],
     workspace: Workspace,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -128,12 +176,15 @@ def test_a_canary_is_found_nowhere(
         printed = capsys.readouterr()
         told[" ".join(command)] = printed.out + printed.err
 
-    for path, inner in write_canaries(given):
+    for path, inner in deliveries(given):
         profile = replace(DEFAULT, inner_record=inner, constants={"Salt": CANARY})
+        if path.stem.startswith(("misspelt", "more")):
+            profile = replace(profile, unknown_columns="ignore")
         if path.stem == "user_account":
             profile = replace(profile, constants={})
         batch = import_delivery(workspace, [str(path)], profile).batch.id
         run("check", str(path), "--json")
+        run("check", str(path))
         for number in (2, 5):
             run("row", str(batch), path.name, "--line", str(number))
             run("row", str(batch), path.name, "--line", str(number), "--json")

@@ -158,7 +158,8 @@ def _left_out(row: RejectedRow, header: Header) -> Collection[int]:
     wrong = wrong_fields(row.error_data)
     if not cells or not in_place(cells, header.fields, header.table, wrong):
         return every
-    return [place for place in every if header.fields[place] in header.table.secrets]
+    # What is in a column without a field nobody knows, and no import reads it.
+    return [place for place in every if header.fields[place] in {None, *header.table.secrets}]
 
 
 def _told(extract: Extract, rows: Mapping[int, Rejected]) -> Iterator[str]:

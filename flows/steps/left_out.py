@@ -82,9 +82,13 @@ def in_place(
 
     A cell that was lost moves those behind it, and a secret with them. It is one where a cell too
     many and empty stands behind a secret, and without it all others could be read where they then
-    are; where a reason is against what stands behind; or where a secret stands in two columns.
+    are; where a reason is against what stands behind; or where a secret stands in two columns. A
+    column without a field may be that of a secret that no other column has.
     """
-    secrets = [place for place, name in enumerate(fields) if name in table.secrets]
+    hiding: set[str | None] = {*table.secrets}
+    if not hiding <= {*fields}:
+        hiding.add(None)
+    secrets = [place for place, name in enumerate(fields) if name in hiding]
     if not secrets or not wrong:
         return True
     first = secrets[0]
