@@ -2,8 +2,11 @@
 
 A row that changed the database is sent. A row that found its record unchanged is the twin of the
 row that wrote it: the service has that content already, or may have, or gets it from there. Only
-where none of that holds is the twin sent itself.
+where none of that holds is the twin sent itself. What went to another service says nothing of this
+one: a PUT is sent, and a POST is in doubt, since it may be the same service by another name.
 """
+
+from collections.abc import Mapping
 
 import psycopg
 
@@ -12,6 +15,7 @@ from connectors.ledger import batch_span
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.operations import PUSHES, Operation
+from schemas.reasons import REASONS
 from schemas.sql import key_columns, staged_name
 from schemas.views import STATE, of_batch, quoted, told_joins
 
@@ -33,7 +37,7 @@ def plan_sends(lease: Lease, table: Table) -> int:
     if rows:
         lease.connection.execute(_MARK_SENT_BY_TWINS, values)
         if not operation.keyed:
-            lease.connection.execute(_MARK_SENT_BEFORE, values)
+            _mark_sent_before(lease.connection, table, values)
     return rows
 
 
@@ -49,7 +53,7 @@ def settle_twins(connection: psycopg.Connection, operation: Operation, batch_id:
     if operation.keyed:
         waiting = ""
     else:
-        waiting = f"AND NOT EXISTS (SELECT 1 FROM ({_OTHERS}) o WHERE o.number = x.number)"
+        waiting = f"AND NOT EXISTS (SELECT 1 FROM ({_KNOWN}) o WHERE o.number = x.number)"
     connection.execute(
         f"UPDATE send x SET twin = FALSE, state = 'unsent', error_data = NULL, changed_at = now() "
         f"WHERE {_WAITING} {waiting}",
@@ -114,34 +118,103 @@ _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
         AND o.writer_extract_id = x.extract_id AND o.writer_record_number = x.record_number
         AND {_TWIN} AND NOT o.twin"""
 
-# The same record of the same file has the same push key: a batch that was undone may have sent it.
-_MARK_SENT_BEFORE = """UPDATE send x SET state = o.state, error_data = o.error_data,
-        service_id = o.service_id
-    FROM extract mine
-    JOIN extract earlier ON earlier.sha256 = mine.sha256 AND earlier.id <> mine.id
-    JOIN send o ON o.extract_id = earlier.id
-    WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
-        AND mine.id = x.extract_id AND o.record_number = x.record_number
-        AND o.operation = x.operation
-        AND o.state IN ('acknowledged', 'in_doubt', 'differs', 'abandoned')"""
+_AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
+"""States of a row that its service has, or may have."""
+_SENT_BEFORE = ("acknowledged", "in_doubt", "differs", "abandoned")
+"""States of a row that is not to be sent again by itself."""
+
+
+def _elsewhere(service: str) -> str:
+    """SQL for the ErrorData of a row whose content went to another service, which is a column."""
+    before, after = REASONS["InDoubt"].message(value="it was sent to \0").split("\0")
+    return f"""json_build_array(json_build_object('ErrorCode', 'InDoubt', 'FieldName', '',
+        'Message', '{before}' || {service} || '{after}', 'Meta', json_build_object('stage', 'push',
+        'value', 'sent to ' || {service})))::text"""
+
+
+def _in_order(states: tuple[str, ...], name: str) -> str:
+    return f"array_position(ARRAY[{_listed(states)}], {name})"
+
+
+def _listed(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+def _mark_sent_before(
+    connection: psycopg.Connection, table: Table, values: Mapping[str, object]
+) -> None:
+    """Let POSTs end as those of the same rows that a batch sent which was undone.
+
+    The same row of the same file is another record where it was read by another profile.
+    """
+    earlier = connection.execute(
+        """SELECT min(earlier.id), max(earlier.id) FROM extract mine
+        JOIN extract earlier ON earlier.sha256 = mine.sha256 AND earlier.id <> mine.id
+        WHERE mine.batch_id = %(batch)s
+            AND EXISTS (SELECT FROM send o WHERE o.extract_id = earlier.id)""",
+        values,
+    ).fetchone()
+    if earlier is None or earlier[0] is None:
+        return
+    same = " AND ".join(
+        f"p.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in stored_columns(table)
+    )
+    connection.execute(
+        f"""UPDATE send x SET state = told.state, error_data = told.error_data,
+            service_id = told.service_id
+        FROM (
+            SELECT DISTINCT ON (y.number) y.number,
+                CASE WHEN here THEN o.state ELSE 'in_doubt' END AS state,
+                CASE WHEN here THEN o.error_data ELSE {_elsewhere("ob.service")} END AS error_data,
+                CASE WHEN here THEN o.service_id END AS service_id
+            FROM send y
+            JOIN batch b ON b.id = y.batch_id
+            JOIN extract mine ON mine.id = y.extract_id
+            JOIN extract earlier ON earlier.sha256 = mine.sha256 AND earlier.id <> mine.id
+            JOIN send o ON o.extract_id = earlier.id AND o.record_number = y.record_number
+                AND o.operation = y.operation
+            JOIN batch ob ON ob.id = o.batch_id
+            CROSS JOIN LATERAL (SELECT ob.service IS NOT DISTINCT FROM b.service AS here) w
+            JOIN {staged_name(table)} s
+                ON s.extract_id = y.extract_id AND s.record_number = y.record_number
+            JOIN {staged_name(table)} p
+                ON p.extract_id = o.extract_id AND p.record_number = o.record_number
+            WHERE y.batch_id = %(batch)s AND y.operation = %(operation)s AND y.state = 'unsent'
+                AND o.state IN ({_listed(_SENT_BEFORE)})
+                AND (here OR o.state IN ({_listed(_AT_SERVICE)}))
+                AND {of_batch("s")} AND p.extract_id BETWEEN %(first)s AND %(last)s AND {same}
+            ORDER BY y.number, here DESC, {_in_order(_SENT_BEFORE, "o.state")}
+        ) told
+        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.number = told.number""",
+        {**values, "first": earlier[0], "last": earlier[1]},
+    )
+
 
 _WAITING = """x.batch_id = %(batch)s AND x.operation = %(operation)s
     AND x.twin AND x.state NOT IN ('acknowledged', 'superseded')"""
 
 _OTHERS = f"""
-    SELECT x.number, o.state, o.error_data FROM send x
+    SELECT x.number, b.service, o.state, o.error_data FROM send x
     JOIN send o ON (o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)
         AND (o.extract_id, o.record_number) <> (x.extract_id, x.record_number) AND NOT o.twin
     JOIN batch b ON b.id = o.batch_id AND (b.state <> 'undone' OR o.state <> 'unsent')
     WHERE {_WAITING} AND o.state NOT IN ('refused', 'superseded')
     UNION ALL
-    SELECT x.number, o.state, o.error_data FROM send x
+    SELECT x.number, b.service, o.state, o.error_data FROM send x
     JOIN send o ON o.writer_extract_id = x.writer_extract_id
         AND o.writer_record_number = x.writer_record_number AND {_TWIN}
         AND (o.extract_id, o.record_number) <> (x.extract_id, x.record_number) AND NOT o.twin
     JOIN batch b ON b.id = o.batch_id AND (b.state <> 'undone' OR o.state <> 'unsent')
     WHERE {_WAITING} AND o.state NOT IN ('refused', 'superseded')"""
-"""The other sends of the content of this batch's waiting twins."""
+"""The other sends of the content of this batch's waiting twins, whichever service they go to."""
+
+_KNOWN = f"""
+    SELECT o.number, here, CASE WHEN here THEN o.state ELSE 'in_doubt' END AS state,
+        CASE WHEN here THEN o.error_data ELSE {_elsewhere("o.service")} END AS error_data
+    FROM ({_OTHERS}) o CROSS JOIN LATERAL (SELECT o.service IS NOT DISTINCT FROM
+        (SELECT service FROM batch WHERE id = %(batch)s) AS here) w
+    WHERE here OR o.state IN ({_listed(_AT_SERVICE)})"""
+"""What they say of this batch's service."""
 
 _KEYED = ("acknowledged",)
 _POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sending")
@@ -149,13 +222,12 @@ _POSTED = ("acknowledged", "in_doubt", "differs", "abandoned", "unsent", "sendin
 
 
 def _settle(known: tuple[str, ...]) -> str:
-    states = ", ".join(f"'{state}'" for state in known)
     return f"""UPDATE send x SET state = told.state, error_data = told.error_data,
             changed_at = now()
         FROM (
             SELECT DISTINCT ON (number) number, replace(state, 'sending', 'unsent') AS state,
                 CASE WHEN state <> 'unsent' THEN error_data END AS error_data
-            FROM ({_OTHERS}) o WHERE state IN ({states})
-            ORDER BY number, array_position(ARRAY[{states}], o.state)
+            FROM ({_KNOWN}) o WHERE state IN ({_listed(known)})
+            ORDER BY number, here DESC, {_in_order(known, "o.state")}
         ) told
         WHERE {_WAITING} AND told.number = x.number AND told.state <> x.state"""

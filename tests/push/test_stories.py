@@ -1,6 +1,7 @@
 """What happens to rows on their way to the service, told as stories."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from flows.stages.resolve import Chosen, resolve, sends_of
 from flows.stages.sequence import import_delivery, look, push_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from tests.push.conftest import deliver, towards
+from tests.push.conftest import PUSHED, deliver, towards
 from tests.service.faulty_server import (
     DROPPED,
     LOST,
@@ -257,6 +258,61 @@ def test_what_was_posted_before_an_undo_is_not_posted_again(
         resolve(place, 2, Chosen(("a.csv:record:2",)), Decision.RESEND, by=None, reason="not there")
         push_batch(place, 2)
         assert len({seen.push_key for seen in server.requests if "gateway 2" in seen.body}) == 1
+
+
+@pytest.mark.parametrize("undone", [True, False], ids=["undone", "two-feeds"])
+def test_the_same_bytes_read_as_other_records_are_posted(
+    workspace: Workspace, sent: Any, tmp_path: Path, undone: bool
+) -> None:
+    path = tmp_path / "tones.csv"
+    path.write_text("AvatarsId,Name\n3,tone 1\n3,tone 2\n")
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        for tenant in (1, 2):
+            feed = replace(
+                PUSHED,
+                feed="tones" if undone else f"tones{tenant}",
+                record="message_tone",
+                constants={"TenantsId": str(tenant)},
+            )
+            import_delivery(place, [str(path)], feed)
+            if undone and tenant == 1:
+                undo_batch(place, 1, by=None, reason="wrong tenant")
+        told = [(body["TenantsId"], body["Name"]) for body in _effects(server)]
+        assert sorted(told) == [(1, "tone 1"), (1, "tone 2"), (2, "tone 1"), (2, "tone 2")]
+        assert sent(2) == {1: "acknowledged", 2: "acknowledged"}
+
+
+@pytest.mark.parametrize("undone", [True, False], ids=["undone", "unchanged"])
+def test_what_another_service_was_sent_says_nothing_of_this_one(
+    workspace: Workspace, rows: Any, sent: Any, tmp_path: Path, undone: bool
+) -> None:
+    posted = gateways(tmp_path / "g.csv", 1, 2)
+    files = [posted, write(tmp_path / "p.csv", line(1))]
+    with FaultyServer() as first, FaultyServer() as second:
+        deliver(towards(workspace, first.url), *files)
+        if undone:
+            undo_batch(workspace, 1, by=None, reason="a trial")
+        else:
+            gateways(posted, 2, 1)
+            write(tmp_path / "p.csv", line(1), line(9))
+        place = towards(workspace, second.url)
+        deliver(place, *files)
+        posts = Chosen(operation="AddPaymentGateway")
+        told = list(sends_of(place, 2, posts))
+        assert [one.state for one in told] == ["in_doubt", "in_doubt"]
+        assert all(f"it was sent to {first.url}" in str(one.error_data) for one in told)
+        assert bodies(second) == ({1: [10.5]} if undone else {1: [10.5], 9: [10.5]})
+        push_batch(place, 2)
+        assert [one.state for one in sends_of(place, 2, posts)] == ["in_doubt", "in_doubt"]
+        resolve(place, 2, posts, Decision.RESEND, by=None, reason="another service")
+        push_batch(place, 2)
+        assert {one.state for one in sends_of(place, 2, Chosen())} == {"acknowledged"}
+        assert len([body for body in _effects(second) if "ServiceKey" in body]) == 2
+
+
+def _effects(server: FaultyServer) -> list[dict[str, Any]]:
+    return [json.loads(effect.body) for effect in server.effects]
 
 
 def test_an_echo_that_differs_is_a_break_and_not_a_success(
