@@ -6,6 +6,7 @@ service says, and comparing it with our data would prove nothing if it became ou
 """
 
 import csv
+import hashlib
 import io
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +22,8 @@ from connectors import ledger
 from connectors.errors import SettingsError
 from connectors.extracts.profile import Profile
 from connectors.files import write_file
-from connectors.service import Listing, Service, open_service, read_credentials
+from connectors.listings import KEPT, PULLED
+from connectors.service import Service, open_service, read_credentials
 from flows.stages.recovery import reach
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.texts import Texts
@@ -50,6 +52,8 @@ class PulledListing:
     """Of the bytes as they came."""
     proof: str
     """How the end of the listing is known."""
+    kept: str
+    """Hash of the extract it is taken in as."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +78,28 @@ def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
             for number, name in enumerate(names or LISTINGS):
                 workspace.progress("pull", number, len(names or LISTINGS))
                 listing = service.listing(LISTINGS[name])
-                text = listing_csv(LISTINGS[name], listing.rows)
-                write_file(Path(folder) / f"{name}.csv", text.encode())
-                pulled.append(_pulled(name, listing))
+                text = listing_csv(LISTINGS[name], listing.rows).encode()
+                write_file(Path(folder) / f"{name}.csv", text)
+                kept = hashlib.sha256(text).hexdigest()
+                pulled.append(
+                    PulledListing(name, len(listing.rows), listing.sha256, listing.proof, kept)
+                )
                 reach("pulled")
         ended = import_delivery(workspace, [folder], PROFILE)
     with workspace.database.connect() as connection:
         ledger.add_event(
             connection,
-            "pull",
+            PULLED,
             batch_id=ended.batch.id,
             detail={
                 "service": named_service(workspace.settings.service),
                 "listings": {
-                    one.name: {"rows": one.rows, "sha256": one.sha256, "proof": one.proof}
+                    one.name: {
+                        "rows": one.rows,
+                        "sha256": one.sha256,
+                        "proof": one.proof,
+                        KEPT: one.kept,
+                    }
                     for one in pulled
                 },
             },
@@ -175,10 +187,6 @@ def _cell(value: Any) -> str:
         case Moment():
             return datetime_text(value.wall, value.offset)
     return str(value)
-
-
-def _pulled(name: str, listing: Listing) -> PulledListing:
-    return PulledListing(name, len(listing.rows), listing.sha256, listing.proof)
 
 
 def _service(workspace: Workspace) -> AbstractContextManager[Service]:

@@ -12,6 +12,7 @@ from connectors import ledger, truths
 from connectors.attempts import Row, delivered_again
 from connectors.errors import EvidenceBroken
 from connectors.ledger import Batch, Extract, State
+from connectors.listings import last_given
 from flows.stages.batch_rows import delivered_batch_rows
 from flows.stages.kept import unproven
 from flows.stages.tied import Found, altered, found_in, untied
@@ -146,7 +147,7 @@ def _gathered(
     pulled = [one for one in batches if one.feed == LISTING_FEED]
     delivered = [one for one in batches if one.feed != LISTING_FEED]
     extracts = _extracts(connection, delivered)
-    listings = _latest(_extracts(connection, pulled))
+    listings = _latest(connection, _extracts(connection, pulled))
     broken = _unproven(workspace, extracts, listings)
     listings = tuple(one for one in listings if one.id not in broken)
     service = any(batch.service for batch in delivered)
@@ -402,8 +403,8 @@ def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple
     )
 
 
-def _latest(listings: Iterable[Extract]) -> tuple[Extract, ...]:
-    newest = {listing.record: listing for listing in sorted(listings, key=lambda one: one.id)}
+def _latest(connection: psycopg.Connection, listings: Sequence[Extract]) -> tuple[Extract, ...]:
+    newest = {listing.record: listing for listing in last_given(connection, listings)}
     return tuple(newest[record] for record in LISTED if record in newest)
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from connectors.extracts.profile import DEFAULT
 from connectors.ledger import State
 from connectors.sandbox import Fault, FaultKind, Faults, Sandbox
 from flows.stages.pull import compare, our_rows, pull
+from flows.stages.reconcile import Asked, reconcile
 from flows.stages.sequence import import_delivery, push_batch
+from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 from tests.faults.conftest import slow
@@ -146,6 +150,45 @@ def test_listings_are_staged_and_change_nothing_of_ours(
     proofs = [one["proof"] for one in json.loads(pulls[0][1])["listings"].values()]
     assert len(proofs) == 3
     assert all(proofs)
+
+
+@pytest.mark.parametrize(
+    ("record", "lines"),
+    [
+        ("avatar", ["TenantsId,Name,ImageUrl", "1,Ann,", "1,Bob,"]),
+        (
+            "payment_plan_detail",
+            [
+                "PaymentPlansId,PlannedDate,PlannedAmount,PlannedCurrenciesId,PaymentsId",
+                "1,2026-01-02T00:00:00Z,10.50,978,",
+                "1,2026-01-03T00:00:00Z,11.25,978,",
+            ],
+        ),
+    ],
+)
+def test_the_listing_that_counts_is_the_one_given_last(
+    workspace: Workspace, database_url: str, tmp_path: Path, record: str, lines: list[str]
+) -> None:
+    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    for number, file in enumerate(files, 1):
+        file.write_text("\n".join([*lines[: number + 1], ""]))
+    with sandbox_at(database_url) as (sandbox, url):
+        place = towards(workspace, url)
+        import_delivery(place, [str(files[0])], DEFAULT)
+        verdicts, because = [], []
+        for listed in (1, 2, 1):
+            with workspace.database.connect() as connection:
+                connection.execute(f"DELETE FROM sandbox.{record}")
+            sandbox.load(record, files[listed - 1])
+            pull(place, [_plural(record)])
+            done = reconcile(
+                place, Asked(Scope(), date(2026, 1, 31), Rules(references=frozenset()))
+            )
+            verdicts.append(done.run.verdict)
+            because.append(done.report.cover.because)
+    # What is only listed is a break, and no residual of what is in the database.
+    assert because == [(), ("1 open break",), ()]
+    assert verdicts == ["RECONCILED", "NOT_RECONCILED", "RECONCILED"]
 
 
 def test_a_listing_that_is_cut_short_is_not_taken(

@@ -125,7 +125,7 @@ class _Match:
         if listing is not None:
             lines, listed, unlisted = self._listed(lines, pairs, listing)
             breaks += [unlisted, *alone_breaks(self.table, listed, "G")]
-            every = _beside(lines, alone, listed)
+            every = replace(_beside(lines, alone, listed), own=self.found.height)
         breaks += self._difference_breaks(lines, told, sent)
         breaks.append(self._second_keys(every, pairs))
         return Matched(every, numbered(breaks), waved_through(self.table, lines, told))

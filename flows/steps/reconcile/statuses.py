@@ -30,6 +30,8 @@ class Lines:
     """As `line_schema`."""
     target: pl.DataFrame
     """`found_columns` of the target's records, which PARTNER numbers."""
+    own: int | None = None
+    """How many of these are the target's; those behind them are only listed. None: all."""
 
     # Beside amounts are the texts of those that no exact column holds, where there are any.
 
@@ -43,7 +45,10 @@ class Lines:
 
     def _beside(self, lines: pl.DataFrame) -> pl.DataFrame:
         found = self.target[lines[PARTNER]]
-        there = lines[PARTNER].is_not_null().alias("in_target")
+        there = lines[PARTNER].is_not_null()
+        if self.own is not None:
+            there &= (lines[PARTNER] < self.own).fill_null(value=False)
+        there = there.alias("in_target")
         return lines.drop(PARTNER).hstack([*found, there])
 
 
