@@ -21,6 +21,8 @@ DRAFT = ".writing-"
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 OTHERS = 0o077
 """The rights of everybody but the owner."""
+NAME_BYTES = 255
+"""Of a file's name, at most, on every file system in use."""
 
 
 def keep_private() -> None:
@@ -92,6 +94,22 @@ def write_file(path: Path, content: bytes) -> None:
             f"{path} could not be written: {error.strerror}.{room_left(path, error)} "
             "Free space or choose another folder, then run the command again."
         ) from error
+
+
+def named(name: str, ending: str) -> str:
+    """The name with an ending, cut where both together are longer than a name may be."""
+    room = NAME_BYTES - len(ending)
+    head = os.fsencode(name)[:room]
+    while True:
+        try:
+            # Not within a character, where the name has none that are broken already.
+            head.decode() if len(os.fsencode(name)) > room else None
+            break
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data":
+                break
+            head = head[: error.start]
+    return os.fsdecode(head) + ending
 
 
 def _sweep(folder: Path) -> None:

@@ -26,15 +26,13 @@ from uuid import uuid4
 from connectors.errors import DeliveryError, InboxHeldElsewhere
 from connectors.extracts.delivery import BESIDE_SUFFIXES, CONTROL_NAME, Source
 from connectors.extracts.manifest import Entry, entries_of
-from connectors.files import open_private, private_folder, write_file
+from connectors.files import named, open_private, private_folder, write_file
 from connectors.retention import GOING
 
 UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
 """A name under which a file is still being written; its rename says that it is complete."""
 SIDECAR = ".manifest.json"
 WHY = ".why.txt"
-NAME_BYTES = 255
-"""Of a file's name, at most, on every file system in use."""
 OURS = frozenset({"archive", "quarantine"})
 
 Wait = Callable[[float], None]
@@ -181,11 +179,11 @@ class Inbox:
     def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
         """Move what cannot be read to quarantine, with the reason beside it."""
         text = (why.rstrip() + "\n").encode(errors="backslashreplace")
-        write_file(folder / _named(names[0], WHY), text)
+        write_file(folder / named(names[0], WHY), text)
         target, number = self.quarantine / names[0], 1
         while os.path.lexists(target):
             number += 1
-            target = self.quarantine / _named(names[0], f"-{number}")
+            target = self.quarantine / named(names[0], f"-{number}")
         folder.rename(target)
         return target
 
@@ -256,22 +254,6 @@ class Inbox:
             name = path.name
             if not _is_hidden(name) and name not in known | OURS:
                 yield name + ("/" if path.is_dir() else "")
-
-
-def _named(name: str, ending: str) -> str:
-    """The name with an ending, cut where both together are longer than a name may be."""
-    room = NAME_BYTES - len(ending)
-    head = os.fsencode(name)[:room]
-    while True:
-        try:
-            # Not within a character, where the name has none that are broken already.
-            head.decode() if len(os.fsencode(name)) > room else None
-            break
-        except UnicodeDecodeError as error:
-            if error.reason != "unexpected end of data":
-                break
-            head = head[: error.start]
-    return os.fsdecode(head) + ending
 
 
 def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:

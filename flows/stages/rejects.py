@@ -15,7 +15,7 @@ from connectors.attempts import REJECTED, REPAIRED, WAITING, Row, later_attempts
 from connectors.extracts.cells import split_cells
 from connectors.extracts.header import PARENT_COLUMN, Header
 from connectors.extracts.rewriting import Line, cells_left_out, delivered_text, write_rows
-from connectors.files import write_file
+from connectors.files import named, write_file
 from connectors.findings import RejectedRow, rejected_rows, wrong_fields
 from connectors.lease import Lease
 from connectors.ledger import Extract
@@ -64,9 +64,10 @@ def write_rejects(
                 continue
             prove_extracts(workspace, [extract])
             _, header = open_archived(workspace, extract, profile)
-            path = folder / f"{Path(extract.name).name.split('.')[0]}-batch-{batch_id}.csv"
+            stem = Path(extract.name).name.split(".")[0]
+            path = folder / named(stem, f"-batch-{batch_id}.csv")
             if path in written:
-                path = path.with_stem(f"{path.stem}-{extract.id}")
+                path = folder / named(stem, f"-batch-{batch_id}-{extract.id}.csv")
             lines = _lines(extract, header, found, with_secrets=with_secrets)
             write_file(path, write_rows(header, lines))
             written[path] = len(found)

@@ -13,6 +13,7 @@ from connectors.extracts.profile import DEFAULT
 from flows.stages.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.stages.payments import line, write
 
 SIGNS = "=+-@'\"\t\r\n ,;|\uff1d\uff0b\u200b0a"
 NAMES = [
@@ -59,3 +60,16 @@ def test_rejects_taken_in_unchanged_are_the_same_texts(
     ((second, _),) = write_rejects(workspace, 2, tmp_path / "2", with_secrets=False).items()
     again = re.sub(r"(?m)^2:(\d+)", r"1:\1", second.read_bytes().decode())
     assert again == first.read_bytes().decode()
+
+
+@pytest.mark.parametrize("stem", ["a" * 250, "\u00e9" * 125], ids=["ascii", "two bytes a letter"])
+def test_rejects_of_files_with_the_longest_names_are_written(
+    workspace: Workspace, tmp_path: Path, stem: str
+) -> None:
+    for ending in ("", "b")[: 252 - len(stem.encode())]:
+        write(tmp_path / "in" / f"{stem}{ending}.csv", line(len(ending) + 1, amount="ten"))
+    import_delivery(workspace, [str(tmp_path / "in")], DEFAULT)
+    written = write_rejects(workspace, 1, tmp_path / "out", with_secrets=False)
+    assert set(written.values()) == {1}
+    assert {path.name for path in written} <= {path.name for path in (tmp_path / "out").iterdir()}
+    assert all(re.search(r"-batch-1(-\d+)?\.csv$", path.name) for path in written)
