@@ -1,4 +1,4 @@
-.PHONY: help demo check test stories faults golden fields deployments
+.PHONY: help demo check test long golden fields deployments
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
@@ -14,16 +14,11 @@ check: ## Format, lint, types, layers
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-test: ## All tests
-	.venv/bin/python -m pytest
+test: ## The tests of the gate: a slice of every suite
+	.venv/bin/python -m pytest -n 2
 
-stories: ## The long stories on a machine that is up: a real Prefect server, worker and deployments
-	RECON_LONG=1 .venv/bin/python -m pytest tests/flows/e2e
-
-faults: ## The slow fault suites: every cut of a connection, hundreds of soups, fuzzed requests; an hour or more
-	RECON_TEST_FAULTS=all RECON_TEST_SOUPS=200 RECON_TEST_FUZZ=500 .venv/bin/python -m pytest \
-		tests/extracts tests/faults tests/governance tests/inbox tests/push tests/reconcile tests/sandbox \
-		tests/scale tests/schemas tests/service tests/stages tests/test_torture.py
+long: ## All tests, with the long ones: every cut of a connection, hundreds of soups, the stories of a machine
+	.venv/bin/python -m pytest --long -n 2
 
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
 	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q

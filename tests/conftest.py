@@ -5,17 +5,49 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 import sqlalchemy as sa
+from hypothesis import settings
 
 from connectors.database import Database, migrate, open_database
 from connectors.embedded import embedded_url
 from connectors.settings import Settings
 from flows.stages.workspace import Workspace
+from tests import examples, workers
 
 TEMPLATE = "recon_template"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="everything: tests marked `long`, and all examples"
+    )
+    parser.addoption(
+        "--only", default="", metavar="N,N", help="these seeds of soups, these messages of cuts"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    examples.choose(everything=config.getoption("--long"), only=config.getoption("--only"))
+    if not examples.ALL:
+        # The same examples every time: a gate that finds by luck stops the wrong change.
+        settings.register_profile("slice", derandomize=True, database=None, max_examples=25)
+        settings.load_profile("slice")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Files:
+    return workers.scheduler(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=workers.begun)
+    for one in items:
+        if one.get_closest_marker("long") and not examples.ALL:
+            one.add_marker(pytest.mark.skip(reason="long: `pytest --long` runs it"))
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +85,7 @@ class Databases:
 
     def _make(self) -> str:
         name = f"test_{uuid.uuid4().hex[:12]}"
-        self._do(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE}')
+        self._do(f'CREATE DATABASE "{name}" TEMPLATE {TEMPLATE} STRATEGY file_copy')
         return name
 
     def _drop(self, name: str) -> None:

@@ -42,9 +42,14 @@ def zipped(content: bytes, name: str = "m.csv", method: int = zipfile.ZIP_DEFLAT
     ("name", "delivered"),
     [
         ("a.csv", TEXT),
-        ("a.csv.gz", gzip.compress(TEXT)),
-        ("a.csv.gz", gzip.compress(TEXT[:99]) + gzip.compress(b"") + gzip.compress(TEXT[99:])),
-        ("a.csv", gzip.compress(TEXT)),
+        ("a.csv.gz", gzip.compress(TEXT, mtime=0)),
+        (
+            "a.csv.gz",
+            gzip.compress(TEXT[:99], mtime=0)
+            + gzip.compress(b"", mtime=0)
+            + gzip.compress(TEXT[99:], mtime=0),
+        ),
+        ("a.csv", gzip.compress(TEXT, mtime=0)),
         ("a.csv", ZSTD.compress(TEXT)),
         ("a.csv.zst", ZSTD.compress(TEXT)),
         ("a.csv.zst", ZSTD.compress(TEXT[:99]) + SKIPPABLE + ZSTD.compress(TEXT[99:])),
@@ -52,7 +57,7 @@ def zipped(content: bytes, name: str = "m.csv", method: int = zipfile.ZIP_DEFLAT
         ("a.zip", zipped(TEXT)),
         ("a.zip", zipped(TEXT, method=zipfile.ZIP_BZIP2)),
         ("a.zip", zipped(TEXT, method=zipfile.ZIP_LZMA)),
-        ("a.zip", zipped(gzip.compress(TEXT), "m.csv.gz")),
+        ("a.zip", zipped(gzip.compress(TEXT, mtime=0), "m.csv.gz")),
     ],
 )
 def test_content_is_the_same_however_it_is_packed(
@@ -132,8 +137,8 @@ def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) 
 @pytest.mark.parametrize(
     ("name", "delivered", "code"),
     [
-        ("a.csv.gz", gzip.compress(TEXT) + b"garbage", "corrupt_archive"),
-        ("a.csv.gz", gzip.compress(TEXT) + b"\0" * 512, "corrupt_archive"),
+        ("a.csv.gz", gzip.compress(TEXT, mtime=0) + b"garbage", "corrupt_archive"),
+        ("a.csv.gz", gzip.compress(TEXT, mtime=0) + b"\0" * 512, "corrupt_archive"),
         ("a.csv.gz", TEXT, "corrupt_archive"),
         ("a.csv.zst", ZSTD.compress(TEXT) + b"garbage", "corrupt_archive"),
         ("a.csv.zst", TEXT, "corrupt_archive"),
@@ -142,16 +147,16 @@ def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) 
         ("a.csv", b"\xef\xbb\xbf \r\n\t\n", "empty_file"),
         ("a.csv", b"\xff\xfe\r\0\n\0", "empty_file"),
         ("a.csv", b"\n" * 100_000, "empty_file"),
-        ("a.csv.gz", gzip.compress(b""), "empty_file"),
+        ("a.csv.gz", gzip.compress(b"", mtime=0), "empty_file"),
         ("a.csv.gz", b"", "empty_file"),
         ("a.zip", zipped(b"\r\n"), "empty_file"),
         ("a.csv", b"x" * (LIMITS.file_bytes + 1), "too_large"),
-        ("a.csv.gz", gzip.compress(b"x" * (LIMITS.file_bytes + 1)), "too_large"),
-        ("a.csv.gz", gzip.compress(b"x" * (1 << 19)), "too_large"),
+        ("a.csv.gz", gzip.compress(b"x" * (LIMITS.file_bytes + 1), mtime=0), "too_large"),
+        ("a.csv.gz", gzip.compress(b"x" * (1 << 19), mtime=0), "too_large"),
         ("a.csv.zst", ZSTD.compress(b"x" * (1 << 19)), "too_large"),
         ("a.zip", zipped(b"x" * (1 << 19)), "too_large"),
         ("a.csv", zipped(TEXT), "unsupported_format"),
-        ("a.csv.gz", gzip.compress(gzip.compress(TEXT)), "unsupported_format"),
+        ("a.csv.gz", gzip.compress(gzip.compress(TEXT, mtime=0), mtime=0), "unsupported_format"),
         ("a.csv", b"%PDF-1.7\n1 0 obj", "unsupported_format"),
         ("a.csv", b"\x89PNG\r\n\x1a\n\0\0", "unsupported_format"),
         ("a.csv", b"\xff\xd8\xff\xe0JFIF", "unsupported_format"),
@@ -324,7 +329,7 @@ print(store(source, Path(sys.argv[2]), Limits(compression_ratio=10**6)).bytes)
 print((peak() - before) // 1024)
 """
     bombs = {
-        "a.csv.gz": gzip.compress(b"7,3,Friendly\n" * 8_000_000, 1),
+        "a.csv.gz": gzip.compress(b"7,3,Friendly\n" * 8_000_000, 1, mtime=0),
         "a.csv.zst": ZSTD.compress(b"7,3,Friendly\n" * 8_000_000),
     }
     for name, delivered in bombs.items():

@@ -1,7 +1,7 @@
 """The connection to the database is cut at the n-th message: the end is that of a quiet run.
 
 Once cut, the server is there again at once, and the run itself goes on; or it is away until a plain
-rerun. RECON_TEST_FAULTS=all cuts at every message, RECON_TEST_FAULTS=12,57 at these.
+rerun. The long run cuts at every message, `--only 12,57` at these.
 """
 
 import shutil
@@ -24,8 +24,9 @@ from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.rules import Rules
+from tests import examples
 from tests.faults.cases import differences, dirty_delivery, first_delivery, truth, workspace
-from tests.faults.conftest import WHERE, Fresh, named
+from tests.faults.conftest import Fresh, named
 from tests.faults.wire import Cut, Proxy, proxy
 
 WAYS = tuple(product(Cut, (False, True)))
@@ -60,7 +61,7 @@ class Case:
 
 
 CASES = {
-    "import": Case(imported, (), 8),
+    "import": Case(imported, (), 5),
     "undo": Case(undone, (imported,), 3),
     "reconcile": Case(reconciled, (imported,), 3),
 }
@@ -170,12 +171,10 @@ def chosen(messages: Sequence[str], cuts: int) -> list[tuple[int, tuple[Cut, boo
     """
     while messages[-1] == "X":
         messages = messages[:-1]
-    if WHERE == "all":
-        return list(product(range(1, len(messages) + 1), WAYS))
-    if WHERE:
-        return list(product(map(int, WHERE.split(",")), WAYS))
+    if examples.ALL or examples.ONLY:
+        return list(product(examples.ONLY or range(1, len(messages) + 1), WAYS))
     commits = [at for at, told in enumerate(messages, 1) if "COMMIT" in told.upper()]
     places = [1 + place * (len(messages) - 1) // (cuts - 1) for place in range(cuts)]
     spread = [(at, WAYS[number % len(WAYS)]) for number, at in enumerate(places)]
-    lost = [(at, (Cut.AFTER, bool(number % 2))) for number, at in enumerate(commits[::2])]
+    lost = [(at, (Cut.AFTER, bool(number % 2))) for number, at in enumerate(commits[::3])]
     return [*spread, *lost]

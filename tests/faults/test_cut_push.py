@@ -1,7 +1,7 @@
 """The connection to the database is cut while rows go to the sandbox: nothing is sent twice.
 
 What was being sent when the connection was lost is looked at as after a crash: a PUT goes again, a
-POST is in doubt. RECON_TEST_FAULTS works as in test_cut_connections.
+POST is in doubt. `--only` chooses messages as in test_cut_connections.
 """
 
 import shutil

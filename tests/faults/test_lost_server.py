@@ -18,8 +18,9 @@ from connectors.postmaster import Postmaster
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.examples import in_long
 from tests.faults.commands import ended
-from tests.faults.conftest import Fresh, named, slow
+from tests.faults.conftest import Fresh, named
 from tests.recon import Run
 from tests.stages.payments import line, write
 
@@ -54,7 +55,12 @@ PLACES = {
 
 @pytest.mark.parametrize(
     "place",
-    [slow("receipt"), slow("state of the batch"), "copy of staged rows", "copy of target rows"],
+    [
+        in_long("receipt"),
+        in_long("state of the batch"),
+        "copy of staged rows",
+        "copy of target rows",
+    ],
 )
 def test_a_session_that_is_terminated(
     fresh: Fresh, server: str, tmp_path: Path, delivery: str, place: str
@@ -147,7 +153,7 @@ def until(happened: Callable[[], bool]) -> None:
     raise AssertionError("it never happened")
 
 
-@pytest.mark.parametrize("target", [slow("outcome"), "payment"])
+@pytest.mark.parametrize("target", [in_long("outcome"), "payment"])
 def test_a_server_that_is_restarted_while_rows_are_checked_and_applied(
     own_server: tuple[Path, str], tmp_path: Path, delivery: str, target: str
 ) -> None:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.examples import in_long
 from tests.faults.commands import command, ended
-from tests.faults.conftest import slow
 from tests.faults.waits import standing, until
 from tests.push.deliveries import payments
 from tests.recon import Run
@@ -14,7 +14,7 @@ from tests.recon import Run
 HELD = 3
 
 
-@pytest.mark.parametrize("count", [2, slow(8)])
+@pytest.mark.parametrize("count", [2, in_long(8)])
 @pytest.mark.parametrize(
     ("asked", "when", "said"),
     [

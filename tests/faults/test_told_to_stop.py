@@ -8,8 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.examples import in_long
 from tests.faults.commands import command, ended
-from tests.faults.conftest import slow
 from tests.faults.waits import standing, until
 from tests.push.deliveries import tones
 from tests.recon import Run
@@ -39,16 +39,16 @@ def delivery(tmp_path: Path) -> str:
     [
         ("stage", ["INT"]),
         ("apply", ["TERM"]),
-        slow("stage", ["TERM"]),
-        slow("stage", ["TERM", "TERM"]),
-        slow("stage", ["INT", "INT"]),
-        slow("check", ["TERM"]),
-        slow("check", ["INT"]),
-        slow("apply", ["INT"]),
-        slow("apply", ["TERM", "TERM"]),
-        slow("apply", ["INT", "INT"]),
-        slow("undo", ["TERM"]),
-        slow("undo", ["INT"]),
+        in_long("stage", ["TERM"]),
+        in_long("stage", ["TERM", "TERM"]),
+        in_long("stage", ["INT", "INT"]),
+        in_long("check", ["TERM"]),
+        in_long("check", ["INT"]),
+        in_long("apply", ["INT"]),
+        in_long("apply", ["TERM", "TERM"]),
+        in_long("apply", ["INT", "INT"]),
+        in_long("undo", ["TERM"]),
+        in_long("undo", ["INT"]),
     ],
 )
 def test_it_stops_and_goes_on(
@@ -81,7 +81,7 @@ def test_it_stops_and_goes_on(
         assert states == [("undone" if place == "undo" else "complete",)]
 
 
-@pytest.mark.parametrize("name", ["TERM", slow("INT")])
+@pytest.mark.parametrize("name", ["TERM", in_long("INT")])
 def test_a_push_that_is_stopped_sends_no_post_twice(
     database_url: str, tmp_path: Path, name: str
 ) -> None:

@@ -10,7 +10,8 @@ import pytest
 from schemas.roles import READER, statements
 from schemas.sql import METADATA, SCHEMA
 from schemas.views import VIEWS
-from tests.faults.conftest import Fresh, named, slow
+from tests.examples import in_long
+from tests.faults.conftest import Fresh, named
 from tests.recon import run
 from tests.stages.payments import line, write
 
@@ -119,7 +120,7 @@ ALSO = (
 
 @pytest.mark.parametrize(
     "fault",
-    [*(one for one in FAULTS if one not in ALSO), *map(slow, ALSO)],
+    [*(one for one in FAULTS if one not in ALSO), *map(in_long, ALSO)],
     ids=lambda fault: fault.__name__,
 )
 def test_it_is_refused_before_any_row_is_touched(

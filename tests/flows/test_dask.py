@@ -1,6 +1,7 @@
 """A delivery over the workers of a Dask cluster, one of which dies, against the same without."""
 
 import logging
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from tests.flows.runs import flow_run, kept_files, kept_results, log_lines, run
 from tests.scale.conftest import new_workspace  # noqa: F401 - A fixture.
 from tests.scale.workers import left_behind
 
-pytest.importorskip("prefect_dask", reason="the extra `scale` is not installed")
-pytestmark = pytest.mark.flows
+pytestmark = [
+    pytest.mark.flows,
+    # Looked for, not imported: that takes as long as to read all other tests.
+    pytest.mark.skipif(not find_spec("prefect_dask"), reason="the extra `scale` is not installed"),
+]
 
 ROWS, SEED = 8_000, 29
 

@@ -13,6 +13,7 @@ from schemas.operations import PUSHES
 pytestmark = pytest.mark.flows
 
 
+@pytest.mark.long
 def test_the_story_is_proven_each_time_unless_the_database_differs(
     workspace: Workspace, rows: Any
 ) -> None:

@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from tests.examples import in_long
+
 pytestmark = pytest.mark.flows
 NAME = "missed"
 
@@ -60,7 +62,7 @@ def work(run: Any) -> Any:
         return client.read_flow_run(run.id)
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+@pytest.mark.parametrize("order", [in_long((0, 1, 2)), (2, 0, 1), in_long((1, 2, 0))])
 def test_only_the_latest_works_in_whatever_order_they_begin(
     missed: list[Any], rows: Any, order: tuple[int, ...]
 ) -> None:

@@ -15,6 +15,7 @@ from connectors.inbox import Inbox, Waiting
 from flows.stages.inbox import Line, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from tests.examples import mostly_long
 from tests.recon import run
 from tests.stages.payments import HEADER, line, write
 
@@ -167,11 +168,13 @@ def test_an_import_that_opened_its_batch_is_the_ledger_s_to_go_on_with(
     assert look() == []
 
 
-POINTS = ["taken", "opened", "marked", "archived", "started", "quarantined"]
-INSIDE = ["chunk", "check", "apply", "finish"]
+INBOX = ("taken", "opened", "marked", "archived", "started", "quarantined")
+POINTS = [*(f"inbox-{one}" for one in INBOX), "chunk", "check", "apply", "finish"]
 
 
-@pytest.mark.parametrize("point", [*(f"inbox-{one}" for one in POINTS), *INSIDE])
+@pytest.mark.parametrize(
+    "point", mostly_long(POINTS, "inbox-opened", "inbox-archived", "inbox-quarantined", "apply")
+)
 def test_killed_anywhere_and_run_again_each_delivery_is_imported_once(
     workspace: Workspace, database_url: str, folder: Path, rows: Any, point: str
 ) -> None:

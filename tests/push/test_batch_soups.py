@@ -5,7 +5,6 @@ it says it did, and what it answers. Between two runs of a sequence every settin
 """
 
 import json
-import os
 import random
 from collections import Counter
 from contextlib import suppress
@@ -17,12 +16,12 @@ from connectors.errors import ServiceUnusable
 from connectors.extracts.profile import DEFAULT
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
+from tests.examples import seeds
 from tests.push.conftest import towards
 from tests.push.deliveries import tones
 from tests.service.faulty_server import EVERY_LOSS, OK, FaultyServer, Plan, Reply, Seen, status
 
-SOUPS = int(os.environ.get("RECON_TEST_SOUPS", "8"))
-FIRST = int(os.environ.get("RECON_TEST_SEED", "1"))
+SOUPS = seeds(3, 200)
 ROWS, BATCH, RUNS, SHARE = 60, 8, 60, 0.5
 STOPPING = (301, 302, 303, 307, 401, 403)
 OF_A_ROW = (400, 403, 404, 405, 409, 413, 415, 422)
@@ -38,7 +37,7 @@ def test_whatever_is_answered_to_a_part_of_a_batch_no_post_is_sent_twice(
     workspace: Workspace, rows: Any, delivered: list[str]
 ) -> None:
     import_delivery(workspace, delivered, DEFAULT)
-    for seed in range(FIRST, FIRST + SOUPS):
+    for seed in SOUPS:
         with workspace.database.connect() as connection:
             connection.execute("TRUNCATE send")
             connection.execute("UPDATE push_lane SET held = NULL")
@@ -46,7 +45,7 @@ def test_whatever_is_answered_to_a_part_of_a_batch_no_post_is_sent_twice(
         try:
             _taste(workspace, rows, seed)
         except AssertionError as error:
-            raise AssertionError(f"RECON_TEST_SEED={seed} RECON_TEST_SOUPS=1: {error}") from error
+            raise AssertionError(f"--only {seed}: {error}") from error
 
 
 def _taste(workspace: Workspace, rows: Any, seed: int) -> None:

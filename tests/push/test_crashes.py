@@ -9,6 +9,7 @@ import pytest
 
 from connectors.service import ServiceSettings
 from flows.stages.workspace import Workspace
+from tests.examples import mostly_long
 from tests.push.conftest import USER
 from tests.push.deliveries import payments, row_of, tones
 from tests.recon import Run, run
@@ -62,7 +63,10 @@ def recon(
     return run(settings.database_url, settings.home, *arguments, **known)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "point",
+    mostly_long(POINTS, "push-plan", "push-sending:3", f"push-sent:{PUTS + 1}", "push-recorded:2"),
+)
 def test_a_killed_push_goes_on(workspace: Workspace, rows: Any, delivery: Path, point: str) -> None:
     command = ("import", str(delivery), "--push")
     with FaultyServer() as server:

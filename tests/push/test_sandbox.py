@@ -21,7 +21,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.reconcile.rules import Rules
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
-from tests.faults.conftest import slow
+from tests.examples import in_long
 from tests.push.conftest import deliver, sandbox_at, towards
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"
@@ -30,14 +30,14 @@ SAMPLES = Path(__file__).parents[2] / "data_samples"
 STYLES = ("pascal-5 csv", "camel-core json")
 
 
-@pytest.fixture(params=STYLES)
+@pytest.fixture(params=[STYLES[0], in_long(STYLES[1])])
 def host(request: Any, database_url: str) -> Iterator[tuple[Sandbox, str, str]]:
     style, form = request.param.split()
     with sandbox_at(database_url, style=style, zone="UTC") as (sandbox, url):
         yield sandbox, url, form
 
 
-@pytest.mark.parametrize("host", [STYLES[0], slow(STYLES[1])], indirect=True)
+@pytest.mark.parametrize("host", [STYLES[0], in_long(STYLES[1])], indirect=True)
 def test_the_sample_delivery_is_at_the_service_to_the_cent(
     workspace: Workspace, rows: Any, host: tuple[Sandbox, str, str]
 ) -> None:
@@ -66,7 +66,7 @@ def test_the_sample_delivery_is_at_the_service_to_the_cent(
     assert rows("SELECT sum(attempts) FROM send") == before
 
 
-@pytest.mark.parametrize("host", [slow(STYLES[0]), STYLES[1]], indirect=True)
+@pytest.mark.parametrize("host", [in_long(STYLES[0]), STYLES[1]], indirect=True)
 def test_the_dirty_delivery_and_its_correction_meet_at_the_service(
     workspace: Workspace, rows: Any, host: tuple[Sandbox, str, str]
 ) -> None:

@@ -5,7 +5,6 @@ the service did not give are in doubt.
 """
 
 import json
-import os
 from collections import Counter
 from typing import Any
 
@@ -19,6 +18,7 @@ from flows.stages.resolve import Chosen, resolve
 from flows.stages.sequence import Ended, import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from schemas.operations import OPERATIONS
+from tests.examples import seeds
 from tests.push.conftest import towards
 from tests.push.deliveries import applied, payments, row_of, tones
 from tests.service.faulty_server import (
@@ -32,8 +32,7 @@ from tests.service.faulty_server import (
     status,
 )
 
-SOUPS = int(os.environ.get("RECON_TEST_SOUPS", "10"))
-FIRST = int(os.environ.get("RECON_TEST_SEED", "1"))
+SOUPS = seeds(3, 200)
 ROWS, SHARE = 250, 0.2
 """Rows of each kind: 250 POSTs and 250 PUTs."""
 HARMLESS = (status(429, retry_after=0), CLOSE_AFTER)
@@ -57,11 +56,11 @@ def test_whatever_fails_nothing_is_lost_and_nothing_is_done_twice(
     workspace: Workspace, rows: Any, delivered: list[str]
 ) -> None:
     import_delivery(workspace, delivered, DEFAULT)
-    for seed in range(FIRST, FIRST + SOUPS):
+    for seed in SOUPS:
         try:
             _taste(workspace, rows, seed)
         except AssertionError as error:
-            raise AssertionError(f"RECON_TEST_SEED={seed} RECON_TEST_SOUPS=1: {error}") from error
+            raise AssertionError(f"--only {seed}: {error}") from error
 
 
 def _taste(workspace: Workspace, rows: Any, seed: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.examples import mostly_long
 from tests.recon import run
 from tests.reconcile.scenario import FOLDER
 
@@ -20,7 +21,7 @@ def recon(url: str, home: Path, *arguments: str, crash_at: str = "") -> int:
     return ended.returncode
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", mostly_long(POINTS, "reconciliation-written", "reconciled"))
 def test_a_killed_reconciliation_is_run_again(
     database_url: str, rows: Any, tmp_path: Path, point: str
 ) -> None:

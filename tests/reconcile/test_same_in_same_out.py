@@ -16,6 +16,7 @@ from flows.stages.truths import Scope, gather_truths
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.judgement import judge
 from flows.steps.reconcile.sources import Sources
+from tests.examples import ALL
 from tests.reconcile.scenario import FOLDER
 
 SURROUNDINGS = {
@@ -25,13 +26,16 @@ SURROUNDINGS = {
         "POLARS_MAX_THREADS": "1",
         "PYTHONHASHSEED": "1",
     },
-    "another zone, small blocks": {
+    "another zone, one thread, small blocks": {
         "TZ": "America/New_York",
+        "POLARS_MAX_THREADS": "1",
         "RECON_LIMIT_BLOCK_BYTES": "20000",
         "LC_ALL": "C",
         "PYTHONHASHSEED": "2",
     },
 }
+if not ALL:
+    del SURROUNDINGS["another zone, one thread"]
 
 
 def recon(environment: dict[str, str], *arguments: str) -> None:

@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import os
 from collections.abc import Callable
 from urllib.parse import quote
 
@@ -11,13 +10,14 @@ from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from schemas.operations import OPERATIONS
+from tests.examples import examples
 from tests.sandbox.caller import basic
 from tests.sandbox.conftest import Host
 from tests.sandbox.records import PAYMENT_CSV
 
 SEED = 20260102
 RUN = settings(
-    max_examples=int(os.environ.get("RECON_TEST_FUZZ", "120")),
+    max_examples=examples(500, 60),
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),

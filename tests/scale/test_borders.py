@@ -52,11 +52,11 @@ def test_dirty_payments(tmp_path: Path, encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-@pytest.mark.parametrize("seed", range(SEED, SEED + (8 if ALL else 2)))
+@pytest.mark.parametrize("seed", range(SEED, SEED + (8 if ALL else 1)))
 def test_anything(tmp_path: Path, encoding: str, seed: int) -> None:
     chance = random.Random(seed)
     header = ",".join(field.name for field in FORM_REPLY.delivered)
-    text = header + "\n" + "".join(chance.choices(PIECES, k=250))
+    text = header + "\n" + "".join(chance.choices(PIECES, k=250 if ALL else 100))
     path = tmp_path / "a.csv"
     path.write_bytes(text.encode(encoding))
     settled(path, "utf-8", FORM_REPLY)

@@ -20,15 +20,14 @@ from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.judge import READY
 from flows.steps.sieve import Known, gather
-from tests.examples import ALL
+from tests.examples import ALL, in_long, mostly_long
 from tests.scale.conftest import NewWorkspace
 from tests.scale.workers import import_in_partitions, left_behind, processes, received
 from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).parents[2] / "data_samples" / "dirty"
-ROWS, SEED = 6_000 if ALL else 2_500, 23
-LARGE = 200_000 if ALL else 10_000
-"""Rows of the large file, which has as many chunks either way."""
+ROWS, SEED = 6_000 if ALL else 1_500, 23
+LARGE = 200_000
 RECEIPTS = ("receipt",)
 
 
@@ -47,7 +46,7 @@ def staged_chunks(lease: Lease) -> list[int]:
     return [one.chunk for one in ledger.list_receipts(lease.connection, lease.batch_id, "stage")]
 
 
-@pytest.mark.parametrize("block_bytes", [3_000, 64 * 1024])
+@pytest.mark.parametrize("block_bytes", [in_long(3_000), 16 * 1024, in_long(64 * 1024)])
 def test_the_samples(new_workspace: NewWorkspace, block_bytes: int) -> None:
     paths = sorted(SAMPLES.glob("*.csv"))
     whole, shared = new_workspace(block_bytes), new_workspace(block_bytes)
@@ -56,6 +55,7 @@ def test_the_samples(new_workspace: NewWorkspace, block_bytes: int) -> None:
     assert left_behind(shared) == expected
 
 
+@pytest.mark.long
 def test_a_large_dirty_file(new_workspace: NewWorkspace, tmp_path: Path) -> None:
     write_payments(tmp_path / "large", LARGE, 0.03, SEED)
     path = tmp_path / "large" / "payments.csv"
@@ -66,7 +66,9 @@ def test_a_large_dirty_file(new_workspace: NewWorkspace, tmp_path: Path) -> None
     assert left_behind(shared) == expected
 
 
-@pytest.mark.parametrize("point", ["copy:2", "receipt:3", "chunk:3", "spool:2"])
+@pytest.mark.parametrize(
+    "point", mostly_long(["copy:2", "receipt:3", "chunk:3", "spool:2"], "receipt:3")
+)
 def test_a_worker_is_killed_and_one_process_finishes(
     new_workspace: NewWorkspace, delivery: Path, point: str
 ) -> None:
@@ -92,7 +94,9 @@ def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[i
     return staged_chunks(lease)
 
 
-@pytest.mark.parametrize("wanted", [slice(1, None, 2), slice(0, None, 2), slice(-1, None)])
+@pytest.mark.parametrize(
+    "wanted", [slice(1, None, 2), in_long(slice(0, None, 2)), in_long(slice(-1, None))]
+)
 def test_gaps_are_filled_either_way(
     new_workspace: NewWorkspace, delivery: Path, wanted: slice
 ) -> None:
@@ -110,7 +114,7 @@ def test_gaps_are_filled_either_way(
         assert left_behind(gaps) == expected, in_partitions
 
 
-@pytest.mark.parametrize("block_bytes", [5_000, 40_000, 1_000_000])
+@pytest.mark.parametrize("block_bytes", [in_long(5_000), 40_000, in_long(1_000_000)])
 def test_gaps_and_chunks_of_another_size(
     new_workspace: NewWorkspace, delivery: Path, block_bytes: int
 ) -> None:
@@ -199,7 +203,9 @@ def known_of(workspace: Workspace, lease: Lease) -> Known:
     return gather(zip(clean, [one.clues for one in receipts], strict=True))["payment"]
 
 
-@pytest.mark.parametrize("wanted", [slice(None), slice(1, None, 2), slice(-1, None)])
+@pytest.mark.parametrize(
+    "wanted", [in_long(slice(None)), slice(1, None, 2), in_long(slice(-1, None))]
+)
 def test_partitions_know_where_repeats_can_be(
     new_workspace: NewWorkspace, delivery: Path, wanted: slice
 ) -> None:

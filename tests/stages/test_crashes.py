@@ -15,6 +15,7 @@ from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.conftest import Databases
+from tests.examples import mostly_long
 from tests.recon import Run, run
 
 ROWS, SEED = 3_000, 11
@@ -93,7 +94,10 @@ def outcome(url: str, home: Path) -> Outcome:
     return Outcome(tables, (home / "reports" / "batch-1" / "report.html").read_bytes())
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "point",
+    mostly_long(POINTS, "copy:3", "receipt:2", "check", "apply-chunk", "file-renamed", "cleared"),
+)
 def test_a_killed_import_goes_on_and_ends_the_same(
     database_url: str, tmp_path: Path, delivery: Path, undisturbed: Outcome, point: str
 ) -> None:

@@ -9,17 +9,22 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.examples import ALL
+
 SAMPLES = Path(__file__).parents[2] / "data_samples" / "dirty"
 REPORTS = ("report.html", "report.txt")
 SURROUNDINGS = {
     "as it is": {},
     "another zone, one thread": {"TZ": "Pacific/Chatham", "POLARS_MAX_THREADS": "1"},
-    "another zone, small blocks": {
+    "another zone, one thread, small blocks": {
         "TZ": "America/New_York",
+        "POLARS_MAX_THREADS": "1",
         "RECON_LIMIT_BLOCK_BYTES": "20000",
         "LC_ALL": "C",
     },
 }
+if not ALL:
+    del SURROUNDINGS["another zone, one thread"]
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests import examples
 from tests.recon import run
 from tests.stages.payments import line, write
 
@@ -58,7 +59,7 @@ def chosen() -> list[str]:
     commits = earlier_commits()
     forms = _git("rev-list", "HEAD", "--", "connectors/forms.py").decode().split()
     before = [one for one in commits if not forms or one not in forms]
-    if os.environ.get("RECON_LONG"):
+    if examples.ALL:
         return before[::3] or [""]
     return []
 

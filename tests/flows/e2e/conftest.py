@@ -1,9 +1,5 @@
-"""One machine for all stories: the real server on the embedded PostgreSQL, a worker, deployments.
+"""One machine for all stories: a real server on the embedded PostgreSQL, a worker, deployments."""
 
-`RECON_LONG=1` runs the long stories too; without it a short slice stays.
-"""
-
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,15 +8,6 @@ import pytest
 from tests.flows.e2e.machine import Machine, webhook
 
 CANARY = "canary-0xC0FFEE"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if os.environ.get("RECON_LONG"):
-        return
-    skipped = pytest.mark.skip(reason="a long story: RECON_LONG=1 runs it")
-    for one in items:
-        if one.get_closest_marker("long"):
-            one.add_marker(skipped)
 
 
 @pytest.fixture(scope="session", autouse=True)

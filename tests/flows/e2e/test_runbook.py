@@ -1,6 +1,6 @@
 """The runbook, clicked through in a real browser on a machine that is up: what each page says.
 
-`RECON_LONG=1 RECON_PICTURES=docs/images` takes the pictures of the runbook anew; run this file
+`RECON_PICTURES=docs/images pytest --long` takes the pictures of the runbook anew; run this file
 alone then, so that batches have the numbers the text speaks of.
 """
 

@@ -80,6 +80,7 @@ def test_a_schedule_makes_runs_and_they_end_with_errors(machine: Machine, folder
     ]
 
 
+@pytest.mark.long
 def test_a_killed_run_is_crashed_and_its_retry_finishes(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "killed.csv", 2000, 300, 7)
     with psycopg.connect(machine.database("recon"), autocommit=True) as connection:
@@ -120,6 +121,7 @@ def test_a_cancelled_run_stops_and_its_retry_finishes(machine: Machine, folder: 
     assert applied(machine, 8000, 300) == (299, good)
 
 
+@pytest.mark.long
 def test_a_run_over_budget_waits_for_an_answer(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "held.csv", 3000, 100, 1, 2)
     request = {"paths": [path], "max_errors": 1, "over_budget": "ask"}
@@ -177,6 +179,7 @@ def test_corrected_rows_are_taken_in_by_a_rerun(machine: Machine, folder: Path) 
     assert sorted(states) == [("corrected",), ("inserted",)]
 
 
+@pytest.mark.long
 def test_a_service_that_is_down_fails_the_run_and_its_retry_pushes(
     machine: Machine, folder: Path
 ) -> None:

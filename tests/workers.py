@@ -1,0 +1,27 @@
+"""What goes to one process of pytest-xdist: a file, and the tests that share a Prefect server."""
+
+from typing import Any
+
+import pytest
+from xdist.scheduler.loadscope import LoadScopeScheduling
+
+TOGETHER = ("tests/flows/e2e/", "tests/flows/")
+"""Tests of these folders share what takes long to start; begun first, as they take longest."""
+
+
+class Files(LoadScopeScheduling):
+    """Files in the order they were found in."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((one for one in TOGETHER if nodeid.startswith(one)), nodeid.split("::", 1)[0])
+
+
+def scheduler(config: pytest.Config, log: Any) -> Files:
+    config.option.loadscopereorder = False
+    return Files(config, log)
+
+
+def begun(item: pytest.Item) -> int:
+    """Where a test stands in the order of a run."""
+    places = (number for number, one in enumerate(TOGETHER) if item.nodeid.startswith(one))
+    return next(places, len(TOGETHER))
