@@ -7,7 +7,9 @@ over, and the clients there are do not tell; some repeat a request on their own.
 import asyncio
 import logging
 import select
+import socket
 import ssl
+import struct
 from typing import NamedTuple, cast
 
 import httptools
@@ -34,6 +36,8 @@ class Reply(NamedTuple):
     body: bytes
     proof: str
     """How the end of the body is known; empty where only the connection's end said so."""
+    repeated: bool = False
+    """Whether it has the very body of the answer before it on the same connection."""
 
 
 class Failed(NamedTuple):
@@ -69,6 +73,7 @@ class Connection(asyncio.Protocol):
         self._most_bytes = self._received = self._status = 0
         self._headers: dict[str, str] = {}
         self._parts: list[bytes] = []
+        self._body: bytes | None = None
         self._headed = self._sized = False
         self.idle_since = loop.time()
         self.heard = False
@@ -111,6 +116,16 @@ class Connection(asyncio.Protocol):
         self._reusable = False
         if self._transport is not None:
             self._transport.abort()
+
+    def drop(self) -> None:
+        """Close an idle connection and let go of its port, which a close would keep for a minute.
+
+        Nothing that is still wanted can be on it.
+        """
+        if self._transport is not None:
+            own = self._transport.get_extra_info("socket")
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
@@ -212,7 +227,10 @@ class Connection(asyncio.Protocol):
             or transport.get_write_buffer_size()
         ):
             self._reusable = False
-        self._end(Reply(self._status, self._headers, b"".join(self._parts), proof))
+        body = b"".join(self._parts)
+        repeated = bool(body) and body == self._body
+        self._body = body
+        self._end(Reply(self._status, self._headers, body, proof, repeated))
         # What follows in the same segment is not part of it.
         self._headers, self._parts = {}, []
         if not self._reusable and transport is not None:

@@ -25,6 +25,7 @@ from connectors.service.decoding import Said, Unreadable, lowered, read_reply
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
 from connectors.service.encoding import Record
 from schemas.counting import agree, quantity
+from schemas.field import Field
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
@@ -175,6 +176,8 @@ class Judge:
             return _unreadable(reply, f"no field of a {operation.response} record")
         fields = differing(operation, record, echoed, self._zone)
         key = service_id(operation, echoed)
+        if reply.repeated and (_shows_another(fields, echoed) or key not in (None, "0")):
+            return _unreadable(reply, "the very answer that it gave to the request before")
         if not fields:
             return Judged(Verdict.ACKNOWLEDGED, service_id=key)
         if not reply.proof:
@@ -245,6 +248,11 @@ class Judge:
         table = rows[0][0].operation.table
         own = (text for _, record in rows for text in unquoted_texts(table, record))
         return [*self._secrets, *(text for text in own if text)]
+
+
+def _shows_another(fields: Sequence[Field], echoed: Mapping[str, Any]) -> bool:
+    """Whether an answer has other values than were sent, and does not only leave some out."""
+    return any(echoed.get(field.name.lower()) not in (None, "") for field in fields)
 
 
 def _unreadable(reply: Reply, problem: str) -> Judged:

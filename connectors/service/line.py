@@ -102,6 +102,16 @@ class Line:
             return None
         return Failed(sent=False, cause=cause, hopeless=True) if cause else None
 
+    def drop(self) -> None:
+        """Let nothing that still comes on this connection be the answer to another request.
+
+        An answer may come twice, and nothing in it tells whose it is: only one that shows its
+        record speaks for itself.
+        """
+        if self._connection is not None:
+            self._connection.drop()
+            self._connection = None
+
     def close(self) -> None:
         """Close at once, whatever is under way."""
         if self._connection is not None:

@@ -48,6 +48,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
             break
         session = host.outgoing.cookie
         reply = await host.reader.call(data, host.settings.listing_bytes)
+        host.reader.drop()
         if isinstance(reply, Reply) and reply.status != 401:
             host.session_good = session
         elif isinstance(reply, Reply) and not signed_in:
@@ -55,6 +56,7 @@ async def fetch(host: Host, operation: Operation, filters: Mapping[str, Any]) ->
             if signed_in:
                 data = host.outgoing.read(operation.path, query)
                 reply = await host.reader.call(data, host.settings.listing_bytes)
+                host.reader.drop()
         if isinstance(reply, Reply) and reply.status == 200 and reply.proof:
             return _listing(operation, reply)
         problem, wait = _problem(host, reply, attempt)

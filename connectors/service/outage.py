@@ -118,6 +118,7 @@ async def wait_until_back(host: Host, line: Line) -> str | None:
             return host.stopped
         host.pace.take(loop.time())
         answer = await line.call(data, ANSWER_BYTES)
+        line.drop()
         found = _not_back(answer)
         if found is None:
             return None

@@ -23,6 +23,7 @@ END_SECONDS = 5
 """Work that is dropped ends at once; what an interrupt has torn out of the loop never does."""
 PROMPT_SECONDS = 0.005
 """An answer is given to the caller after at most so long, alone or with others."""
+_SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 
 
 @dataclass(slots=True, eq=False)
@@ -233,6 +234,8 @@ class Sending:
         status, asked = None, None
         if isinstance(reply, Reply):
             status, asked = reply.status, self._heed(reply)
+            if not _shown(reply, judged):
+                line.drop()
             judged = await self._signed_in(rows, judged, line, session)
         if not self._repeatable(rows[0]):
             self._watch(now, reply, judged)
@@ -403,6 +406,11 @@ class Sending:
     def _tell(self) -> None:
         if not self._wanted.done():
             self._wanted.set_result(None)
+
+
+def _shown(reply: Reply, judged: Sequence[Judged]) -> bool:
+    """Whether an answer shows every row it is for, so that it can be that of no other."""
+    return 200 <= reply.status < 300 and all(one.verdict in _SHOWN for one in judged)
 
 
 def _place(request: Request, record: Record) -> Hashable:

@@ -20,6 +20,7 @@ async def sign_in(line: Line, outgoing: Outgoing, credentials: Credentials) -> s
     problem = ""
     for _ in range(ATTEMPTS):
         reply = await line.call(data, _ANSWER_BYTES)
+        line.drop()
         if isinstance(reply, Failed):
             problem = f"Signing in failed: {reply.cause}."
         elif reply.status >= 500:

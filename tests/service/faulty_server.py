@@ -108,6 +108,8 @@ class Reply:
     """Whether that is said at all."""
     executed: int | None = None
     """Of a batch, the rows that really were; None: as many as are said."""
+    stale: bool = False
+    """What the connection carried last comes once more instead; OK where it carried nothing."""
 
     @property
     def counts(self) -> bool:
@@ -299,9 +301,9 @@ class FaultyServer:
 
     def _converse(self, peer: socket.socket) -> None:
         with peer:
-            http = h11.Connection(h11.SERVER)
+            http, carried = h11.Connection(h11.SERVER), bytearray()
             while (seen := self._read(peer, http)) is not None:
-                if not self._answer(peer, http, seen):
+                if not self._answer(peer, http, seen, carried):
                     return
                 http.start_next_cycle()
 
@@ -336,10 +338,14 @@ class FaultyServer:
             )
         return seen
 
-    def _answer(self, peer: socket.socket, http: h11.Connection, seen: Seen) -> bool:
-        """Whether the connection goes on."""
+    def _answer(
+        self, peer: socket.socket, http: h11.Connection, seen: Seen, carried: bytearray
+    ) -> bool:
+        """Whether the connection goes on; `carried` is the last answer on it."""
         with self._lock:
             reply = (self.health if seen.path == HEALTH else self.plan)(seen)
+            if reply.stale and not carried:
+                reply = OK
             echo, count = self._apply(seen, reply)
         if reply.delay:
             self._stopping.wait(reply.delay)
@@ -370,6 +376,9 @@ class FaultyServer:
             told = str(count if reply.completed is None else reply.completed)
             reply = replace(reply, headers=(*reply.headers, ("X-AutoBatch-Completed", told)))
         data, end = _rendered(http, reply, echo, seen)
+        if reply.stale:
+            data = bytes(carried)
+        carried[:] = data
         self._send(peer, reply, data, end)
         going_on = reply.ending in (Ending.KEEP, Ending.DRIP)
         return going_on and http.our_state is h11.DONE
