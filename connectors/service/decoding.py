@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,7 +34,10 @@ class Said:
     @property
     def error_code(self) -> str | None:
         """What makes an answer of any HTTP status a refusal."""
-        code = (self.status or {}).get("errorcode")
+        status = self.status or {}
+        errors = status.get("errors")
+        first = lowered(errors[0]) if isinstance(errors, list) and errors else {}
+        code = status.get("errorcode") or first.get("errorcode")
         return str(code) if code else None
 
 
@@ -89,12 +92,13 @@ def _read_json(text: str) -> Said:
     if isinstance(tree, list):
         if not all(isinstance(element, dict) for element in tree):
             raise Unreadable("a JSON list of other things than objects")
-        return Said([lowered(element) for element in tree], many=True)
+        elements = [dict(lowered(element)) for element in tree]
+        told = [_object(element.pop("responsestatus", None)) for element in elements]
+        return Said([*elements], many=True, status=_first(told))
     if not isinstance(tree, dict):
         raise Unreadable("JSON that is no object")
     members = {name.lower(): member for name, member in tree.items()}
-    status = members.pop("responsestatus", None)
-    return Said([members], status=lowered(status) if status is not None else None)
+    return Said([members], status=_object(members.pop("responsestatus", None)))
 
 
 def _read_csv(text: str) -> Said:
@@ -104,8 +108,23 @@ def _read_csv(text: str) -> Said:
         raise Unreadable("CSV whose rows and header differ in length")
     records = [dict(zip(names, row, strict=True)) for row in rows]
     told = [record.pop("responsestatus", "") for record in records]
-    status = next((_status(text) for text in told if text), None)
+    status = _first([_status(text) for text in told if text])
     return Said([*records], many=len(records) != 1, status=status, csv=True)
+
+
+def _first(told: Sequence[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
+    """Of the statuses of several records the first that is an error, or else the first."""
+    there = [status for status in told if status is not None]
+    wrong = (status for status in there if Said(status=status).error_code)
+    return next(wrong, there[0] if there else None)
+
+
+def _object(status: Any) -> Mapping[str, Any] | None:
+    if status is None or status == "":
+        return None
+    if not isinstance(status, dict):
+        raise Unreadable("a ResponseStatus that is no object")
+    return lowered(status)
 
 
 def _status(text: str) -> Mapping[str, Any]:

@@ -21,7 +21,16 @@ from tests.service.faulty_server import (
     seeded,
     status,
 )
-from tests.service.outbox import PARTNER, by_number, client, codes, request, requests
+from tests.service.outbox import (
+    BY_NAME,
+    PARTNER,
+    by_number,
+    client,
+    codes,
+    record,
+    request,
+    requests,
+)
 from tests.service.test_against_sandbox import ZONE
 
 A, R, U, D = (
@@ -43,6 +52,14 @@ def indexed(index: int) -> Reply:
     told = {"ErrorCode": "NotNull", "Message": "no", "Errors": [NOT_NULL]}
     meta = {"AutoBatchIndex": str(index)}
     return status(400, errors=[NOT_NULL], body={"ResponseStatus": {**told, "Meta": meta}})
+
+
+def listed(wrong: int) -> str:
+    """Every row as it was sent, with an error in one of them."""
+    rows = [record(BY_NAME[TONE], number) for number in range(1, 5)]
+    rows[wrong - 1]["ResponseStatus"] = {"ErrorCode": "X"}
+    rows[wrong % 4]["responseStatus"] = {}
+    return json.dumps(rows)
 
 
 OUTCOMES: list[tuple[str, Reply, list[Verdict], int, int]] = [
@@ -84,6 +101,8 @@ OUTCOMES: list[tuple[str, Reply, list[Verdict], int, int]] = [
     ("200, one record", Reply(body={"Name": "tone 1"}), [D, D, D, D], 1, 4),
     ("200, HTML", Reply(headers=(("Content-Type", "text/html"),), body="<p>"), [D, D, D, D], 1, 4),
     ("200, ErrorCode", Reply(body={"ResponseStatus": {"ErrorCode": "X"}}), [D, D, D, D], 1, 4),
+    *((f"200, an error at the {place}", Reply(body=listed(place)), [D, D, D, D], 1, 4)
+      for place in (1, 2, 4)),
     ("200, said to be fewer", Reply(completed=3), [D, D, D, D], 1, 4),
 ]  # fmt: skip
 

@@ -107,6 +107,9 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
     ("an ErrorCode", Reply(body={"ResponseStatus": STATUS}), R, [("NotNull", "")]),
     ("an ErrorCode beside the record", Reply(body=payment(ResponseStatus=STATUS)), R, [
         ("NotNull", "")]),
+    ("field errors beside the record", Reply(body=payment(ResponseStatus={"Errors": [
+        {"ErrorCode": "NotNull", "FieldName": "Id"}]})), R, [("NotNull", "Id")]),
+    ("a status that is a text", Reply(body=payment(ResponseStatus="failed")), D, [("InDoubt", "")]),
     ("an ErrorCode in small letters", Reply(body={"responseStatus": {"errorCode": "X"}}), R, [
         ("X", "")]),
     ("an ErrorCode in CSV", Reply(headers=CSV, body="ResponseStatus\r\n{ErrorCode:X}\r\n"), R, [
