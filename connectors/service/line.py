@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -51,8 +52,14 @@ class Line:
         self._settings = settings
         self._connection: Connection | None = None
 
-    async def call(self, data: bytes, most_bytes: int) -> Reply | Failed:
-        """The answer to a whole request, within the deadline of one attempt."""
+    async def call(
+        self, data: bytes, most_bytes: int, may_not: Callable[[], str | None] | None = None
+    ) -> Reply | Failed:
+        """The answer to a whole request, within the deadline of one attempt.
+
+        `may_not` is asked once more when there is a connection: a run may be frozen while it is
+        opened, and the row be another's when it goes on.
+        """
         deadline = self._loop.time() + self._settings.answer_seconds
         connection = self._kept()
         if connection is None:
@@ -60,6 +67,8 @@ class Line:
             if isinstance(opened, Failed):
                 return opened
             connection = self._connection = opened
+            if may_not is not None and (why := may_not()):
+                return Failed(sent=False, cause=why)
         outcome = await connection.call(data, deadline, most_bytes)
         if isinstance(outcome, Reply):
             self._place.answered = True

@@ -224,7 +224,8 @@ class Sending:
         batch = self._batches(rows[0])
         encoded = [(row.request, row.record) for row in rows]
         data = host.outgoing.write(encoded, batch=batch)
-        reply = await line.call(data, host.settings.answer_bytes * len(rows))
+        most = host.settings.answer_bytes * len(rows)
+        reply = await line.call(data, most, host.may_not_send)
         if isinstance(reply, Failed):
             judged = [host.judge.failed(reply)] * len(rows)
         elif batch:

@@ -61,6 +61,26 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 
 @pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
+def test_a_run_that_was_taken_over_while_it_connected_sends_nothing(
+    ours: Certificate, operation: str
+) -> None:
+    """A process is frozen in the middle of a handshake, and thaws when its rows are another's."""
+    taken: list[str] = []
+
+    def accept(number: int) -> Accept:
+        taken.append("taken over")
+        return Accept.SERVE
+
+    with FaultyServer(tls=ours.context, accept=accept) as server:
+        with client(server.url, ca_file=ours.path, concurrency=1) as service:
+            service.may_not_send = lambda: taken[0] if taken else None
+            answers = by_number(service.send(requests(operation, 3)))
+        assert server.requests == []
+    assert {answer.verdict for answer in answers} == {Verdict.UNSENT}
+    assert "aken over" in answers[0].errors[0]["Message"]
+
+
+@pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
 def test_an_encrypted_service(ours: Certificate, operation: str) -> None:
     with FaultyServer(at({5: LOST}), tls=ours.context) as server:
         assert server.url.startswith("https://")
