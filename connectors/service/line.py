@@ -16,7 +16,7 @@ from connectors.service.connection import (
 )
 from connectors.settings import ServiceSettings
 
-ALERT_SECONDS = 1.0
+ALERT_SECONDS = 5.0
 """How long a server has to say what it has against us, where nothing is asked of it."""
 _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 """What a greeting in TLS comes to where the other side speaks something else."""
