@@ -74,6 +74,12 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
     return {signature.role: signature for signature in found}
 
 
+def signed_reports(connection: psycopg.Connection) -> set[tuple[str, str, str]]:
+    """Report hash, role and name of every signature there is."""
+    rows = connection.execute("SELECT report_hash, role, by FROM signature").fetchall()
+    return {(str(hash_), str(role), str(by)) for hash_, role, by in rows}
+
+
 def last_approved(
     connection: psycopg.Connection,
     scope_hash: str,

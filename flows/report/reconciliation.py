@@ -415,6 +415,8 @@ class Changes:
     rules: tuple[RuleChange, ...] = ()
     profiles: tuple[RuleChange, ...] = ()
     """Of feeds: how later batches were read otherwise."""
+    settings: tuple[RuleChange, ...] = ()
+    """What is no rule and changes how the report reads: names of currencies, whose day it is."""
     version_before: str = ""
     aside: tuple[AsideLine, ...] = ()
     outgrown: tuple[OutgrownLine, ...] = ()

@@ -36,6 +36,7 @@ from flows.stages.as_of import refuse_day, scope_as_of
 from flows.stages.breaks import breaks_left
 from flows.stages.cover import gather_facts
 from flows.stages.gone import doubted, newest_batches
+from flows.stages.kept_signatures import folder_of, is_taken
 from flows.stages.recovery import reach
 from flows.stages.rules import rules_of
 from flows.stages.sign import check_files, signed_sources
@@ -207,6 +208,9 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
         number = next_number(connection)
+        while is_taken(workspace, number):
+            # Of a run that died; or the database was restored, and the report may be signed.
+            number = next_number(connection)
         report = conclude(
             sources=cut.kept,
             judgement=judgement,
@@ -231,7 +235,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             ),
         )
         workspace.progress("write", 2, 3)
-        folder = f"reconciliation-{number}"
+        folder = folder_of(number)
         written = write_reconciliation(
             workspace,
             folder,

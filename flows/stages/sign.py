@@ -29,6 +29,7 @@ from connectors.reconciliations import (
 from connectors.signatures import Signature, add_signature, last_approved, signatures_of
 from flows.report.reconciliation import SignatureLine, SignOff
 from flows.stages.breaks import breaks_now, what_is_open
+from flows.stages.kept_signatures import keep_signatures
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import RULES, is_aside, is_open
 from flows.steps.reconcile.signed import unpack_records
@@ -195,7 +196,9 @@ def _sign(
             connection, run, role, by=person, comment=comment.strip(), process=whoami(),
             accepted_rules=rules,
         )  # fmt: skip
-        return Signed(run, signatures_of(connection, run.id))
+        signed = Signed(run, signatures_of(connection, run.id))
+    keep_signatures(workspace, run, [*signed.signatures.values()])
+    return signed
 
 
 def _refuse_same_person(run: Reconciliation, prepared: Signature | None, person: str) -> None:

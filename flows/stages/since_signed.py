@@ -19,7 +19,9 @@ from connectors.reconciliations import Reconciliation, latest_runs, scope_hash
 from connectors.signatures import last_approved, signatures_of
 from flows.report.reconciliation import Changes, RuleChange
 from flows.stages.breaks import breaks_now
+from flows.stages.kept_signatures import lost_signatures
 from flows.stages.rules import text_of
+from flows.stages.setting_changes import setting_changes
 from flows.stages.sign import RESTATED, baseline
 from flows.stages.truths import Gathered, Scope
 from flows.stages.workspace import Workspace
@@ -42,15 +44,14 @@ def changes_since(
 
     `own` is the scope as the run is saved under: that of a restatement is another than `scope`.
     """
-    wider = tuple(_wider(connection, scope, own))
+    notes = [*_wider(connection, scope, own), *lost_signatures(workspace, connection, own)]
     base = baseline(connection, scope.text)
     if base is None:
-        return Changes(since="", notes=wider)
+        return Changes(since="", notes=tuple(notes))
     signed = bool(signatures_of(connection, base.id).get(Role.APPROVED))
     which = "the last one approved" if signed else "the first of this scope, none being signed"
     since = f"reconciliation {base.id} as of {base.as_of}, {which}"
     before = text_of(workspace, connection, base.rules_hash)
-    notes = []
     if before is None:
         same = base.rules_hash == hashlib.sha256(rules.encode()).hexdigest()
         notes.append(
@@ -63,7 +64,8 @@ def changes_since(
         rules=() if before is None else rule_changes(before, rules),
         profiles=tuple(_profile_changes(connection, base, gathered)),
         version_before=base.version or "",
-        notes=(*wider, *notes),
+        settings=tuple(setting_changes(workspace, base)),
+        notes=tuple(notes),
     )
 
 

@@ -168,6 +168,8 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
         yield f"rule {one.key}", one.old or "not set", one.new or "not set"
     for one in changes.profiles:
         yield f"profile of feed {one.key}", one.old or "not set", one.new or "not set"
+    for one in changes.settings:
+        yield one.key, one.old or "not set", one.new or "not set"
     if changes.version_before and changes.version_before != report.cover.version:
         yield "version of recon", changes.version_before, report.cover.version
     for other in changes.outgrown[:OUTGROWN]:

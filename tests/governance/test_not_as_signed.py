@@ -1,0 +1,145 @@
+"""What surrounds a report and is neither a rule nor a record: page one says when it is another."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from zoneinfo import ZoneInfo
+
+import psycopg
+import pytest
+
+from connectors.currencies import read_currencies
+from connectors.database import Database, open_database
+from connectors.extracts.profile import DEFAULT
+from connectors.reconciliations import Reconciliation
+from connectors.settings import Settings
+from flows.stages.kept_signatures import SIGNATURES
+from flows.stages.sequence import import_delivery
+from flows.stages.setting_changes import setting_changes
+from flows.stages.workspace import Workspace
+from tests.governance.runs import tamper
+from tests.governance.test_three_days import FIRST, SECOND, THIRD, on_page_one, paid, run, sign
+from tests.stages.payments import line, write
+
+LOOKED_AT = ("report.html", "report.txt", "artifact")
+
+
+@pytest.fixture
+def signed(workspace: Workspace, tmp_path: Path) -> Workspace:
+    """One day that two people stand for."""
+    lines = [line(number, day=number) for number in (1, 2, 3)]
+    import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
+    sign(workspace, run(workspace, FIRST))
+    return workspace
+
+
+@pytest.fixture
+def before(signed: Workspace) -> Iterator[Workspace]:
+    """The same home with the database as it was then, brought back later."""
+    url = signed.settings.database_url
+    assert url is not None
+    name = re.search(r"/(test_\w+)\?", url)
+    assert name is not None
+    copy = f"{name[1]}_then"
+    with psycopg.connect(url.replace(name[1], "postgres"), autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {copy} TEMPLATE {name[1]}")
+        try:
+            settings = replace(signed.settings, database_url=url.replace(name[1], copy))
+            yield Workspace(settings, open_database(settings))
+        finally:
+            server.execute(f"DROP DATABASE {copy} WITH (FORCE)")
+
+
+def test_a_database_from_before_a_signature_takes_nothing_from_what_was_signed(
+    signed: Workspace, before: Workspace
+) -> None:
+    second = run(signed, SECOND)
+    sign(signed, second)
+    folder = second.written.folder
+    kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert SIGNATURES in kept
+
+    paid(before, 2, "1")
+    again = run(before, SECOND)
+    assert again.written.folder != folder
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
+    on_page_one(
+        again,
+        [f"The report in {folder.name}, as of 2026-01-30, was {role} by {by} on"
+         for role, by in (("prepared", "Ann"), ("approved", "Bo"))],
+    )  # fmt: skip
+    # Where nothing was lost nothing is said.
+    third = run(signed, THIRD)
+    assert third.report.changes is not None
+    assert third.report.changes.notes == ()
+
+
+def test_a_signature_alone_that_was_lost_is_told(signed: Workspace) -> None:
+    tamper(signed, "signature", "DELETE FROM signature WHERE role = 'approved'")
+    again = run(signed, SECOND)
+    on_page_one(again, ["The report in reconciliation-1, as of 2026-01-29, was approved by Bo"])
+    assert again.report.changes is not None
+    assert len(again.report.changes.notes) == 1
+
+
+def names(place: Workspace, path: Path, text: str | None) -> Workspace:
+    if text is None:
+        return replace(place, settings=replace(place.settings, currencies=None))
+    path.write_text(f"CurrenciesId,Code\n{text}")
+    return replace(place, settings=replace(place.settings, currencies=path))
+
+
+NAMES = [
+    ("1,EUR\n", "1,USD\n", [("name of currency 1", "EUR", "USD")]),
+    ("1,EUR\n2,USD\n", "1,USD\n2,EUR\n",
+     [("name of currency 1", "EUR", "USD"), ("name of currency 2", "USD", "EUR")]),
+    ("1,EUR\n2,USD\n", "2,USD\n", [("name of currency 1", "EUR", "")]),
+    ("1,EUR\n", "1,EUR\n2,USD\n", [("name of currency 2", "", "USD")]),
+    (None, "1,EUR\n", [("names of currencies (RECON_CURRENCIES)", "", "1 currency")]),
+    ("1,EUR\n2,USD\n", None, [("names of currencies (RECON_CURRENCIES)", "2 currencies", "")]),
+    ("1,EUR\n", "1,EUR\n", []),
+    ("".join(f"{n},A{n}\n" for n in range(1, 13)), "".join(f"{n},B{n}\n" for n in range(1, 13)),
+     [*((f"name of currency {n}", f"A{n}", f"B{n}") for n in range(1, 11)),
+      ("names of 2 currencies beside these", "", "")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("then", "now", "told"), NAMES)
+def test_what_is_said_of_names(
+    then: str | None, now: str | None, told: list[tuple[str, str, str]], tmp_path: Path
+) -> None:
+    def home(text: str | None) -> Workspace:
+        place = Workspace(Settings(tmp_path), cast(Database, None))
+        return names(place, tmp_path / "currencies.csv", text)
+
+    codes = read_currencies(home(then).settings.currencies)
+    (tmp_path / "reports" / "it").mkdir(parents=True)
+    totals = {"cover": {"zone": "UTC"}, "currencies": codes}
+    (tmp_path / "reports" / "it" / "totals.json").write_text(json.dumps(totals))
+    base = SimpleNamespace(folder="it")
+    found = setting_changes(home(now), cast(Reconciliation, base))
+    assert [(one.key, one.old, one.new) for one in found] == told
+
+
+def test_money_under_another_name(signed: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "currencies.csv"
+    sign(signed, run(names(signed, path, "1,EUR\n"), SECOND))
+    auckland = replace(signed.settings, time_zone=ZoneInfo("Pacific/Auckland"))
+    done = run(names(replace(signed, settings=auckland), path, "1,USD\n"), THIRD)
+    on_page_one(
+        done,
+        ["name of currency 1", "EUR", "USD", "time zone (RECON_TIME_ZONE)", "Pacific/Auckland"],
+        LOOKED_AT,
+    )
+
+
+def test_totals_that_are_gone_leave_nothing_unsaid(signed: Workspace) -> None:
+    """Of a report that nobody signed, which nobody holds against its hash."""
+    tamper(signed, "signature", "DELETE FROM signature")
+    (signed.settings.reports / "reconciliation-1" / "totals.json").unlink()
+    done = run(signed, SECOND)
+    on_page_one(done, ["reconciliation-1/totals.json"], LOOKED_AT)
