@@ -9,6 +9,10 @@ import psycopg
 from connectors import ledger
 
 WRITTEN, REMOVED = "report written", "report removed"
+RENDERINGS = ("report.html", "report.txt")
+MANIFEST = "manifest.json"
+FILES = (*RENDERINGS, MANIFEST)
+"""What the folder of a batch's report holds."""
 
 
 class Noted(NamedTuple):
@@ -34,7 +38,10 @@ def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
 
 
 def noted_reports(connection: psycopg.Connection, batch_id: int | None = None) -> list[Noted]:
-    """The last word on the report of each batch, or of one; none of an earlier version's."""
+    """The last word on the report of each batch, or of one; none of an earlier version's.
+
+    One that a version before this wrote down may lack the hash of its manifest.
+    """
     rows = connection.execute(
         "SELECT DISTINCT ON (batch_id) batch_id, detail, what FROM event "
         "WHERE what IN (%(written)s, %(removed)s) AND batch_id IS NOT NULL "

@@ -28,6 +28,13 @@ class Unneeded:
     bytes: int
     modified: float
 
+    def is_still(self) -> bool:
+        """Whether it was not delivered or written again since it was found."""
+        try:
+            return self.path.lstat().st_mtime == self.modified
+        except FileNotFoundError:
+            return False
+
 
 def closed_batches(connection: psycopg.Connection, before: datetime) -> set[int]:
     """Batches that ended before a time and that nothing is left to do about.

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic, sleep
 from typing import BinaryIO
 
 import zstandard
@@ -31,7 +32,7 @@ from connectors.extracts.content import (
 from connectors.extracts.delivery import Source, is_broken_zip, open_source
 from connectors.extracts.evidence import MISSING, Evidence, PieceHashes, difference
 from connectors.extracts.places import store_errors, unreadable
-from connectors.files import private_folder
+from connectors.files import open_private, private_folder
 from connectors.recovery import reach
 from connectors.settings import Limits
 from schemas.counting import quantity
@@ -42,6 +43,8 @@ GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # fed at once bounds what it can return.
 ZSTD_FEED_BYTES = 1024
 ZSTD_WINDOW_BYTES = 128 << 20
+LOCK = ".lock"
+HOLD_SECONDS, HOLD_PAUSE = 60, 0.02
 BROKEN = (zlib.error, zstandard.ZstdError, lzma.LZMAError, zipfile.BadZipFile, EOFError)
 
 
@@ -308,6 +311,30 @@ def kept_path(archive: Path, sha256: str) -> Path:
     return archive / sha256[:2] / f"{sha256}.csv"
 
 
+@contextmanager
+def hold_archive(archive: Path) -> Iterator[None]:
+    """Keep a content from being removed while it is delivered again, and the other way round.
+
+    It is held for a moment only. Whoever removes looks once more, under it, at when the content was
+    delivered last. Raises ReconError where another process does not let go.
+    """
+    private_folder(archive)
+    until = monotonic() + HOLD_SECONDS
+    with open_private(archive / LOCK, append=True) as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if monotonic() > until:
+                    raise ReconError(
+                        f"{archive}: another process has held {archive / '.lock'} for "
+                        f"{HOLD_SECONDS} s. End it if it hangs, and run this again."
+                    ) from None
+                sleep(HOLD_PAUSE)
+        yield
+
+
 def _keep(
     file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int
 ) -> tuple[Path, str | None]:
@@ -316,16 +343,19 @@ def _keep(
     Says in what the copy that was there differed, or `MISSING`; None: in nothing.
     """
     path = kept_path(archive, sha256)
+    # Housekeeping spares what was delivered lately, from before it is looked at.
+    with hold_archive(archive), suppress(FileNotFoundError):
+        os.utime(path, follow_symlinks=False)
     found = difference(path, sha256, size)
     if found is None:
-        os.utime(path)  # Housekeeping spares what was delivered lately.
         return path, None
     file.flush()
     os.fsync(file.fileno())
     reach("hashed")
     private_folder(path.parent)
-    _make_way(path)
-    draft.replace(path)
+    with hold_archive(archive):
+        _make_way(path)
+        draft.replace(path)
     reach("archived")
     for folder in (path.parent, archive):
         descriptor = os.open(folder, os.O_RDONLY)

@@ -4,7 +4,7 @@ from cyclopts import App
 
 from flows.commands.console import out, print_json, workspace
 from flows.commands.deliver import Json
-from flows.stages.archive import Verified, remedy, verify_archive
+from flows.stages.archive import Verified, remedy, unchecked, verify_archive
 from schemas.counting import agree, grouped, quantity
 
 archive_command = App(name="archive", help_format="markdown")
@@ -45,3 +45,5 @@ def show(proof: Verified) -> None:
         out().print(f"{told}: {wrong} {agree(wrong, 'does', 'do')} not match. {remedy(proof)}")
     else:
         out().print(f"{told}: every byte is as it was kept.")
+    if proof.unhashed:
+        out().print(unchecked(proof))

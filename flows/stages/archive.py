@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from connectors import ledger
-from connectors.batch_reports import Noted, noted_reports
+from connectors.batch_reports import FILES, Noted, noted_reports
 from connectors.errors import SignatureRefused
 from connectors.extracts.archive import kept_path
 from connectors.extracts.evidence import MISSING, difference
@@ -18,6 +18,7 @@ from connectors.reconciliations import list_runs
 from connectors.retention import Expected, expected_contents
 from flows.stages.sign import check_files
 from flows.stages.workspace import Workspace
+from schemas.counting import agree, grouped, quantity
 
 log = logging.getLogger("recon.archive")
 UNKNOWN = "no content of ours has this name"
@@ -45,6 +46,8 @@ class Verified:
     bytes: int
     """Of the contents that are as they were delivered."""
     mismatches: tuple[Mismatch, ...]
+    unhashed: int = 0
+    """Files of batch reports that cannot be checked: an earlier version wrote them."""
 
     def as_json(self) -> dict[str, Any]:
         """The shape `recon archive verify --json` prints."""
@@ -84,9 +87,10 @@ def verify_archive(workspace: Workspace) -> Verified:
         noted = [one for one in noted_reports(connection) if not one.removed]
         reports += len(noted)
         mismatches += _altered_reports(workspace, noted)
-        _record(connection, len(wanted), reports, mismatches)
+        unhashed = _unhashed(workspace, noted)
+        _record(connection, len(wanted), reports, unhashed, mismatches)
     workspace.progress("archive", len(wanted), len(wanted))
-    return Verified(len(wanted), reports, size, tuple(mismatches))
+    return Verified(len(wanted), reports, size, tuple(mismatches), unhashed)
 
 
 def _is_content(path: Path) -> bool:
@@ -119,8 +123,22 @@ def _altered_reports(workspace: Workspace, noted: Iterable[Noted]) -> Iterator[M
                 yield Mismatch(path, fault, batches=(one.batch_id,))
 
 
+def _unhashed(workspace: Workspace, noted: Iterable[Noted]) -> int:
+    """How many files of batch reports there are of which the audit trail says no hash."""
+    told = {f"batch-{one.batch_id}": one.hashes for one in noted}
+    return sum(
+        path.name not in told.get(path.parent.name, {})
+        for name in FILES
+        for path in workspace.settings.reports.glob(f"batch-*/{name}")
+    )
+
+
 def _record(
-    connection: psycopg.Connection, contents: int, reports: int, mismatches: list[Mismatch]
+    connection: psycopg.Connection,
+    contents: int,
+    reports: int,
+    unhashed: int,
+    mismatches: list[Mismatch],
 ) -> None:
     for one in mismatches:
         log.warning("%s: %s (%s)", one.path, one.found, ", ".join(one.files) or "of no batch")
@@ -129,6 +147,8 @@ def _record(
             what = "report differs" if _is_report(one) else "kept content differs"
             ledger.add_event(connection, what, batch_id=batch_id, detail=detail)
     counts = {"contents": contents, "reports": reports, "differ": len(mismatches)}
+    if unhashed:
+        counts["unhashed"] = unhashed
     ledger.add_event(connection, "archive verified", detail=counts)
 
 
@@ -155,3 +175,13 @@ def remedy(verified: Verified) -> str:
         )
     lost = [one for one in verified.mismatches if not one.batches and one.found != MISSING]
     return " ".join(told) or ("Remove what no batch knows." if lost else "")
+
+
+def unchecked(verified: Verified) -> str:
+    """What could not be held against anything."""
+    files = verified.unhashed
+    return (
+        f"{quantity(files, 'file', grouped)} of batch reports {agree(files, 'has', 'have')} no "
+        "hash in the audit trail and cannot be checked: an earlier version wrote "
+        f"{agree(files, 'it', 'them')}. `recon rerun N` writes the report of batch N again."
+    )

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from connectors import ledger
-from connectors.batch_reports import note_written
+from connectors.batch_reports import MANIFEST, RENDERINGS, note_written
 from connectors.currencies import read_currencies
 from connectors.database import summarise
 from connectors.digests import ends_detail
@@ -226,12 +225,12 @@ def _verdict(
 def write_report(
     workspace: Workspace, batch: ledger.Batch, report: BatchReport
 ) -> tuple[Path, dict[str, str]]:
-    """Write the renderings and a manifest that names the run; each file appears whole or not.
+    """Write the renderings and a manifest that names the batch; each file appears whole or not.
 
-    Returns their folder and the SHA-256 of each rendering.
+    Returns their folder and the SHA-256 of each file, the manifest among them.
     """
     folder = workspace.settings.reports / f"batch-{batch.id}"
-    texts = {"report.html": render_html(report), "report.txt": render_text(report)}
+    texts = dict(zip(RENDERINGS, (render_html(report), render_text(report)), strict=True))
     hashes = {}
     for name, text in texts.items():
         write_file(folder / name, text.encode())
@@ -239,11 +238,9 @@ def write_report(
     manifest = {
         "batch": batch.id,
         "opened_at": batch.opened_at.isoformat(),
-        "written_by": f"process {os.getpid()}",
         "content_id": batch.content_id,
         "sha256": hashes,
     }
-    write_file(
-        folder / "manifest.json", (json.dumps(manifest, indent=2, sort_keys=True) + "\n").encode()
-    )
-    return folder, hashes
+    text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
+    write_file(folder / MANIFEST, text.encode())
+    return folder, {**hashes, MANIFEST: hashlib.sha256(text.encode()).hexdigest()}

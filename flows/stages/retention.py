@@ -3,6 +3,7 @@
 import logging
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import psycopg
 
 from connectors import ledger
 from connectors.batch_reports import note_removed
+from connectors.extracts.archive import hold_archive
 from connectors.retention import (
     Unneeded,
     closed_batches,
@@ -116,15 +118,29 @@ def _note(connection: psycopg.Connection, what: str, path: Path) -> None:
         note_removed(connection, int(batch[1]))
 
 
+def _removed(workspace: Workspace, what: str, one: Unneeded) -> bool:
+    """Remove it; false where somebody delivered or wrote it again meanwhile."""
+    if what not in (CONTENTS, REPORTS):
+        remove(one)
+        return True
+    with (
+        workspace.database.connect() as connection,
+        hold_archive(workspace.settings.archive) if what == CONTENTS else nullcontext(),
+    ):
+        if not one.is_still():
+            return False
+        _note(connection, what, one.path)
+        remove(one)
+    return True
+
+
 def _swept(workspace: Workspace, what: str, found: Iterable[Unneeded], *, dry_run: bool) -> Swept:
     number = size = 0
     oldest: float | None = None
     for one in found:
         if not dry_run:
-            if what in (CONTENTS, REPORTS):
-                with workspace.database.connect() as connection:
-                    _note(connection, what, one.path)
-            remove(one)
+            if not _removed(workspace, what, one):
+                continue
             reach("housekeeping")
         number, size = number + 1, size + one.bytes
         oldest = one.modified if oldest is None else min(oldest, one.modified)

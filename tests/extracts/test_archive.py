@@ -11,7 +11,7 @@ import pytest
 import zstandard
 
 from connectors.errors import DeliveryError, ExtractRefused, ReconError
-from connectors.extracts.archive import Stored, store
+from connectors.extracts.archive import LOCK, Stored, store
 from connectors.extracts.delivery import find_extracts
 from connectors.settings import Limits
 
@@ -28,7 +28,8 @@ def keep(path: Path, limits: Limits = LIMITS) -> Stored:
 
 
 def left_in(archive: Path) -> list[str]:
-    return sorted(str(path.relative_to(archive)) for path in archive.rglob("*") if path.is_file())
+    files = (path for path in archive.rglob("*") if path.is_file() and path.name != LOCK)
+    return sorted(str(path.relative_to(archive)) for path in files)
 
 
 def zipped(content: bytes, name: str = "m.csv", method: int = zipfile.ZIP_DEFLATED) -> bytes:

@@ -1,5 +1,6 @@
 """A kept file that is not what was delivered: noticed before a value of it is used, everywhere."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -14,7 +15,9 @@ import polars as pl
 import pytest
 
 from connectors.errors import EvidenceBroken
+from connectors.extracts import archive
 from connectors.extracts.profile import DEFAULT
+from flows.stages import receive, retention
 from flows.stages.archive import remedy, verify_archive
 from flows.stages.reconcile import Asked, reconcile
 from flows.stages.retention import Retention, sweep
@@ -333,7 +336,7 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("name", ["report.html", "report.txt"])
+@pytest.mark.parametrize("name", ["report.html", "report.txt", "manifest.json"])
 def test_the_report_of_a_batch_that_was_changed_is_found(
     workspace: Workspace, rows: Any, tmp_path: Path, name: str
 ) -> None:
@@ -349,9 +352,8 @@ def test_the_report_of_a_batch_that_was_changed_is_found(
         assert (one.path, one.batches) == (f"reports/batch-1/{name}", (1,))
         assert "recon rerun 1" in remedy(verify_archive(workspace))
         path.write_bytes(good)
-    # The manifest beside it proves nothing: whoever changes one can change the other.
     shutil.rmtree(path.parent)
-    assert len(verify_archive(workspace).mismatches) == 2
+    assert len(verify_archive(workspace).mismatches) == 3
     assert rows("SELECT DISTINCT batch_id FROM event WHERE what = 'report differs'") == [(1,)]
     run_batch(workspace, 1)
     assert path.read_bytes() == good
@@ -364,6 +366,37 @@ def test_the_report_of_a_batch_that_was_changed_is_found(
     assert not (path.parents[1] / "batch-2").exists()
     assert verify_archive(workspace).mismatches == ()
     assert rows("SELECT batch_id FROM event WHERE what = 'report removed'") == [(2,)]
+
+
+def test_reports_of_an_earlier_version_are_counted_and_fail_nothing(
+    workspace: Workspace, recon: Recon, tmp_path: Path
+) -> None:
+    """One wrote no hash at all, and a later one none of the manifest."""
+    for number in (1, 2, 3):
+        import_delivery(workspace, [write(tmp_path / f"{number}.csv", line(number))], DEFAULT)
+    assert verify_archive(workspace).unhashed == 0
+    hashes = {"report.html": "", "report.txt": ""}
+    for name in hashes:
+        content = (workspace.settings.reports / "batch-2" / name).read_bytes()
+        hashes[name] = hashlib.sha256(content).hexdigest()
+    with workspace.database.connect() as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("DELETE FROM event WHERE what = 'report written' AND batch_id = 1")
+        connection.execute(
+            "UPDATE event SET detail = %s WHERE what = 'report written' AND batch_id = 2",
+            [json.dumps({"sha256": hashes})],
+        )
+    flipped(workspace.settings.reports / "batch-1" / "report.txt")
+    flipped(workspace.settings.reports / "batch-2" / "manifest.json")
+    found = verify_archive(workspace)
+    assert (found.mismatches, found.reports, found.unhashed) == ((), 2, 4)
+    told = recon("archive", "verify")
+    assert told.returncode == 0
+    assert "4 files of batch reports have no hash in the audit trail" in told.stdout
+    run_batch(workspace, 1)
+    assert verify_archive(workspace).unhashed == 1
+    flipped(workspace.settings.reports / "batch-2" / "report.txt")
+    assert len(verify_archive(workspace).mismatches) == 1
 
 
 def test_any_file_of_a_reconciliation_that_is_changed_or_gone_is_found(
@@ -416,6 +449,58 @@ def test_what_was_delivered_again_after_housekeeping_is_missed_when_it_is_gone(
     assert (found.found, found.files) == ("it is missing", ("a.csv of batch 1",))
     for command in (("row", "1", "a.csv", "--record", "1"), ("rerun", "1")):
         assert "it is missing" in recon(*command).stderr, command
+
+
+def is_there(workspace: Workspace) -> bool:
+    """Whether the one content is kept, and nobody says that it was removed."""
+    with workspace.database.connect() as connection:
+        told = connection.execute("SELECT bool_or(cleared_at IS NOT NULL) FROM extract").fetchone()
+    return kept(workspace).exists() and told == (False,)
+
+
+@pytest.mark.parametrize("delivered", ["found", "held"])
+def test_what_is_delivered_while_housekeeping_is_at_work_stays(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivered: str
+) -> None:
+    """Between finding a content that nobody needs and removing it, the same bytes are delivered."""
+    path = write(tmp_path / "a.csv", line(1))
+    import_delivery(workspace, [path], DEFAULT)
+    os.utime(kept(workspace), (0, 0))
+    name = {"found": "_removed", "held": "hold_archive"}[delivered]
+    remove = getattr(retention, name)
+
+    def meanwhile(*arguments: Any) -> Any:
+        # The delivery lets go of the archive before housekeeping takes it.
+        import_delivery(workspace, [path], DEFAULT)
+        return remove(*arguments)
+
+    monkeypatch.setattr(retention, name, meanwhile)
+    later = datetime.now(UTC) + timedelta(days=1)
+    swept = sweep(workspace, Retention(archive_days=1), now=later, dry_run=False)
+    assert [one.number for one in swept if one.what == retention.CONTENTS] == [0]
+    assert is_there(workspace)
+
+
+@pytest.mark.parametrize("swept", ["difference", "find_extracts"])
+def test_what_is_removed_while_it_is_delivered_is_kept_anew(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: str
+) -> None:
+    """Housekeeping comes before the kept copy is looked at, or while it is."""
+    path = write(tmp_path / "a.csv", line(1))
+    import_delivery(workspace, [path], DEFAULT)
+    os.utime(kept(workspace), (0, 0))
+    module = {"difference": archive, "find_extracts": receive}[swept]
+    look = getattr(module, swept)
+
+    def meanwhile(*arguments: Any) -> Any:
+        later = datetime.now(UTC) + timedelta(days=1)
+        sweep(workspace, Retention(archive_days=1), now=later, dry_run=False)
+        return look(*arguments)
+
+    monkeypatch.setattr(module, swept, meanwhile)
+    import_delivery(workspace, [path], DEFAULT)
+    assert is_there(workspace)
+    assert verify_archive(workspace).mismatches == ()
 
 
 def test_an_undo_uses_nothing_of_it_and_says_so(
