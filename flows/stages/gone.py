@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from flows.stages.truths import Gathered
-from flows.steps.reconcile.life import own_key
+from flows.steps.reconcile.life import with_own
 from flows.steps.reconcile.match_breaks import key_text
 from schemas.breaks import BREAKS, BreakClass
 from schemas.tables import EXTRACTS
@@ -38,11 +38,11 @@ def doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
     }
     keys = newest_batches(frames, gone["record"]).select("record", "key").unique()
     between = [code for code, one in BREAKS.items() if one.group in BETWEEN]
-    told = gone.select("id", "record", "code", "batch_id", "file", own_key())
+    told = with_own(gone, keys).select("id", "record", "code", "batch_id", "file", "own")
     return pl.concat(
         [
             told.join(places, on=["batch_id", "file"], how="semi")["id"],
-            told.join(keys, on=["record", "key"], how="semi")["id"],
+            told.join(keys.rename({"key": "own"}), on=["record", "own"], how="semi")["id"],
             told.filter(pl.col("code").is_in(between))["id"],
         ]
     )

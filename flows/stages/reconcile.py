@@ -49,7 +49,7 @@ from flows.steps.reconcile.causes import find_causes
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.judgement import Judgement, judge
-from flows.steps.reconcile.life import carry, own_key, to_saved
+from flows.steps.reconcile.life import carry, to_saved, with_own
 from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
@@ -289,8 +289,9 @@ def _carried(
         judgement.breaks.select("id"), on="id", how="anti"
     )
     mine = rules_hash(asked.rules)
-    later = gone.select("id", "record", own_key()).join(
-        cut.keys(gone["record"]), on=["record", "key"], how="semi"
+    apart = cut.keys(gone["record"])
+    later = with_own(gone, apart).join(
+        apart.rename({"key": "own"}), on=["record", "own"], how="semi"
     )
     changed = set_aside(
         gone,

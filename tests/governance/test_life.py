@@ -179,6 +179,24 @@ def test_a_newer_extract_row_means_the_source() -> None:
     assert dict(sides.iter_rows()) == {"same": "D", "corrected": "E", "late": "E"}
 
 
+def test_a_key_that_ends_like_a_number_of_ours_is_whole() -> None:
+    keys = ["7/3/tone #1", "7/3/tone", "7/3/tone#2", "7/3/other#2"]
+    breaks = pl.concat(found(key, batch_id=4) for key in keys)
+    before = carry(breaks, nothing_before(), NOBODY, changed(), DAY)
+    newest = pl.DataFrame(
+        {
+            "record": ["payment"] * 4,
+            "key": ["7/3/tone #1", "7/3/tone", "7/3/tone #1", "7/3/other"],
+            "batch_id": [4, 4, 6, 6],
+        },
+        schema_overrides={"batch_id": pl.Int32},
+    )
+    sides = resolved_sides(before, newest).join(before, on="id").select("key", "side")
+    assert dict(sides.iter_rows()) == {
+        "7/3/tone #1": "E", "7/3/tone": "D", "7/3/tone#2": "D", "7/3/other#2": "E"
+    }  # fmt: skip
+
+
 def test_what_could_not_be_looked_at_is_not_resolved() -> None:
     """A listing that was not pulled this time says nothing about what was missing in it."""
     breaks = pl.concat([found(side, side=side) for side in ("D", "A", "G", "")])

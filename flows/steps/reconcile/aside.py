@@ -12,7 +12,7 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.reconcile.life import CHANGED, RULES, SOURCE, own_key, resolved_sides
+from flows.steps.reconcile.life import CHANGED, RULES, SOURCE, resolved_sides, with_own
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.sources import Sources
 from schemas.breaks import BREAKS, BreakClass
@@ -68,7 +68,7 @@ def set_aside(
     """
     sides = resolved_sides(gone, newest)
     told = gone.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
-    told = told.with_columns(own_key().alias("own"))
+    told = with_own(told, newest)
     passed = tolerated.select("record", "tenant", pl.col("key").alias("own"), "field", "tolerance")
     told = told.join(
         passed.unique(["record", "tenant", "own", "field"]),

@@ -153,20 +153,35 @@ def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
     `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
     every extract row that counts.
     """
-    both = gone.select("id", "record", own_key(), "side", "batch_id").join(
-        newest.group_by("record", "key").agg(pl.col("batch_id").max().alias("newest")),
-        on=["record", "key"],
-        how="left",
-        maintain_order="left",
+    both = (
+        with_own(gone, newest)
+        .select("id", "record", "own", "side", "batch_id")
+        .join(
+            newest.group_by("record", pl.col("key").alias("own")).agg(
+                pl.col("batch_id").max().alias("newest")
+            ),
+            on=["record", "own"],
+            how="left",
+            maintain_order="left",
+        )
     )
     newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
     side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
     return both.select("id", side.alias("side"))
 
 
-def own_key() -> pl.Expr:
-    """The key of the record a break is about: rows that share one are told apart behind it."""
-    return pl.col("key").str.replace("#[0-9]+$", "")
+def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Breaks with `own`, the key of the record they are about: rows that share one are numbered.
+
+    `known` has record and key of records: a key that ends like a number of ours is whole as it is.
+    """
+    there = known.select("record", "key").unique().with_columns(__whole=True)
+    number = pl.col("key").str.replace("#[0-9]+$", "")
+    return (
+        breaks.join(there, on=["record", "key"], how="left", maintain_order="left")
+        .with_columns(pl.when("__whole").then("key").otherwise(number).alias("own"))
+        .drop("__whole")
+    )
 
 
 def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
