@@ -43,6 +43,14 @@ RECORDS = "records.parquet"
 BLOCK = 1024 * 1024
 RESTATED = "; restated as of "
 """What follows the scope in that of a restatement, which is held against the scope's own runs."""
+ANOTHER = (
+    "Bring the folder back as it was written, or reconcile again for a report that can be signed."
+)
+HELD_AGAINST = (
+    "This report was approved, and the next one is held against it: bring the folder back as it "
+    "was written, from a backup, then run this again."
+)
+"""What to do about files that are not those of a report."""
 SHORTEST, SHOWN = 8, 12
 """Characters of a hash that name it, and that are shown of it."""
 
@@ -104,7 +112,7 @@ def signed_sources(
         run = last_approved(connection, scope_hash(scope), until)
     if run is None:
         return {}
-    folder = check_files(workspace, run)
+    folder = check_files(workspace, run, HELD_AGAINST)
     if RECORDS not in _listed(folder, run):
         raise SignatureRefused(
             f"Reconciliation {run.id} was signed without {RECORDS}, so nothing can be held "
@@ -147,19 +155,19 @@ def _line(signature: Signature) -> SignatureLine:
     )
 
 
-def check_files(workspace: Workspace, run: Reconciliation) -> Path:
+def check_files(workspace: Workspace, run: Reconciliation, way_out: str = ANOTHER) -> Path:
     """The folder of a run, its files proven to be those it was saved with."""
     folder = workspace.settings.reports / run.folder
-    hashes = {name: _sha256(folder / name) for name in sorted(_listed(folder, run))}
+    hashes = {name: _sha256(folder / name) for name in sorted(_listed(folder, run, way_out))}
     if report_hash(hashes) == run.report_hash:
         return folder
-    changed = [name for name, told in _listed(folder, run).items() if hashes[name] != told]
+    changed = [name for name, told in _listed(folder, run, way_out).items() if hashes[name] != told]
     what = (
         f"changed since: {', '.join(sorted(changed))}" if changed else f"not those {MANIFEST} had"
     )
     raise SignatureRefused(
         f"The report of reconciliation {run.id} is not what was written: its files in {folder} are "
-        f"{what}. Find out who changed them; reconcile again for a report that can be signed."
+        f"{what}. Find out who changed them. {way_out}"
     )
 
 
@@ -292,15 +300,14 @@ def _same(one: str, other: str) -> bool:
     return plain(one) == plain(other)
 
 
-def _listed(folder: Path, run: Reconciliation) -> dict[str, str]:
+def _listed(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[str, str]:
     """File -> sha256, as the manifest of a run has them."""
     try:
         manifest: Any = json.loads((folder / MANIFEST).read_bytes())
         return {str(name): str(value) for name, value in manifest["sha256"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         raise SignatureRefused(
-            f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. "
-            "Bring the folder back as it was written, or reconcile again."
+            f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. {way_out}"
         ) from None
 
 

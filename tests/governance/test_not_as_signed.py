@@ -14,6 +14,7 @@ import pytest
 
 from connectors.currencies import read_currencies
 from connectors.database import Database, open_database
+from connectors.errors import SignatureRefused
 from connectors.extracts.profile import DEFAULT
 from connectors.reconciliations import Reconciliation
 from connectors.settings import Settings
@@ -143,3 +144,17 @@ def test_totals_that_are_gone_leave_nothing_unsaid(signed: Workspace) -> None:
     (signed.settings.reports / "reconciliation-1" / "totals.json").unlink()
     done = run(signed, SECOND)
     on_page_one(done, ["reconciliation-1/totals.json"], LOOKED_AT)
+
+
+@pytest.mark.parametrize("name", ["report.txt", "manifest.json"])
+def test_a_signed_report_that_is_gone_is_not_made_good_by_the_command_that_needs_it(
+    signed: Workspace, name: str
+) -> None:
+    path = signed.settings.reports / "reconciliation-1" / name
+    kept = path.read_bytes()
+    path.unlink()
+    with pytest.raises(SignatureRefused, match="from a backup") as why:
+        run(signed, SECOND)
+    assert "reconcile again" not in str(why.value)
+    path.write_bytes(kept)
+    assert run(signed, SECOND).report.reconciles
