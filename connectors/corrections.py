@@ -28,9 +28,7 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
     current: int | None = batch_id
     while current is not None:
         # Two repairs that end at once must see each other.
-        connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtext('recon corrections'), %s)", [current]
-        )
+        connection.execute("SELECT lock_corrections(%s)", [current])
         named = _gather(connection, current)
         _withdraw(connection, current)
         if named:

@@ -19,6 +19,7 @@ from connectors.embedded import answers, embedded_url
 from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.heartbeat import DEFAULT_SECONDS
 from connectors.refusals import told
+from connectors.schema_lock import busy_schema, lock_schema
 from connectors.settings import MIB, Settings
 from schemas.sql import METADATA, SCHEMA
 from schemas.views import VIEWS
@@ -187,11 +188,13 @@ def open_database(settings: Settings) -> Database:
     try:
         with engine.begin() as connection:
             _refuse_unusable(connection)
-            migrate(connection)
+            migrate(connection, settings.limits.database_wait_seconds)
             _refuse_incomplete(connection)
     except sa.exc.DBAPIError as error:
         if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
             raise told(error.orig, lost=False, user=engine.url.username or "") from None
+        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            raise busy_schema(engine, SCHEMA, settings.limits.database_wait_seconds) from None
         raise DatabaseUnusable(_no_connection(error.orig or error)) from None
     finally:
         engine.dispose()
@@ -200,17 +203,22 @@ def open_database(settings: Settings) -> Database:
     return Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
 
 
-def migrate(connection: sa.Connection) -> None:
-    """Bring the schema to the newest revision; nothing happens when it is there already."""
+def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
+    """Bring the schema to the newest revision; nothing happens when it is there already.
+
+    No lock is waited for longer than `wait_seconds`.
+    """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection
     newest = ScriptDirectory.from_config(config).get_current_head()
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
-    # The lock, which anybody could keep, is only for those who have to change something.
     if context.get_current_revision() == newest:
         return
-    connection.execute(sa.text(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA} migration'))"))
+    try:
+        lock_schema(connection, SCHEMA, context._version, wait_seconds)
+    except sa.exc.ProgrammingError as error:
+        raise _not_allowed(error, context.get_current_revision(), newest) from None
     if context.get_current_revision() == newest:
         return
     known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
@@ -223,14 +231,21 @@ def migrate(connection: sa.Connection) -> None:
     try:
         command.upgrade(config, "head")
     except sa.exc.ProgrammingError as error:
-        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-            raise
-        raise DatabaseUnusable(
-            f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
-            f"this version needs revision {newest}, and the role of RECON_DATABASE_URL may not "
-            "bring it there. Run any command, `recon status` for one, once as the owner of the "
-            "schema; nothing was changed."
-        ) from None
+        raise _not_allowed(error, current, newest) from None
+
+
+def _not_allowed(
+    error: sa.exc.ProgrammingError, current: str | None, newest: str | None
+) -> Exception:
+    """The same as text where a right is missing; what else is wrong stays what it is."""
+    if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+        return error
+    return DatabaseUnusable(
+        f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
+        f"this version needs revision {newest}, and the role of RECON_DATABASE_URL may not "
+        "bring it there. Run any command, `recon status` for one, once as the owner of the "
+        "schema; nothing was changed."
+    )
 
 
 def _refuse_incomplete(connection: sa.Connection) -> None:

@@ -20,6 +20,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── BatchStateError        the batch is not in a state that allows this
 ├── CorrectionError        a correction on other terms than those of the batch it corrects
 ├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
+├── TurnNotGiven           what takes moments was not let go of within the wait; who has it
 ├── ReconciliationUnknown  no such reconciliation
 ├── DayRefused             a day in the future, or before the last run of the scope
 ├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
@@ -128,6 +129,10 @@ class ScopeHeldElsewhere(ReconError):
     """Another run reconciles the same scope, and what is decided meanwhile would be lost on it."""
 
     exit_code = 3
+
+
+class TurnNotGiven(ReconError):
+    """What others do within moments did not come to an end: who is at it, and how to end it."""
 
 
 class ReconciliationUnknown(ReconError):

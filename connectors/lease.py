@@ -1,4 +1,4 @@
-"""The lease of a run on its batch: an advisory lock, and an epoch that every commit looks at."""
+"""The lease of a run on its batch, and the epoch that every commit looks at."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, BatchUnknown
-from connectors.heartbeat import Heartbeat, batch_lease, leased, taken_over, when_free
-from connectors.ledger import ENDED, Receipt, State, add_event, clues_text, find_batch, whoami
+from connectors.heartbeat import Heartbeat, lease_name, renewed, take, when_free, who_holds
+from connectors.ledger import ENDED, Receipt, State, add_event, clues_text, whoami
+from schemas.leases import Held
 
 
 class Lease:
-    """One run's hold on one batch: an advisory lock of its connection, and an epoch."""
+    """One run's hold on one batch: a lease of its connection, and an epoch."""
 
     def __init__(
         self,
@@ -97,26 +98,18 @@ class Lease:
 def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]:
     """Hold a batch for this run; raises BatchHeldElsewhere naming the holder.
 
-    The lock dies with the connection, so a killed run never blocks the next one; one that is frozen
-    does not renew its lease and is ended.
+    It is free once the connection is gone, so a killed run never blocks the next one; one that is
+    frozen does not renew its lease and is ended.
     """
-
-    def locked() -> bool:
-        row = connection.execute(
-            "SELECT pg_try_advisory_lock(hashtext('recon batch'), %s)", [batch_id]
-        ).fetchone()
-        return bool(row and row[0])
-
-    name, former = batch_lease(batch_id), None
-    if not locked():
-        former = taken_over(connection, name, locked)
-        if former is None:
-            holder = find_batch(connection, batch_id).lease_owner
-            raise BatchHeldElsewhere(
-                f"Batch {batch_id} is being worked on by {holder}. Wait for it, or stop that run. "
-                f"{when_free(connection, name)}Nothing was changed."
-            )
-    try:
+    taken = take(connection, Held.BATCH, batch_id)
+    if taken is None:
+        name = lease_name(Held.BATCH, batch_id)
+        holder = who_holds(connection, name) or "another run"
+        raise BatchHeldElsewhere(
+            f"Batch {batch_id} is being worked on by {holder}. Wait for it, or stop that run. "
+            f"{when_free(connection, name)}Nothing was changed."
+        )
+    with renewed(connection, taken) as heartbeat:
         row = connection.execute(
             "UPDATE batch SET lease_owner = %s, lease_epoch = lease_epoch + 1 WHERE id = %s "
             "RETURNING lease_epoch",
@@ -124,16 +117,12 @@ def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]
         ).fetchone()
         if row is None:
             raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
-        if former is not None:
+        if taken.former is not None:
             add_event(
                 connection,
                 "batch taken over",
                 batch_id=batch_id,
                 reason="its run did not renew its lease",
-                detail={"from": former},
+                detail={"from": taken.former},
             )
-        with leased(connection, name) as heartbeat:
-            yield Lease(connection, batch_id, row[0], heartbeat)
-    finally:
-        if not connection.closed:
-            connection.execute("SELECT pg_advisory_unlock(hashtext('recon batch'), %s)", [batch_id])
+        yield Lease(connection, batch_id, row[0], heartbeat)

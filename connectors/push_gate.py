@@ -26,8 +26,10 @@ from psycopg.rows import namedtuple_row
 
 from connectors.errors import PushHeld, ReconError
 from connectors.files import open_private, private_folder, room_left
+from connectors.heartbeat import in_turn
 from connectors.push_count import forget_windows, knows_windows, windows_at_home
 from connectors.recovery import reach
+from schemas.leases import Held
 
 MARKER = "push-marker.json"
 LOCK = ".push-marker.lock"
@@ -35,6 +37,7 @@ BIRTH = 0
 """Number of the epoch that the first batch of a database writes; nothing is sent under it."""
 HELD = "held"
 """Home of an epoch that holds every home: one of them has found that the database is older."""
+_EPOCHS = "Writing down that rows are sent from here"
 IN_DOUBT, UNSENT = "in_doubt", "unsent"
 """What the rows are that a restored database has as unsent: possibly sent, or certainly not."""
 
@@ -166,7 +169,7 @@ def _begin(connection: psycopg.Connection, home: Path) -> None:
     except (OSError, ValueError, TypeError):
         before = None
     owner = before.home if before else secrets.token_hex(16)
-    with connection.transaction():
+    with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
         number = 1 + _newest(connection)[0]
         token = _insert(connection, number, owner)
     reach("push-epoch")
@@ -184,15 +187,14 @@ def _older(home: Path) -> str:
 
 def _hold_all(connection: psycopg.Connection) -> None:
     """Hold the other homes too: what was sent from here may be unsent for them."""
-    with connection.transaction():
+    with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
         number, newest = _newest(connection)
         if newest != HELD:
             _insert(connection, number + 1, HELD)
 
 
 def _newest(connection: psycopg.Connection) -> tuple[int, str]:
-    """Number and home of the newest epoch; no other is written before the transaction ends."""
-    connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon push epoch'))")
+    """Number and home of the newest epoch; in turn, so that no other one is written meanwhile."""
     row = connection.execute(
         "SELECT number, home FROM push_epoch ORDER BY number DESC LIMIT 1"
     ).fetchone()

@@ -15,10 +15,12 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.errors import BatchHeldElsewhere, OperationBusy
+from connectors.heartbeat import holder_text, let_go, take
 from connectors.lease import Lease
 from connectors.ledger import whoami
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.field import Table
+from schemas.leases import Held
 from schemas.operations import Operation
 from schemas.push_keys import push_key
 from schemas.reasons import REASONS
@@ -33,7 +35,7 @@ PLAIN_STATUS = 200
 
 
 class Lane:
-    """One run's turn at one operation: a lock of its connection, and an epoch."""
+    """One run's turn at one operation: a lease of its connection, and an epoch."""
 
     def __init__(
         self, lease: Lease, operation: Operation, table: Table, epoch: int, *, held: bool = False
@@ -69,47 +71,25 @@ def hold_lane(
 
     What a run left `sending` when it died is settled first, whichever batch it was.
     """
-    connection = lease.connection
-    if not _locked(connection, operation):
+    connection, name = lease.connection, operation.name
+    taken = take(connection, Held.PUSH, name)
+    if taken is None:
         log.info("Waiting for %s", _holder(connection, operation))
-        if not _locked(connection, operation, wait_seconds):
-            raise OperationBusy(
-                f"{_holder(connection, operation)}, and did not end within {wait_seconds:g} s. "
-                f"What is unsent of batch {lease.batch_id} stays so and is in its report; "
-                f"`recon push {lease.batch_id}` sends it when that run has ended."
-            )
+        taken = take(connection, Held.PUSH, name, wait_seconds)
+    if taken is None:
+        raise OperationBusy(
+            f"{_holder(connection, operation)}, and did not end within {wait_seconds:g} s: "
+            f"{holder_text(connection, Held.PUSH, name)}"
+            f"What is unsent of batch {lease.batch_id} stays so and is in its report; "
+            f"`recon push {lease.batch_id}` sends it when that run has ended."
+        )
     try:
         with lease.transaction():
             epoch, held = _take(lease, operation)
+        # What the session of the batch holds is renewed with the batch.
         yield Lane(lease, operation, table, epoch, held=held)
     finally:
-        if not connection.closed:
-            connection.execute(
-                "SELECT pg_advisory_unlock(hashtext('recon push'), hashtext(%s))",
-                [operation.name],
-            )
-
-
-def _locked(
-    connection: psycopg.Connection, operation: Operation, wait_seconds: float | None = None
-) -> bool:
-    """Whether this connection has the lock of an operation now, or gets it within the wait."""
-    if wait_seconds is None:
-        row = connection.execute(
-            "SELECT pg_try_advisory_lock(hashtext('recon push'), hashtext(%s))", [operation.name]
-        ).fetchone()
-        return bool(row and row[0])
-    try:
-        with connection.transaction():
-            # Zero would be no limit at all.
-            milliseconds = max(1, round(wait_seconds * 1000))
-            connection.execute("SELECT set_config('lock_timeout', %s, TRUE)", [str(milliseconds)])
-            connection.execute(
-                "SELECT pg_advisory_lock(hashtext('recon push'), hashtext(%s))", [operation.name]
-            )
-    except psycopg.errors.LockNotAvailable:
-        return False
-    return True
+        let_go(connection, taken)
 
 
 def _holder(connection: psycopg.Connection, operation: Operation) -> str:

@@ -5,10 +5,10 @@ written before, so that what is saved names files that are there.
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 
 import polars as pl
 import psycopg
@@ -16,10 +16,14 @@ from psycopg.rows import class_row
 
 from connectors.breaks import DRAFTED_BREAKS, breaks_hash, copy_breaks
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
-from connectors.heartbeat import end_if_idle, leased, taken_over, when_free
-from connectors.ledger import detail_text, whoami, write_trail
+from connectors.heartbeat import Taken, end_if_idle, holder_text, renewed, take
+from connectors.ledger import detail_text, write_trail
+from connectors.process import whoami
+from schemas.counting import quantity
+from schemas.leases import Held
 
-_LOCK = "hashtext('recon scope'), hashtext(%s)"
+DECISION_SECONDS = 60
+"""How long a decision waits for another one; each takes moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,58 +62,69 @@ def scope_hash(scope: str) -> str:
 @contextmanager
 def hold_scope(connection: psycopg.Connection, scope: str) -> Iterator[None]:
     """Reconcile a scope alone; raises ScopeHeldElsewhere. The hold dies with the connection."""
-    name, whole = _scope_lease(scope_hash(scope)), scope_hash(scope)
-
-    def locked() -> bool:
-        row = connection.execute(f"SELECT pg_try_advisory_lock({_LOCK})", [whole]).fetchone()
-        return bool(row and row[0])
-
-    if not locked() and not _take_over(connection, name, locked):
+    whole = scope_hash(scope)
+    taken = take(connection, Held.SCOPE, whole)
+    if taken is None:
         raise ScopeHeldElsewhere(
-            "Another run reconciles the same scope, or somebody decides about its breaks. "
-            f"Wait for it, then run this again. {when_free(connection, name)}Nothing was changed."
+            f"Another run reconciles the same scope, {scope}, or somebody decides about its "
+            f"breaks: {holder_text(connection, Held.SCOPE, whole)}Wait for it, then run this "
+            "again. Nothing was changed."
         )
-    try:
-        with leased(connection, name):
-            yield
-    finally:
-        if not connection.closed:
-            connection.execute(f"SELECT pg_advisory_unlock({_LOCK})", [scope_hash(scope)])
+    with renewed(connection, taken):
+        _note_former(connection, taken)
+        yield
 
 
-def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> None:
-    """Let nobody reconcile or decide in a run's scope until this transaction ends.
+@contextmanager
+def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> Iterator[None]:
+    """A transaction in which nobody else reconciles or decides in a run's scope.
 
-    Raises ScopeHeldElsewhere while a run is under way, because it has read the decisions already.
+    Raises ScopeHeldElsewhere while a run is under way, because it has read the decisions already,
+    and where this process did nothing for so long that it was ended.
     """
-
-    def locked() -> bool:
-        row = connection.execute(
-            f"SELECT pg_try_advisory_xact_lock_shared({_LOCK})", [run.scope_hash]
-        ).fetchone()
-        return bool(row and row[0])
-
-    end_if_idle(connection)
-    name = _scope_lease(run.scope_hash)
-    if not locked() and not _take_over(connection, name, locked):
+    turn = take(connection, Held.DECISION, run.scope_hash, DECISION_SECONDS)
+    if turn is None:
         raise ScopeHeldElsewhere(
-            f"The scope of reconciliation {run.id} is being reconciled right now. Wait for that "
-            f"run and decide on its result. {when_free(connection, name)}Nothing was changed."
+            f"Somebody else decides about reconciliation {run.id} of {run.scope!r}: "
+            f"{holder_text(connection, Held.DECISION, run.scope_hash)}Nothing was changed."
         )
-    connection.execute(
-        "SELECT pg_advisory_xact_lock(hashtext('recon decision'), hashtext(%s))", [run.scope_hash]
+    with renewed(connection, turn):
+        taken = take(connection, Held.SCOPE, run.scope_hash)
+        if taken is None:
+            raise ScopeHeldElsewhere(
+                f"The scope {run.scope!r} of reconciliation {run.id} is being reconciled right "
+                f"now: {holder_text(connection, Held.SCOPE, run.scope_hash)}Wait for that run and "
+                "decide on its result. Nothing was changed."
+            )
+        began = datetime.now(UTC)
+        with renewed(connection, taken) as heartbeat:
+            _note_former(connection, taken)
+            try:
+                with connection.transaction():
+                    end_if_idle(connection)
+                    yield
+            except psycopg.Error as error:
+                now = heartbeat.successor()
+                if now or isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
+                    raise ScopeHeldElsewhere(_frozen(run, began, heartbeat.seconds, now)) from None
+                raise
+
+
+def _frozen(run: Reconciliation, began: datetime, seconds: int, now: str) -> str:
+    """What became of a decision whose process was frozen."""
+    return (
+        f"This decision about reconciliation {run.id} of {run.scope!r}, by {whoami()} since "
+        f"{began:%Y-%m-%d %H:%M:%S} UTC, did nothing for longer than its lease of "
+        f"{quantity(seconds, 'second')}, and its session was ended. "
+        f"{f'The scope is held by {now} now. ' if now else ''}"
+        "Nothing was decided: look at the latest run, and decide again."
     )
 
 
-def _scope_lease(whole: str) -> str:
-    return f"scope {whole}"
-
-
-def _take_over(connection: psycopg.Connection, name: str, locked: Callable[[], bool]) -> bool:
-    former = taken_over(connection, name, locked)
-    if former is not None:
-        write_trail(connection, "took_over", whoami(), detail_text({"from": former, "lease": name}))
-    return former is not None
+def _note_former(connection: psycopg.Connection, taken: Taken) -> None:
+    if taken.former is not None:
+        detail = detail_text({"from": taken.former, "lease": taken.name})
+        write_trail(connection, "took_over", whoami(), detail)
 
 
 def find_run(connection: psycopg.Connection, number: int | None = None) -> Reconciliation:

@@ -235,6 +235,8 @@ LEASE = Table(
         Field("pid", INTEGER, required=True, note="of the session"),
         Field("started", INSTANT, required=True, note="of the session"),
         Field("expires_at", INSTANT, required=True, note="by the server's clock"),
+        Field("since", INSTANT, note="when it was taken; none: by an earlier version"),
+        Field("mark", INTEGER64, note="number of the lock that shows that its session lives"),
     ),
 )
 

@@ -42,10 +42,17 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "conclude": (MERGER,),
     "decide": (CONTROLLER,),
     "sign": (CONTROLLER,),
-    "keep_lease": (LOADER,),
-    "renew_lease": (LOADER,),
-    "drop_lease": (LOADER,),
+    # What only reads holds nothing, so it keeps nobody from anything.
+    "keep_batch": (LOADER,),
+    "keep_receive": (LOADER,),
+    "keep_epoch": (MERGER,),
+    "keep_push": (MERGER,),
+    "keep_scope": (MERGER, CONTROLLER),
+    "keep_decision": (CONTROLLER,),
+    "renew_lease": (LOADER, CONTROLLER),
+    "drop_lease": (LOADER, CONTROLLER),
     "end_holder": (LOADER, READER),
+    "lock_corrections": (LOADER,),
 }
 """Function of the trail or of leases -> who may call it; the others nobody may."""
 LOADED = ("batch", "extract", "receipt", "outcome", "note", "secret_constant")

@@ -121,8 +121,9 @@ class Accounts:
         hashed = None if password is None else hash_password(str(password), cost)
         kept = {**record, "PasswordHash": hashed}
         with self._store.connection() as connection, connection.transaction():
-            # Two registrations of one address must not both find it free.
-            connection.execute("SELECT pg_advisory_xact_lock(hashtext(lower(%s)))", [address])
+            # Two registrations of one address must not both find it free. Who only reads the
+            # table can keep nobody from this lock.
+            connection.execute("LOCK TABLE sandbox.user_account IN SHARE ROW EXCLUSIVE MODE")
             if mail is not None and connection.execute(_BY_NAME, [address] * 2).fetchone():
                 return None
             number = self._store.save(connection, USER_ACCOUNT, kept)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import psycopg
 import sqlalchemy as sa
 from psycopg import sql
+from psycopg.errors import LockNotAvailable
 from psycopg.rows import DictRow, dict_row
 
 from connectors.errors import DatabaseUnusable
@@ -23,12 +24,15 @@ from connectors.sandbox.shapes import (
     stored_texts,
 )
 from connectors.sandbox.values import Record, Value
+from connectors.schema_lock import busy_schema, lock_schema
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 
 Connection = psycopg.Connection[DictRow]
 
 MOST_CONNECTIONS = 8
+OPEN_SECONDS = 60
+"""How long another sandbox on the same database may take to make its tables."""
 # Answers need not survive a crash of the database server; nothing else of it is weakened.
 _OPTIONS = "-c timezone=UTC -c synchronous_commit=off -c application_name=sandbox"
 _NUMBERED = ("user_account", "campaign_actions_form_responses")
@@ -50,10 +54,11 @@ class Store:
         )
         try:
             with engine.begin() as connection:
-                connection.execute(sa.text(f"SELECT pg_advisory_xact_lock(hashtext('{SCHEMA}'))"))
-                connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+                lock_schema(connection, SCHEMA, METADATA.sorted_tables[0], OPEN_SECONDS)
                 METADATA.create_all(connection)
         except sa.exc.DBAPIError as error:
+            if isinstance(error.orig, LockNotAvailable):
+                raise busy_schema(engine, SCHEMA, OPEN_SECONDS) from None
             raise DatabaseUnusable(
                 f"The sandbox cannot use the database: {error.orig}. "
                 "Check the server and the role's rights."

@@ -170,18 +170,18 @@ def decide_breaks(
     workspace: Workspace, number: int | None, chosen: Chosen, decision: Decision
 ) -> Decided:
     """Take one decision for all chosen breaks, or for none; raises DecisionRefused."""
-    with workspace.database.connect() as connection, connection.transaction():
+    with workspace.database.connect() as connection:
         run = reconciliations.find_run(connection, number)
-        keep_scope(connection, run)
-        _refuse_if_followed(connection, run)
-        _refuse_terms(run, decision)
-        breaks = breaks_now(connection, run)
-        meant = _meant(breaks, run, chosen, decision)
-        if decision.what is Choice.ACCEPT:
-            _refuse_ceiling(meant, decision)
-            if number is None:
-                _refuse_changed_unseen(connection, run, meant)
-        add_decisions(connection, run.id, meant["id"].to_list(), decision)
+        with keep_scope(connection, run):
+            _refuse_if_followed(connection, run)
+            _refuse_terms(run, decision)
+            breaks = breaks_now(connection, run)
+            meant = _meant(breaks, run, chosen, decision)
+            if decision.what is Choice.ACCEPT:
+                _refuse_ceiling(meant, decision)
+                if number is None:
+                    _refuse_changed_unseen(connection, run, meant)
+            add_decisions(connection, run.id, meant["id"].to_list(), decision)
     elsewhere = meant.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
     return Decided(run, decision, tuple(meant["id"]), sum_money(meant), elsewhere)
 

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 
@@ -19,7 +18,7 @@ from connectors.extracts.evidence import MISSING
 from connectors.extracts.header import Header, read_header
 from connectors.extracts.manifest import Entry, check_bytes, entry_text, read_manifests
 from connectors.extracts.profile import Profile
-from connectors.heartbeat import leased
+from connectors.heartbeat import in_turn
 from connectors.ledger import Extract, State
 from connectors.push_gate import note_birth
 from connectors.resume import resumed
@@ -28,6 +27,7 @@ from flows.stages.recovery import reach
 from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity
+from schemas.leases import Held
 from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.receive")
@@ -89,11 +89,10 @@ def receive(
     def register() -> Received:
         with (
             workspace.database.connect() as connection,
-            leased(connection, f"receive {uuid4().hex}"),
+            # Two runs that receive the same delivery at once must not open two batches for it.
+            in_turn(connection, Held.RECEIVE, "Saying which batch a delivery is"),
             connection.transaction(),
         ):
-            # Two runs that receive the same delivery at once must not open two batches for it.
-            connection.execute("SELECT pg_advisory_xact_lock(hashtext('recon receive'))")
             note_birth(connection)
             found = [(one, _put_back(connection, one)) for one in opened]
             for one in opened:

@@ -183,27 +183,27 @@ def _sign(
     person = " ".join((by if by is not None else getpass.getuser()).split())
     if not person:
         raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
-    with workspace.database.connect() as connection, connection.transaction():
+    with workspace.database.connect() as connection:
         run = find_run(connection, number)
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
         check_files(workspace, run)
-        keep_scope(connection, run)
-        signatures = signatures_of(connection, run.id)
-        if role in signatures:
-            raise SignatureRefused(
-                f"The report of reconciliation {run.id} was {role.value} by "
-                f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
-            )
-        rules = None
-        if role is Role.APPROVED:
-            _refuse_same_person(run, signatures.get(Role.PREPARED), person)
-            _refuse_open_breaks(connection, run)
-            _refuse_unnamed_day(run, accept_restated)
-            rules = _accepted_rules(connection, run, accept_rules)
-        add_signature(
-            connection, run, role, by=person, comment=comment.strip(), process=whoami(),
-            accepted_rules=rules,
-        )  # fmt: skip
+        with keep_scope(connection, run):
+            signatures = signatures_of(connection, run.id)
+            if role in signatures:
+                raise SignatureRefused(
+                    f"The report of reconciliation {run.id} was {role.value} by "
+                    f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
+                )
+            rules = None
+            if role is Role.APPROVED:
+                _refuse_same_person(run, signatures.get(Role.PREPARED), person)
+                _refuse_open_breaks(connection, run)
+                _refuse_unnamed_day(run, accept_restated)
+                rules = _accepted_rules(connection, run, accept_rules)
+            add_signature(
+                connection, run, role, by=person, comment=comment.strip(), process=whoami(),
+                accepted_rules=rules,
+            )  # fmt: skip
         signed = Signed(run, signatures_of(connection, run.id))
     keep_signatures(workspace, run, [*signed.signatures.values()])
     return signed

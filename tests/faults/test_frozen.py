@@ -14,15 +14,16 @@ import pytest
 
 from connectors.audit import verify
 from connectors.database import Database, open_database
-from connectors.errors import BatchHeldElsewhere, DatabaseLost, ScopeHeldElsewhere, StatementRefused
+from connectors.errors import BatchHeldElsewhere, DatabaseLost, ScopeHeldElsewhere
 from connectors.extracts.profile import DEFAULT
-from connectors.heartbeat import Heartbeat
+from connectors.heartbeat import Heartbeat, take
 from connectors.lease import hold_batch
+from connectors.ledger import whoami
 from connectors.reconciliations import hold_scope, keep_scope
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
-from schemas.leases import MINE
+from schemas.leases import Held
 from schemas.roles import statements
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_lost_server import until
@@ -232,7 +233,7 @@ def test_another_login_takes_over_or_is_told_who_can(
 
 
 def test_a_frozen_decision_keeps_nobody_from_reconciling(workspace: Workspace) -> None:
-    """It has no lease to renew: the server ends a transaction that does nothing for so long."""
+    """The server ends a transaction that does nothing for so long, whoever may end sessions."""
     database = Database(workspace.database.url, 1, lease_seconds=1)
     run = reconcile(workspace, found())
 
@@ -241,13 +242,22 @@ def test_a_frozen_decision_keeps_nobody_from_reconciling(workspace: Workspace) -
             pass
 
     def freeze() -> None:
-        with database.connect() as frozen, frozen.transaction():
-            keep_scope(frozen, run)
+        with database.connect() as frozen, keep_scope(frozen, run):
+            with pytest.raises(ScopeHeldElsewhere) as told:
+                reconcile_elsewhere()
+            assert f"account {frozen.info.user}, session {frozen.info.backend_pid}" in str(
+                told.value
+            )
+            assert repr(run.scope) in str(told.value)
             in_time(reconcile_elsewhere)
             frozen.execute("SELECT 1")
 
-    with pytest.raises(StatementRefused, match="idle-in-transaction timeout"):
+    with pytest.raises(ScopeHeldElsewhere, match="Nothing was decided") as told:
         freeze()
+    assert f"about reconciliation {run.id} of {run.scope!r}, by {whoami()} since 20" in str(
+        told.value
+    )
+    assert "lease of 1 second, and its session was ended" in str(told.value)
 
 
 def stop_beating() -> None:
@@ -258,11 +268,12 @@ def stop_beating() -> None:
 
 def test_a_lease_is_asked_for_only_when_it_was_not_renewed_lately(workspace: Workspace) -> None:
     with workspace.database.connect() as connection:
-        beat = Heartbeat(connection, "one")
+        taken = take(connection, Held.RECEIVE)
+        assert taken is not None
+        beat = Heartbeat(connection, taken.name, taken.session)
         assert beat.holds()
         beat._renewed -= beat.seconds * 0.6
         assert beat.holds(), "it asked, and was told"
-        connection.execute(f"SELECT keep_lease('one', 'another', 60, ({MINE}))")
         connection.execute("UPDATE lease SET pid = -1")
         assert beat.holds(), "it was renewed a moment ago"
         beat._renewed -= beat.seconds * 0.6

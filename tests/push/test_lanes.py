@@ -79,8 +79,13 @@ def test_a_run_goes_on_as_soon_as_its_turn_comes(
 
 
 def waits(rows: Any) -> bool:
-    """Whether a connection waits for a lock that only sessions know of."""
-    return bool(rows("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"))
+    """Whether a session asks over and over whether it is its turn."""
+    return bool(
+        rows(
+            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() "
+            "AND query LIKE '%FROM keep_push(%' AND pid <> pg_backend_pid()"
+        )
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,7 @@ def test_a_run_that_was_taken_over_writes_nothing_about_its_rows(
             with lane.transaction():
                 claim(lane, requests)
             assert sent(1) == {1: "sending", 2: "sending", 3: "unsent"}
-            # The lock dies with its connection; what goes on in a frozen process does not.
+            # A lease is free without its session; what goes on in a frozen process does not.
             frozen.execute("SELECT pg_advisory_unlock_all()")
             with workspace.database.connect() as other, hold_batch(other, 1) as taken:
                 with hold_lane(taken, operation, table, wait_seconds=1):

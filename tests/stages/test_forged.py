@@ -9,10 +9,11 @@ import pytest
 from connectors.audit import verify
 from connectors.breaks import DRAFTED_BREAKS, breaks_hash, decisions_hash
 from connectors.errors import StatementRefused
-from connectors.heartbeat import leased
+from connectors.heartbeat import in_turn
 from connectors.reconciliations import Reconciliation, hold_scope, scope_hash
 from flows.stages.workspace import Workspace
 from schemas.audit import chain_hash
+from schemas.leases import Held
 from schemas.ledger import BREAK_STATE
 from schemas.roles import CONTROLLER, LOADER, MERGER
 from schemas.trail import RUN_FACTS
@@ -226,17 +227,26 @@ def test_no_event_looks_like_one_that_tells_of_more(acting: As) -> None:
                 connection.execute("SELECT add_event(NULL, %s, 'the chief', '', '{}')", [what])
 
 
-def test_a_lease_is_kept_by_the_session_that_has_the_lock(acting: As) -> None:
+def test_a_lease_is_kept_by_one_session(acting: As) -> None:
     """Another one's lease would tell the run that it was taken over, and keep it for ever."""
-    merger, loader = acting(MERGER), acting(LOADER)
-    scope = scope_hash("s")
+    merger, other_merger = acting(MERGER), acting(MERGER)
     with (
         merger.database.connect() as ours,
-        loader.database.connect() as other,
+        other_merger.database.connect() as other,
         hold_scope(ours, "s"),
-        leased(ours, "receive 1"),
+        in_turn(ours, Held.RECEIVE, "It"),
     ):
-        for name in (f"scope {scope}", "receive 1", "batch 7"):
-            kept = other.execute("SELECT keep_lease(%s, 'x', 9, now())", [name]).fetchall()
-            assert kept == [], name
-        assert ours.execute("SELECT DISTINCT account FROM lease").fetchall() == [(ours.info.user,)]
+        for kind, whose in (("scope", scope_hash("s")), ("receive", "")):
+            kept = other.execute(f"SELECT keep_{kind}(%s, 'x', 9, now())", [whose]).fetchall()  # type: ignore[arg-type]
+            assert kept == [], kind
+        (session,) = ours.execute("SELECT pid, started FROM lease LIMIT 1").fetchall()
+        name = f"scope {scope_hash('s')}"
+        renewed = other.execute("SELECT renew_lease(%s, %s, %s, 9999)", [name, *session])
+        assert renewed.fetchall() == [(False,)]
+        other.execute("SELECT drop_lease(%s)", [name])
+        for forbidden in ("keep_lease('x', 'x', 9, now())", "lease_lives(1, 1)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                other.execute(f"SELECT {forbidden}")  # type: ignore[arg-type]
+        assert ours.execute("SELECT account, count(*) FROM lease GROUP BY 1").fetchall() == [
+            (ours.info.user, 2)
+        ]
