@@ -10,7 +10,8 @@ import polars as pl
 import psycopg
 from psycopg import sql
 
-from connectors.ledger import detail_text, whoami, write_trail
+from connectors.ledger import detail_text, write_trail
+from connectors.process import whoami
 from connectors.staging import CopyRows, copy_text
 from schemas.audit import content_hash
 from schemas.field import Kind, Table

@@ -17,8 +17,8 @@ import psutil  # type: ignore[import-untyped]
 import psycopg
 from psycopg import sql
 
-from connectors.errors import DatabaseUnusable
-from connectors.files import open_private, private_folder
+from connectors.errors import DatabaseUnusable, TurnNotGiven
+from connectors.files import file_alone, open_private, private_folder
 from connectors.postmaster import Postmaster
 from connectors.settings import MIB
 
@@ -36,6 +36,9 @@ SERVER_SETTINGS = {
     "max_wal_size": "4GB",
     "checkpoint_timeout": "15min",
 }
+
+START_SECONDS = 180
+"""How long another process may take to start or stop the server, also after a crash."""
 
 _needed: dict[Path, int] = {}
 """Servers this process needs: data folder -> descriptor of the lock that says so."""
@@ -106,8 +109,8 @@ def _create(connection: psycopg.Connection, database: str) -> None:
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """Two processes must not both set the server up, or one stop what the other starts."""
-    with open_private(folder.with_suffix(".lock")) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    lock, what = folder.with_suffix(".lock"), "Starting or stopping the embedded PostgreSQL"
+    with file_alone(lock, START_SECONDS, what):
         yield
 
 
@@ -129,7 +132,7 @@ def _release(folder: Path, process: int) -> None:
         with _alone(folder):
             fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
             Postmaster(folder).stop()
-    except (OSError, DatabaseUnusable):
+    except (OSError, DatabaseUnusable, TurnNotGiven):
         pass  # Others need it, or its folder is gone.
     finally:
         os.close(users)

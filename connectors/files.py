@@ -9,16 +9,22 @@ import fcntl
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from connectors.errors import ReconError
+from connectors.errors import ReconError, TurnNotGiven
+from connectors.process import whoami
 from connectors.recovery import reach
 from schemas.counting import grouped, quantity
 
 DRAFT = ".writing-"
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+PAUSE_SECONDS = 0.02
+NAME_LENGTH = 200
 OTHERS = 0o077
 """The rights of everybody but the owner."""
 NAME_BYTES = 255
@@ -58,6 +64,50 @@ def open_private(path: Path, *, append: bool = False, follow: bool = True) -> Bi
     except BaseException:
         os.close(descriptor)
         raise
+
+
+@contextmanager
+def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
+    """Keep other processes of this machine from doing the same; the lock dies with the process.
+
+    Raises TurnNotGiven, naming who has it, after the wait. `what` is done alone, in words.
+    """
+    deadline = time.monotonic() + wait_seconds
+    with open_private(path, append=True) as lock:
+        while not _locked(lock):
+            if time.monotonic() >= deadline:
+                raise TurnNotGiven(_who_locks(path, wait_seconds, what))
+            time.sleep(PAUSE_SECONDS)
+        os.ftruncate(lock.fileno(), 0)
+        # A full disk keeps nobody from anything here: the name is for those who wait.
+        with suppress(OSError):
+            os.write(lock.fileno(), f"{whoami()} since {_now()}".encode())
+        try:
+            yield
+        finally:
+            os.ftruncate(lock.fileno(), 0)
+
+
+def _locked(lock: BinaryIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _who_locks(path: Path, wait_seconds: float, what: str) -> str:
+    who = path.read_text(errors="replace")[:NAME_LENGTH] or "a process that does not say its name"
+    return (
+        f"{what} is one process's turn at a time, and {wait_seconds:g} s were not enough for this "
+        f"one to come: {path} is locked by {who}. Wait for it; if it hangs, end that process "
+        "(kill -CONT lets one go on that was stopped, kill -KILL ends it). Nothing was changed; "
+        "run the same command again."
+    )
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def room_left(path: Path, error: OSError) -> str:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from connectors.errors import TurnNotGiven
-from connectors.ledger import whoami
+from connectors.process import whoami
 from schemas.leases import ENDED_SESSION, MINE, Held
 from schemas.sql import SCHEMA
 

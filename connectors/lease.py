@@ -9,7 +9,8 @@ import psycopg
 
 from connectors.errors import BatchHeldElsewhere, BatchUnknown
 from connectors.heartbeat import Heartbeat, lease_name, renewed, take, when_free, who_holds
-from connectors.ledger import ENDED, Receipt, State, add_event, clues_text, whoami
+from connectors.ledger import ENDED, Receipt, State, add_event, clues_text
+from connectors.process import whoami
 from schemas.leases import Held
 
 

@@ -4,10 +4,7 @@ Prefect's state never is. Every write of a run goes through `Lease.transaction`,
 the run still holds its batch: a run that was frozen and taken over writes nothing any more.
 """
 
-import getpass
 import json
-import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +16,7 @@ from psycopg.rows import class_row, dict_row
 
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.forms import form_of_code
+from connectors.process import whoami
 from schemas.sql import SCHEMA
 
 
@@ -102,11 +100,6 @@ class Receipt:
     verdict: str | None = None
     clues: Mapping[str, Any] = field(default_factory=dict)
     """Where later stages need to look, by record kind; they judge without them too."""
-
-
-def whoami() -> str:
-    """User, host and process, for leases and the audit trail."""
-    return f"{getpass.getuser()}@{socket.gethostname()} pid {os.getpid()}"
 
 
 def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:

@@ -10,7 +10,6 @@ and the marker is the file that was written, not a copy.
 Anything else holds pushes until somebody says from where to go on.
 """
 
-import fcntl
 import json
 import os
 import secrets
@@ -18,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from connectors.errors import PushHeld, ReconError
-from connectors.files import open_private, private_folder, room_left
+from connectors.files import file_alone, private_folder, room_left
 from connectors.heartbeat import in_turn
 from connectors.push_count import forget_windows, knows_windows, windows_at_home
 from connectors.recovery import reach
@@ -33,6 +33,8 @@ from schemas.leases import Held
 
 MARKER = "push-marker.json"
 LOCK = ".push-marker.lock"
+LOOKS = 5
+"""A run writes its marker once: more than one between two looks is a home that is very busy."""
 BIRTH = 0
 """Number of the epoch that the first batch of a database writes; nothing is sent under it."""
 HELD = "held"
@@ -71,50 +73,84 @@ class _Identity(NamedTuple):
     database_oid: int
 
 
+class _Unreadable(Enum):
+    MARKER = "the marker is there, and cannot be read"
+
+
+class _Hold(NamedTuple):
+    why: str
+    database_is_older: bool = False
+    """Than this home, so that other homes have to be held as well."""
+
+
 def why_held(connection: psycopg.Connection, home: Path) -> str | None:
-    """Why nothing may be sent from this home to a service; None: nothing is in the way."""
+    """Why nothing may be sent from this home to a service; None: nothing is in the way.
+
+    A run that passes the gate meanwhile writes the marker and the epochs one after the other: where
+    the marker has changed since, what was found is a mixture of both, and is looked for again.
+    """
+    marker = _try_marker(home)
+    for _ in range(LOOKS):
+        hold = _find_hold(connection, home, marker)
+        before, marker = marker, _try_marker(home)
+        if hold is None or marker == before:
+            break
+    return None if hold is None else hold.why
+
+
+def _find_hold(
+    connection: psycopg.Connection, home: Path, marker: Marker | _Unreadable | None
+) -> _Hold | None:
     try:
         counted = windows_at_home(home)
-        marker = _read_marker(home)
-    except (OSError, ValueError, TypeError):
-        return f"{home / MARKER} cannot be read, so nobody can tell which database it has seen"
+    except (OSError, ValueError):
+        marker = _Unreadable.MARKER
+    if isinstance(marker, _Unreadable):
+        return _Hold(
+            f"{home / MARKER} cannot be read, so nobody can tell which database it has seen"
+        )
     epochs = _epochs(connection, marker)
     sent = [one for one in epochs if one.inode is not None]
     held = None
     if epochs and epochs[-1].home == HELD:
-        held = (
+        held = _Hold(
             "the database is older than another RECON_HOME that sends: it was restored, and does "
             "not know of the last rows that were sent from there"
         )
     if marker is None:
         if sent:
-            return (
+            return _Hold(
                 f"this RECON_HOME ({home}) has no marker, and rows were sent from another one: it "
                 "is new, was lost, or its database was restored"
             )
         if not all(one.native for one in epochs if one.number == BIRTH):
-            return "the database is a copy: it was restored or moved since its first batch"
+            return _Hold("the database is a copy: it was restored or moved since its first batch")
         return held
     known = {one.number: one for one in epochs}.get(marker.number)
+    older = f"the database is older than this RECON_HOME ({home})"
     if known is None or known.token != marker.token:
-        return (
-            f"{_older(home)}: it does not know of the last run that sent rows from here. It was "
-            "restored, or is another one"
+        return _Hold(
+            f"{older}: it does not know of the last run that sent rows from here. It was "
+            "restored, or is another one",
+            database_is_older=True,
         )
     if not known.native:
-        return (
+        return _Hold(
             "the database is a copy: it was restored, moved, or failed over since rows were sent "
             "the last time"
         )
     if any(one.home == marker.home and one.number > marker.number for one in sent):
-        return f"this RECON_HOME ({home}) is older than the database: it was restored"
+        return _Hold(f"this RECON_HOME ({home}) is older than the database: it was restored")
     if not knows_windows(connection, counted):
-        return (
-            f"{_older(home)}: it does not know of the last rows that were sent from here. It was "
-            "restored from a copy made while a run was sending"
+        return _Hold(
+            f"{older}: it does not know of the last rows that were sent from here. It was "
+            "restored from a copy made while a run was sending",
+            database_is_older=True,
         )
     if not _is_original(home / MARKER, marker, known):
-        return f"this RECON_HOME ({home}) is a copy: its marker was restored, copied or touched"
+        return _Hold(
+            f"this RECON_HOME ({home}) is a copy: its marker was restored, copied or touched"
+        )
     return held
 
 
@@ -135,21 +171,24 @@ def told_where_sent(connection: psycopg.Connection, home: Path) -> str | None:
     return held_text(why) if why else None
 
 
-def pass_gate(connection: psycopg.Connection, home: Path) -> None:
-    """Begin an epoch before the first byte of a send; raises PushHeld."""
-    with _alone(home):
-        why = why_held(connection, home)
-        if why is not None:
-            if why.startswith(_older(home)):
+def pass_gate(connection: psycopg.Connection, home: Path, wait_seconds: float) -> None:
+    """Begin an epoch before the first byte of a send; raises PushHeld.
+
+    Raises TurnNotGiven where another run of this home is at it for longer than `wait_seconds`.
+    """
+    with _alone(home, wait_seconds):
+        hold = _find_hold(connection, home, _try_marker(home))
+        if hold is not None:
+            if hold.database_is_older:
                 _hold_all(connection)
-            raise PushHeld(held_text(why))
+            raise PushHeld(held_text(hold.why))
         _begin(connection, home)
 
 
 @contextmanager
-def going_on(connection: psycopg.Connection, home: Path) -> Iterator[None]:
+def going_on(connection: psycopg.Connection, home: Path, wait_seconds: float) -> Iterator[None]:
     """Let this database and this home go on together, once the block has decided about rows."""
-    with _alone(home):
+    with _alone(home, wait_seconds):
         with connection.transaction():
             yield
         forget_windows(home)
@@ -164,11 +203,8 @@ def note_birth(connection: psycopg.Connection) -> None:
 
 def _begin(connection: psycopg.Connection, home: Path) -> None:
     """Epoch, marker, seal: a run that dies in between has sent nothing, and holds nobody."""
-    try:
-        before = _read_marker(home)
-    except (OSError, ValueError, TypeError):
-        before = None
-    owner = before.home if before else secrets.token_hex(16)
+    before = _try_marker(home)
+    owner = before.home if isinstance(before, Marker) else secrets.token_hex(16)
     with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
         number = 1 + _newest(connection)[0]
         token = _insert(connection, number, owner)
@@ -179,10 +215,6 @@ def _begin(connection: psycopg.Connection, home: Path) -> None:
         [number, inode, changed],
     )
     reach("push-sealed")
-
-
-def _older(home: Path) -> str:
-    return f"the database is older than this RECON_HOME ({home})"
 
 
 def _hold_all(connection: psycopg.Connection) -> None:
@@ -242,12 +274,14 @@ def _identity(connection: psycopg.Connection) -> _Identity:
     return _Identity(system, row[1], row[0])
 
 
-def _read_marker(home: Path) -> Marker | None:
+def _try_marker(home: Path) -> Marker | _Unreadable | None:
     try:
         shape: dict[str, Any] = json.loads((home / MARKER).read_bytes())
+        return Marker(**shape)
     except FileNotFoundError:
         return None
-    return Marker(**shape)
+    except (OSError, ValueError, TypeError):
+        return _Unreadable.MARKER
 
 
 def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str, int]:
@@ -287,9 +321,8 @@ def _is_original(path: Path, marker: Marker, epoch: _Epoch) -> bool:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def _alone(home: Path, wait_seconds: float) -> Iterator[None]:
     """One run of a home at a time looks and writes."""
     private_folder(home)
-    with open_private(home / LOCK, append=True) as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file_alone(home / LOCK, wait_seconds, "Beginning to send from here"):
         yield

@@ -17,7 +17,7 @@ import psycopg
 from connectors.errors import BatchHeldElsewhere, OperationBusy
 from connectors.heartbeat import holder_text, let_go, take
 from connectors.lease import Lease
-from connectors.ledger import whoami
+from connectors.process import whoami
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.field import Table
 from schemas.leases import Held

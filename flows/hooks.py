@@ -17,6 +17,7 @@ from prefect.flows import FlowStateHook
 
 from connectors import ledger
 from connectors.database import open_database
+from connectors.process import whoami
 from flows.blocks import run_settings
 
 log = logging.getLogger("recon.run")
@@ -71,7 +72,7 @@ def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -
 def who(flow_run: FlowRun) -> str:
     """Who asked for a run, as Prefect knows it; else the user of this process."""
     created = flow_run.created_by
-    return (created and created.display_value) or ledger.whoami()
+    return (created and created.display_value) or whoami()
 
 
 def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int) -> None:

@@ -130,13 +130,14 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
 
 
 def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:
-    service = named_service(workspace.settings.service)
+    settings = workspace.settings
+    service = named_service(settings.service)
     if service != batch.service:
         raise BatchStateError(
             f"Batch {batch.id} goes to {batch.service}, but RECON_SERVICE_URL names {service}. "
             "Its records belong to one service; set that one, or undo the batch."
         )
-    pass_gate(lease.connection, workspace.settings.home)
+    pass_gate(lease.connection, settings.home, settings.service.turn_seconds)
     credentials = workspace.credentials or read_credentials()
     return opened.enter_context(open_service(workspace.settings.service, credentials))
 

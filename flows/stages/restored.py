@@ -14,11 +14,11 @@ def go_on_after_restore(
     workspace: Workspace, *, unsent: str, by: str | None, reason: str
 ) -> Mapping[str, int]:
     """Bind this database and this home to each other again; gives rows put in doubt."""
-    archive = workspace.settings.archive
-    kept = {path.stem for path in archive.glob("??/*.csv")}
+    settings = workspace.settings
+    kept = {path.stem for path in settings.archive.glob("??/*.csv")}
     with (
         workspace.database.connect() as connection,
-        going_on(connection, workspace.settings.home),
+        going_on(connection, settings.home, settings.service.turn_seconds),
     ):
         lost = kept - known_contents(connection)
         return declare(connection, Restore(unsent, by, reason, lost))

@@ -17,7 +17,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import DecisionsMissing, SignatureRefused
-from connectors.ledger import whoami
+from connectors.process import whoami
 from connectors.reconciliations import (
     Reconciliation,
     find_run,

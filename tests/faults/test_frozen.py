@@ -18,7 +18,7 @@ from connectors.errors import BatchHeldElsewhere, DatabaseLost, ScopeHeldElsewhe
 from connectors.extracts.profile import DEFAULT
 from connectors.heartbeat import Heartbeat, take
 from connectors.lease import hold_batch
-from connectors.ledger import whoami
+from connectors.process import whoami
 from connectors.reconciliations import hold_scope, keep_scope
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery, run_batch

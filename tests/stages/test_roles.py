@@ -266,7 +266,7 @@ def test_the_owner_of_the_schema_needs_no_more_than_the_database(
         asked = Asked(Scope(), date(2026, 1, 31), Rules(references=()))
         assert reconcile(of(MERGER), asked).run.id == 1
         with of(MERGER).database.connect() as connection:
-            pass_gate(connection, tmp_path / "home")
+            pass_gate(connection, tmp_path / "home", 1)
             assert why_held(connection, tmp_path / "home") is None
         prepare(of(CONTROLLER), 1, by="ann", comment="")
     finally:
