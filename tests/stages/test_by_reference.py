@@ -15,10 +15,11 @@ from flows.stages.retention import Retention, sweep
 from flows.stages.sequence import import_delivery
 from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
+from tests.examples import examples
 from tests.stages.payments import HEADER, line
 
 REFERENCE = replace(DEFAULT, keep="reference")
-ROWS, SEED = 3_000, 17
+ROWS, SEED = examples(3_000, 1_000), 17
 
 
 def told(workspace: Workspace, rows: Any, batch: int) -> list[dict[str, Any]]:

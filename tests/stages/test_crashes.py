@@ -18,8 +18,8 @@ from tests.conftest import Databases
 from tests.examples import mostly_long
 from tests.recon import Run, run
 
-ROWS, SEED = 3_000, 11
-BLOCK_BYTES = 64 * 1024
+ROWS, SEED = 1_500, 11
+BLOCK_BYTES = 32 * 1024
 
 POINTS = [
     "hashed",
