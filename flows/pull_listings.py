@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
-from prefect import flow, task
+from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.context import FlowRunContext
@@ -17,7 +17,9 @@ from flows.missed_runs import overtaken
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.run_names import called
-from flows.stages.pull import pull
+from flows.stages.pull import Pulled, pull, pull_compared
+from flows.stages.truths import Scope
+from flows.stages.workspace import Workspace
 from flows.states import COMPLETED, WITH_ERRORS
 from schemas.counting import quantity
 
@@ -73,13 +75,29 @@ def read_listings(names: list[str]) -> dict[str, Any]:
     """The batch the listings are in, and what they were; raises ServiceUnusable."""
     workspace = open_workspace()
     pulled = pull(workspace, names)
-    batch = pulled.ended.batch
-    with workspace.database.connect() as connection:
-        context = FlowRunContext.get()
-        if context is not None and context.flow_run is not None:
-            note_run(connection, batch.id, context.flow_run)
+    _note(workspace, pulled)
     return {
-        "batch_id": batch.id,
+        "batch_id": pulled.ended.batch.id,
         "verdict": pulled.ended.report.verdict,
         "listings": [asdict(one) for one in pulled.listings],
     }
+
+
+@task(name="read listings", task_run_name="read listings", **FROM_LEDGER)
+def read_compared(batches: list[int], feeds: list[str], tenants: list[int]) -> dict[str, str]:
+    """Pull what a scope is held against; gives what could not be read, and why."""
+    workspace = open_workspace()
+    first = pull_compared(workspace, Scope(tuple(batches), tuple(feeds), tuple(tenants)))
+    if first.pulled is not None:
+        _note(workspace, first.pulled)
+    for why in first.unread.values():
+        get_run_logger().warning("%s", why)
+    return dict(first.unread)
+
+
+def _note(workspace: Workspace, pulled: Pulled) -> None:
+    """Let the batch name the run that pulled it."""
+    with workspace.database.connect() as connection:
+        context = FlowRunContext.get()
+        if context is not None and context.flow_run is not None:
+            note_run(connection, pulled.ended.batch.id, context.flow_run)

@@ -17,7 +17,7 @@ from flows.blocks import run_settings
 from flows.holding import open_workspace
 from flows.hooks import HOOKS
 from flows.missed_runs import overtaken
-from flows.pull_listings import read_listings
+from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.run_names import called, day_of
 from flows.stages.as_of import later_run
@@ -80,8 +80,8 @@ def reconcile(
         feeds: Only these feeds.
         tenants: Only the records of these tenants.
         restate: Why a day before the last run of the scope is reconciled again.
-        pull: Read the service's listings first; none: those that are compared, of everything and
-            of the day of the run, where a service is set.
+        pull: Read the service's listings first, those that are compared; none: where a service is
+            set and the run is of its own day. One that cannot be read leaves the run Incomplete.
     """
     if (skipped := overtaken()) is not None:
         return skipped
@@ -91,14 +91,12 @@ def reconcile(
         if told_by is not None:
             why = f"Nothing to do: reconciliation {told_by} is as of a later day than {day}."
             return Completed(name="Overtaken", message=why)
-    # A listing of today says nothing of a day that has passed, nor of a part of what was sent.
-    by_itself = as_of is None and not (batches or feeds)
-    if pull or (pull is None and by_itself):
-        names = wanted(open_workspace())
-        if names or pull:
-            # One that cannot be read fails the run: an older one would show breaks that are none.
-            read_listings(names)
-    done = reconcile_task(day, rules, batches, feeds, tenants, restate)
+    scope = Scope(tuple(batches), tuple(feeds), tuple(tenants))
+    unread: dict[str, str] = {}
+    # A listing of today says nothing of a day that has passed.
+    if pull or (pull is None and as_of is None and wanted(open_workspace(), scope)):
+        unread = read_compared(batches, feeds, tenants)
+    done = reconcile_task(day, rules, batches, feeds, tenants, restate, unread)
     return end_state(done)
 
 
@@ -116,6 +114,7 @@ def reconcile_task(
     feeds: list[str],
     tenants: list[int],
     restate: str | None = None,
+    unread: dict[str, str] | None = None,
 ) -> Reconciliation:
     """Reconcile a scope and publish its artifacts."""
     asked = Asked(
@@ -123,6 +122,7 @@ def reconcile_task(
         as_of=as_of,
         rules=read_rules(Path(rules) if rules else None),
         restate=restate,
+        unread=unread or {},
     )
     done = reconcile_scope(open_workspace(), asked)
     publish(done)

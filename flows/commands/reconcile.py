@@ -30,6 +30,10 @@ def reconcile_command(
     ] = (),
     feed: Annotated[tuple[str, ...], Parameter(help="Only this feed; may repeat.")] = (),
     tenant: Annotated[tuple[int, ...], Parameter(help="Only this TenantsId; may repeat.")] = (),
+    pull: Annotated[
+        bool,
+        Parameter(negative="", help="Read the listings that are compared from the service first."),
+    ] = False,
     by: By = None,
     json: Json = False,
 ) -> int:
@@ -41,6 +45,9 @@ def reconcile_command(
     What is dated after --as-of stands apart: in no total and no break. A day before the last run of
     the scope needs --restate, and its report replaces no other; a day in the future is refused.
 
+    With --pull the service's listings are read first, those that the records are held against. One
+    that cannot be read is told on the first page, and the run is incomplete.
+
     Example: `recon reconcile --as-of 2026-03-31 --rules rules.toml`
 
     Exit code 0: reconciled, accepted breaks included; 1: open breaks, or something is missing;
@@ -48,6 +55,7 @@ def reconcile_command(
     """
     # The steps import polars, which takes its time.
     from flows.stages.as_of import today  # noqa: PLC0415
+    from flows.stages.pull import pull_compared  # noqa: PLC0415
     from flows.stages.reconcile import Asked, reconcile  # noqa: PLC0415
     from flows.stages.rules import read_rules  # noqa: PLC0415
     from flows.stages.truths import Scope  # noqa: PLC0415
@@ -55,7 +63,9 @@ def reconcile_command(
     read = read_rules(rules)
     with workspace(quiet=json) as place:
         day = as_of or today(place.settings.time_zone)
-        done = reconcile(place, Asked(Scope(batch, feed, tenant), day, read, by, restate))
+        scope = Scope(batch, feed, tenant)
+        unread = pull_compared(place, scope).unread if pull else {}
+        done = reconcile(place, Asked(scope, day, read, by, restate, unread))
     if json:
         print_json(done.as_json())
     else:

@@ -1,6 +1,6 @@
 """The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.metadata import version
 
@@ -17,9 +17,10 @@ from flows.report.reconciliation import (
     TruthLine,
 )
 from flows.stages.as_of import scope_as_of
+from flows.stages.listings import LISTED, PULLED
 from flows.stages.sign import last_sign_off
 from flows.stages.since_signed import changes_since, signed_acceptances
-from flows.stages.truths import PULLED, Gathered, Scope
+from flows.stages.truths import Gathered, Scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.conclusion import Facts
 from flows.steps.reconcile.cut_off import Cut
@@ -28,11 +29,8 @@ from flows.steps.reconcile.rule_text import rules_text
 from flows.steps.reconcile.rules import Rules
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
-from schemas.operations import OPERATIONS, PUSHES
+from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
-
-LISTED = {operation.response for operation in OPERATIONS if operation.returns_list}
-"""Record kinds the service lists."""
 
 
 def gather_facts(
@@ -48,10 +46,12 @@ def gather_facts(
     cut: Cut,
     restates: str,
     until: date,
+    unread: Mapping[str, str],
 ) -> Facts:
     """What the cover tells of a run beside its verdict.
 
-    `cut` is what stands apart from the report's day `until`; `restates` what it restates.
+    `cut` is what stands apart from the report's day `until`; `restates` what it restates;
+    `unread` the record kinds whose listings could not be pulled for this run, and why.
     """
     signed = last_sign_off(connection, scope.text, until)
     return Facts(
@@ -60,7 +60,7 @@ def gather_facts(
         version=version("recon"),
         inputs=tuple(_input(one, gathered) for one in (*gathered.extracts, *gathered.listings)),
         truths=_truths(gathered),
-        incomplete=_incomplete(gathered, rules),
+        incomplete=_incomplete(gathered, rules, unread),
         previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
         if previous
         else None,
@@ -144,7 +144,7 @@ def _truths(gathered: Gathered) -> tuple[TruthLine, ...]:
     return tuple(lines)
 
 
-def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
+def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> tuple[str, ...]:
     """What keeps the run from a verdict, in the reader's words."""
     told = [
         f"batch {batch.id} is {batch.state.replace('_', ' ')}: what it brings is not all there"
@@ -169,13 +169,7 @@ def _incomplete(gathered: Gathered, rules: Rules) -> tuple[str, ...]:
             f"{agree(amounts, 'number: it is', 'numbers: they are')} shown as "
             f"{agree(amounts, 'it is', 'they are')}, and not judged"
         )
-    for record in sorted(LISTED & set(gathered.sources.extract)):
-        asked = record == INSERT_BATCH_DATA.name and "batches" in rules.references
-        if gathered.service and asked and record not in gathered.sources.listings:
-            told.append(
-                f"the service's listing of {EXTRACTS[record].title.lower()} was not pulled: "
-                f"recon pull {PULLED[record]}, or a run of pull-listings/pull; then reconcile again"
-            )
+    told += _without_listing(gathered, rules, unread)
     return tuple(told)
 
 
@@ -197,3 +191,20 @@ def _unshown(gathered: Gathered) -> Iterator[str]:
             f"{agree(totals.rows, 'proves', 'prove')} nothing"
             + (f" ({'; '.join(money)})" if money else "")
         )
+
+
+def _without_listing(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> Iterator[str]:
+    """The record kinds that lack a listing to be held against, one sentence each."""
+    for record in sorted({*LISTED} & {*gathered.sources.extract, *unread}):
+        name = f"the service's listing of {EXTRACTS[record].title.lower()}"
+        pull = f"recon pull {PULLED[record]}, or a run of pull-listings/pull; then reconcile again"
+        rows = record == INSERT_BATCH_DATA.name
+        if record in unread:
+            why = unread[record].rstrip(". ")
+            yield f"{name} could not be pulled: {why}; mend that, then reconcile again"
+        elif rows and "batches" not in rules.references:
+            continue
+        elif record in gathered.older:
+            yield f"{name} is older than what was sent: {pull}"
+        elif rows and gathered.service and record not in gathered.sources.listings:
+            yield f"{name} was not pulled: {pull}"

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,15 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors import ledger
-from connectors.errors import SettingsError
+from connectors.errors import ServiceUnusable, SettingsError
 from connectors.extracts.profile import Profile
 from connectors.files import write_file
-from connectors.listings import KEPT, PULLED
-from connectors.service import Service, open_service, read_credentials
+from connectors.listings import ASKED, KEPT, PULLED, clock
+from connectors.service import Listing, Service, open_service, read_credentials
 from flows.stages.recovery import reach
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.texts import Texts
+from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.listed import Compared, compare_rows, kinds_of
 from schemas.operations import OPERATIONS, Operation
@@ -54,6 +56,8 @@ class PulledListing:
     """How the end of the listing is known."""
     kept: str
     """Hash of the extract it is taken in as."""
+    asked_at: str
+    """When the service was asked for it, by the clock of the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +68,42 @@ class Pulled:
     listings: tuple[PulledListing, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PulledFirst:
+    """What was pulled before a reconciliation."""
+
+    pulled: Pulled | None
+    """None: nothing was asked for, or no listing could be read."""
+    unread: Mapping[str, str]
+    """Record kinds whose listings could not be read, and why."""
+
+
+def pull_compared(workspace: Workspace, scope: Scope) -> PulledFirst:
+    """Read the listings that a scope is held against, before it is reconciled.
+
+    One that cannot be read costs only itself: the reconciliation says so and is incomplete, and
+    still shows what the other sides say. Raises SettingsError where no service is set.
+    """
+    named_service(workspace.settings.service)
+    names, unread = wanted(workspace, scope), dict[str, str]()
+    pulled = _pull(workspace, names, unread) if names else None
+    return PulledFirst(pulled, {LISTINGS[name].response: why for name, why in unread.items()})
+
+
 def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
     """Read listings and stage them; none is taken that did not come whole.
 
     Raises ServiceUnusable, and SettingsError for a listing that does not exist.
     """
+    pulled = _pull(workspace, names, None)
+    assert pulled is not None, "a listing that cannot be read raises"
+    return pulled
+
+
+def _pull(
+    workspace: Workspace, names: Sequence[str], unread: dict[str, str] | None
+) -> Pulled | None:
+    """Pull listings; where `unread` is given, it is told of those that cannot be read."""
     unknown = sorted(set(names) - LISTINGS.keys())
     if unknown:
         raise SettingsError(f"There is no listing {unknown[0]!r}. Known: {', '.join(LISTINGS)}.")
@@ -77,14 +112,21 @@ def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
         with _service(workspace) as service:
             for number, name in enumerate(names or LISTINGS):
                 workspace.progress("pull", number, len(names or LISTINGS))
-                listing = service.listing(LISTINGS[name])
-                text = listing_csv(LISTINGS[name], listing.rows).encode()
-                write_file(Path(folder) / f"{name}.csv", text)
-                kept = hashlib.sha256(text).hexdigest()
-                pulled.append(
-                    PulledListing(name, len(listing.rows), listing.sha256, listing.proof, kept)
-                )
+                with workspace.database.connect() as connection:
+                    asked_at = clock(connection).astimezone(UTC).isoformat()
+                try:
+                    listing = service.listing(LISTINGS[name])
+                except ServiceUnusable as problem:
+                    if unread is None:
+                        raise
+                    unread[name] = str(problem)
+                    continue
+                content = listing_csv(LISTINGS[name], listing.rows).encode()
+                write_file(Path(folder) / f"{name}.csv", content)
+                pulled.append(_pulled(name, listing, content, asked_at))
                 reach("pulled")
+        if not pulled:
+            return None
         ended = import_delivery(workspace, [folder], PROFILE)
     with workspace.database.connect() as connection:
         ledger.add_event(
@@ -99,6 +141,7 @@ def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
                         "sha256": one.sha256,
                         "proof": one.proof,
                         KEPT: one.kept,
+                        ASKED: one.asked_at,
                     }
                     for one in pulled
                 },
@@ -107,22 +150,32 @@ def pull(workspace: Workspace, names: Sequence[str] = ()) -> Pulled:
     return Pulled(ended, tuple(pulled))
 
 
-def wanted(workspace: Workspace) -> list[str]:
-    """The listings that a reconciliation holds records against, by their names.
+def wanted(workspace: Workspace, scope: Scope) -> list[str]:
+    """The listings that a reconciliation holds the records of a scope against, by their names.
 
     That of insert-batch data where some of it was to reach the service, and all that were pulled
-    before; none where no service is set.
+    before, in a scope of some batches those of its record kinds; none where no service is set.
     """
     if workspace.settings.service.url is None:
         return []
     with workspace.database.connect() as connection:
         found = connection.execute(
-            "SELECT DISTINCT e.record FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "SELECT DISTINCT e.record, b.feed = %(listings)s, b.service IS NOT NULL "
+            "FROM extract e JOIN batch b ON b.id = e.batch_id "
             "WHERE e.refused IS NULL AND b.state NOT IN ('undone', 'discarded') "
-            "AND (b.feed = %s OR (b.service IS NOT NULL AND e.record = %s))",
-            [LISTING_FEED, INSERT_BATCH_DATA.name],
+            "AND (b.feed = %(listings)s OR (cardinality(%(batches)s::int[]) = 0 "
+            "OR b.id = ANY(%(batches)s)) AND (cardinality(%(feeds)s::text[]) = 0 "
+            "OR b.feed = ANY(%(feeds)s)))",
+            {
+                "listings": LISTING_FEED,
+                "batches": list(scope.batches),
+                "feeds": list(scope.feeds),
+            },
         ).fetchall()
-    records = {record for (record,) in found}
+    before = {record for record, listed, _ in found if listed}
+    brought = {record for record, listed, _ in found if not listed}
+    sent = {record for record, listed, service in found if service and not listed}
+    records = (before & brought if scope.narrow else before) | (sent & {INSERT_BATCH_DATA.name})
     return [name for name, one in LISTINGS.items() if one.response in records]
 
 
@@ -187,6 +240,11 @@ def _cell(value: Any) -> str:
         case Moment():
             return datetime_text(value.wall, value.offset)
     return str(value)
+
+
+def _pulled(name: str, listing: Listing, content: bytes, asked_at: str) -> PulledListing:
+    kept = hashlib.sha256(content).hexdigest()
+    return PulledListing(name, len(listing.rows), listing.sha256, listing.proof, kept, asked_at)
 
 
 def _service(workspace: Workspace) -> AbstractContextManager[Service]:

@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,8 @@ class Asked:
     by: str | None = None
     restate: str | None = None
     """Why a day before the last run of the scope is reconciled again."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Record kinds whose listings were to be pulled for this run and could not be, and why."""
 
     @property
     def scope_text(self) -> str:
@@ -232,6 +234,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
                 cut=cut,
                 restates=restates,
                 until=asked.as_of,
+                unread=asked.unread,
             ),
         )
         workspace.progress("write", 2, 3)

@@ -12,9 +12,10 @@ from connectors import ledger, truths
 from connectors.attempts import Row, delivered_again
 from connectors.errors import EvidenceBroken
 from connectors.ledger import Batch, Extract, State
-from connectors.listings import last_given
+from connectors.listings import listing_batches
 from flows.stages.batch_rows import delivered_batch_rows
 from flows.stages.kept import unproven
+from flows.stages.listings import PULLED, counting_listings, of_scope
 from flows.stages.tied import Found, altered, found_in, untied
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.beyond import beside, beyond_of
@@ -23,7 +24,7 @@ from flows.steps.reconcile.sources import Sources
 from schemas.amounts import BEYOND
 from schemas.field import Table
 from schemas.kinds import WORD
-from schemas.operations import OPERATIONS, PUSHES
+from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 from schemas.views import AGAIN, APPLIED, LISTING_FEED
 
@@ -34,10 +35,6 @@ SCOPE = re.compile(
 )
 NOT_COUNTED = (State.UNDONE, State.DISCARDED)
 """Batches whose rows are no longer claimed to be anywhere."""
-LISTED = tuple(operation.response for operation in OPERATIONS if operation.returns_list)
-"""Record kinds the service lists."""
-PULLED = {one.response: one.path.strip("/") for one in OPERATIONS if one.returns_list}
-"""Their names for `recon pull`."""
 
 MOST_ADDED = 2e19
 """Sums below it fit an exact decimal column, and so does what is made of several of them."""
@@ -68,6 +65,11 @@ class Scope:
         ]
         return "; ".join(parts) or EVERYTHING
 
+    @property
+    def narrow(self) -> bool:
+        """Whether it is about some batches alone, and not about all that the service has."""
+        return bool(self.batches or self.feeds)
+
     @classmethod
     def read(cls, text: str) -> "Scope | None":
         """The scope that `text` names; None: it names none, as that of a restatement."""
@@ -97,7 +99,7 @@ class Gathered:
     extracts: tuple[Extract, ...]
     """Readable files of the batches that count, by id."""
     listings: tuple[Extract, ...]
-    """The listings of the service that count: the latest of each record kind."""
+    """The listings of the service that count: of each record kind the one answered last."""
     service: bool
     """Whether any batch is to reach the service."""
     waiting: tuple[Batch, ...]
@@ -106,6 +108,8 @@ class Gathered:
     """Batches the run is about, listings included."""
     unfit: dict[str, int] = field(default_factory=dict)
     """Record kind -> amounts that are not judged, and of which no break tells."""
+    older: frozenset[str] = frozenset()
+    """Record kinds whose newest listing is older than what was sent, so that none is used."""
     untied: tuple[str, ...] = ()
     """Where what is kept of an extract is not what was taken in."""
     unproven: dict[int, str] = field(default_factory=dict)
@@ -143,11 +147,10 @@ def _gathered(
     signed: Mapping[str, pl.DataFrame],
     approved: tuple[tuple[int, date], ...],
 ) -> Gathered:
-    batches = _batches(connection, scope)
-    pulled = [one for one in batches if one.feed == LISTING_FEED]
-    delivered = [one for one in batches if one.feed != LISTING_FEED]
+    delivered = _batches(connection, scope)
     extracts = _extracts(connection, delivered)
-    listings = _latest(connection, _extracts(connection, pulled))
+    counting = counting_listings(connection, extracts, narrow=scope.narrow)
+    listings = counting.extracts
     broken = _unproven(workspace, extracts, listings)
     listings = tuple(one for one in listings if one.id not in broken)
     service = any(batch.service for batch in delivered)
@@ -166,7 +169,7 @@ def _gathered(
         assert listing.record is not None
         if listing.record in unread:
             continue
-        frames.add_listing(listing, places)
+        frames.add_listing(listing, places, [batch.id for batch in delivered])
     tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
     untold = [
         *untied(connection, tied, delivered, extracts, frames.found),
@@ -191,8 +194,9 @@ def _gathered(
         listings=listings,
         service=service,
         waiting=tuple(one for one in delivered if one.state not in ledger.ENDED),
-        batches=frozenset(one.id for one in batches),
+        batches=frozenset([*(one.id for one in delivered), *listing_batches(connection)]),
         unfit=frames.unfit,
+        older=counting.older,
         untied=tuple(untold),
         unproven=broken,
         unshown=frames.unshown,
@@ -277,7 +281,7 @@ class _Frames:
         expected, unfit = self._of_tenants(truth.rows), truth.unfit
         held = truths.database_rows(self.connection, table)
         found = self._of_tenants(held.rows)
-        if self.scope.batches or self.scope.feeds:
+        if self.scope.narrow:
             expected, found = _of_batches(table, expected, found, batches)
         (expected, found), large = _addable(table, expected, found)
         self.database[record] = found
@@ -295,11 +299,15 @@ class _Frames:
             self.unproven[table.name] = told
             self.unshown |= found_in(table, rows.join(told, on=told.columns, how="semi"))
 
-    def add_listing(self, listing: Extract, places: pl.DataFrame) -> None:
+    def add_listing(self, listing: Extract, places: pl.DataFrame, batches: Sequence[int]) -> None:
         assert listing.record is not None
         table = EXTRACTS[listing.record]
         truth = truths.extract_rows(self.connection, table, [listing.batch_id], places)
         mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
+        if self.scope.narrow:
+            own = (self.extract, self.database)
+            sides = [of[table.name] for of in own if table.name in of]
+            mine = of_scope(self.connection, table, mine, sides, batches)
         (self.listed[listing.record],), large = _addable(table, mine)
         self._tell(table, truth.unfit, large + _no_numbers(table, self.listed[listing.record]))
 
@@ -381,14 +389,18 @@ def _of_batches(
 
 
 def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
+    """What was delivered; a listing of the service counts for every scope, named or not."""
     if scope.batches:
-        return [ledger.find_batch(connection, number) for number in sorted(scope.batches)]
+        named = [ledger.find_batch(connection, number) for number in sorted(scope.batches)]
+        return [batch for batch in named if batch.feed != LISTING_FEED]
     every = ledger.list_batches(connection, limit=1_000_000)
     return sorted(
         (
             batch
             for batch in every
-            if batch.state not in NOT_COUNTED and (not scope.feeds or batch.feed in scope.feeds)
+            if batch.state not in NOT_COUNTED
+            and batch.feed != LISTING_FEED
+            and (not scope.feeds or batch.feed in scope.feeds)
         ),
         key=lambda batch: batch.id,
     )
@@ -401,11 +413,6 @@ def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple
         for extract in ledger.list_extracts(connection, batch.id)
         if extract.refused is None
     )
-
-
-def _latest(connection: psycopg.Connection, listings: Sequence[Extract]) -> tuple[Extract, ...]:
-    newest = {listing.record: listing for listing in last_given(connection, listings)}
-    return tuple(newest[record] for record in LISTED if record in newest)
 
 
 def _places(extracts: Iterable[Extract]) -> pl.DataFrame:

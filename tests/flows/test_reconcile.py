@@ -9,6 +9,7 @@ import pytest
 from connectors.extracts.profile import DEFAULT
 from flows.stages.pull import wanted
 from flows.stages.sequence import import_delivery
+from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, flow_run
 from tests.push.conftest import PUSHED, USER, sandbox_at
@@ -73,16 +74,21 @@ def test_a_rule_file_that_cannot_be_meant_fails_with_its_line(
 def test_what_was_pushed_is_pulled_first(
     workspace: Workspace, database_url: str, monkeypatch: pytest.MonkeyPatch, rows: Any
 ) -> None:
-
+    monkeypatch.setenv("RECON_SERVICE_BACKOFF_SECONDS", "0.001")
     with sandbox_at(database_url) as (_, url):
         for name, value in (("URL", url), ("USER", USER.name), ("PASSWORD", USER.password)):
             monkeypatch.setenv(f"RECON_SERVICE_{name}", value)
-        monkeypatch.setenv("RECON_SERVICE_BACKOFF_SECONDS", "0.001")
         place = at(workspace, url)
         import_delivery(place, [str(FOLDER / "monday" / "insert_batch_data.csv")], PUSHED)
-        assert wanted(place) == ["insert_batch_data"]
+        assert wanted(place, Scope()) == ["insert_batch_data"]
         alone = reconcile(pull=False)
         assert "was not pulled" in alone.message
-        state = reconcile()
+        state = reconcile(batches=[1])
         assert "was not pulled" not in state.message
         assert rows("SELECT feed FROM batch ORDER BY id DESC LIMIT 1") == [("service-listing",)]
+    # The listing is newer than the push, and still the run says that it is not of this day.
+    state = reconcile()
+    assert (state.type.value, state.name) == ("FAILED", "Incomplete")
+    assert "listing of insert batch data could not be pulled: " in state.message
+    assert "mend that, then reconcile again" in state.message
+    assert len(artifact("breaks").table) > 0

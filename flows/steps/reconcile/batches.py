@@ -5,6 +5,8 @@ is, or else where the record inside is. What a row holds is never shown, since i
 a break names the kind and key of the record inside.
 """
 
+from collections.abc import Collection
+
 import polars as pl
 
 from flows.report.reconciliation import BatchLine
@@ -52,6 +54,20 @@ def judge_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[Batc
         ]
     )
     return _annex(breaks, mine, taken, theirs)
+
+
+def own_rows(sent: pl.DataFrame, listed: pl.DataFrame, shared: Collection[int]) -> pl.DataFrame:
+    """The listed rows without those that may be somebody else's.
+
+    Where others brought rows of a BatchId, too (`shared`), a row that was not sent here is theirs.
+    """
+    if not shared or listed.is_empty():
+        return listed
+    inside = _Inside(pl.concat(side.select(_TEXTS) for side in (sent, listed)))
+    numbered = listed.with_row_index("at")
+    _, extra = inside.unpaired(inside.beside(sent), inside.beside(numbered))
+    theirs = extra.filter(pl.col(BATCH).is_in(list(shared)))["at"]
+    return numbered.filter(~pl.col("at").is_in(theirs.implode())).drop("at")
 
 
 class _Inside:

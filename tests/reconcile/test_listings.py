@@ -1,0 +1,295 @@
+"""Which listing of the service counts: the one answered last, where it is later than the push."""
+
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.extracts.profile import DEFAULT
+from connectors.sandbox import Sandbox
+from connectors.sandbox.faults import Fault, FaultKind, Faults
+from flows.__main__ import main
+from flows.stages.pull import pull, pull_compared, wanted
+from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.sequence import import_delivery
+from flows.stages.truths import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
+from tests.push.conftest import PUSHED, USER, sandbox_at, towards
+
+OLDER = (
+    "the service's listing of {} is older than what was sent: recon pull {}, "
+    "or a run of pull-listings/pull; then reconcile again"
+)
+NEVER = OLDER.replace("is older than what was sent", "was not pulled")
+BATCH_ROWS = ("insert batch data", "insert_batch_data")
+AVATARS = ("avatar", "avatars")
+
+
+@dataclass
+class Home:
+    """A workspace with a service beside it."""
+
+    place: Workspace
+    sandbox: Sandbox
+    folder: Path
+
+    def deliver(self, name: str, text: str, *, push: bool = True) -> int:
+        path = self.folder / name / f"{name.rstrip('0123456789-')}.csv"
+        path.parent.mkdir()
+        path.write_text(text)
+        profile = PUSHED if push else DEFAULT
+        return import_delivery(self.place, [str(path)], profile).batch.id
+
+    def lists(self, record: str, text: str) -> None:
+        """What the service lists from now on, and nothing else."""
+        path = self.folder / f"listed-{record}.csv"
+        path.write_text(text)
+        self.sandbox.clear()
+        self.sandbox.load(record, path)
+
+    def pulled(self) -> Reconciled:
+        """Pull first, then reconcile everything, as the command and the flow do."""
+        day, unread = datetime.now(UTC).date(), pull_compared(self.place, Scope()).unread
+        return reconcile(self.place, Asked(Scope(), day, Rules(), unread=unread))
+
+    def run(self, *batches: int, feeds: tuple[str, ...] = ()) -> Reconciled:
+        day = datetime.now(UTC).date()
+        return reconcile(self.place, Asked(Scope(batches, feeds), day, Rules()))
+
+
+@pytest.fixture
+def home(workspace: Workspace, database_url: str, tmp_path: Path) -> Iterator[Home]:
+    with sandbox_at(database_url) as (sandbox, url):
+        yield Home(towards(workspace, url), sandbox, tmp_path)
+
+
+@contextmanager
+def closed_port() -> Iterator[tuple[None, str]]:
+    """An address where nobody listens; it is kept, so that nobody else can."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        yield None, f"http://127.0.0.1:{one.getsockname()[1]}"
+
+
+def batch_rows(*numbers: int, batch: int = 5, merged: str = "false") -> str:
+    """Insert-batch data of one BatchId, each with a message tone inside."""
+    lines = ["Data,HasError,Merged,BatchId,Jsondata,ErrorData"]
+    for number in numbers:
+        inside = f'""TenantsId"":7,""AvatarsId"":{number},""Name"":""n{number}""'
+        lines.append(f'"{{{inside}}}",false,{merged},{batch},,')
+    return "\r\n".join(lines) + "\r\n"
+
+
+def avatars(*names: str) -> str:
+    return "\r\n".join(["Gender,Name,AgeGroup", *(f"f,{name},adult" for name in names)]) + "\r\n"
+
+
+def because(done: Reconciled) -> list[str]:
+    return [one for one in done.report.cover.because if one.startswith("the service")]
+
+
+def codes(done: Reconciled) -> Counter[str]:
+    return Counter(f"{one.code} {one.side}".strip() for one in done.report.breaks)
+
+
+def test_a_listing_from_before_the_push_is_one_sentence_and_no_break(home: Home) -> None:
+    pull(home.place)
+    home.deliver("insert_batch_data", batch_rows(1, 2, 3))
+    home.deliver("avatars", avatars("ann", "bob"))
+    done = home.run()
+    assert because(done) == [OLDER.format(*AVATARS), OLDER.format(*BATCH_ROWS)]
+    assert done.report.cover.verdict == "INCOMPLETE"
+    assert codes(done) == {}
+    # The very same listing, kept once, is evidence when the service gives it later.
+    first = pull(home.place).ended
+    assert not first.new
+    done = home.run()
+    assert because(done) == []
+    assert codes(done) == {"BATCH_MISSING": 3, "MISSING_IN_TARGET G": 2}
+
+
+def test_nothing_pulled_is_one_sentence_where_the_listing_is_the_only_other_side(
+    home: Home,
+) -> None:
+    home.deliver("insert_batch_data", batch_rows(1, 2, 3))
+    home.deliver("avatars", avatars("ann"))
+    done = home.run()
+    assert because(done) == [NEVER.format(*BATCH_ROWS)]
+    assert codes(done) == {}
+
+
+def test_breaks_of_a_listing_are_set_aside_until_it_is_pulled_again(home: Home) -> None:
+    home.deliver("insert_batch_data", batch_rows(1, 2))
+    pull(home.place)
+    assert codes(home.run()) == {"BATCH_MISSING": 2}
+    home.deliver("insert_batch_data2", batch_rows(3, batch=6))
+    done = home.run()
+    assert {one.state for one in done.report.breaks} == {"NOT_LOOKED_AT"}
+    assert because(done) == [OLDER.format(*BATCH_ROWS)]
+
+
+def test_what_was_delivered_to_the_database_alone_is_held_against_an_older_listing(
+    home: Home,
+) -> None:
+    home.lists("avatar", avatars("ann"))
+    pull(home.place)
+    home.deliver("avatars", avatars("ann", "bob"), push=False)
+    done = home.run()
+    assert because(done) == []
+    assert codes(done) == {"MISSING_IN_TARGET G": 1}
+
+
+def test_the_listing_answered_last_counts_whatever_batch_has_it(home: Home) -> None:
+    home.deliver("insert_batch_data", batch_rows(1, 2))
+    for listed in ((1, 2), (1,), (1, 2)):
+        home.lists("insert_batch_data", batch_rows(*listed, merged="true"))
+        pull(home.place, ["insert_batch_data"])
+        missing = 2 - len(listed)
+        assert codes(home.run())["BATCH_MISSING"] == missing, listed
+
+
+@pytest.mark.parametrize("feeds", [(), ("default",)])
+def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
+    home: Home, feeds: tuple[str, ...]
+) -> None:
+    pull(home.place)
+    one = home.deliver("insert_batch_data", batch_rows(1, 2))
+    two = home.deliver("insert_batch_data2", batch_rows(3, 4, 5, batch=6))
+    three = home.deliver("avatars", avatars("ann"))
+    four = home.deliver("avatars2", avatars("bob", "cid"))
+    scope = {"feeds": feeds} if feeds else {}
+    batches: Callable[..., Any] = lambda *numbers: () if feeds else numbers  # noqa: E731
+    for numbers in ((one, three), (two, four)):
+        assert len(because(home.run(*batches(*numbers), **scope))) == 2
+    home.lists(
+        "insert_batch_data",
+        batch_rows(1, merged="true")
+        + batch_rows(3, 4, 5, 9, batch=6, merged="true").split("\r\n", 1)[1],
+    )
+    pull(home.place, ["insert_batch_data"])
+    home.lists("avatar", avatars("ann", "bob", "dora"))
+    pull(home.place, ["avatars"])
+    if feeds:
+        # All that is there is of the feed, and what is nobody's is of no feed.
+        told = {"BATCH_MISSING": 1, "BATCH_EXTRA": 1, "MISSING_IN_TARGET G": 1}
+        assert codes(home.run(feeds=feeds)) == told
+        return
+    assert codes(home.run(one, three)) == {"BATCH_MISSING": 1}
+    assert codes(home.run(two, four)) == {"BATCH_EXTRA": 1, "MISSING_IN_TARGET G": 1}
+    assert because(home.run(one, three)) == []
+
+
+def test_rows_of_a_shared_batch_id_belong_to_who_sent_them(home: Home) -> None:
+    one = home.deliver("insert_batch_data", batch_rows(1, 2))
+    two = home.deliver("insert_batch_data2", batch_rows(3, 4))
+    home.lists("insert_batch_data", batch_rows(1, 3, 4, 9, merged="true"))
+    pull(home.place, ["insert_batch_data"])
+    assert codes(home.run(one)) == {"BATCH_MISSING": 1}
+    assert codes(home.run(two)) == {}
+    assert codes(home.run()) == {"BATCH_MISSING": 1, "BATCH_EXTRA": 1}
+
+
+def test_a_pull_that_died_before_its_end_is_no_listing(home: Home, rows: Any) -> None:
+    home.deliver("insert_batch_data", batch_rows(1))
+    batch = pull(home.place, ["insert_batch_data"]).ended.batch.id
+    with home.place.database.connect() as connection:
+        connection.execute("UPDATE batch SET state = 'staged' WHERE id = %s", [batch])
+    assert because(home.run()) == [NEVER.format(*BATCH_ROWS)]
+
+
+def test_pulling_first_reads_what_the_scope_is_held_against(home: Home) -> None:
+    one = home.deliver("insert_batch_data", batch_rows(1))
+    two = home.deliver("avatars", avatars("ann"))
+    assert wanted(home.place, Scope()) == ["insert_batch_data"]
+    assert wanted(home.place, Scope((two,))) == []
+    assert pull_compared(home.place, Scope((two,))).pulled is None
+    assert codes(home.pulled()) == {"BATCH_MISSING": 1}
+    pull(home.place, ["avatars"])
+    assert wanted(home.place, Scope()) == ["avatars", "insert_batch_data"]
+    assert wanted(home.place, Scope((one,))) == ["insert_batch_data"]
+    assert wanted(home.place, Scope((two,))) == ["avatars"]
+
+
+CUT = Faults(faults=(Fault(FaultKind.TRUNCATED_BODY, every=1),))
+REFUSED = Faults(faults=(Fault(FaultKind.STATUS, every=2, status=403),))
+
+
+@pytest.mark.parametrize(
+    ("faults", "unread", "why"),
+    [
+        (None, ["avatar", "insert_batch_data"], "cannot be read"),
+        (CUT, ["avatar", "insert_batch_data"], "cannot be read"),
+        (REFUSED, ["insert_batch_data"], "the service answered 403"),
+    ],
+    ids=["down", "cut", "one-refused"],
+)
+def test_a_listing_that_cannot_be_pulled_costs_itself_and_no_other(
+    home: Home, database_url: str, rows: Any, faults: Faults | None, unread: list[str], why: str
+) -> None:
+    pull(home.place, ["avatars"])
+    home.deliver("insert_batch_data", batch_rows(1, 2))
+    home.deliver("avatars", avatars("ann"))
+    batches = rows("SELECT count(*) FROM batch")[0][0]
+    with closed_port() if faults is None else sandbox_at(database_url, faults=faults) as (_, url):
+        there = replace(home, place=towards(home.place, url, attempts=1))
+        done = there.pulled()
+    told = because(done)
+    assert len(told) == len(unread), told
+    for record, sentence in zip(unread, told, strict=True):
+        start = f"the service's listing of {record.replace('_', ' ')} could not be pulled: "
+        assert sentence.startswith(start)
+        assert why in sentence
+        assert sentence.endswith("; mend that, then reconcile again")
+    assert done.report.cover.verdict == "INCOMPLETE"
+    assert done.exit_code == 1
+    # What was read is compared; of what was not, nothing is said to be missing.
+    assert codes(done) == ({"MISSING_IN_TARGET G": 1} if faults is REFUSED else {})
+    # The empty listing of avatars is kept already.
+    assert rows("SELECT count(*) FROM batch") == [(batches,)]
+
+
+def test_the_command_pulls_first_and_says_what_it_could_not(
+    home: Home, database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    home.deliver("insert_batch_data", batch_rows(1, 2))
+    settings = home.place.settings
+    url = settings.service.url or ""
+    for name, value in {
+        "HOME": str(settings.home),
+        "DATABASE_URL": database_url,
+        "SERVICE_URL": url,
+        "SERVICE_USER": USER.name,
+        "SERVICE_PASSWORD": USER.password,
+        "SERVICE_ATTEMPTS": "1",
+    }.items():
+        monkeypatch.setenv(f"RECON_{name}", value)
+
+    def run(*options: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as end:
+            main(["reconcile", *options])
+        said = capsys.readouterr()
+        return int(end.value.code or 0), " ".join((said.out + said.err).split())
+
+    code, text = run()
+    assert code == 1
+    assert NEVER.format(*BATCH_ROWS) in text
+    code, text = run("--pull", "--batch", "1")
+    assert code == 1
+    assert "INCOMPLETE" not in text
+    assert "BATCH_MISSING" in text
+    with closed_port() as (_, nobody):
+        monkeypatch.setenv("RECON_SERVICE_URL", nobody)
+        code, text = run("--pull")
+        assert code == 1
+        assert "listing of insert batch data could not be pulled" in text
+    monkeypatch.delenv("RECON_SERVICE_URL")
+    code, text = run("--pull")
+    assert code == 2
+    assert "RECON_SERVICE_URL" in text
