@@ -21,7 +21,7 @@ from connectors.service.complaints import (
 )
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
-from connectors.service.decoding import Said, Unreadable, lowered, read_reply
+from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
 from connectors.service.encoding import Record
 from schemas.counting import agree, quantity
@@ -31,8 +31,6 @@ COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
 _NOT_AS_BATCH = (403, 404, 405, 413, 414, 415, 431)
 """Answers to a batch of one row that may be about the batch: the row by itself decides."""
-_VALIDATION = frozenset({"NotNull", "NotEmpty", "Email"})
-"""Codes of the validation that the host runs over a whole batch before it carries out any row."""
 _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
 """What servers say in clear on a port that is for TLS."""
 
@@ -111,23 +109,17 @@ class Judge:
         error = self._error(reply, hide)
         if len(rows) == 1 and not error.stop and reply.status in _NOT_AS_BATCH:
             return [Judged(again=True, alone=True)]
-        if reply.status == 400 and (len(rows) == 1 or self._validated(reply)):
-            return [error] if error.stop else self._batch_invalid(rows, reply, hide)
         if len(rows) == 1:
+            if reply.status == 400 and not error.stop and _named(reply, 1) is None:
+                return [Judged(again=True, alone=True)]
             return [error]
-        return [self._silent(error, reply, len(rows))] * len(rows)
-
-    def _validated(self, reply: Reply) -> bool:
-        """Whether an answer comes from before any row of its batch was carried out.
-
-        That is proven of the validation of the document's own fields, and of nothing else: the
-        number may have been lost on the way of this one answer, and the service ends any row with
-        any status.
-        """
-        found = (_status(reply) or {}).get("errors")
-        errors = [lowered(error) for error in found] if isinstance(found, list) else []
-        proven = all(one.get("errorcode") in _VALIDATION and one.get("fieldname") for one in errors)
-        return self.counts is not False and bool(errors) and proven
+        silent = [self._silent(error, reply, len(rows))] * len(rows)
+        named = _named(reply, len(rows))
+        if named is not None and not error.stop:
+            # The one row that is told of. What became of the others only the number could say.
+            silent[named] = error
+            self.counts = False
+        return silent
 
     def _silent(self, error: Judged, reply: Reply, rows: int) -> Judged:
         """A batch that failed, and nobody says behind how many of its rows."""
@@ -223,22 +215,32 @@ class Judge:
         if completed >= len(rows):
             return [done] * len(rows)
         failed = self._error(reply, hide)
+        named = _named(reply, len(rows))
+        if named is not None and named != completed:
+            return self._batch_named(rows, reply, failed, completed, named)
         # Those behind wait with the one that has to wait.
         behind = failed if reply.status == 429 else Judged(again=True)
         return [done] * completed + [failed] + [behind] * (len(rows) - completed - 1)
 
-    def _batch_invalid(
-        self, rows: Sequence[tuple[Request, Record]], reply: Reply, hide: Redaction
+    def _batch_named(
+        self,
+        rows: Sequence[tuple[Request, Record]],
+        reply: Reply,
+        failed: Judged,
+        completed: int,
+        named: int,
     ) -> list[Judged]:
-        """Nothing was run, because one row is invalid; which one, newer hosts say."""
-        status = _status(reply) or {}
-        meta = status.get("meta")
-        told = meta if isinstance(meta, Mapping) else {}
-        index = {str(name).lower(): str(text) for name, text in told.items()}.get("autobatchindex")
-        if index is None or not index.isdigit() or int(index) >= len(rows):
-            return [Judged(again=True, alone=True)] * len(rows)
-        judged = [Judged(again=True)] * len(rows)
-        judged[int(index)] = Judged(Verdict.REFUSED, service_errors(status, reply.status, hide))
+        """The service names another row than the one behind those it ran."""
+        if completed == 0:
+            # It looked at all rows before the first, and ran none: the number says so.
+            judged = [Judged(again=True)] * len(rows)
+        else:
+            behind = [self._silent(failed, reply, len(rows))] * (len(rows) - completed)
+            judged = [Judged(Verdict.ACKNOWLEDGED)] * completed + behind
+            if named < completed:
+                judged[named] = behind[0] if behind else self._silent(failed, reply, len(rows))
+                return judged
+        judged[named] = failed
         return judged
 
     def _redaction(self, request: Request, record: Record) -> Redaction:
@@ -267,6 +269,15 @@ def _status(reply: Reply) -> Mapping[str, Any] | None:
     except Unreadable:
         return None
     return said.status
+
+
+def _named(reply: Reply, rows: int) -> int | None:
+    """Which row of a batch a 400 is about, where newer hosts say it."""
+    meta = (_status(reply) or {}).get("meta") if reply.status == 400 else None
+    told = meta if isinstance(meta, Mapping) else {}
+    index = {str(name).lower(): str(text) for name, text in told.items()}.get("autobatchindex", "")
+    number = int(index) if index.isascii() and index.isdigit() and len(index) <= 9 else rows
+    return number if number < rows else None
 
 
 def _completed(reply: Reply, rows: int) -> int | None:

@@ -195,6 +195,26 @@ def test_one_home_that_finds_its_database_restored_holds_the_others(
         assert {len(bodies) for bodies in effects.values()} == {1}
 
 
+def test_a_home_that_lacks_none_of_its_own_rows_is_not_told_of_those_of_another(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """The limit that docs/push.md states: only the home that is ahead can tell, by its status."""
+    with FaultyServer(at({2: Reply(hold=lambda: kept(workspace))})) as server:
+        ahead = towards(workspace, server.url, concurrency=1)
+        other = at_home(ahead, tmp_path / "other")
+        import_delivery(ahead, [tones(tmp_path / "tones.csv", ROWS)], DEFAULT)
+        push_batch(ahead, 1, most=1)
+        go_on_after_restore(other, unsent="unsent", by="a", reason="a second worker")
+        push_batch(ahead, 1, most=1)
+        push_batch(ahead, 1, most=1)
+        physically_restored(ahead)
+        with other.database.connect() as connection:
+            assert why_held(connection, other.settings.home) is None
+            assert "older than this RECON_HOME" in str(why_held(connection, ahead.settings.home))
+        push_batch(other, 1, most=1)
+        assert max(len(bodies) for bodies in applied(server).values()) == 2
+
+
 def test_whoever_knows_that_nothing_was_sent_says_so(
     workspace: Workspace, copied: Copy, tmp_path: Path, rows: Any
 ) -> None:

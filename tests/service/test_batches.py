@@ -48,10 +48,11 @@ def names(server: FaultyServer) -> list[str]:
     return sorted(json.loads(effect.body)["Name"] for effect in server.effects)
 
 
-def indexed(index: int) -> Reply:
+def indexed(index: int, **told_more: Any) -> Reply:
     told = {"ErrorCode": "NotNull", "Message": "no", "Errors": [NOT_NULL]}
     meta = {"AutoBatchIndex": str(index)}
-    return status(400, errors=[NOT_NULL], body={"ResponseStatus": {**told, "Meta": meta}})
+    body = {"ResponseStatus": {**told, "Meta": meta}}
+    return status(400, errors=[NOT_NULL], body=body, **told_more)
 
 
 def listed(wrong: int) -> str:
@@ -69,9 +70,15 @@ OUTCOMES: list[tuple[str, Reply, list[Verdict], int, int]] = [
     ("no answer, not applied", DROPPED, [D, D, D, D], 1, 0),
     ("500 before any", status(500), [D, D, D, D], 1, 0),
     ("503", status(503), [D, D, D, D], 1, 0),
-    ("invalid, unnamed", status(400, errors=[NOT_NULL]), [A, A, A, A], 5, 4),
-    ("invalid, the second", indexed(1), [A, R, A, A], 2, 3),
-    ("invalid, one that is not there", indexed(9), [A, A, A, A], 5, 4),
+    ("invalid, unnamed", status(400, errors=[NOT_NULL]), [D, D, D, D], 1, 0),
+    ("invalid, the second", indexed(1), [D, R, D, D], 1, 0),
+    ("invalid, the third, and two were done", indexed(2, completed=2, counted=False),
+     [D, D, R, D], 1, 2),
+    ("invalid, one that is not there", indexed(9), [D, D, D, D], 1, 0),
+    ("invalid, and none was done", indexed(2, completed=0), [A, A, R, A], 2, 3),
+    ("invalid, the one behind those done", indexed(2, completed=2), [A, A, R, A], 2, 3),
+    ("invalid, one further than those done", indexed(2, completed=1), [A, D, R, D], 1, 1),
+    ("invalid, one that is done", indexed(0, completed=3), [D, A, A, D], 1, 3),
     *((f"{code}, nothing said", status(code), [D, D, D, D], 1, 0) for code in
       (301, 302, 303, 307, 308, 400, 401, 403, 404, 405, 408, 409, 413, 414, 415, 422, 429, 431)),
     *((f"{code} that says why, nothing said", status(code, error_code="C"), [D, D, D, D], 1, 0)
@@ -277,15 +284,17 @@ def test_many_batches_with_losses(seed: int) -> None:
 
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_against_the_sandbox(host: Host, form: str) -> None:
-    """Of eight registrations one is invalid and one takes an address that is taken."""
+    """Of eight registrations one is invalid and one takes an address that is taken.
+
+    A newer host names the invalid one; of the others nobody says what became of them.
+    """
     host.sandbox.clear()
-    changed: dict[int, dict[str, Any]] = {3: {"FirstName": " "}, 6: {"EMail": "A1@b.co"}}
+    changed: dict[int, dict[str, Any]] = {3: {"FirstName": " "}, 6: {"EMail": "A5@b.co"}}
     sent = [request("ClientRegister", number, changed.get(number, {})) for number in range(1, 9)]
     url = host.caller.base_url
     with client(url, PARTNER, batch=4, format=form, zone=ZONE, concurrency=1) as service:
         answers = by_number(service.send(sent))
-    verdicts = {answer.number: answer.verdict for answer in answers}
-    assert (verdicts.pop(3), verdicts.pop(6)) == (R, R)
-    assert set(verdicts.values()) == {A}
-    assert codes(answers[2]) == [("NotEmpty", "FirstName")]
+    named = codes(answers[2]) == [("NotEmpty", "FirstName")]
+    assert [answer.verdict for answer in answers] == [D, D, R if named else D, D, A, R, A, A]
+    assert named == (host.sandbox.options.style == "camel-core")
     assert codes(answers[5]) == [("Conflict", "")]
