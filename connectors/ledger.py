@@ -5,7 +5,7 @@ the run still holds its batch: a run that was frozen and taken over writes nothi
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -162,6 +162,14 @@ def list_batches(connection: psycopg.Connection, limit: int) -> list[Batch]:
     """The latest batches, newest first."""
     with connection.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute("SELECT * FROM batch ORDER BY id DESC LIMIT %s", [limit]).fetchall()
+
+
+def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[Batch]:
+    """The batches of these numbers, the first one first."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM batch WHERE id = ANY(%s) ORDER BY id", [list(numbers)]
+        ).fetchall()
 
 
 def add_batch(

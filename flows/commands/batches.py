@@ -18,7 +18,7 @@ from flows.commands.deliver import Json, Verbose, show_ended
 from flows.report.next_step import next_step
 from flows.stages.kept import unproven
 from flows.stages.locate import Spot, locate, show_command
-from flows.stages.rejects import repaired_elsewhere, write_rejects
+from flows.stages.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, release_batch, run_batch
 from flows.stages.texts import Texts
@@ -175,8 +175,9 @@ def rejects_command(
     from flows.commands.console import out as console  # noqa: PLC0415 -- the option is named out.
 
     with workspace(quiet=True) as place:
-        written = write_rejects(place, batch, out, with_secrets=with_secrets)
-        elsewhere = repaired_elsewhere(place, batch)
+        later = attempts_after(place, batch)
+        written = write_rejects(place, batch, out, with_secrets=with_secrets, elsewhere=later)
+        elsewhere = repaired_elsewhere(later)
     for path, rows in written.items():
         console().print(f"{path}: {quantity(rows, 'row', grouped)}")
     for told in elsewhere:

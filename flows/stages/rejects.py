@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from connectors import ledger
-from connectors.attempts import REJECTED, REPAIRED, WAITING, Row, later_attempts
+from connectors.attempts import REJECTED, REPAIRED, WAITING, Later, Row, later_attempts
 from connectors.extracts.cells import split_cells
 from connectors.extracts.header import PARENT_COLUMN, Header
 from connectors.extracts.rewriting import Line, cells_left_out, delivered_text, write_rows
@@ -41,14 +41,25 @@ class Rejected(NamedTuple):
     row: RejectedRow
 
 
+def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[Row, Later]:
+    """The rows with errors of a batch that a later batch has, and what became of them there."""
+    with workspace.database.connect() as connection:
+        return later_attempts(connection, batch_id)
+
+
 def write_rejects(
-    workspace: Workspace, batch_id: int, folder: Path, *, with_secrets: bool
+    workspace: Workspace,
+    batch_id: int,
+    folder: Path,
+    *,
+    with_secrets: bool,
+    elsewhere: Mapping[Row, Later] | None = None,
 ) -> dict[Path, int]:
     """One CSV per delivered file, under its own header; returns the rows written by file.
 
     Secrets are left empty unless asked for: a correction that leaves them so keeps those that were
     delivered. Only the owner of the files can read them. Rows whose repair came in a later batch
-    are left out (`repaired_elsewhere`): they would be repaired twice.
+    are left out: they would be repaired twice. Who knows them already gives them (`elsewhere`).
     """
     written: dict[Path, int] = {}
     told: list[str] = []
@@ -56,7 +67,8 @@ def write_rejects(
         batch = ledger.find_batch(connection, batch_id)
         profile = restored_profile(batch)
         texts = Texts(workspace, connection, [batch_id])
-        elsewhere = later_attempts(connection, batch_id)
+        if elsewhere is None:
+            elsewhere = later_attempts(connection, batch_id)
         rows = _by_extract(Lease(connection, batch_id, -1), texts, elsewhere.keys())
         for extract in ledger.list_extracts(connection, batch_id):
             found = rows.get(extract.id)
@@ -88,10 +100,9 @@ def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
     ][:most]
 
 
-def repaired_elsewhere(workspace: Workspace, batch_id: int) -> list[str]:
+def repaired_elsewhere(elsewhere: Mapping[Row, Later]) -> list[str]:
     """Which rows `write_rejects` leaves out because a later batch has their repair, a line each."""
-    with workspace.database.connect() as connection:
-        counts = Counter(later_attempts(connection, batch_id).values())
+    counts = Counter(elsewhere.values())
     return [
         _ELSEWHERE[later.state].format(rows=_rows(count), batch=later.batch_id)
         for later, count in sorted(counts.items(), key=lambda one: (one[0].batch_id, one[0].state))

@@ -87,9 +87,8 @@ def _profile_changes(
     base on: what was changed and changed back in between has been used.
     """
     feeds: dict[str, list[Batch]] = {}
-    for batch in reversed(ledger.list_batches(connection, limit=1_000_000)):
-        if batch.id in gathered.batches:
-            feeds.setdefault(batch.feed, []).append(batch)
+    for batch in ledger.batches_of(connection, gathered.batches):
+        feeds.setdefault(batch.feed, []).append(batch)
     for feed, batches in sorted(feeds.items()):
         before = [one for one in batches if one.opened_at <= base.opened_at]
         for former, later in pairwise([*before[-1:], *batches[len(before) :]]):

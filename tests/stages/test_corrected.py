@@ -12,7 +12,7 @@ from connectors.extracts.profile import DEFAULT
 from connectors.ledger import State
 from flows.report.batch import BatchReport
 from flows.stages.reconcile import Asked, reconcile
-from flows.stages.rejects import repaired_elsewhere, write_rejects
+from flows.stages.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, look, release_batch, run_batch
 from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
@@ -47,6 +47,10 @@ def correct(workspace: Workspace, tmp_path: Path, first: Any) -> Any:
         return import_delivery(workspace, [str(path)], DEFAULT, corrects=corrects)
 
     return deliver
+
+
+def left_out(workspace: Workspace, batch: int) -> list[str]:
+    return repaired_elsewhere(attempts_after(workspace, batch))
 
 
 def states(rows: Any, batch: int = 1) -> dict[int, str]:
@@ -129,27 +133,27 @@ def test_what_was_delivered_again_is_offered_once_and_by_the_last_batch(
         rows = (row for path in written for row in path.read_text().splitlines()[1:])
         return [row.split(",")[0] for row in rows]
 
-    assert (offered(1), repaired_elsewhere(workspace, 1)) == (["1:2", "1:3", "1:4", "1:5"], [])
+    assert (offered(1), left_out(workspace, 1)) == (["1:2", "1:3", "1:4", "1:5"], [])
     correct({2: line(2, amount="eleven"), 3: line(3)})
     again = "1 row not written: delivered again in batch 2 and in error there."
     assert (offered(1), offered(2)) == (["1:4", "1:5"], ["2:1"])
-    left, repaired = repaired_elsewhere(workspace, 1)
+    left, repaired = left_out(workspace, 1)
     assert repaired == "1 row not written: repaired by batch 2."
     assert left.startswith(again)
     # Whoever repairs the row under its first name settles the second one too.
     correct({2: line(2, amount="11")})
     assert (offered(1), offered(2)) == (["1:4", "1:5"], [])
-    assert repaired_elsewhere(workspace, 2) == ["1 row not written: repaired by batch 3."]
+    assert left_out(workspace, 2) == ["1 row not written: repaired by batch 3."]
     undo_batch(workspace, 3, by=None, reason="a mistake")
     assert (offered(1), offered(2)) == (["1:4", "1:5"], ["2:1"])
     # By its key, or under its last name, it is repaired all the same.
     correct({1: line(2, amount="12")}, corrects=2, extract=2)
     assert (offered(1), offered(2)) == (["1:4", "1:5"], [])
-    assert "repaired by batch 4" in repaired_elsewhere(workspace, 1)[1]
+    assert "repaired by batch 4" in left_out(workspace, 1)[1]
     import_delivery(
         workspace, [write(tmp_path / "k.csv", line(4, amount="6"))], DEFAULT, corrects=1
     )
-    assert (offered(1), repaired_elsewhere(workspace, 1)) == (
+    assert (offered(1), left_out(workspace, 1)) == (
         [],
         [f"{rows} not written: repaired by batch {by}."
          for rows, by in (("1 row", 2), ("1 row", 4), ("2 rows", 5))],
@@ -164,12 +168,12 @@ def test_a_row_whose_repair_is_held_is_not_offered_meanwhile(
     strict = replace(DEFAULT, budget_errors=0)
     held = import_delivery(workspace, [str(path)], strict, corrects=first.id)
     assert held.batch.state is State.HELD
-    waits = [one for one in repaired_elsewhere(workspace, 1) if "not come to its end" in one]
+    waits = [one for one in left_out(workspace, 1) if "not come to its end" in one]
     assert len(waits) == 1
     ((_, offered),) = write_rejects(workspace, 1, tmp_path / "a", with_secrets=False).items()
     assert offered == 2
     discard_batch(workspace, 2, by=None, reason="a test")
-    assert repaired_elsewhere(workspace, 1) == []
+    assert left_out(workspace, 1) == []
     ((_, offered),) = write_rejects(workspace, 1, tmp_path / "b", with_secrets=False).items()
     assert offered == 4
 
