@@ -1,5 +1,6 @@
 """Runs of a scope in the ledger: one after the other, each with the breaks it leaves."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from connectors.reconciliations import (
     find_run,
     hold_scope,
     latest_run,
+    list_runs,
     next_number,
     scope_hash,
 )
@@ -174,3 +176,32 @@ def test_the_ledger_refuses_two_runs_under_one_number(workspace: Workspace) -> N
         connection.execute(
             "INSERT INTO reconciliation SELECT * FROM reconciliation WHERE id = %s", [first.id]
         )
+
+
+def test_runs_at_once_follow_each_other_by_their_numbers(workspace: Workspace) -> None:
+    """A scope gives a number to one run at a time, so the highest is the one saved last."""
+    restated = f"{SCOPE}; restated as of 2026-01-01"
+
+    def run(key: int) -> str:
+        scope = restated if key % 3 == 0 else SCOPE
+        for _ in range(1_000):
+            try:
+                reconcile(workspace, found(str(key), batch_id=1), scope=scope)
+            except ScopeHeldElsewhere:
+                continue
+            return scope
+        raise AssertionError("the scope was held all the time")
+
+    with ThreadPoolExecutor(4) as pool:
+        scopes = list(pool.map(run, range(1, 10)))
+    with workspace.database.connect() as connection:
+        runs = list_runs(connection)
+        assert len(runs) == len(scopes)
+        for scope in (SCOPE, restated):
+            own = [one for one in runs if one.scope == scope]
+            assert [one.previous_id for one in own] == [None, *(one.id for one in own[:-1])]
+            assert [one.event_id for one in own] == sorted(one.event_id for one in own)
+            # A restatement is the last of its own scope, and never that of the one it restates.
+            assert latest_run(connection, scope) == own[-1]
+        # Over all scopes it is the number, whichever was saved last.
+        assert find_run(connection).id == max(one.id for one in runs)
