@@ -248,7 +248,7 @@ def test_a_frozen_decision_keeps_nobody_from_reconciling(workspace: Workspace) -
             assert f"account {frozen.info.user}, session {frozen.info.backend_pid}" in str(
                 told.value
             )
-            assert repr(run.scope) in str(told.value)
+            assert run.scope in str(told.value)
             in_time(reconcile_elsewhere)
             frozen.execute("SELECT 1")
 
