@@ -75,16 +75,12 @@ class Lease:
         held_because: str | None = None,
         detail: Mapping[str, object] | None = None,
     ) -> None:
-        """Move the batch on; an ended batch carries the time."""
+        """Move the batch on; an ended batch carries the database's time."""
         with self.transaction() as connection:
             connection.execute(
-                "UPDATE batch SET state = %s, held_because = %s, ended_at = %s WHERE id = %s",
-                [
-                    state,
-                    held_because,
-                    datetime.now(UTC) if state in ENDED else None,
-                    self.batch_id,
-                ],
+                "UPDATE batch SET state = %s, held_because = %s, "
+                "ended_at = CASE WHEN %s THEN now() END WHERE id = %s",
+                [state, held_because, state in ENDED, self.batch_id],
             )
             add_event(
                 connection,

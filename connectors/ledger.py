@@ -7,7 +7,7 @@ the run still holds its batch: a run that was frozen and taken over writes nothi
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -181,11 +181,11 @@ def add_batch(
     corrects: int | None,
     service: str | None = None,
 ) -> int:
-    """Open a batch; its id is the BatchId of the document."""
+    """Open a batch; its id is the BatchId of the document, its time that of the database."""
     row = connection.execute(
         "INSERT INTO batch (content_id, feed, profile, state, corrects, service, opened_at, "
-        "lease_epoch) VALUES (%s, %s, %s, %s, %s, %s, %s, 0) RETURNING id",
-        [content_id, feed, profile, State.RECEIVED, corrects, service, datetime.now(UTC)],
+        "lease_epoch) VALUES (%s, %s, %s, %s, %s, %s, now(), 0) RETURNING id",
+        [content_id, feed, profile, State.RECEIVED, corrects, service],
     ).fetchone()
     assert row is not None
     return int(row[0])

@@ -5,11 +5,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connectors import lease, ledger
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
 from connectors.extracts.profile import DEFAULT
 from connectors.lease import hold_batch
@@ -311,3 +313,22 @@ def test_whoever_decides_late_does_not_take_the_batch_from_who_decided(
     assert len(refused) == 3
     decided = rows("SELECT what FROM event WHERE what IN ('released', 'discarded')")
     assert decided == [("released",)]
+
+
+@pytest.mark.parametrize("days", [-1, 1])
+def test_batches_are_dated_by_the_database_whatever_the_clock_here_says(
+    workspace: Workspace, tmp_path: Path, rows: Any, monkeypatch: pytest.MonkeyPatch, days: int
+) -> None:
+    """What came after a signed run is told from what came before by these times."""
+
+    class Off(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime.now(tz) + timedelta(days=days)
+
+    for module in (ledger, lease):
+        monkeypatch.setattr(module, "datetime", Off, raising=False)
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    near = "BETWEEN now() - interval '1 hour' AND now()"
+    told = rows(f"SELECT opened_at {near}, ended_at {near}, ended_at >= opened_at FROM batch")
+    assert told == [(True, True, True)]
