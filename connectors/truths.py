@@ -15,9 +15,10 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 
-from schemas.amounts import BEYOND, spelled
+from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, WORD, Dtype
+from schemas.reasons import NOT_SHOWN
 from schemas.sql import SCHEMA, staged_name
 from schemas.views import BY_KEY, STATE, position, quoted, told_joins
 
@@ -65,11 +66,16 @@ def extract_rows(
     source = f"""{SCHEMA}.{staged_name(table)} s {told_joins(table, batch=False)}
         WHERE s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])
         ORDER BY s.extract_id, s.record_number"""
-    truth = _read(connection, table, "s", source, place)
+    unread: dict[str, tuple[str, Dtype]] = {
+        name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
+        for name in table.amounts
+    }
+    truth = _read(connection, table, "s", source, place | unread)
     file = pl.col("extract_id").replace_strict(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
     )
-    return Truth(truth.rows.with_columns(file.alias("file")), truth.unfit)
+    read = [name for name in unread if truth.rows[name].null_count() == truth.rows.height]
+    return Truth(truth.rows.drop(read).with_columns(file.alias("file")), truth.unfit)
 
 
 def without_text(
@@ -173,6 +179,25 @@ def _fits(name: str, alias: str) -> str:
 def _text_beyond(name: str, alias: str) -> str:
     column = f"{alias}.{quoted(name)}"
     return f"CASE WHEN NOT ({_fits(name, alias)}) THEN {column}::text END"
+
+
+def _unreadable(field: Field, alias: str) -> str:
+    """SQL for what stands in place of an amount of a row in error, in words; null: a number does.
+
+    What was delivered is quoted. An amount that need not be there and is not is none, and no
+    number either: it is unreadable only where the row says so of it, or could not be told apart.
+    """
+    named = "coalesce(e ->> 'FieldName', '')"
+    of_field, of_row = f"{named} = '{field.name}'", f"{named} = ''"
+    value = "e -> 'Meta' ->> 'value'"
+    told = f"""SELECT CASE WHEN NOT {of_field} THEN 'the row cannot be told apart'
+            WHEN {value} = '{NOT_SHOWN}' THEN 'not shown'
+            WHEN {value} IS NULL THEN 'it is empty' ELSE '"' || ({value}) || '"' END
+        FROM json_array_elements({alias}.error_data::json) e
+        WHERE {of_field} OR {of_row} ORDER BY {of_field} DESC LIMIT 1"""
+    otherwise = "'it is empty'" if field.required else "NULL"
+    return f"""CASE WHEN {alias}.error_data IS NOT NULL AND {alias}.{quoted(field.name)} IS NULL
+        THEN coalesce(({told}), {otherwise}) END"""
 
 
 def _spelled(text: str) -> str:

@@ -11,6 +11,12 @@ BEYOND = "_beyond"
 Frames of reconciliation only, and only where there is such an amount.
 """
 
+UNREADABLE = "_unreadable"
+"""Suffix: what stands in place of an amount that cannot be read; null beside all others.
+
+Frames of reconciliation only, and only where there is such an amount.
+"""
+
 MOST_CHARACTERS = 60
 """A longer number is told by a power of ten, to the last digit: 1e308."""
 

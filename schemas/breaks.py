@@ -57,6 +57,8 @@ class Money(StrEnum):
     """By how much two sides differ: the whole record where one side lacks it."""
     GROSS = "gross"
     """The money of the record it is about: nothing is known to be missing."""
+    UNREADABLE = "not readable"
+    """It has an amount, as delivered, that is no number: it is in no sum."""
     NONE = "none"
     """No money: a rate, a document, a flag."""
 

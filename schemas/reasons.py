@@ -2,6 +2,16 @@
 
 from dataclasses import dataclass
 
+OF_ROW = (
+    "TooFewFields",
+    "TooManyFields",
+    "StrayQuote",
+    "UnterminatedQuote",
+    "Encoding",
+    "FieldTooLarge",
+    "RecordTooLarge",
+)
+"""Codes of a row whose fields could not be told apart: none of them was read."""
 NOT_SHOWN = "(not shown)"
 """What stands for a value that is, or may be, a secret."""
 

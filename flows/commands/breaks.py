@@ -11,7 +11,7 @@ from flows.commands.batches import By, Reason
 from flows.commands.console import out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 from schemas.amounts import BEYOND, spelled
-from schemas.counting import quantity
+from schemas.counting import agree, quantity
 from schemas.life import Choice
 
 if TYPE_CHECKING:
@@ -216,6 +216,7 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
                 "count": count,
                 "amounts": amounts,
                 "gross": gross,
+                "unreadable": decided.unreadable,
                 "counted_elsewhere": decided.elsewhere,
                 "until": decision.until,
                 "breaks": decided.ids,
@@ -239,6 +240,9 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
         f"{quantity(count, 'break')} of reconciliation {decided.run.id} {done}: "
         f"{money or 'no money'}."
     )
+    if unread := decided.unreadable:
+        have = agree(unread, "has an amount that is", "have amounts that are")
+        out().print(f"{quantity(unread, 'break')} {have} not readable, and in no sum.")
     if decided.elsewhere:
         out().print(
             f"The money of {quantity(decided.elsewhere, 'break')} is counted with another break of "

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flows.steps.totals import Totals
+from schemas.counting import agree, quantity
+from schemas.reasons import OF_ROW
 
 STATES = (
     "rejected",
@@ -147,6 +149,11 @@ class ReasonLine:
     """As shown in ErrorData; secrets never are."""
 
 
+def _takes(reason: ReasonLine, record: str, amount: str) -> bool:
+    """Whether rows with a reason have no readable amount: it is of the amount, or of all fields."""
+    return reason.record == record and (reason.field == amount or reason.code in OF_ROW)
+
+
 @dataclass(frozen=True, slots=True)
 class NoteLine:
     """A finding that rejected no row."""
@@ -180,6 +187,15 @@ class BatchReport:
     service: str | None = None
     """Base URL of the service the batch goes to; None: the database only."""
     pushed: tuple[Pushed, ...] = ()
+
+    def unreadable(self, chain: Chain) -> tuple[str, ...]:
+        """Of which amounts of a record kind rows in error have none: they are in no sum."""
+        return tuple(
+            f"{quantity(rows, 'rejected row')} {agree(rows, 'has', 'have')} no readable {name}: "
+            "what was delivered there is in none of these sums."
+            for name in chain.amounts
+            if (rows := sum(one.rows for one in self.reasons if _takes(one, chain.record, name)))
+        )
 
     @property
     def rows(self) -> int:

@@ -137,6 +137,8 @@ class ChainPage(NamedTuple):
     """The amount fields."""
     money: tuple[Money, ...]
     adds_up: bool
+    unreadable: tuple[str, ...]
+    """Which amounts of rejected rows are in no sum."""
 
 
 class Cover(NamedTuple):
@@ -212,6 +214,7 @@ def _page(
         names=names,
         money=tuple(_money(report, chain, names, currency) for currency in currencies),
         adds_up=(total - read).is_zero,
+        unreadable=() if meanings is PUSHED else report.unreadable(chain),
     )
 
 

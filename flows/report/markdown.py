@@ -152,6 +152,8 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[Part]:
             ("Currency", "Amount", " Read", " In the database"),
             [_money(report, figure, read, held) for figure in money],
         )
+    for unread in report.unreadable(chain):
+        yield Part(escape(unread), (), ())
 
 
 def _pushed(report: BatchReport, one: Pushed) -> Iterator[Part]:

@@ -6,7 +6,7 @@ summed across currencies; `currency` is the CurrenciesId as text, empty where a 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -69,6 +69,8 @@ class AfterLine:
     last: date
     """Their first and last business date."""
     amounts: Amounts
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Amount field -> in how many of the rows it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ class ChainLine:
     explained: str
     residual_rows: int
     residual: Amounts
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Amount field -> in how many of the rows it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,8 @@ class ControlLine:
     """Of the difference found - expected, what breaks account for."""
     residual: Amounts
     residual_rows: int
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Amount field -> in how many rows of the extract it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +165,8 @@ class ProofLine:
     """A line that adds up what is above it."""
     gross: Decimal = Decimal(0)
     """Of breaks: the money of records about which nothing is known to be missing."""
+    unreadable: int = 0
+    """How many of the rows have an amount that cannot be read: it is in no sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +199,7 @@ class BreakLine:
     delta: Decimal | None
     amount: Decimal | None
     basis: str
-    """What the amount is: difference, gross or none (`schemas.breaks.Money`)."""
+    """What the amount is: difference, gross, not readable or none (`schemas.breaks.Money`)."""
     counted: Decimal | None
     """What of it is in totals: another break of the record may have it already."""
     currency: str

@@ -233,7 +233,11 @@ def _file(report: BatchReport, line: FileLine) -> Iterator[str]:
 
 def _chain(report: BatchReport, chain: Chain) -> Iterator[str]:
     yield from _section(f"{chain.title}: from the file to the database", _stages(report, chain))
-    yield from _section(f"{chain.title}: what became of every row", _states(report, chain))
+    unread = [
+        line for one in report.unreadable(chain) for line in _wrapped(one, first="  ", rest="  ")
+    ]
+    states = [*_states(report, chain), *unread]
+    yield from _section(f"{chain.title}: what became of every row", states)
 
 
 def _pushed(report: BatchReport, one: Pushed) -> Iterator[str]:

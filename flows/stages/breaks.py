@@ -86,6 +86,11 @@ class Decided:
         return {key: of.difference for key, of in self.money.items() if of.difference}
 
     @property
+    def unreadable(self) -> int:
+        """Breaks whose amount cannot be read: it is in no sum."""
+        return sum(of.unreadable for of in self.money.values())
+
+    @property
     def gross(self) -> dict[str, Decimal]:
         """The gross money by currency, likewise."""
         return {key: of.gross for key, of in self.money.items() if of.gross}

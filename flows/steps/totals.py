@@ -34,6 +34,11 @@ class Totals:
     """Hash total: the sum of the integer keys, or of 60 bits of each identity."""
     amounts: Amounts = field(default_factory=dict)
     """Currency -> amount field -> exact sum."""
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Amount field -> in how many of the rows it cannot be read, and is in no sum.
+
+    Reconciliation counts these; a batch names their reasons.
+    """
 
     def __add__(self, other: "Totals") -> "Totals":
         amounts = {currency: dict(sums) for currency, sums in self.amounts.items()}
@@ -41,14 +46,19 @@ class Totals:
             mine = amounts.setdefault(currency, {})
             for name, value in sums.items():
                 mine[name] = _EXACT.add(mine.get(name, Decimal(0)), value)
-        return Totals(self.rows + other.rows, self.keys + other.keys, amounts)
+        unread = {
+            name: self.unreadable.get(name, 0) + other.unreadable.get(name, 0)
+            for name in (*self.unreadable, *other.unreadable)
+        }
+        return Totals(self.rows + other.rows, self.keys + other.keys, amounts, unread)
 
     def __sub__(self, other: "Totals") -> "Totals":
         negated = {
             currency: {name: value.copy_negate() for name, value in sums.items()}
             for currency, sums in other.amounts.items()
         }
-        return self + Totals(-other.rows, -other.keys, negated)
+        unread = {name: -count for name, count in other.unreadable.items()}
+        return self + Totals(-other.rows, -other.keys, negated, unread)
 
     @property
     def is_zero(self) -> bool:

@@ -94,6 +94,7 @@ def test_decisions_as_documents(recon: Any, workspace: Workspace) -> None:
         "count": 2,
         "amounts": {"1": "20"},
         "gross": {},
+        "unreadable": 0,
         "counted_elsewhere": 0,
         "until": "2026-12-31",
         "breaks": [one, other],

@@ -19,7 +19,7 @@ from flows.report.reconciled.table import (
     Row,
     Table,
 )
-from flows.report.reconciled.words import currency_label
+from flows.report.reconciled.words import NOT_READABLE, amount_of, currency_label
 from flows.report.reconciliation import BreakLine, CauseLine, ReconciliationReport
 from flows.report.spelling import ungrouped
 from flows.steps.reconcile.beyond import exact_sum
@@ -33,7 +33,8 @@ MONEY_NOTE = (
     "Difference: by how much the sides differ, without its sign; of a record that one side lacks, "
     "its first amount (of a payment, PaidAmount). Gross: the money of records about which nothing "
     "is known to be missing. A record counts once for each amount it differs in, and once in each "
-    "currency for its gross money. Unexplained: over all amounts compared."
+    "currency for its gross money. Unexplained: over all amounts compared. An amount that is not "
+    "readable, as of a rejected row, is in no sum."
 )
 HASH = 12
 """Characters of a hash that name it in a command."""
@@ -93,7 +94,10 @@ def money(report: ReconciliationReport) -> Table:
         for pool, closing in closings.items():
             line = closing.get(currency)
             if line and line.rows:
-                rows.append(Row((head, pool, line.rows, line.amount, line.gross)))
+                rows.append(Row((head, pool, line.rows, amount_of(line), line.gross)))
+                if line.unreadable:
+                    told = f"{pool}, amount {NOT_READABLE}"
+                    rows.append(Row((head, told, line.unreadable, None, None)))
             elif pool != "set aside":
                 rows.append(Row((head, pool, 0, Decimal(0), Decimal(0))))
     none = "No amount was compared, and no break is there."

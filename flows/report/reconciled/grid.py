@@ -6,10 +6,18 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from flows.report.reconciled.table import NUMERIC, Cell, Column, Kind, Row, Table
+from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
 from flows.report.reconciled.text import shown
-from flows.report.reconciled.words import currency_label, record_title
-from flows.report.reconciliation import ChainLine, Proof, ReconciliationReport
+from flows.report.reconciled.words import (
+    NOT_READABLE,
+    amount_told,
+    currency_label,
+    record_title,
+    side_told,
+    with_unreadable,
+)
+from flows.report.reconciliation import ChainLine, Proof, ProofLine, ReconciliationReport
 from flows.report.spelling import digits
 from flows.steps.reconcile.beyond import exact_sum
 from schemas.counting import quantity
@@ -163,22 +171,23 @@ def _statement(
         cells = tuple(
             Entry("", head, "n")
             if line is None
-            else Entry(digits(line.amount), head, "n", _records(line.rows))
+            else Entry(amount_told(line), head, "n", _records(line))
             for head, line in zip(heads, found, strict=True)
         )
         total = any(line.total for line in found if line)
         lines.append(Line((Entry(text), *cells), total))
+    unread = any(map(has_unreadable, proofs))
     left = tuple(
         Entry(digits(one.unexplained), head, "n bad" if one.unexplained else "n good")
         for head, one in zip(heads, proofs, strict=True)
     )
-    lines.append(Line((Entry("unexplained"), *left), total=True))
+    lines.append(Line((Entry(unexplained(unread=unread)), *left), total=True))
     title = f"{record_title(record)}: {field}{', further currencies' if further else ''}"
     return Statement(title, heads, tuple(lines))
 
 
-def _records(rows: int) -> str:
-    return quantity(rows, "record", digits)
+def _records(line: ProofLine) -> str:
+    return with_unreadable(quantity(line.rows, "record", digits), line.unreadable)
 
 
 def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:
@@ -243,7 +252,10 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[Line]:
                 digits(value),
                 line.stage,
                 "n bad" if residual else "n",
-                _change(change, residual) if place and (change or residual) else "",
+                _under(
+                    _change(change, residual) if place and (change or residual) else "",
+                    line.unreadable.get(name, 0),
+                ),
             )
             for place, (line, value, change, residual) in enumerate(
                 zip(lines, values, changes, residuals, strict=True)
@@ -268,6 +280,10 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[Line]:
     keys = [line.keys for line in lines]
     steps = [0, *(after - before for before, after in pairwise(keys))]
     yield told("Hash total of keys", keys, steps, [0] * len(keys))
+
+
+def _under(change: str, unread: int) -> str:
+    return "; ".join(filter(None, (change, f"{digits(unread)} {NOT_READABLE}" if unread else "")))
 
 
 def _change(change: int | Decimal, residual: int | Decimal) -> str:
@@ -296,8 +312,8 @@ def ties(report: ReconciliationReport) -> list[Tie]:
             record=record_title(one.record),
             field=one.field,
             currency=currency_label(report, one.currency),
-            expected=digits(one.lines[0].amount),
-            found=digits(one.lines[-1].amount),
+            expected=side_told(one.lines[0]),
+            found=side_told(one.lines[-1]),
             difference=digits(
                 exact_sum((one.lines[-1].amount, one.lines[0].amount.copy_negate())), signed=True
             ),

@@ -20,13 +20,16 @@ from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, t
 from flows.report.reconciled.table import Kind, Table
 from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
+    NOT_READABLE,
     STATES,
     STATUSES,
+    amount_told,
     code_title,
     currency_label,
     record_title,
     sources,
     verdict_of,
+    with_unreadable,
 )
 from flows.report.reconciliation import (
     BUCKETS,
@@ -96,6 +99,8 @@ def render_html(report: ReconciliationReport) -> str:
         records=sum(one.rows for one in report.statuses),
         chart=chart,
         currency=lambda key: currency_label(report, key),
+        not_readable=NOT_READABLE,
+        with_unreadable=with_unreadable,
         most=MOST,
     )
 
@@ -105,6 +110,7 @@ def _template() -> Template:
     return template(
         "reconciled/page.html.jinja",
         signed=lambda value: digits(value, signed=True),
+        amount_told=amount_told,
         value=lambda text: shortened(text, VALUE),
         title_of=record_title,
         says=code_title,

@@ -6,9 +6,11 @@ from flows.report.markdown import SHOW_ROW, cell, escape, markdown_table, value_
 from flows.report.reconciled.chart import picture
 from flows.report.reconciled.first_page import changed, to_sign
 from flows.report.reconciled.words import (
+    NOT_READABLE,
     currency_label,
     money_of_break,
     record_title,
+    side_told,
     verdict_of,
 )
 from flows.report.reconciliation import BreakLine, ReconciliationReport
@@ -90,8 +92,8 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
                     escape(record_title(one.record)),
                     escape(one.field),
                     escape(currency_label(report, one.currency)),
-                    digits(one.lines[0].amount),
-                    digits(one.lines[-1].amount),
+                    side_told(one.lines[0]),
+                    side_told(one.lines[-1]),
                     digits(one.unexplained),
                 )
                 for one in report.proofs[:ROWS]
@@ -142,6 +144,8 @@ def _told(report: ReconciliationReport) -> str:
 
 
 def _difference(one: BreakLine) -> str:
+    if one.basis == NOT_READABLE:
+        return value_cell(one.note)
     field = f"{cell(one.field)}: " if one.field else ""
     if one.expected is None and one.found is None:
         return field.removesuffix(": ")

@@ -31,11 +31,19 @@ from flows.report.reconciled.table import (
     Row,
     Table,
 )
-from flows.report.reconciled.words import STATUSES, currency_label, record_title, sources
+from flows.report.reconciled.words import (
+    STATUSES,
+    amount_of,
+    currency_label,
+    record_title,
+    sources,
+    with_unreadable,
+)
 from flows.report.reconciliation import (
     BUCKETS,
     AfterLine,
     BreakLine,
+    ChainLine,
     Proof,
     ProofLine,
     ReconciliationReport,
@@ -153,11 +161,15 @@ def chain(report: ReconciliationReport) -> Table:
             for name, value in one.amounts.items()
         ]
         rows += [
-            Row((*head, name, one.stage, value, change, one.explained, residual))
+            Row((*head, name, _stage(one, name), value, change, one.explained, residual))
             for name, value, change, residual in figures
         ]
     rows = _gathered(rows, 3)
     return Table("chain", "Completeness chain", columns, rows, groups=2)
+
+
+def _stage(one: ChainLine, name: str) -> str:
+    return with_unreadable(one.stage, one.unreadable.get(name, 0))
 
 
 def controls(report: ReconciliationReport) -> Table:
@@ -192,7 +204,7 @@ def controls(report: ReconciliationReport) -> Table:
                 Row(
                     (
                         *head,
-                        name,
+                        with_unreadable(name, one.unreadable.get(name, 0)),
                         expected,
                         found,
                         exact_sum((found, expected.copy_negate())),
@@ -221,13 +233,25 @@ def proof(report: ReconciliationReport) -> Table:
     for one in report.proofs:
         head = (record_title(one.record), one.field, currency_label(report, one.currency))
         rows += [Row((*head, *statement_line(line)), total=line.total) for line in one.lines]
-        rows.append(Row((*head, "unexplained", None, one.unexplained), total=True))
+        rows.append(
+            Row((*head, unexplained(unread=has_unreadable(one)), None, one.unexplained), total=True)
+        )
     return Table("proof", "Difference proof", columns, rows, groups=3)
+
+
+def unexplained(*, unread: bool) -> str:
+    """What the last line of a proof is called: it says nothing of amounts that are not readable."""
+    return "unexplained, of the amounts that are readable" if unread else "unexplained"
+
+
+def has_unreadable(one: Proof) -> bool:
+    """Whether amounts of it are in no sum."""
+    return any(line.unreadable for line in one.lines)
 
 
 def idle(one: Proof) -> bool:
     """Whether a proof has nothing to prove: zero on both sides, and nothing between."""
-    return not one.unexplained and not any(line.amount for line in one.lines)
+    return not one.unexplained and not any(line.amount or line.unreadable for line in one.lines)
 
 
 def roll_forward(report: ReconciliationReport) -> Table:
@@ -278,7 +302,7 @@ def _forward(
 
 def statement_line(line: ProofLine) -> tuple[Cell, ...]:
     """One line of a statement: its words, how many, how much."""
-    return line.text, line.rows, line.amount
+    return with_unreadable(line.text, line.unreadable), line.rows, amount_of(line)
 
 
 BREAK_COLUMNS: tuple[tuple[str, Column], ...] = (
@@ -338,8 +362,9 @@ def ageing(report: ReconciliationReport) -> Table:
     rows: list[Row] = []
     for one in report.ageing:
         head = (one.code, currency_label(report, one.currency))
-        rows.append(Row((*head, "breaks", *one.counts, sum(one.counts))))
-        if one.basis != Money.NONE:
+        figure = "not readable" if one.basis == Money.UNREADABLE else "breaks"
+        rows.append(Row((*head, figure, *one.counts, sum(one.counts))))
+        if one.basis not in (Money.NONE, Money.UNREADABLE):
             rows.append(Row((*head, one.basis, *one.amounts, exact_sum(one.amounts))))
     return Table("ageing", "Ageing of open breaks", columns, rows, groups=2)
 
@@ -378,7 +403,10 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
 def _after(report: ReconciliationReport, line: AfterLine) -> str:
     """Records that stand apart, of one side and currency, in one line."""
     known = EXTRACTS.get(line.record)
-    money = [f"{name} {ungrouped(amount)}" for name, amount in line.amounts.items()]
+    money = [
+        with_unreadable(f"{name} {ungrouped(amount)}", line.unreadable.get(name, 0))
+        for name, amount in line.amounts.items()
+    ]
     of = [currency_label(report, line.currency)] if known and known.amounts else []
     days = line.first.isoformat()
     if line.last != line.first:

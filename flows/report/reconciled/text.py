@@ -6,15 +6,18 @@ from datetime import date
 
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign
 from flows.report.reconciled.table import Cell, Kind, Table
-from flows.report.reconciled.tables import facts, idle
+from flows.report.reconciled.tables import facts, has_unreadable, idle, unexplained
 from flows.report.reconciled.words import (
+    NOT_READABLE,
+    amount_told,
     code_title,
     currency_label,
     money_of_break,
     record_title,
     verdict_of,
+    with_unreadable,
 )
-from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.report.reconciliation import BreakLine, ProofLine, ReconciliationReport
 from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
 from flows.report.text import WIDTH
 from schemas.life import OPEN, BreakState
@@ -101,12 +104,12 @@ def _totals(report: ReconciliationReport) -> Iterator[str]:
         tied = "ties" if not one.unexplained else "DOES NOT TIE"
         yield f"  {head}: {tied}"
         lines = [
-            *((line.text, line.amount) for line in one.lines),
-            ("unexplained", one.unexplained),
+            *((_told(line), amount_told(line)) for line in one.lines),
+            (unexplained(unread=has_unreadable(one)), digits(one.unexplained)),
         ]
-        width = max(len(digits(amount)) for _, amount in lines)
+        width = max(len(amount) for _, amount in lines)
         for text, amount in lines:
-            yield f"    {visible(text):44}  {digits(amount):>{width}}"
+            yield f"    {visible(text):44}  {amount:>{width}}"
 
 
 def _causes(report: ReconciliationReport) -> Iterator[str]:
@@ -147,6 +150,8 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
         told.append(f"tenant {one.tenant}")
     if one.expected is not None or one.found is not None:
         told.append(f"expected {_value(one.expected)}, found {_value(one.found)}")
+    if one.basis == NOT_READABLE:
+        told.append(shortened(one.note, 2 * VALUE))
     if one.file:
         told.append(f"{neutral(one.file, 60)}, line {one.line}, batch {one.batch_id}")
     if told:
@@ -167,16 +172,20 @@ def _forwards(report: ReconciliationReport) -> Iterator[str]:
             lines = [
                 line for line in one.lines if line.total or line.rows or line.amount or line.gross
             ]
-            width = max(len(digits(line.amount)) for line in lines)
+            width = max(len(amount_told(line)) for line in lines)
             for line in lines:
                 gross = f"  gross {digits(line.gross)}" if line.gross else ""
                 yield (
-                    f"    {visible(line.text):58}{digits(line.rows):>9}  "
-                    f"{digits(line.amount):>{width}}{gross}"
+                    f"    {visible(_told(line)):58}{digits(line.rows):>9}  "
+                    f"{amount_told(line):>{width}}{gross}"
                 )
             if one.residual_rows or one.residual or one.residual_gross:
                 left = f"{digits(one.residual)}, gross {digits(one.residual_gross)}"
                 yield f"    does not tie: {digits(one.residual_rows)}, {left}"
+
+
+def _told(line: ProofLine) -> str:
+    return with_unreadable(line.text, line.unreadable)
 
 
 def _value(text: str | None) -> str:

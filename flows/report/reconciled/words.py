@@ -1,13 +1,17 @@
 """The words a reconciliation report is told in: verdicts, statuses, states, sources, currencies."""
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import NamedTuple
 
-from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.report.reconciliation import BreakLine, ProofLine, ReconciliationReport
 from flows.report.spelling import digits, neutral, visible
 from schemas.breaks import BREAKS, Money, Status
 from schemas.life import BreakState
 from schemas.tables import EXTRACTS
+
+NOT_READABLE = Money.UNREADABLE.value
+"""What stands where an amount would, if it cannot be read: never a zero."""
 
 
 class Verdict(NamedTuple):
@@ -93,8 +97,34 @@ def currency_label(report: ReconciliationReport, currency: str) -> str:
     return f"{visible(currency)} {neutral(code, 20)}" if code else f"currency {visible(currency)}"
 
 
+def amount_of(line: ProofLine) -> Decimal | None:
+    """The money of a line of a statement; None where none of its amounts can be read."""
+    return None if line.unreadable and not line.amount else line.amount
+
+
+def amount_told(line: ProofLine) -> str:
+    """The same in words and digits."""
+    amount = amount_of(line)
+    return NOT_READABLE if amount is None else digits(amount)
+
+
+def side_told(line: ProofLine) -> str:
+    """One side of a statement, with how many of its amounts cannot be read."""
+    told = amount_told(line)
+    if not line.unreadable or told == NOT_READABLE:
+        return told
+    return f"{told}, {digits(line.unreadable)} {NOT_READABLE}"
+
+
+def with_unreadable(text: str, rows: int) -> str:
+    """What a line is called, with how many of its rows have no readable amount."""
+    return f"{text} ({digits(rows)} {NOT_READABLE})" if rows else text
+
+
 def money_of_break(report: ReconciliationReport, one: BreakLine) -> tuple[str, str]:
     """What a break is about: a signed difference or gross money, and the currency."""
+    if one.basis == Money.UNREADABLE:
+        return NOT_READABLE, currency_label(report, one.currency) if one.currency else ""
     money = one.amount if one.basis == Money.GROSS or one.delta is None else one.delta
     if money is None or one.basis == Money.NONE:
         return "", ""

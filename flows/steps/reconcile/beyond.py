@@ -13,7 +13,7 @@ import polars as pl
 
 from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.totals import plain
-from schemas.amounts import BEYOND, EXACT, spelled
+from schemas.amounts import BEYOND, EXACT, UNREADABLE, spelled
 
 _WHOLE, _BEHIND = 20, 18
 
@@ -69,6 +69,12 @@ def beyond_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[
     """Of some amounts those with texts beside them in a frame."""
     there = frame.collect_schema().names()
     return [name for name in names if name + BEYOND in there]
+
+
+def unreadable_of(frame: pl.DataFrame | pl.LazyFrame, names: Iterable[str]) -> list[str]:
+    """Of some amounts those of which some row has one that cannot be read."""
+    there = frame.collect_schema().names()
+    return [name for name in names if name + UNREADABLE in there]
 
 
 def too_large(texts: pl.Series) -> pl.Series:

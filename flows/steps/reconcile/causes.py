@@ -132,7 +132,8 @@ def _chosen(proposed: list[pl.DataFrame], order: tuple[str, ...]) -> pl.DataFram
 
 def _named(breaks: pl.DataFrame) -> pl.DataFrame:
     """One thing that all breaks of a code name: the rate, the payment, the debt."""
-    told = breaks.filter(pl.col("note") != "")
+    # Of a rejected row it quotes the amount: its file is more telling than what two have in common.
+    told = breaks.filter(pl.col("note") != "", pl.col("code") != "REJECTED")
     return candidates(
         told,
         "named",

@@ -1,6 +1,6 @@
 """The report value from what was judged: totals, breaks as finance reads them, the verdict."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
@@ -22,6 +22,7 @@ from flows.report.reconciliation import (
     InputLine,
     OutgrownLine,
     PreviousLine,
+    Proof,
     ReconciliationReport,
     RollForward,
     RunLine,
@@ -51,6 +52,7 @@ from flows.steps.reconcile.sources import Sources, are_among, record_schema
 from flows.steps.reconcile.statuses import STATUS, Lines
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
+    PROOF_TEXTS,
     chain_lines,
     control_lines,
     excluded_lines,
@@ -180,6 +182,7 @@ def conclude(
         *incomplete,
         *dict.fromkeys(unexplained),
         *((quantity(open_ones, "open break"),) if open_ones else ()),
+        *_unreadable(proven),
         *(_told_outgrown(other.height) if other.height else ()),
         *((_told_accepted(accepted),) if accepted else ()),
         *(
@@ -243,6 +246,22 @@ def _aside(there: pl.DataFrame) -> tuple[AsideLine, ...]:
         AsideLine(state, because or "its source is not there", bool(by_rules), rows)
         for state, because, by_rules, rows in groups.iter_rows()
     )
+
+
+def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
+    """Which amounts of rejected rows are in no sum, because they cannot be read."""
+    counts: dict[tuple[str, str], int] = {}
+    for one in proven:
+        for line in one.lines:
+            if line.unreadable and line.text == PROOF_TEXTS[Status.REJECTED]:
+                of = one.record, one.field
+                counts[of] = counts.get(of, 0) + line.unreadable
+    for (record, field), rows in counts.items():
+        have = agree(rows, "has", "have")
+        yield (
+            f"{record}: {quantity(rows, 'rejected row')} {have} no readable {field}, "
+            "so that no total holds what was delivered there"
+        )
 
 
 def _told_accepted(breaks: int) -> str:

@@ -13,14 +13,14 @@ from datetime import date
 import polars as pl
 
 from flows.report.reconciliation import AfterLine
-from flows.steps.reconcile.beyond import beyond_of, exact_sum
+from flows.steps.reconcile.beyond import beyond_of, exact_sum, unreadable_of
 from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.pairing import key_frame
 from flows.steps.reconcile.raised import money
 from flows.steps.reconcile.sources import Sources
 from flows.steps.reconcile.standing import OWN
 from flows.steps.reconcile.windows import business_date
-from schemas.amounts import BEYOND
+from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
 from schemas.tables import EXTRACTS
 
@@ -175,13 +175,14 @@ def _placed(frame: pl.DataFrame) -> pl.DataFrame:
 def _lines(table: Table, side: str, frame: pl.DataFrame) -> list[AfterLine]:
     currency = pl.col(table.currency) if table.currency else pl.lit(None)
     day = business_date(table, frame)
-    beyond = beyond_of(frame, table.amounts)
+    beyond, unread = (of(frame, table.amounts) for of in (beyond_of, unreadable_of))
     groups = (
         frame.with_columns(day.alias("__day"))
         .group_by(currency.cast(pl.String).fill_null("").alias("__currency"))
         .agg(pl.len(), pl.col("__day").min().alias("first"), pl.col("__day").max().alias("last"),
              *(pl.col(name).sum() for name in table.amounts),
-             *(pl.col(name + BEYOND).drop_nulls() for name in beyond))
+             *(pl.col(name + BEYOND).drop_nulls() for name in beyond),
+             *(pl.col(name + UNREADABLE).count() for name in unread))
         .sort(pl.col("__currency").str.len_chars(), "__currency")
     )  # fmt: skip
     return [
@@ -196,6 +197,7 @@ def _lines(table: Table, side: str, frame: pl.DataFrame) -> list[AfterLine]:
                 name: money(exact_sum([row[name]], row.get(name + BEYOND, ())))
                 for name in table.amounts
             },
+            unreadable={name: row[name + UNREADABLE] for name in unread if row[name + UNREADABLE]},
         )
         for row in groups.iter_rows(named=True)
     ]

@@ -10,7 +10,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
-from flows.steps.reconcile.beyond import beside
+from flows.steps.reconcile.beyond import beside, unreadable_of
 from flows.steps.reconcile.breaks import no_breaks
 from flows.steps.reconcile.comparison import differences, text
 from flows.steps.reconcile.match_breaks import line_breaks, numbered
@@ -42,6 +42,7 @@ from flows.steps.reconcile.statuses import (
 from flows.steps.reconcile.tolerance import judged
 from flows.steps.reconcile.tolerated import waved_through
 from flows.steps.reconcile.windows import business_date, waiting
+from schemas.amounts import UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.kinds import WORD
@@ -257,7 +258,7 @@ class _Match:
         ]
         missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
         return [
-            self._about(lines, settled == Status.REJECTED, "REJECTED", "E"),
+            self._rejected(lines, settled == Status.REJECTED),
             self._about(lines, settled == Status.DUPLICATE, "DUPLICATE", "E"),
             self._about(lines, unknown & nameless, "KEY_MISSING", "E"),
             *unfit,
@@ -274,6 +275,17 @@ class _Match:
         ]
         told = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))
         return line_breaks(self.table, lines, told, code="PRECISION", side="E", field=name)
+
+    def _rejected(self, lines: Lines, where: pl.Series) -> pl.DataFrame:
+        """Breaks of rows in error; what stands in place of an amount is told as delivered."""
+        names = unreadable_of(self.extract, self.table.amounts)
+        if not names:
+            return self._about(lines, where, "REJECTED", "E")
+        rows = where.fill_null(value=False).arg_true()
+        told = [pl.format(f"{name} is not readable: {{}}", name + UNREADABLE) for name in names]
+        note = pl.concat_str(told, separator="; ", ignore_nulls=True)
+        findings = self.extract[rows].select(rows.alias("row"), note.alias("note"))
+        return line_breaks(self.table, lines, findings, code="REJECTED", side="E")
 
     def _about(self, lines: Lines, where: pl.Series, code: str, side: str) -> pl.DataFrame:
         rows = where.fill_null(value=False).arg_true()

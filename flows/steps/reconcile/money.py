@@ -30,6 +30,8 @@ _FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.am
 _FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
 _OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
 _RANK = {code: rank for rank, code in enumerate(BREAKS)}
+_BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
+"""Record kinds without money."""
 _DEBT = ("tenant", "__debt", "currency", BASIS)
 _ADDED = (BASIS, COUNTED, COUNTED_BEYOND)
 _AMOUNT_BEYOND = f"amount{BEYOND}"
@@ -40,36 +42,49 @@ class Sums(NamedTuple):
 
     difference: Decimal = Decimal(0)
     gross: Decimal = Decimal(0)
+    unreadable: int = 0
+    """Breaks whose amount cannot be read: it is in neither."""
 
     def plus(self, other: "Sums") -> "Sums":
         """Both, each kind of money by itself, to the last digit."""
-        return Sums(*(EXACT.add(mine, its) for mine, its in zip(self, other, strict=True)))
+        return Sums(
+            EXACT.add(self.difference, other.difference),
+            EXACT.add(self.gross, other.gross),
+            self.unreadable + other.unreadable,
+        )
 
     @property
     def negative(self) -> "Sums":
         """The same, taken away."""
-        return Sums(self.difference.copy_negate(), self.gross.copy_negate())
+        return Sums(self.difference.copy_negate(), self.gross.copy_negate(), -self.unreadable)
 
     @classmethod
     def of(
-        cls, basis: str | None, amounts: Iterable[Decimal | None], beyond: Iterable[str | None]
+        cls,
+        basis: str | None,
+        amounts: Iterable[Decimal | None],
+        beyond: Iterable[str | None],
+        rows: int,
     ) -> "Sums":
-        """Amounts of one kind of money, added up with the texts beside them."""
+        """Amounts of breaks with one kind of money, added up with the texts beside them."""
+        if basis == Money.UNREADABLE:
+            return cls(unreadable=rows)
         total = exact_sum(amounts, beyond)
         return cls(gross=total) if basis == Money.GROSS else cls(difference=total)
 
 
 def sum_money(breaks: pl.DataFrame) -> dict[str, Sums]:
     """What breaks with COUNTED come to, by CurrenciesId as text, each kind of money by itself."""
-    groups = breaks.group_by(currency_text(), BASIS).agg(*counted())
-    found: dict[str, dict[str, Decimal]] = {}
-    for currency, basis, amounts, beyond in groups.iter_rows():
-        found.setdefault(currency, {})[basis] = exact_sum(amounts, beyond)
-    nothing = Decimal(0)
-    return {
-        currency: Sums(of.get(Money.DIFFERENCE, nothing), of.get(Money.GROSS, nothing))
-        for currency, of in sorted(found.items(), key=lambda one: (len(one[0]), one[0]))
-    }
+    money = breaks.with_columns(
+        pl.when(pl.col(BASIS) != Money.NONE).then(name).alias(name)
+        for name in (COUNTED, COUNTED_BEYOND)
+    )
+    groups = money.group_by(currency_text(), BASIS).agg(*counted(), pl.len())
+    found: dict[str, Sums] = {}
+    for currency, basis, amounts, beyond, rows in groups.iter_rows():
+        more = Sums.of(basis, amounts, beyond, rows)
+        found[currency] = found.get(currency, Sums()).plus(more)
+    return dict(sorted(found.items(), key=lambda one: (len(one[0]), one[0])))
 
 
 def counted(suffix: str = "") -> list[pl.Expr]:
@@ -83,12 +98,18 @@ def currency_text() -> pl.Expr:
 
 
 def basis() -> pl.Expr:
-    """The Money of each break, from its code and its field."""
+    """The Money of each break, from its code, its field and whether its amount is there."""
     of = {code: told.money.value for code, told in BREAKS.items()}
     whole = {code: (told.whole or told.money).value for code, told in BREAKS.items()}
     by_code = pl.col("code").replace_strict(of, return_dtype=pl.String)
+    absent = pl.all_horizontal(pl.col(name).is_null() for name in ("amount", _AMOUNT_BEYOND))
     return (
-        pl.when(pl.col("field").fill_null("") == "")
+        pl.when(absent & pl.col("record").is_in(_BARE))
+        .then(pl.lit(Money.NONE.value))
+        # What stands in its place is in the note; an optional amount may just not be there.
+        .when(absent & (pl.col("code") == "REJECTED") & (pl.col("note") != ""))
+        .then(pl.lit(Money.UNREADABLE.value))
+        .when(pl.col("field").fill_null("") == "")
         .then(pl.col("code").replace_strict(whole, return_dtype=pl.String))
         .when(~_amount_field() & (by_code == Money.DIFFERENCE))
         .then(pl.lit(Money.GROSS.value))
@@ -110,7 +131,8 @@ def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
     own = pl.when(_amount_field()).then("field").otherwise(whole)
     told = (
         breaks.drop(*_ADDED, strict=False)
-        .with_columns(basis(), beside(breaks, "amount"))
+        .with_columns(beside(breaks, "amount"))
+        .with_columns(basis())
         .with_row_index("__at")
         .with_columns(
             pl.when(differs).then(own).otherwise(pl.lit("")).alias("__field"),

@@ -147,7 +147,9 @@ def _lines(
 ) -> RollForward:
     def line(name: str, text: str, *, total: bool = False) -> ProofLine:
         money = amounts[currency, name]
-        return ProofLine(text, counts[currency, name], money.difference, total, money.gross)
+        return ProofLine(
+            text, counts[currency, name], money.difference, total, money.gross, money.unreadable
+        )
 
     steps = [line(name, text) for name, text in _STEPS[pool].items()]
     of = "set aside" if pool == "aside" else pool
@@ -180,6 +182,6 @@ def _seen(carried: pl.DataFrame) -> Iterator[_Alike]:
             currency_before,
             currency,
             rows,
-            Sums.of(was, were, were_beyond),
-            Sums.of(now, are, are_beyond),
+            Sums.of(was, were, were_beyond, rows),
+            Sums.of(now, are, are_beyond, rows),
         )

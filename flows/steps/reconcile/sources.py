@@ -13,7 +13,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.reconcile.breaks import AMOUNT
-from schemas.amounts import BEYOND
+from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
 from schemas.kinds import EXACT, WORD, Dtype, frame_schema
 
@@ -78,11 +78,12 @@ def are_among(frame: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
 def complete(frame: pl.DataFrame | None, schema: dict[str, Dtype]) -> pl.DataFrame:
     """The frame with these columns; what a source does not tell is null.
 
-    The texts of amounts that no exact column holds (`BEYOND`) are kept beside them.
+    The texts of amounts that no exact column holds (`BEYOND`), and of those that cannot be read
+    (`UNREADABLE`), are kept beside them.
     """
     if frame is None:
         return pl.DataFrame(schema=schema)
     return frame.select(
         (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
         for name, dtype in schema.items()
-    ).hstack([frame[name] for name in frame.columns if name.endswith(BEYOND)])
+    ).hstack([frame[name] for name in frame.columns if name.endswith((BEYOND, UNREADABLE))])

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from flows.steps.reconcile.beyond import beyond_of
+from flows.steps.reconcile.beyond import beyond_of, unreadable_of
 from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.sources import PLACE, record_schema
-from schemas.amounts import BEYOND
+from schemas.amounts import BEYOND, UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Table
 from schemas.kinds import WORD, Dtype
@@ -94,6 +94,10 @@ def amounts_as(table: Table, frame: pl.DataFrame, side: str) -> list[pl.Expr]:
     return [
         *(pl.col(name).alias(name + side) for name in table.amounts),
         *(pl.col(name + BEYOND).alias(name + side + BEYOND) for name in beyond),
+        *(
+            pl.col(name + UNREADABLE).alias(name + side + UNREADABLE)
+            for name in unreadable_of(frame, table.amounts)
+        ),
     ]
 
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from flows.steps.reconcile.beyond import exact_sum, sums_beyond
+from flows.steps.reconcile.beyond import exact_sum, sums_beyond, unreadable_of
 from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.raised import money
 from flows.steps.reconcile.statuses import EXPECTED, FOUND
 from flows.steps.totals import NO_CURRENCY, Totals, add
-from schemas.amounts import EXACT
+from schemas.amounts import EXACT, UNREADABLE
 from schemas.field import Kind, Table
 
 _SAFE = Decimal(10) ** 19
@@ -157,6 +157,8 @@ def _totals(
             integers.sum().alias(name),
             (pl.col(name) - integers.cast(AMOUNT)).sum().alias(f"{name}_rest"),
         ]
+    unread = [name + UNREADABLE for name in unreadable_of(rows, amounts.values())]
+    sums += [pl.col(name).count() for name in unread]
     found = (
         rows.group_by(by).agg(pl.len().alias("__rows"), _hash_total(table).alias("__keys"), *sums)
     ).collect(engine="streaming")
@@ -170,7 +172,16 @@ def _totals(
             name: money(exact_sum([_sum(row[column], row.get(f"{column}_rest")), more.get(name)]))
             for name, column in amounts.items()
         }
-        totals = Totals(row["__rows"], row["__keys"] or 0, {currency: money_of} if money_of else {})
+        totals = Totals(
+            row["__rows"],
+            row["__keys"] or 0,
+            {currency: money_of} if money_of else {},
+            {
+                name: row[column + UNREADABLE]
+                for name, column in amounts.items()
+                if row.get(column + UNREADABLE)
+            },
+        )
         result[*values[:-1], currency] = totals
     return result
 

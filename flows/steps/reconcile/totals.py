@@ -71,6 +71,7 @@ def _control(sides: Sides, cell: Cell) -> ControlLine:
         explained=_amounts(sides.table, explained, cell.currency),
         residual=_amounts(sides.table, residual, cell.currency),
         residual_rows=residual.rows,
+        unreadable=_unreadable(expected),
     )
 
 
@@ -81,6 +82,10 @@ def _explains(group: Group) -> bool:
 def _amounts(table: Table, totals: Totals, currency: str) -> dict[str, Decimal]:
     sums = totals.amounts.get(currency, {})
     return {name: money(sums.get(name, Decimal(0))) for name in table.amounts}
+
+
+def _unreadable(totals: Totals) -> dict[str, int]:
+    return {name: abs(count) for name, count in totals.unreadable.items() if count}
 
 
 PROOF_TEXTS: dict[Status, str] = {
@@ -116,7 +121,8 @@ def _proof(sides: Sides, field: str, currency: str) -> Proof:
 
     def line(text: str, totals: Totals, *, total: bool = False) -> ProofLine:
         amount = _amounts(sides.table, totals, currency)[field]
-        return ProofLine(text, totals.rows, amount, total)
+        unread = _unreadable(totals).get(field, 0)
+        return ProofLine(text, totals.rows, amount, total, unreadable=unread)
 
     delivered, counted = sides.delivered[cell], sides.counted[cell]
     lines = [line("total per extract", delivered)]
@@ -216,5 +222,6 @@ def _links(
             explained=explained,
             residual_rows=residual.rows,
             residual=_amounts(table, residual, currency),
+            unreadable=_unreadable(totals),
         )
         before = totals
