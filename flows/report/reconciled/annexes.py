@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Protocol, TypeVar
 
+from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import (
     COUNT,
     CURRENCY,
@@ -200,17 +201,21 @@ def causes(report: ReconciliationReport) -> Table:
         Column("Cause", WORD, 20),
         Column("What they have in common", TEXT, 60),
         Column("Breaks", COUNT, 10),
+        Column("Of these open", COUNT, 10),
         CURRENCY,
         Column("Difference", MONEY, 20),
         Column("Gross", MONEY, 20),
         Column("First break", WORD, 20),
     )
     rows: list[Row] = []
+    todo = pooled_causes(report)["open"]
     for one in report.causes:
+        shares = todo[one.id].shares if one.id in todo else {}
         rows += [
             Row(
                 (
                     *(one.id, one.title, one.counts[key]),
+                    shares[key].breaks if key in shares else 0,
                     currency_label(report, key) if key or len(one.counts) > 1 else None,
                     *(one.amounts.get(key), one.gross.get(key), one.first),
                 )

@@ -8,7 +8,9 @@ and the signatures there are.
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from operator import attrgetter
 
+from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import (
     COUNT,
     CURRENCY,
@@ -20,13 +22,13 @@ from flows.report.reconciled.table import (
     Table,
 )
 from flows.report.reconciled.words import NOT_READABLE, amount_of, currency_label
-from flows.report.reconciliation import BreakLine, CauseLine, ReconciliationReport
+from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import ungrouped
 from flows.steps.reconcile.beyond import exact_sum
 from flows.steps.reconcile.signed import LATE
 
 CAUSES = 5
-"""Causes on page one."""
+"""Causes on page one, of open breaks and of accepted ones."""
 OUTGROWN = 10
 """Breaks on page one that are not what was accepted."""
 MONEY_NOTE = (
@@ -105,8 +107,12 @@ def money(report: ReconciliationReport) -> Table:
 
 
 def top_causes(report: ReconciliationReport) -> Table:
-    """The causes of most money in any one currency; they are never added across currencies."""
+    """The causes of most money in any one currency: of open breaks first, of accepted ones apart.
+
+    They are never added across currencies.
+    """
     columns = (
+        Column("Breaks that are", WORD, 14),
         Column("Cause", WORD, 14),
         Column("In common", TEXT, 60),
         Column("Breaks", COUNT, 10),
@@ -117,25 +123,21 @@ def top_causes(report: ReconciliationReport) -> Table:
     rows = [
         Row(
             (
-                one.id,
-                one.title,
-                one.counts[currency],
+                pool,
+                one.cause.id,
+                one.cause.title,
+                share.breaks,
                 currency_label(report, currency),
-                one.amounts.get(currency),
-                one.gross.get(currency),
+                share.difference,
+                share.gross,
             )
         )
-        for one in sorted(report.causes, key=_by_money)[:CAUSES]
-        for currency in sorted(one.counts, key=lambda key: (len(key), key))
+        for pool, causes in pooled_causes(report).items()
+        for one in sorted(causes.values(), key=attrgetter("most"))[:CAUSES]
+        for currency, share in sorted(one.shares.items(), key=lambda each: (len(each[0]), each[0]))
     ]
     none = "No two breaks read as one cause."
-    return Table("top_causes", "Causes of most money", columns, rows, none=none)
-
-
-def _by_money(one: CauseLine) -> tuple[Decimal, int, str]:
-    """Its largest amount in one currency; where it has no difference, of its gross money."""
-    most = max(map(abs, one.amounts.values() or one.gross.values()), default=Decimal(0))
-    return most.copy_negate(), -one.breaks, one.id
+    return Table("top_causes", "Causes of most money", columns, rows, groups=1, none=none)
 
 
 def changed(report: ReconciliationReport) -> Table:

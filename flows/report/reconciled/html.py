@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from flows.report.reconciled import chart, first_page, tables
 from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
+from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import Kind, Table
 from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
@@ -66,6 +67,7 @@ class Listed(NamedTuple):
 def render_html(report: ReconciliationReport) -> str:
     """The page as text; equal reports give equal bytes."""
     style, script = _style(report), _text("script.js")
+    open_causes = pooled_causes(report)["open"]
     shown_breaks = report.breaks[:MOST]
     return _template().render(
         report=report,
@@ -99,6 +101,7 @@ def render_html(report: ReconciliationReport) -> str:
         records=sum(one.rows for one in report.statuses),
         chart=chart,
         currency=lambda key: currency_label(report, key),
+        open_of=lambda one: open_causes[one.id].breaks if one.id in open_causes else 0,
         not_readable=NOT_READABLE,
         with_unreadable=with_unreadable,
         most=MOST,

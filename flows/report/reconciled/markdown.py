@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from flows.report.markdown import SHOW_ROW, cell, escape, markdown_table, value_cell
 from flows.report.reconciled.chart import picture
 from flows.report.reconciled.first_page import changed, to_sign
+from flows.report.reconciled.pools import Pooled, pooled_causes
 from flows.report.reconciled.words import (
     NOT_READABLE,
     currency_label,
@@ -112,9 +113,13 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         )
     if report.causes:
         yield "## Causes"
+        open_ones = pooled_causes(report)["open"]
         yield markdown_table(
-            ("Cause", " Breaks"),
-            [(cell(one.title, 160), digits(one.breaks)) for one in report.causes[:20]],
+            ("Cause", " Breaks", " Of these open"),
+            [
+                (cell(one.title, 160), digits(one.breaks), _still_open(open_ones, one.id))
+                for one in report.causes[:20]
+            ],
         )
     if report.breaks:
         yield "## Breaks on top"
@@ -122,6 +127,10 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         lines = breaks_table(report)[:50]
         heads = tuple(f" {name}" if name == "Amount" else name for name in lines[0])
         yield markdown_table(heads, [tuple(line.values()) for line in lines])
+
+
+def _still_open(open_ones: Mapping[str, Pooled], cause: str) -> str:
+    return digits(open_ones[cause].breaks if cause in open_ones else 0)
 
 
 def _bars(report: ReconciliationReport) -> list[tuple[str, Mapping[str, int]]]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date
 
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign
+from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import Cell, Kind, Table
 from flows.report.reconciled.tables import facts, has_unreadable, idle, unexplained
 from flows.report.reconciled.words import (
@@ -113,8 +114,11 @@ def _totals(report: ReconciliationReport) -> Iterator[str]:
 
 
 def _causes(report: ReconciliationReport) -> Iterator[str]:
+    todo = pooled_causes(report)["open"]
     for one in report.causes[:CAUSES]:
-        yield from _wrapped(neutral(one.title, 200), f"  {digits(one.breaks):>9}  ")
+        there = todo[one.id].breaks if one.id in todo else 0
+        left = "" if there == one.breaks else f" ({digits(there)} of them open)"
+        yield from _wrapped(f"{neutral(one.title, 200)}{left}", f"  {digits(one.breaks):>9}  ")
         for amounts, what in ((one.amounts, ""), (one.gross, "gross ")):
             for currency, amount in amounts.items():
                 yield f"{'':13}{what}{digits(amount)} {currency_label(report, currency)}"

@@ -378,7 +378,7 @@ def breaks() -> tuple[BreakLine, ...]:
                 first_seen=AS_OF,
                 age_days=0,
                 age_business_days=0,
-                cause="",
+                cause="same-file-1",
                 action=BREAKS["VALUE"].action,
             )
             for letter, one, other in (

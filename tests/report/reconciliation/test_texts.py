@@ -8,6 +8,7 @@ import pytest
 
 from flows.report.reconciled.annexes import causes
 from flows.report.reconciled.first_page import top_causes
+from flows.report.reconciled.html import render_html
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
 from flows.report.reconciled.table import Row
 from flows.report.reconciled.tables import facts
@@ -43,17 +44,51 @@ def test_the_text_tells_statuses_totals_causes_and_breaks() -> None:
 def test_causes_in_each_currency_add_up_to_their_breaks() -> None:
     report = everything()
     page_one = top_causes(report).rows
-    for shown in (page_one, [Row(row.cells[:4]) for row in causes(report).rows]):
+    for shown in (
+        [Row(row.cells[1:]) for row in page_one],
+        [Row(row.cells[:4]) for row in causes(report).rows],
+    ):
         told = Counter[str]()
         for row in shown:
             name, _, count, _ = row.cells[:4]
             told[str(name)] += int(str(count))
         assert told == {one.id: one.breaks for one in report.causes}
     # No line says of one currency what is true of all of them.
-    assert [row.cells[2:4] for row in page_one if row.cells[0] == "same-file-1"] == [
+    assert [row.cells[3:5] for row in page_one if row.cells[1] == "same-file-1"] == [
         (1, "no currency"),
         (2, "978 EUR"),
     ]
+
+
+def test_the_causes_on_page_one_tell_open_money_first_and_accepted_money_apart() -> None:
+    """One cause may have breaks of both; what is accepted is never among what is open."""
+    report = everything()
+    first, second, *others = report.breaks
+    accepted = replace(first, state="ACCEPTED", counted=Decimal(1_000_000))
+    mixed = replace(report, breaks=(accepted, second, *others))
+    told = [(row.cells[:2], row.cells[3:]) for row in top_causes(mixed).rows]
+    assert told == [
+        (("open", "same-factor-100"), (1, "978 EUR", Decimal("125.25"), None)),
+        (("open", "same-file-1"), (1, "no currency", None, None)),
+        (("open", "same-file-1"), (2, "978 EUR", None, Decimal("51.00"))),
+        (("accepted", "same-factor-100"), (1, "978 EUR", Decimal(1_000_000), None)),
+    ]
+    annex = {row.cells[0]: row.cells[2:4] for row in causes(mixed).rows}
+    assert annex["same-factor-100"] == (2, 1)
+    text = render_text(mixed)
+    assert text.index("open; cause same-factor-100") < text.index("accepted; cause same-factor")
+    assert "(1 of them open)" in text
+    assert "| 2 | 1 |" in reconciliation_markdown(mixed)
+    assert "1 open" in render_html(mixed)
+    page = render_html(mixed)
+    assert page.index(">open<") < page.index(">accepted<")
+
+
+def test_when_all_is_accepted_no_cause_is_open() -> None:
+    report = everything()
+    accepted = tuple(replace(one, state="ACCEPTED") for one in report.breaks)
+    rows = top_causes(replace(report, breaks=accepted)).rows
+    assert {row.cells[0] for row in rows} == {"accepted"}
 
 
 def test_of_records_after_the_cut_off_each_line_says_currency_and_money() -> None:
