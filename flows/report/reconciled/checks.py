@@ -45,15 +45,24 @@ def survives(value: int | Decimal) -> bool:
     return len(digits.strip("0")) <= DIGITS
 
 
-def checks(table: Table) -> list[Check | None]:
-    """A check for every line of a table that has one."""
+def checks(table: Table) -> list[tuple[Check, ...]]:
+    """For every line of a table a check of each of its figures that is a sum."""
     recompute = _CHECKS.get(table.name)
+    if recompute is None:
+        return [()] * len(table.rows)
     return [
-        _check(table.rows, place, *found)
-        if recompute and (found := recompute(table.rows, place)) and found[1]
-        else None
+        tuple(
+            _check(table.rows, place, column, terms)
+            for column, terms in recompute(table.rows, place)
+            if terms
+        )
         for place in range(len(table.rows))
     ]
+
+
+def checked_columns(every: Iterable[tuple[Check, ...]]) -> list[int]:
+    """The columns of which some line has a check, in order."""
+    return sorted({one.column for line in every for one in line})
 
 
 def _check(rows: Sequence[Row], place: int, column: int, terms: Iterable[Term]) -> Check:
@@ -79,22 +88,24 @@ def _number(cell: Cell) -> Decimal:
     return Decimal(cell) if isinstance(cell, (int, Decimal)) else Decimal(0)
 
 
-Found = tuple[int, list[Term]] | None
+Found = list[tuple[int, list[Term]]]
 
 
 def _chain(rows: Sequence[Row], place: int) -> Found:
     """The change: this stage less the stage before it."""
     cells = rows[place].cells
     if not place or rows[place - 1].cells[:3] != cells[:3] or cells[5] is None:
-        return None
-    return 5, [Term(place, 4), Term(place - 1, 4, -1)]
+        return []
+    return [(5, [Term(place, 4), Term(place - 1, 4, -1)])]
 
 
 def _controls(rows: Sequence[Row], place: int) -> Found:
-    """The residual: target less extract less what is explained."""
-    if rows[place].cells[8] is None:
-        return None
-    return 8, [Term(place, 5), Term(place, 4, -1), Term(place, 7, -1)]
+    """The difference, target less extract; the residual, what of it is not explained."""
+    difference = [Term(place, 5), Term(place, 4, -1)]
+    found = [(6, difference)]
+    if rows[place].cells[8] is not None:
+        found.append((8, [*difference, Term(place, 7, -1)]))
+    return found
 
 
 def _above(rows: Sequence[Row], place: int, groups: int) -> list[int]:
@@ -107,34 +118,34 @@ def _above(rows: Sequence[Row], place: int, groups: int) -> list[int]:
 
 def _statuses(rows: Sequence[Row], place: int) -> Found:
     if not rows[place].total:
-        return None
-    return 3, [Term(row, 3) for row in _above(rows, place, 1)]
+        return []
+    return [(3, [Term(row, 3) for row in _above(rows, place, 1)])]
 
 
 def _proof(rows: Sequence[Row], place: int) -> Found:
     """The total per target adds up what is above it; unexplained is what was counted beyond."""
     if not rows[place].total:
-        return None
+        return []
     above = _above(rows, place, 3)
     if place + 1 == len(rows) or rows[place + 1].cells[:3] != rows[place].cells[:3]:
-        return (5, [Term(place - 1, 5), Term(place - 2, 5, -1)]) if len(above) > 1 else None
-    return 5, [Term(row, 5) for row in above]
+        return [(5, [Term(place - 1, 5), Term(place - 2, 5, -1)])] if len(above) > 1 else []
+    return [(column, [Term(row, column) for row in above]) for column in (4, 5)]
 
 
 def _roll_forward(rows: Sequence[Row], place: int) -> Found:
     """Closing adds up what is above it; the residual is what it leaves."""
     if not rows[place].total:
-        return None
+        return []
     above = _above(rows, place, 1)
-    if place + 1 == len(rows) or rows[place + 1].cells[:1] != rows[place].cells[:1]:
-        return 3, [Term(row, 3, 1 if row == place - 1 else -1) for row in above]
-    return 3, [Term(row, 3) for row in above]
+    last = place + 1 == len(rows) or rows[place + 1].cells[:1] != rows[place].cells[:1]
+    signs = {row: -1 if last and row != place - 1 else 1 for row in above}
+    return [(column, [Term(row, column, signs[row]) for row in above]) for column in (2, 3, 4)]
 
 
 def _ageing(_: Sequence[Row], place: int) -> Found:
     first = 3
     last = first + len(BUCKETS)
-    return last, [Term(place, column) for column in range(first, last)]
+    return [(last, [Term(place, column) for column in range(first, last)])]
 
 
 _CHECKS: Mapping[str, Callable[[Sequence[Row], int], Found]] = {

@@ -21,7 +21,15 @@ from flows.report.reconciled.table import (
     Row,
     Table,
 )
-from flows.report.reconciled.words import NOT_READABLE, amount_of, currency_label
+from flows.report.reconciled.tables import idle
+from flows.report.reconciled.words import (
+    ALWAYS,
+    GLOSSARY,
+    NOT_READABLE,
+    amount_of,
+    currency_label,
+    record_title,
+)
 from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import ungrouped
 from flows.steps.reconcile.beyond import exact_sum
@@ -113,8 +121,8 @@ def top_causes(report: ReconciliationReport) -> Table:
     """
     columns = (
         Column("Breaks that are", WORD, 14),
-        Column("Cause", WORD, 14),
         Column("In common", TEXT, 60),
+        Column("Cause", WORD, 14),
         Column("Breaks", COUNT, 10),
         CURRENCY,
         Column("Difference", MONEY, 18),
@@ -124,8 +132,8 @@ def top_causes(report: ReconciliationReport) -> Table:
         Row(
             (
                 pool,
-                one.cause.id,
                 one.cause.title,
+                one.cause.id,
                 share.breaks,
                 currency_label(report, currency),
                 share.difference,
@@ -240,4 +248,55 @@ def moment(at: datetime) -> str:
 
 def parts(report: ReconciliationReport) -> tuple[Table, ...]:
     """The tables of page one in their order."""
-    return money(report), top_causes(report), changed(report), signatures(report)
+    return (
+        money(report),
+        top_causes(report),
+        changed(report),
+        signatures(report),
+        words(report),
+    )
+
+
+def totals(report: ReconciliationReport) -> Table:
+    """Both sides of each amount field per currency, where there is anything to prove."""
+    columns = (
+        CURRENCY,
+        Column("Amount", WORD, 34),
+        Column("Extract", MONEY, 24),
+        Column("Target", MONEY, 24),
+        Column("Difference", MONEY, 24),
+        Column("Unexplained", MONEY, 24, check=True),
+        Column("Not readable", COUNT, 12),
+    )
+    rows: list[Row] = []
+    for one in report.proofs:
+        if idle(one) or not one.lines:
+            continue
+        expected, found = one.lines[0], one.lines[-1]
+        rows.append(
+            Row(
+                (
+                    currency_label(report, one.currency),
+                    f"{record_title(one.record)} {one.field}",
+                    amount_of(expected),
+                    amount_of(found),
+                    exact_sum((found.amount, expected.amount.copy_negate())),
+                    one.unexplained,
+                    expected.unreadable or None,
+                ),
+                bad=bool(one.unexplained),
+            )
+        )
+    return Table("totals", "Totals per currency", columns, rows, none="No amount was compared.")
+
+
+def words(report: ReconciliationReport) -> Table:
+    """What the words mean that this report uses, a plain sentence each."""
+    columns = (Column("Word", WORD, 24), Column("Means", WORD, 96))
+    there = {
+        *(one.status for one in report.statuses),
+        *(one.state for one in report.breaks),
+        *(one.basis for one in report.breaks),
+    }
+    meanings = {**ALWAYS, **{word: told for word, told in GLOSSARY.items() if word in there}}
+    return Table("words", "Words used here", columns, [Row(one) for one in meanings.items()])

@@ -84,6 +84,9 @@ def _table(table: Table) -> Iterator[str]:
     for row in table.rows:
         cells = [shown(c, k.kind) for c, k in zip(row.cells, table.columns, strict=True)]
         first, *others = cells
+        if len(others) == 1:
+            yield from _wrapped(f"{first}: {others[0]}", "  ")
+            continue
         names = [column.name.lower() for column in table.columns[1:]]
         rest = [f"{name} {cell}" for name, cell in zip(names, others, strict=True) if cell]
         yield from _wrapped("; ".join([first, *rest]), "  ")

@@ -53,7 +53,7 @@ STATUSES: Mapping[str, str] = {
     Status.NOT_SENT: "not sent to the service yet",
     Status.SENT_UNCONFIRMED: "accepted by the service, neither echoed nor read back",
     Status.IN_DOUBT: "sent, and the answer was lost",
-    Status.EXCLUDED: "left out by a rule that names itself",
+    Status.EXCLUDED: "left out of the comparison: by a rule, or for another delivery of the same",
     Status.UNPROVEN: "the same on both sides, but the delivered text cannot be shown",
     Status.UNKNOWN: "without a key, or an amount that cannot be held exactly",
 }
@@ -64,9 +64,29 @@ STATES: Mapping[str, str] = {
     BreakState.REOPENED: "back after it was resolved or accepted",
     BreakState.EXPIRED: "its acceptance has run out: it is open again",
     BreakState.ACCEPTED: "accepted by name, with a reason, until a day",
-    BreakState.NOT_LOOKED_AT: "found before; this run did not look at it",
-    BreakState.WAIVED_BY_RULE: "found before; the rules let it pass now",
+    BreakState.NOT_LOOKED_AT: "found before; this run did not look whether it is still there",
+    BreakState.WAIVED_BY_RULE: "found before and still there; the rules of this run tolerate it",
 }
+
+ALWAYS: Mapping[str, str] = {
+    "break": "one difference or contradiction that somebody has to resolve or to accept",
+    "open": "neither resolved nor accepted: it keeps the report from reconciling",
+    "unexplained": "what is left of a difference when every break is taken off; it has to be 0",
+    "residual": "the same for a sum or a chain of stages: what its parts leave; it has to be 0",
+    "hash total": "the sum of the keys of records; it changes when one is lost, doubled or swapped",
+    "cause": "breaks that have one thing in common, so that one action may close all of them",
+    "self-test": "before it compares, a run plants known faults in made-up records; "
+    "it has to find each of them, or the report does not reconcile",
+    "recomputed": "in the workbook: a figure once more, by a formula over the cells it is made "
+    "of; OK says that both are the same",
+}
+"""Words of every report, a plain sentence each."""
+GLOSSARY: Mapping[str, str] = {
+    **STATUSES,
+    **STATES,
+    NOT_READABLE: "the amount was delivered as something that is no number; it is in no sum",
+}
+"""Words of those reports that use them."""
 
 SOURCES: Mapping[str, str] = {
     "E": "extract",

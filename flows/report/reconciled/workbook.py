@@ -5,7 +5,7 @@ put into it afterwards. Nothing in it is a link, and no delivered text is ever a
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -16,16 +16,14 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text, letter
 from flows.report.reconciled.break_sheet import MOST, columns_of, with_breaks
-from flows.report.reconciled.checks import Check, checks, survives
+from flows.report.reconciled.checks import Check, checked_columns, checks, survives
 from flows.report.reconciled.data import breaks_frame
-from flows.report.reconciled.first_page import parts, to_sign
+from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign, totals
 from flows.report.reconciled.table import NUMERIC, Cell, Kind, Table
 from flows.report.reconciled.tables import breaks, facts, tables
-from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_chart import add_charts
 from flows.report.reconciliation import ReconciliationReport
-from flows.report.spelling import ungrouped
 from flows.steps.totals import plain
 from schemas.counting import agree, quantity
 
@@ -114,6 +112,7 @@ def _formats(book: xlsxwriter.Workbook) -> Formats:
             "bg_color": "#EEF1F4",
         },
         "title": {"bold": True, "font_size": 15, "font_color": "#1D3B57"},
+        "section": {"bold": True, "font_size": 12, "font_color": "#1D3B57"},
         "label": {"font_color": "#56616E", "valign": "top"},
         "wrap": {"text_wrap": True, "valign": "top", "quote_prefix": True},
         "good": {"bold": True, "font_size": 14, "font_color": "#1C6644"},
@@ -141,11 +140,12 @@ def _cover(
     sheet: Worksheet,
     report: ReconciliationReport,
     every: Iterable[Table],
-    checked: Mapping[str, list[Check | None]],
+    checked: Mapping[str, list[tuple[Check, ...]]],
     formats: Formats,
 ) -> None:
-    sheet.set_column(0, 0, 24)
-    sheet.set_column(1, 1, 96)
+    sheet.set_column(0, 0, 26)
+    sheet.set_column(1, 1, 72)
+    sheet.set_column(2, 6, 20)
     _page(sheet, heads=False)
     verdict = verdict_of(report)
     sheet.write_string(0, 0, cell_text(report.cover.title), formats["title"])
@@ -169,57 +169,61 @@ def _cover(
         else:
             sheet.write_string(line, 1, cell_text(str(value)), formats["wrap"])
         line += 1
-    for table in parts(report):
-        sheet.write_string(line + 1, 0, cell_text(table.title), formats["head"])
-        line += 2
-        for label, told in _lines(table):
-            sheet.write_string(line, 0, cell_text(label)[:LONGEST], formats["label"])
-            sheet.write_string(line, 1, cell_text(told)[:LONGEST], formats["wrap"])
-            line += 1
-    line += 1
     self_test = report.self_test
     sheet.write_string(line, 0, "Self-test", formats["label"])
     sheet.write_string(
         line, 1, f"{self_test.found} of {quantity(self_test.planted, 'planted fault')} found"
     )
     _overall(sheet, line + 1, every, checked, formats)
-    sheet.write_string(line + 4, 0, "Rules as used", formats["label"])
+    line += 3
+    for table in (totals(report), *parts(report)):
+        line = _small(sheet, line + 1, table, formats)
+    sheet.write_string(line + 1, 0, "Rules as used", formats["head"])
     for offset, text in enumerate(report.cover.rules_text.splitlines()):
-        sheet.write_string(line + 4 + offset, 1, cell_text(text), formats["wrap"])
+        sheet.write_string(line + 1 + offset, 1, cell_text(text), formats["wrap"])
 
 
-def _lines(table: Table) -> Iterator[tuple[str, str]]:
-    """A small table as lines: its first column, and the others with their names."""
+def _small(sheet: Worksheet, line: int, table: Table, formats: Formats) -> int:
+    """A table among others on one sheet, every figure a number; returns the line behind it."""
+    sheet.write_string(line, 0, cell_text(table.title), formats["section"])
+    line += 1
     if not table.rows:
-        yield "", table.none
+        sheet.write_string(line, 1, table.none, formats["note"])
+        return line + 1
+    if table.name == "money":
+        sheet.write_string(line, 1, MONEY_NOTE, formats["wrap"])
+        line += 1
+    for place, column in enumerate(table.columns):
+        head = formats["head n" if column.kind in NUMERIC else "head"]
+        sheet.write_string(line, place, column.name, head)
     for row in table.rows:
-        first, *others = [
-            # A cell of text spells out the narrow blanks that group a number.
-            ungrouped(c) if isinstance(c, (int, Decimal)) else shown(c, k.kind)
-            for c, k in zip(row.cells, table.columns, strict=True)
-        ]
-        names = [column.name.lower() for column in table.columns[1:]]
-        yield first, "; ".join(f"{n}: {o}" for n, o in zip(names, others, strict=True) if o)
+        line += 1
+        for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
+            if isinstance(cell, str):
+                shown = _whole(cell) if column.kind is Kind.TEXT else cell_text(cell)
+                sheet.write_string(line, place, shown[:LONGEST], formats["wrap"])
+            else:
+                _write(sheet, line, place, cell, column.kind, formats)
+    return line + 1
 
 
 def _overall(
     sheet: Worksheet,
     line: int,
     every: Iterable[Table],
-    checked: Mapping[str, list[Check | None]],
+    checked: Mapping[str, list[tuple[Check, ...]]],
     formats: Formats,
 ) -> None:
-    """How many figures were computed again, and how many of them are OK."""
-    done = [(table, [one for one in checked[table.name] if one and one.fits]) for table in every]
+    """How many lines have figures that were computed again, and of how many all are OK."""
+    done = [(table, _fitting(checked[table.name])) for table in every]
     ranges = [
-        f"COUNTIF('{SHEETS[table.name]}'!{letter(len(table.columns) + 1)}:"
-        f'{letter(len(table.columns) + 1)},"OK")'
+        f"COUNTIF('{SHEETS[table.name]}'!{_check_column(table, checked[table.name])},\"OK\")"
         for table, found in done
         if found
     ]
     count = sum(len(found) for _, found in done)
-    holding = sum(one.holds for _, found in done for one in found)
-    sheet.write_string(line, 0, "Figures recomputed", formats["label"])
+    holding = sum(all(one.holds for one in line) for _, found in done for line in found)
+    sheet.write_string(line, 0, "Lines recomputed", formats["label"])
     sheet.write_number(line, 1, count, formats[Kind.NUMBER])
     sheet.write_string(line + 1, 0, "of these OK", formats["label"])
     if ranges:
@@ -229,15 +233,28 @@ def _overall(
         sheet.write_number(line + 1, 1, 0, formats[Kind.NUMBER])
 
 
-def _table(sheet: Worksheet, table: Table, checked: list[Check | None], formats: Formats) -> None:
-    with_checks = any(checked)
+def _fitting(every: Iterable[tuple[Check, ...]]) -> list[list[Check]]:
+    """The checks that a spreadsheet can compute, of each line that has one."""
+    lines = ([one for one in line if one.fits] for line in every)
+    return [line for line in lines if line]
+
+
+def _check_column(table: Table, every: Iterable[tuple[Check, ...]]) -> str:
+    """The cells that say OK, as a formula names them."""
+    place = letter(len(table.columns) + len(checked_columns(every)))
+    return f"{place}:{place}"
+
+
+def _table(
+    sheet: Worksheet, table: Table, checked: list[tuple[Check, ...]], formats: Formats
+) -> None:
+    again = checked_columns(checked)
     rows = table.rows[:ANNEX]
-    _head(sheet, table, formats, len(rows), with_checks=with_checks)
-    for line, (row, check) in enumerate(zip(rows, checked, strict=False), 1):
+    _head(sheet, table, formats, len(rows), again=again)
+    for line, (row, found) in enumerate(zip(rows, checked, strict=False), 1):
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             _write(sheet, line, place, cell, column.kind, formats, total=row.total)
-        if check:
-            _recomputed(sheet, line, len(table.columns), check, formats)
+        _recomputed(sheet, line, len(table.columns), again, found, formats)
     if not rows:
         sheet.write_string(1, 0, table.none, formats["note"])
     elif len(table.rows) > len(rows):
@@ -247,20 +264,22 @@ def _table(sheet: Worksheet, table: Table, checked: list[Check | None], formats:
 
 
 def _head(
-    sheet: Worksheet, table: Table, formats: Formats, rows: int, *, with_checks: bool = False
+    sheet: Worksheet, table: Table, formats: Formats, rows: int, *, again: Sequence[int] = ()
 ) -> None:
     names = [column.name for column in table.columns]
     for place, column in enumerate(table.columns):
         sheet.set_column(place, place, column.width, formats[column.kind])
-    if with_checks:
-        sheet.set_column(len(names), len(names), 20, formats[Kind.MONEY])
-        sheet.set_column(len(names) + 1, len(names) + 1, 10)
-        names += ["Recomputed", "Check"]
+    if again:
+        last = len(names) + len(again)
+        sheet.set_column(len(names), last - 1, 20, formats[Kind.MONEY])
+        sheet.set_column(last, last, 10)
+        names += [f"{table.columns[one].name} recomputed" for one in again] + ["Check"]
     sheet.freeze_panes(1, 0)
     if rows:
         sheet.autofilter(0, 0, min(rows, MOST), len(names) - 1)
     numbers = [column.kind in NUMERIC for column in table.columns]
-    for place, (name, number) in enumerate(zip(names, [*numbers, True, False], strict=False)):
+    numbers += [True] * len(again) + [False]
+    for place, (name, number) in enumerate(zip(names, numbers, strict=False)):
         sheet.write_string(0, place, name, formats["head n" if number else "head"])
     _page(sheet)
 
@@ -321,25 +340,36 @@ def _whole(text: str) -> str:
     return text if text.isprintable() else cell_text(text)
 
 
-def _recomputed(sheet: Worksheet, line: int, place: int, check: Check, formats: Formats) -> None:
-    if not check.fits:
-        sheet.write_string(line, place, "more digits than a cell holds", formats["note"])
-        return
-    terms = "".join(
-        f"{'+' if term.sign > 0 else '-'}{letter(term.column)}{term.row + 2}"
-        for term in check.terms
-    )
-    look = formats[Kind.COUNT if check.counts else Kind.MONEY]
-    sheet.write_formula(line, place, f"={terms.removeprefix('+')}", look, float(check.value))
-    both = f"{letter(place)}{line + 1}-{letter(check.column)}{line + 1}"
-    told = "OK" if check.holds else "CHECK"
-    sheet.write_formula(
-        line,
-        place + 1,
-        f'=IF(ABS({both})<0.005,"OK","CHECK")',
-        formats["ok" if check.holds else "check"],
-        told,
-    )
+def _recomputed(
+    sheet: Worksheet,
+    line: int,
+    first: int,
+    again: Sequence[int],
+    found: Iterable[Check],
+    formats: Formats,
+) -> None:
+    """The sums of a line by formula, from column `first` on, and whether all are what they were."""
+    same: list[str] = []
+    holds = True
+    for check in found:
+        place = first + again.index(check.column)
+        if not check.fits:
+            sheet.write_string(line, place, "more digits than a cell holds", formats["note"])
+            continue
+        terms = "".join(
+            f"{'+' if term.sign > 0 else '-'}{letter(term.column)}{term.row + 2}"
+            for term in check.terms
+        )
+        look = formats[Kind.COUNT if check.counts else Kind.MONEY]
+        formula = f"={terms.removeprefix('+')}"
+        sheet.write_formula(line, place, formula, look, float(check.value))
+        same.append(f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})<0.005")
+        holds = holds and check.holds
+    if same:
+        alike = same[0] if len(same) == 1 else f"AND({','.join(same)})"
+        look, told = (formats["ok"], "OK") if holds else (formats["check"], "CHECK")
+        place = first + len(again)
+        sheet.write_formula(line, place, f'=IF({alike},"OK","CHECK")', look, told)
 
 
 def _sign_off(sheet: Worksheet, report: ReconciliationReport, formats: Formats) -> None:

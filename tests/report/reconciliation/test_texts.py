@@ -45,16 +45,16 @@ def test_causes_in_each_currency_add_up_to_their_breaks() -> None:
     report = everything()
     page_one = top_causes(report).rows
     for shown in (
-        [Row(row.cells[1:]) for row in page_one],
+        [Row(row.cells[2:]) for row in page_one],
         [Row(row.cells[:4]) for row in causes(report).rows],
     ):
         told = Counter[str]()
         for row in shown:
-            name, _, count, _ = row.cells[:4]
-            told[str(name)] += int(str(count))
+            name, count = row.cells[0], next(one for one in row.cells if isinstance(one, int))
+            told[str(name)] += count
         assert told == {one.id: one.breaks for one in report.causes}
     # No line says of one currency what is true of all of them.
-    assert [row.cells[3:5] for row in page_one if row.cells[1] == "same-file-1"] == [
+    assert [row.cells[3:5] for row in page_one if row.cells[2] == "same-file-1"] == [
         (1, "no currency"),
         (2, "978 EUR"),
     ]
@@ -66,7 +66,7 @@ def test_the_causes_on_page_one_tell_open_money_first_and_accepted_money_apart()
     first, second, *others = report.breaks
     accepted = replace(first, state="ACCEPTED", counted=Decimal(1_000_000))
     mixed = replace(report, breaks=(accepted, second, *others))
-    told = [(row.cells[:2], row.cells[3:]) for row in top_causes(mixed).rows]
+    told = [(row.cells[::2][:2], row.cells[3:]) for row in top_causes(mixed).rows]
     assert told == [
         (("open", "same-factor-100"), (1, "978 EUR", Decimal("125.25"), None)),
         (("open", "same-file-1"), (1, "no currency", None, None)),
@@ -76,7 +76,7 @@ def test_the_causes_on_page_one_tell_open_money_first_and_accepted_money_apart()
     annex = {row.cells[0]: row.cells[2:4] for row in causes(mixed).rows}
     assert annex["same-factor-100"] == (2, 1)
     text = render_text(mixed)
-    assert text.index("open; cause same-factor-100") < text.index("accepted; cause same-factor")
+    assert text.index("  open; in common") < text.index("  accepted; in common")
     assert "(1 of them open)" in text
     assert "| 2 | 1 |" in reconciliation_markdown(mixed)
     assert "1 open" in render_html(mixed)
