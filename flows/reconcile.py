@@ -20,7 +20,7 @@ from flows.missed_runs import overtaken
 from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.run_names import called, day_of
-from flows.stages.as_of import later_run
+from flows.stages.as_of import PARAMETERS, later_run
 from flows.stages.pull import wanted
 from flows.stages.reconcile import Asked, Reconciled
 from flows.stages.reconcile import reconcile as reconcile_scope
@@ -123,6 +123,7 @@ def reconcile_task(
         rules=read_rules(Path(rules) if rules else None),
         restate=restate,
         unread=unread or {},
+        names=PARAMETERS,
     )
     done = reconcile_scope(open_workspace(), asked)
     publish(done)

@@ -6,6 +6,7 @@ so that nothing that is decided or signed there stands for the runs that it rest
 """
 
 from datetime import UTC, date, datetime, time
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -13,6 +14,23 @@ import psycopg
 from connectors.errors import DayRefused
 from connectors.reconciliations import latest_run, scope_hash
 from connectors.signatures import approved_runs
+
+
+class Names(NamedTuple):
+    """How whoever asks for a run sets its day, and why it is a restatement."""
+
+    as_of: str
+    restate: str
+    because: str
+    """How a reason is given, with one for an example."""
+
+
+OPTIONS = Names("--as-of", "--restate", '--restate "the March file came late"')
+"""On the command line."""
+PARAMETERS = Names(
+    "parameter as_of", "parameter restate", "parameter restate, such as: the March file came late"
+)
+"""Of a deployment."""
 
 
 def today(zone: ZoneInfo) -> date:
@@ -36,7 +54,12 @@ def scope_as_of(scope: str, as_of: date, restate: str | None) -> str:
 
 
 def refuse_day(
-    connection: psycopg.Connection, scope: str, as_of: date, restate: str | None, zone: ZoneInfo
+    connection: psycopg.Connection,
+    scope: str,
+    as_of: date,
+    restate: str | None,
+    zone: ZoneInfo,
+    names: Names = OPTIONS,
 ) -> str:
     """What a run of `scope` restates, for its first page; empty where it is none.
 
@@ -46,26 +69,26 @@ def refuse_day(
     now = today(zone)
     if as_of > now:
         raise DayRefused(
-            f"--as-of {as_of} is in the future: it is {now} in {zone.key}. A report ends "
-            "with a day that has come; leave --as-of out for today."
+            f"{_first(names.as_of)} {as_of} is in the future: it is {now} in {zone.key}. A report "
+            f"ends with a day that has come; leave {names.as_of} out for today."
         )
     last = latest_run(connection, scope)
     if restate is None:
         if last is not None and as_of < last.as_of:
             raise DayRefused(
-                f"--as-of {as_of} is before the last run of this scope: reconciliation {last.id} "
-                f"is as of {last.as_of}. To report an earlier day again, say why: "
-                '--restate "REASON". It does not replace what was signed.'
+                f"{_first(names.as_of)} {as_of} is before the last run of this scope: "
+                f"reconciliation {last.id} is as of {last.as_of}. To report an earlier day again, "
+                f"say why: {names.because}. It does not replace what was signed."
             )
         return ""
     reason = " ".join(restate.split())
     if not reason:
-        raise DayRefused('--restate needs a reason: --restate "the March file came late".')
+        raise DayRefused(f"{_first(names.restate)} needs a reason: {names.because}.")
     if last is None or as_of >= last.as_of:
         known = "has no run yet" if last is None else f"was last reconciled as of {last.as_of}"
         raise DayRefused(
-            f"There is nothing to restate: this scope {known}. Leave --restate out, or name a day "
-            "before that with --as-of."
+            f"There is nothing to restate: this scope {known}. Leave {names.restate} out, or "
+            f"name a day before that with {names.as_of}."
         )
     signed = approved_runs(connection, scope_hash(scope), as_of)
     whose = ""
@@ -75,6 +98,11 @@ def refuse_day(
         f"This is a restatement as of {as_of}, after reconciliation {last.id} as of {last.as_of}: "
         f"{reason}. Its signature replaces no other{whose}."
     )
+
+
+def _first(words: str) -> str:
+    """The same at the beginning of a sentence."""
+    return words[0].upper() + words[1:]
 
 
 def later_run(connection: psycopg.Connection, scope: str, as_of: date) -> int | None:

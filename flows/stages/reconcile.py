@@ -32,7 +32,7 @@ from connectors.reconciliations import (
 from connectors.resume import resumed
 from connectors.signatures import approved_runs
 from flows.report.reconciliation import ReconciliationReport, RunLine
-from flows.stages.as_of import refuse_day, scope_as_of
+from flows.stages.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.breaks import breaks_left
 from flows.stages.cover import gather_facts
 from flows.stages.gone import doubted, newest_batches
@@ -74,6 +74,8 @@ class Asked:
     """Why a day before the last run of the scope is reconciled again."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Record kinds whose listings were to be pulled for this run and could not be, and why."""
+    names: Names = OPTIONS
+    """What refusals call the day and the reason."""
 
     @property
     def scope_text(self) -> str:
@@ -187,7 +189,9 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
     scope = asked.scope_text
     with workspace.database.connect() as connection, hold_scope(connection, scope):
         zone = workspace.settings.time_zone
-        restates = refuse_day(connection, asked.scope.text, asked.as_of, asked.restate, zone)
+        restates = refuse_day(
+            connection, asked.scope.text, asked.as_of, asked.restate, zone, asked.names
+        )
         workspace.progress("gather", 0, 3)
         gathered = gather_truths(
             workspace,

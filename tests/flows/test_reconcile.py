@@ -60,6 +60,15 @@ def test_an_incomplete_run_names_the_listing_to_pull(delivered: None, workspace:
     assert "recon pull insert_batch_data, or a run of pull-listings/pull" in state.message
 
 
+def test_a_refused_day_names_the_parameters_of_the_deployment(delivered: None) -> None:
+    assert reconcile(as_of=date(2026, 3, 9)).name == "Breaks"
+    state = reconcile(as_of=date(2026, 3, 1))
+    assert state.type.value == "FAILED"
+    assert "arameter as_of 2026-03-01 is before the last run" in state.message
+    assert "say why: parameter restate" in state.message
+    assert "--" not in state.message
+
+
 def test_a_rule_file_that_cannot_be_meant_fails_with_its_line(
     delivered: None, tmp_path: Any
 ) -> None:

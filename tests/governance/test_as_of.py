@@ -1,6 +1,7 @@
 """--as-of from end to end: a cut-off, a restatement that says so, and no day to come."""
 
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from connectors.errors import DayRefused
 from connectors.extracts.profile import DEFAULT
 from flows.report.reconciled.first_page import changed
 from flows.report.spelling import digits
-from flows.stages.as_of import later_run, today
+from flows.stages.as_of import PARAMETERS, later_run, today
 from flows.stages.reconcile import Asked, Reconciled, reconcile
 from flows.stages.sequence import import_delivery
 from flows.stages.sign import approve, prepare
@@ -74,6 +75,27 @@ def test_a_day_ends_what_the_report_is_about(two_months: Workspace, rows: Any) -
     assert (again.report.cover.verdict, told(again)) == ("RECONCILED", [])
     later = run(two_months, FEBRUARY)
     assert told(later) == [("MISSING_IN_TARGET", "2/7", "NEW")]
+
+
+def test_a_refusal_names_what_whoever_asked_can_set(two_months: Workspace) -> None:
+    """A run of a deployment has parameters and no options."""
+    run(two_months, FEBRUARY)
+    tomorrow = today(two_months.settings.time_zone) + timedelta(1)
+    refused = [
+        (tomorrow, None, "as_of"),
+        (JANUARY, None, "restate"),
+        (JANUARY, " ", "restate"),
+        (FEBRUARY, "why", "restate"),
+    ]
+    for day, restate, parameter in refused:
+        asked = Asked(Scope(), day, RULES, restate=restate)
+        with pytest.raises(DayRefused) as by_option:
+            reconcile(two_months, asked)
+        with pytest.raises(DayRefused) as by_parameter:
+            reconcile(two_months, replace(asked, names=PARAMETERS))
+        assert f"--{parameter.replace('_', '-')}" in str(by_option.value)
+        assert f"arameter {parameter}" in str(by_parameter.value)
+        assert "--" not in str(by_parameter.value)
 
 
 def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> None:
