@@ -145,6 +145,8 @@ def errors_told(connection: psycopg.Connection) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        if (ended := _ended_by(error)) is not None:
+            raise ended from None
         # Without the error itself: its details quote rows, and Prefect keeps them.
         raise told(error, lost=connection.broken, user=connection.info.user) from None
     except UnicodeEncodeError:
@@ -152,6 +154,18 @@ def errors_told(connection: psycopg.Connection) -> Iterator[None]:
             "A text that was given, such as a reason or a name, is not UTF-8 and cannot be kept. "
             "Give it in UTF-8; nothing was changed."
         ) from None
+
+
+def _ended_by(error: BaseException) -> BaseException | None:
+    """What ended the process in the middle of a statement, such as a Cancel on the pages.
+
+    What is still asked of that connection on the way out is refused by the client: the statement
+    is under way. That refusal is not why the run ended.
+    """
+    told: BaseException | None = error
+    while told is not None and isinstance(told, Exception):
+        told = told.__context__
+    return told
 
 
 def analyse(connection: psycopg.Connection, *tables: str) -> None:

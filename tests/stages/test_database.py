@@ -1,5 +1,6 @@
 """Derived SQL: migrations lead to the field tables, views write canonical JSON."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -121,3 +122,30 @@ def test_the_command_line_does_not_import_prefect() -> None:
         "sys.exit(int(any(name in sys.modules for name in ('prefect', 'polars', 'psycopg'))))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+class Cancelled(BaseException):
+    """As Prefect raises it in a run that somebody cancels on the pages."""
+
+
+def test_what_ends_a_run_in_the_middle_of_a_statement_is_no_refusal(workspace: Workspace) -> None:
+    """What is asked of the connection on the way out is refused, and is not why the run ended."""
+
+    def cancel(*_: object) -> None:
+        raise Cancelled
+
+    def sleep() -> None:
+        with workspace.database.connect() as connection:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.2)
+                connection.execute("SELECT pg_sleep(20)")
+            finally:
+                connection.execute("SELECT 1")
+
+    before = signal.signal(signal.SIGALRM, cancel)
+    try:
+        with pytest.raises(Cancelled):
+            sleep()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
