@@ -11,3 +11,26 @@ def test_an_id_stays_in_one_piece_however_long_its_neighbours_are(
     names = ("Id", *(f"Column {number}" for number in range(16)))
     print_table(names, [("88e9526d8d5ce72a", *["came after it was signed, dated " * 3] * 16)])
     assert "88e9526d8d5ce72a " in capsys.readouterr().out
+
+
+def test_a_table_that_is_too_wide_for_the_terminal_is_told_in_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns of two letters cannot be read, and 80 columns are what terminals open with."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    names = ("Id", "Code", "Record", "Key", "Field", "State", "Amount", "File", "Line", "Owner")
+    row = (
+        *("88e9526d8d5ce72a", "CHANGED_AFTER_SIGNOFF", "payment_plan_detail", "9007199254740993/7"),
+        *("PaidAmount", "REOPENED", "1250.00", "month-end/payments.csv", 48113, None),
+    )
+    print_table(names, [row, row], right=("Amount", "Line"))
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    assert told.count("88e9526d8d5ce72a\n") == 2
+    for one in ("CHANGED_AFTER_SIGNOFF", "payment_plan_detail", "month-end/payments.csv"):
+        assert one in told
+    assert "Owner" not in told
+    monkeypatch.setenv("COLUMNS", "200")
+    print_table(names, [row], right=("Amount", "Line"))
+    assert capsys.readouterr().out.startswith("Id ")

@@ -4,12 +4,14 @@ import json
 import logging
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 from urllib.parse import parse_qsl, urlsplit
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -56,6 +58,8 @@ SECONDS = within(0, 86_400)
 
 WIDE = 200
 """Columns of a table where nobody watches, so that a script reads whole lines."""
+WORD = 10
+"""Least columns in which a word is read as one."""
 
 
 class Printed(Console):
@@ -111,6 +115,14 @@ def print_table(
     """A table; delivered text in it stays on its line and cannot move the cursor."""
     from flows.report.spelling import shortened  # noqa: PLC0415 -- it imports polars.
 
+    cells = [["" if one is None else shortened(str(one), WIDE) for one in row] for row in rows]
+    watched = sys.stdout.isatty()
+    console = Console(markup=False, highlight=False, width=None if watched else WIDE)
+    if watched and not _fits(console.width, names, cells):
+        for row in cells:
+            for line in _paragraph(names, row, console.width):
+                console.print(line, soft_wrap=True)
+        return
     table = Table(box=None, pad_edge=False, header_style="")
     for name in names:
         # An id is copied into the next command: it stays in one piece, whatever stands beside it.
@@ -120,10 +132,31 @@ def print_table(
             overflow="fold",
             no_wrap=name == "Id",
         )
-    for row in rows:
-        table.add_row(*("" if one is None else shortened(str(one), WIDE) for one in row))
-    width = None if sys.stdout.isatty() else WIDE
-    Console(markup=False, highlight=False, width=width).print(table)
+    for row in cells:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _fits(width: int, names: Sequence[str], cells: Sequence[Sequence[str]]) -> bool:
+    """Whether every column has room for a word; narrower ones hold a letter or two a line."""
+    least = 2 * (len(names) - 1)
+    for name, *column in zip(names, *cells, strict=True):
+        natural = max(map(cell_len, (name, *column)))
+        least += natural if name == "Id" else min(natural, WORD)
+    return least <= width
+
+
+def _paragraph(names: Sequence[str], row: Sequence[str], width: int) -> list[str]:
+    """A row of a table that is too wide: its first cell, and below it what the others hold."""
+    told = [f"{name}: {cell}" for name, cell in zip(names[1:], row[1:], strict=True) if cell]
+    lines = textwrap.wrap(
+        "; ".join(told),
+        max(width - 4, WORD),
+        initial_indent="    ",
+        subsequent_indent="    ",
+        break_on_hyphens=False,
+    )
+    return [row[0], *lines]
 
 
 @contextmanager
