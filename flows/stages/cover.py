@@ -157,7 +157,8 @@ def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> 
     if not gathered.sources.extract and not gathered.unproven:
         told.append("there is no extract in this scope: nothing to hold the target against")
     told += [
-        f"{EXTRACTS[record].title.lower()} were signed, and no batch of this scope brings any"
+        f"{quantity(signed.height, 'record')} of {EXTRACTS[record].title.lower()} "
+        f"{agree(signed.height, 'was', 'were')} signed, and no batch of this scope brings any"
         for record, signed in sorted(gathered.sources.signed.items())
         if signed.height and record not in gathered.sources.database
     ]

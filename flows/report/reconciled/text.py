@@ -27,6 +27,8 @@ CAUSES = 10
 BREAKS = 20
 VALUE = 80
 """Characters of a value; what the judgements write themselves is shorter."""
+_TOLD = (BreakState.REOPENED, BreakState.EXPIRED, BreakState.ACCEPTED)
+"""States whose note says who decided, until when and why."""
 _TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
 
 
@@ -130,17 +132,23 @@ def _causes(report: ReconciliationReport) -> Iterator[str]:
 
 def _breaks(report: ReconciliationReport) -> Iterator[str]:
     todo = [one for one in report.breaks if one.state in OPEN]
-    accepted = sum(one.state == BreakState.ACCEPTED for one in report.breaks)
-    aside = len(report.breaks) - len(todo) - accepted
+    accepted = [one for one in report.breaks if one.state == BreakState.ACCEPTED]
+    aside = len(report.breaks) - len(todo) - len(accepted)
     yield (
-        f"  {digits(len(todo))} open, {digits(accepted)} accepted"
+        f"  {digits(len(todo))} open, {digits(len(accepted))} accepted"
         f"{f', {digits(aside)} set aside' if aside else ''}"
     )
-    if todo:
+    if todo or accepted:
         yield "  a row is shown by: recon row BATCH FILE --line LINE"
     for one in todo[:BREAKS]:
         yield from _break(report, one)
     yield from _left(len(todo), BREAKS)
+    # Whoever approves the report stands for these: by whom, until when and why is part of it.
+    if accepted:
+        yield from ("", "  accepted:")
+    for one in accepted[:BREAKS]:
+        yield from _break(report, one)
+    yield from _left(len(accepted), BREAKS)
 
 
 def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
@@ -163,7 +171,7 @@ def _break(report: ReconciliationReport, one: BreakLine) -> Iterator[str]:
         told.append(f"{neutral(one.file, 60)}, line {one.line}, batch {one.batch_id}")
     if told:
         yield from _wrapped("; ".join(told), " " * 27)
-    if one.state in (BreakState.REOPENED, BreakState.EXPIRED) and one.note:
+    if one.state in _TOLD and one.note:
         yield from _wrapped(f"{visible(one.state)}: {shortened(one.note, 400)}", " " * 27)
 
 
