@@ -59,11 +59,20 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Row, L
     return found
 
 
-def _repairs(
-    connection: psycopg.Connection, batch_id: int
-) -> tuple[dict[Row, Row], dict[Row, str]]:
-    """The rows that repair one of the same delivery, what each repairs, and their states."""
-    corrections = connection.execute(
+def counted_elsewhere(connection: psycopg.Connection, batch_id: int) -> int:
+    """How many rows in error of a batch count with another attempt of theirs: see below."""
+    family = {one for pair in _corrections(connection, batch_id) for one in pair}
+    standing = connection.execute(
+        "SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ('undone', 'discarded')",
+        [sorted(family)],
+    ).fetchall()
+    again = delivered_again(connection, [one for (one,) in standing])
+    return sum(row.batch_id == batch_id for row in again)
+
+
+def _corrections(connection: psycopg.Connection, batch_id: int) -> list[tuple[int, int]]:
+    """The corrections of the delivery a batch belongs to, and the batch each corrects."""
+    return connection.execute(
         """WITH RECURSIVE above AS (
             SELECT id, corrects FROM batch WHERE id = %s
             UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
@@ -76,9 +85,15 @@ def _repairs(
         WHERE b.corrects < b.id AND b.state NOT IN ('undone', 'discarded') ORDER BY b.id""",
         [batch_id],
     ).fetchall()
+
+
+def _repairs(
+    connection: psycopg.Connection, batch_id: int
+) -> tuple[dict[Row, Row], dict[Row, str]]:
+    """The rows that repair one of the same delivery, what each repairs, and their states."""
     repairs: dict[Row, Row] = {}
     states: dict[Row, str] = {}
-    for correction, corrected in corrections:
+    for correction, corrected in _corrections(connection, batch_id):
         for row, parent, state in _named_repairs(connection, correction):
             if place := read_name(parent):
                 repairs[row] = Row(corrected, *place)

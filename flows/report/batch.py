@@ -187,6 +187,8 @@ class BatchReport:
     service: str | None = None
     """Base URL of the service the batch goes to; None: the database only."""
     pushed: tuple[Pushed, ...] = ()
+    again: int = 0
+    """Rows in error that were delivered again, in error too: they are corrected from there."""
 
     def unreadable(self, chain: Chain) -> tuple[str, ...]:
         """Of which amounts of a record kind rows in error have none: they are in no sum."""

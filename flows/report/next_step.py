@@ -50,7 +50,7 @@ def left_of(report: BatchReport) -> Left:
         at_service.update({state: totals.rows for state, totals in one.states.items()})
     undecided = sum(one.undecided for one in report.pushed)
     files = sum(file.refused is not None for file in report.files)
-    return Left(report.errors - undecided, files, at_service)
+    return Left(report.errors - report.again - undecided, files, at_service)
 
 
 def commands(batch_id: int, left: Left, *, held: bool = False) -> str:

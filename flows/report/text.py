@@ -58,6 +58,10 @@ VERDICTS: Mapping[str, Verdict] = {
     "undone": Verdict("UNDONE", "What was applied has been taken back.", "Deliver it corrected."),
 }
 
+AGAIN = (
+    "What is listed under rejects was delivered again in a later batch, in error there too: "
+    "correct it from that batch."
+)
 AT_SERVICE: Mapping[str, str] = {
     "unsent": "Push what is unsent.",
     "in_doubt": "Look at the service for the rows in doubt, then settle them.",
@@ -109,6 +113,9 @@ def verdict_of(report: BatchReport) -> Verdict:
     known = VERDICTS.get(report.verdict, under_way)
     if report.held_because and report.verdict == "held":
         return known._replace(meaning=f"{known.meaning} {visible(report.held_because)}.")
+    own = report.errors - report.again > sum(one.undecided for one in report.pushed)
+    if report.again and not own and not _refused(report):
+        known = known._replace(remedy=AGAIN)
     remedies = [text for state, text in AT_SERVICE.items() if _at_service(report, state)]
     if not remedies or report.verdict not in ("complete_with_errors", "merged"):
         return known

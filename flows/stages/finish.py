@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 
 from connectors import ledger
+from connectors.attempts import counted_elsewhere
 from connectors.batch_reports import MANIFEST, RENDERINGS, note_written
 from connectors.currencies import read_currencies
 from connectors.database import summarise
@@ -142,6 +143,7 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
         currencies=read_currencies(workspace.settings.currencies),
         service=batch.service,
         pushed=tuple(pushed),
+        again=counted_elsewhere(connection, batch_id),
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from connectors.extracts.profile import DEFAULT
 from connectors.overview import list_overview
+from flows.commands.deliver import show_ended
 from flows.stages.reconcile import Asked, reconcile
 from flows.stages.sequence import import_delivery
 from flows.stages.truths import Scope
@@ -63,6 +64,27 @@ def test_a_repair_that_fails_counts_once_and_where_it_came_last(
     deliver(1, r1_2=line(2, day=98), r1_3=line(3, amount="3"))
     assert rejected(workspace) == (1, before[1], {2})
     assert listed(workspace) == {1: 0, 2: 1}
+
+
+def test_a_row_in_error_again_is_to_be_corrected_from_its_last_delivery(
+    workspace: Workspace, deliver: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is left in its own batch that `recon rejects` would write."""
+
+    def told() -> str:
+        ended = import_delivery(workspace, [str(tmp_path / "a.csv")], DEFAULT)
+        show_ended(ended, workspace.settings.reports, as_json=False)
+        return capsys.readouterr().out
+
+    assert "next: recon rejects 1" in told()
+    deliver(1, r1_2=line(2, day=98), r1_3=line(3, amount="3"))
+    assert "in error there too" in told()
+    assert "next:" not in told()
+    deliver(1, r1_2=line(2, day=97))
+    assert "next:" not in told()
+    undo_batch(workspace, 3, by=None, reason="wrong")
+    undo_batch(workspace, 2, by=None, reason="wrong")
+    assert "next: recon rejects 1" in told()
 
 
 def test_the_same_row_twice_and_a_chain_count_once(workspace: Workspace, deliver: Any) -> None:
