@@ -17,7 +17,9 @@ import psycopg
 from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
 from connectors.breaks import breaks_hash, decisions_hash
+from connectors.ledger import State
 from schemas.audit import Event, chain_hash, link_hash
+from schemas.batch_states import PREFIX
 from schemas.trail import DECIDED, GENESIS, RUN_FACTS, SAVED, SIGNED, TURN
 
 ROWS_AT_ONCE = 5_000
@@ -77,7 +79,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         if noted is not None and noted not in seen:
             fault = f"no link has the hash {noted}: events after it were cut off, or all were"
             return Verified(position, head, fault)
-        for check in (_decisions, _signatures, _runs):
+        for check in (_decisions, _signatures, _runs, _batches):
             for fault in check(connection, told):
                 return Verified(position, head, fault)
         return Verified(position, head)
@@ -197,6 +199,20 @@ def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     yield from _missing(events, "reconciliation")
 
 
+def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """Where each batch is, is what the last event says that brought it there."""
+    last: dict[int | None, tuple[int, Event]] = {}
+    for what in _CAME_TO:
+        for position, event in told.get(what, []):
+            if event.batch_id not in last or last[event.batch_id][1].id < event.id:
+                last[event.batch_id] = (position, event)
+    for number, state in connection.execute("SELECT id, state FROM batch ORDER BY id").fetchall():
+        found = last.get(number)
+        if found is None or found[1].what != PREFIX + state:
+            said = f"{_link(found[0])} says {found[1].what!r}" if found else "no event says so"
+            yield f"batch {number} is {state}, and {said}: it was changed outside of the program"
+
+
 def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
         event.id: (
@@ -231,5 +247,6 @@ def _link(position: int | None) -> str:
     return "any event" if position is None else f"link {position}"
 
 
-_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED}
+_CAME_TO = {PREFIX + state for state in State}
+_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO}
 """Events that tell of rows kept in other tables."""

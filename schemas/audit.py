@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from schemas.batch_states import STATES
 from schemas.leases import LEASES
 from schemas.sql import SCHEMA
 from schemas.trail import FUNCTIONS, GENESIS
@@ -79,6 +80,7 @@ END $$"""
 TRIGGERS: tuple[str, ...] = (
     *FUNCTIONS,
     *LEASES,
+    *STATES,
     _REFUSE_CHANGE,
     f"REVOKE ALL ON FUNCTION {SCHEMA}.refuse_change() FROM PUBLIC",
     # Events of a time before the chain are its beginning, once.

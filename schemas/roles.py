@@ -16,6 +16,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from schemas.audit import APPEND_ONLY
+from schemas.batch_states import OF_MERGER
 from schemas.kinds import sql_columns
 from schemas.leases import LEASES_OF
 from schemas.ledger import LEASE
@@ -100,7 +101,7 @@ def role_for(kind: str, name: str) -> str | None:
     if kind == "event":
         if name in (*DECIDED.values(), *SIGNED.values()):
             return CONTROLLER
-        return MERGER if name == SAVED else None
+        return MERGER if name in (SAVED, *OF_MERGER) else None
     if kind == "function":
         return next(iter(MAY_CALL.get(name, ())), OWNER)
     if name in (*TARGETS, *_merged()):

@@ -14,7 +14,8 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 
 from collections.abc import Iterator, Mapping
 
-from schemas.life import RECONCILED, SIDES, Choice, Role
+from schemas.batch_states import OF_MERGER, lacks_merger
+from schemas.life import OPEN, RECONCILED, SIDES, BreakState, Choice, Role
 from schemas.sql import SCHEMA
 
 GENESIS = "0" * 64
@@ -88,6 +89,11 @@ FUNCTIONS_OF: Mapping[str, str] = {
             OR what ~ '^(report (approv|prepar)|breaks|reconcil)'
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
+        END IF;
+        IF what IN ({_texts([*OF_MERGER])}) AND {lacks_merger()} THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for event ' || quote_literal(what) || ': the account '
+                || session_user || ' applies no rows';
         END IF;
         RETURN {SCHEMA}.new_event(batch_id, what, said_by, reason, detail);
     END $$""",
@@ -274,6 +280,27 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'reconciliation % is not what event % says of it', run.id,
                 quote_literal('{SAVED}');
+        END IF;
+        -- An acceptance is somebody's decision, and a verdict what the breaks make of it.
+        IF EXISTS (
+            SELECT FROM pg_temp.draft_break_state b LEFT JOIN (
+                SELECT DISTINCT ON (d.break_id) d.break_id, d.what, d."by", d.reason, d.until
+                FROM {SCHEMA}.decision d
+                JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id
+                WHERE r.scope_hash = run.scope_hash AND d.id <= run.decided_through
+                AND d.what <> '{Choice.ASSIGN}' ORDER BY d.break_id, d.id DESC
+            ) last ON last.break_id = b.break_id
+            WHERE b.state = '{BreakState.ACCEPTED}' AND
+                (last.what, last."by", last.reason, last.until) IS DISTINCT FROM
+                ('{Choice.ACCEPT}', b.accepted_by, b.accepted_reason, b.accepted_until))
+        THEN
+            RAISE EXCEPTION 'reconciliation % has accepted breaks that nobody accepted so', run.id;
+        END IF;
+        IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE
+            (run.verdict IN ({_texts([*RECONCILED])}) AND b.state IN ({_texts([*OPEN])}))
+            OR (run.verdict = '{RECONCILED[0]}' AND b.state = '{BreakState.ACCEPTED}'))
+        THEN
+            RAISE EXCEPTION 'reconciliation % says %, and its breaks do not', run.id, run.verdict;
         END IF;
         event := {SCHEMA}.new_event(NULL, '{SAVED}', said_by, NULL, detail);
         IF {SCHEMA}.take_draft('reconciliation', event) <> 1 THEN

@@ -77,13 +77,15 @@ def reconcile(
         folder = workspace.settings.reports / f"reconciliation-{number}"
         whole = _write(folder, carried, records or {})
         left = carried.filter(is_open()).height
+        accepted = "ACCEPTED" in carried["state"]
+        sound = "RECONCILED_WITH_ACCEPTED" if accepted else "RECONCILED"
         return save_run(
             connection,
             number=number,
             scope=scope,
             as_of=as_of,
             rules_hash="0" * 64,
-            verdict=verdict or ("NOT_RECONCILED" if left else "RECONCILED"),
+            verdict=verdict or ("NOT_RECONCILED" if left else sound),
             report_hash=whole,
             chain_hash=chain_hash(previous.chain_hash if previous else None, whole),
             previous=previous,

@@ -2,23 +2,33 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from connectors.audit import verify
-from connectors.breaks import DRAFTED_BREAKS, breaks_hash, decisions_hash
+from connectors.breaks import DRAFTED_BREAKS, Decision, breaks_hash, decisions_hash
 from connectors.errors import StatementRefused
+from connectors.extracts.profile import DEFAULT
 from connectors.heartbeat import in_turn
 from connectors.reconciliations import Reconciliation, hold_scope, scope_hash
+from flows.stages.breaks import Chosen, decide_breaks
+from flows.stages.sequence import discard_batch, import_delivery, release_batch
 from flows.stages.workspace import Workspace
 from schemas.audit import chain_hash
 from schemas.leases import Held
 from schemas.ledger import BREAK_STATE
+from schemas.life import Choice
 from schemas.roles import CONTROLLER, LOADER, MERGER
 from schemas.trail import RUN_FACTS
 from tests.governance.runs import found, ids, reconcile
 from tests.stages.conftest import As
+from tests.stages.payments import line, write
+
+ACCEPT = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31))
 
 
 def sign(
@@ -180,7 +190,14 @@ def test_a_run_is_what_its_event_says(acting: As, workspace: Workspace) -> None:
     assert intact(workspace)
 
 
-def conclude(user: Workspace, last: Reconciliation, forged: Mapping[str, object]) -> None:
+def conclude(
+    user: Workspace,
+    last: Reconciliation,
+    forged: Mapping[str, object],
+    bend: Mapping[str, str] = {},
+    *,
+    told_verdict: bool = False,
+) -> None:
     """Save a run behind the last one by hand, with the breaks of that one."""
     with user.database.connect() as connection, connection.transaction():
         (detail, number) = connection.execute(
@@ -190,7 +207,7 @@ def conclude(user: Workspace, last: Reconciliation, forged: Mapping[str, object]
         said |= {"chain_hash": chain_hash(last.chain_hash, last.report_hash)}
         row = said | {"scope": last.scope} | dict(forged)
         # Whoever forges a run tells the same in its event, but for one.
-        said |= {name: row[name] for name in RUN_FACTS if name != "verdict"}
+        said |= {name: row[name] for name in RUN_FACTS if told_verdict or name != "verdict"}
         names = [name for name in (*RUN_FACTS, "scope", "rules_text") if name in row]
         connection.execute("SELECT draft('reconciliation'), draft('break_state')")
         connection.execute(
@@ -201,11 +218,87 @@ def conclude(user: Workspace, last: Reconciliation, forged: Mapping[str, object]
         copied = [field.name for field in BREAK_STATE][1:]
         connection.execute(
             f"INSERT INTO draft_break_state (reconciliation_id, {', '.join(copied)}) "
-            f"SELECT %s, {', '.join(copied)} FROM break_state WHERE reconciliation_id = %s",
+            f"SELECT %s, {', '.join(bend.get(name, name) for name in copied)} "
+            "FROM break_state WHERE reconciliation_id = %s",
             [row["id"], last.id],
         )
         said["breaks_hash"] = breaks_hash(connection, int(str(row["id"])), DRAFTED_BREAKS)
         connection.execute("SELECT conclude('a', %s)", [json.dumps(said)])
+
+
+def test_nobody_is_said_to_have_accepted_what_nobody_accepted(
+    acting: As, workspace: Workspace
+) -> None:
+    merger, breaks = acting(MERGER), found("1", "2")
+    last = reconcile(merger, breaks)
+    accepted = {"state": "'ACCEPTED'", "accepted_by": "'ann'", "accepted_reason": "'agreed'"}
+    accepted |= {"accepted_until": "'2026-12-31'"}
+    verdicts = ({}, {"verdict": "RECONCILED"}, {"verdict": "RECONCILED_WITH_ACCEPTED"})
+    for verdict in verdicts[1:]:
+        with pytest.raises(StatementRefused, match="and its breaks do not"):
+            conclude(merger, last, verdict, told_verdict=True)
+    for verdict in verdicts:
+        with pytest.raises(StatementRefused, match="that nobody accepted so"):
+            conclude(merger, last, verdict, accepted, told_verdict=True)
+    ann = replace(ACCEPT, by="ann")
+    decide_breaks(acting(CONTROLLER), last.id, Chosen(ids=ids(breaks)), ann)
+    for name, other in (("by", "bo"), ("reason", "other"), ("until", "2026-12-30")):
+        forged = accepted | {f"accepted_{name}": f"'{other}'"}
+        with pytest.raises(StatementRefused, match="that nobody accepted so"):
+            conclude(merger, last, {"decided_through": 2}, forged)
+    with pytest.raises(StatementRefused, match="that nobody accepted so"):
+        conclude(merger, last, {}, accepted)  # It was not heard yet.
+    forged_verdict = {"decided_through": 2, "verdict": "RECONCILED"}
+    with pytest.raises(StatementRefused, match="and its breaks do not"):
+        conclude(merger, last, forged_verdict, accepted, told_verdict=True)
+    conclude(merger, last, {"decided_through": 2}, accepted)
+    assert intact(workspace)
+
+
+OF_OTHERS = ("released", "undo", "resolve", "restored", "push asked for", "batch complete")
+
+
+def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_path: Path) -> None:
+    """What is held waits for somebody who may apply rows, or is discarded."""
+    loader, merger = acting(LOADER), acting(MERGER)
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    batch = import_delivery(merger, [path], replace(DEFAULT, budget_errors=0)).batch
+    assert batch.state == "held"
+    with loader.database.connect() as connection:
+        for what in OF_OTHERS:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="applies no rows"):
+                connection.execute("SELECT add_event(1, %s, 'the chief', 'ok', '{}')", [what])
+        for state in ("checked", "received", "discarded", "complete", "merged", "undone"):
+            with pytest.raises(psycopg.Error, match=r"no event .* says who|applies no rows"):
+                connection.execute("UPDATE batch SET state = %s", [state])
+        with pytest.raises(psycopg.Error, match="begins as received"):
+            connection.execute(
+                "INSERT INTO batch (content_id, feed, profile, state, opened_at, lease_epoch) "
+                "VALUES ('x', 'x', '{}', 'checked', now(), 0)"
+            )
+    with merger.database.connect() as connection, pytest.raises(psycopg.Error, match="no event"):
+        connection.execute("UPDATE batch SET state = 'checked'")
+    assert intact(workspace)
+    with pytest.raises(StatementRefused, match=r"applies no rows.*member of recon_merger"):
+        release_batch(loader, 1, by="a", reason="b")
+    discard_batch(loader, 1, by="a", reason="b")
+    with merger.database.connect() as connection, pytest.raises(psycopg.Error, match="is an end"):
+        connection.execute("UPDATE batch SET state = 'checked'")
+    assert intact(workspace)
+
+
+@pytest.mark.parametrize("state", ["complete", "held", "undone"])
+def test_a_batch_that_was_moved_by_hand_is_found(
+    workspace: Workspace, tmp_path: Path, state: str
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2, amount="x"))], DEFAULT)
+    assert intact(workspace)
+    with workspace.database.connect() as connection:
+        connection.execute("UPDATE batch SET state = %s", [state])
+        told = verify(connection).broken
+    assert told is not None
+    assert f"batch 1 is {state}, and link " in told
+    assert "says 'batch complete_with_errors'" in told
 
 
 def test_no_event_looks_like_one_that_tells_of_more(acting: As) -> None:
