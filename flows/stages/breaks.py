@@ -185,7 +185,7 @@ def decide_breaks(
             if decision.what is Choice.ACCEPT:
                 _refuse_ceiling(meant, decision)
                 if number is None:
-                    _refuse_changed_unseen(connection, run, meant)
+                    _refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
             add_decisions(connection, run.id, meant["id"].to_list(), decision)
     elsewhere = meant.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
     return Decided(run, decision, tuple(meant["id"]), sum_money(meant), elsewhere)
@@ -226,25 +226,39 @@ def _refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
         )
 
 
-def _refuse_changed_unseen(
-    connection: psycopg.Connection, run: Reconciliation, meant: pl.DataFrame
+def _refuse_unseen(
+    connection: psycopg.Connection, run: Reconciliation, meant: pl.DataFrame, *, by_id: bool
 ) -> None:
-    """Whoever names no run may have seen the one before: what changed since needs its number."""
+    """Whoever names no run may have seen the one before: what is other since needs its number.
+
+    So does what is new since, where a filter chose it: an id is known to whoever names it.
+    """
     if run.previous_id is None:
         return
     before = from_saved(breaks_of(connection, run.previous_id))
-    both = meant.join(before.select("id", *BOUND), on="id", suffix="_then", maintain_order="left")
-    other = both.filter(
-        pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_then")) for name in BOUND)
+    joined = meant.join(
+        before.select("id", *BOUND, there=True),
+        on="id",
+        how="left",
+        suffix="_then",
+        maintain_order="left",
     )
-    if other.is_empty():
-        return
+    other = joined.filter(
+        pl.col("there")
+        & pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_then")) for name in BOUND)
+    )
     then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
     told = zip(other["id"], then.select(values()).to_series(), other.select(values()).to_series(),
                strict=True)  # fmt: skip
     lines = [f"{one} was {was}; it is now {now}" for one, was, now in told]
+    if not by_id:
+        new = joined.filter(pl.col("there").is_null())
+        told_new = zip(new["id"], new.select(values()).to_series(), strict=True)
+        lines += [f"{one} is new, {now}" for one, now in told_new]
+    if not lines:
+        return
     raise DecisionRefused(
-        f"Reconciliation {run.id} has other values than {run.previous_id} had: "
+        f"Reconciliation {run.id} has other breaks than {run.previous_id} had: "
         f"{_named(lines, by='. ')}. To accept what is there now, name the run you have seen: "
         f"--run {run.id}. Nothing was decided."
     )

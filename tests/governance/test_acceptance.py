@@ -172,6 +172,18 @@ def test_what_changed_between_the_list_and_the_acceptance_needs_the_number_of_th
     assert states(workspace) == ["ACCEPTED", "ACCEPTED"]
 
 
+def test_what_is_new_since_the_list_needs_the_number_of_the_run(workspace: Workspace) -> None:
+    """A filter takes what fits, seen or not; an id is named by somebody who has seen it."""
+    reconcile(workspace, found("1", amount="10"))
+    run = reconcile(workspace, found("1", amount="10").vstack(found("2", amount="40")))
+    with pytest.raises(DecisionRefused, match=r"is new, .*amount 40.*--run 2"):
+        accept(workspace, up_to="50", code="AMOUNT")
+    assert states(workspace) == ["OPEN", "NEW"]
+    accept(workspace, ids=tuple(ids(found("2"))))
+    accept(workspace, run=run.id, up_to="50", code="AMOUNT")
+    assert states(workspace) == ["ACCEPTED", "ACCEPTED"]
+
+
 def test_an_acceptance_of_an_earlier_version_covers_what_its_run_says(
     workspace: Workspace,
 ) -> None:
