@@ -1,7 +1,7 @@
 """A real PostgreSQL for the tests: one embedded server, one fresh database per workspace."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> workers.Files:
     return workers.scheduler(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, object, object]:
+    return workers.sendable((yield))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,3 +25,15 @@ def begun(item: pytest.Item) -> int:
     """Where a test stands in the order of a run."""
     places = (number for number, one in enumerate(TOGETHER) if item.nodeid.startswith(one))
     return next(places, len(TOGETHER))
+
+
+def sendable(told: Any) -> Any:
+    """What is told of a test, without the halves of characters that no channel carries."""
+    match told:
+        case str():
+            return told.encode("utf-8", "backslashreplace").decode("utf-8")
+        case dict():
+            return {name: sendable(value) for name, value in told.items()}
+        case list() | tuple():
+            return type(told)(map(sendable, told))
+    return told

@@ -40,6 +40,7 @@ def partition_runs(state: Any) -> list[Any]:
     return [one for one in found if one.name.startswith("stage partition")]
 
 
+@pytest.mark.long
 def test_killed_workers_change_nothing(
     new_workspace: Any,  # noqa: F811
     tmp_path: Path,

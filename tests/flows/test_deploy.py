@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.examples import in_long
+
 pytestmark = pytest.mark.flows
 
 
@@ -97,7 +99,7 @@ def test_a_notice_leaves_no_picture_to_fetch_from_outside() -> None:
                 assert client.read_block_type_by_slug(slug).logo_url is None, slug
 
 
-@pytest.mark.parametrize("kind", ["nobody", "silent", "page"])
+@pytest.mark.parametrize("kind", ["nobody", in_long("silent"), in_long("page")])
 def test_deploying_without_a_server_says_so(kind: str, tmp_path: Path) -> None:
     with answering(kind) as port:
         done = recon(
@@ -109,7 +111,7 @@ def test_deploying_without_a_server_says_so(kind: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["silent", "page", "prefect"])
+@pytest.mark.parametrize("kind", [in_long("silent"), in_long("page"), "prefect"])
 def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
 
@@ -126,7 +128,7 @@ def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path
     assert not (tmp_path / "postgres").exists()
 
 
-@pytest.mark.parametrize("kind", ["silent", "page", "json", "torn"])
+@pytest.mark.parametrize("kind", [in_long("silent"), "page", "json", "torn"])
 def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
     """Not even one that answers JSON to whatever it is asked, or nothing that can be read."""
     from flows.whose_server import Answering, who_answers
@@ -135,6 +137,7 @@ def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
         assert who_answers(f"http://127.0.0.1:{port}") == Answering(prefect=False)
 
 
+@pytest.mark.long
 def test_a_second_up_on_other_terms_is_told_what_runs(tmp_path: Path) -> None:
     from flows.running import Running, note
 

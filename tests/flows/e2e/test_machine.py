@@ -25,6 +25,7 @@ def test_the_pages_talk_to_their_own_server_and_promote_nothing(machine: Machine
     assert machine.api.get(machine.url).text.count("<div id=") >= 1
 
 
+@pytest.mark.long
 def test_a_second_up_says_what_runs(machine: Machine) -> None:
     for options in ([], ["--detach"]):
         again = machine.recon("up", *options, *machine.options())
@@ -74,6 +75,7 @@ def test_deploying_again_keeps_what_operators_switched(machine: Machine) -> None
     machine.post(f"{path}/pause_deployment")
 
 
+@pytest.mark.long
 def test_a_pool_of_another_kind_is_refused(machine: Machine) -> None:
     refused = machine.recon("deploy", "--type", "docker")
     assert refused.returncode == 2

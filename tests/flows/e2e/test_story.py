@@ -147,6 +147,7 @@ def test_a_run_over_budget_waits_for_an_answer(machine: Machine, folder: Path) -
     assert decisions
 
 
+@pytest.mark.long
 def test_a_rejected_batch_applies_nothing_and_somebody_is_told(
     machine: Machine, folder: Path
 ) -> None:
@@ -305,6 +306,7 @@ def busy(machine: Machine) -> int:
     return int(count)
 
 
+@pytest.mark.long
 def test_no_secret_and_no_pickle_is_kept_by_the_server(machine: Machine, folder: Path) -> None:
     path = folder / "registrations.csv"
     path.write_text(
