@@ -10,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
-from connectors.database import analyse, open_database
+from connectors.database import MIGRATIONS, analyse, newest_revision, open_database
 from connectors.errors import DatabaseUnusable
 from connectors.extracts.profile import DEFAULT
 from connectors.settings import Settings
@@ -39,6 +40,10 @@ def test_migrations_lead_to_the_field_tables(database_url: str) -> None:
         )
         assert compare_metadata(context, METADATA) == []
     engine.dispose()
+
+
+def test_the_number_of_the_last_file_is_the_newest_revision() -> None:
+    assert newest_revision() == ScriptDirectory(MIGRATIONS).get_current_head()
 
 
 def test_an_old_database_is_summarised_once_a_batch(database_url: str, rows: Any) -> None:
