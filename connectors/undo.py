@@ -29,6 +29,22 @@ def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: in
         )
 
 
+def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+    """How many rows that the batch wrote last are gone, or other than it wrote them.
+
+    Nothing of ours changes a row and leaves the name of its writer: somebody did, in the database.
+    """
+    content = [name for name in stored_columns(table) if name not in key_columns(table)]
+    mine = ", ".join(f"s.{quoted(name)}" for name in content) or "TRUE"
+    theirs = ", ".join(f"t.{quoted(name)}" for name in content) or "TRUE"
+    row = connection.execute(
+        f"""SELECT count(*) FROM ({_written(table)}) s LEFT JOIN {table.name} t ON {_joined(table)}
+        WHERE t.batch_id IS NULL OR ROW({mine}) IS DISTINCT FROM ROW({theirs})""",
+        batch_span(connection, batch_id),
+    ).fetchone()
+    return row[0] if row else 0
+
+
 def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> dict[str, int]:
     """Delete what the batch inserted and restore what it updated; returns the counts."""
     columns = [*stored_columns(table), *(field.name for field in LINEAGE)]

@@ -241,7 +241,15 @@ def discard_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
     return 0
 
 
-def undo_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
+def undo_command(
+    batch: Batch,
+    *,
+    reason: Reason,
+    by: By = None,
+    over_changes: Annotated[
+        bool, Parameter(help="Also take back rows that somebody changed in the database since.")
+    ] = False,
+) -> int:
     """Take a batch back out of the database, while nothing later has touched its rows.
 
     Example: `recon undo 12 --reason "delivered for the wrong tenant"`
@@ -253,7 +261,9 @@ def undo_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
             ledger.find_batch(connection, batch)
             extracts = ledger.list_extracts(connection, batch)
             faults = [fault for _, fault in unproven(place, extracts)]
-        counts = undo_batch(place, batch, by=by, reason=reason, faults=faults)
+        counts = undo_batch(
+            place, batch, by=by, reason=reason, faults=faults, over_changes=over_changes
+        )
         with place.database.connect() as connection:
             left = left_at_service(connection, batch)
     told = ", ".join(f"{rows} {what}" for what, rows in counts.items() if rows) or "nothing to undo"

@@ -13,7 +13,7 @@ from connectors.push_plan import reopen_restored
 from connectors.resume import resumed
 from connectors.sends import left_at_service
 from connectors.spool import clear_spool
-from connectors.undo import refuse_if_touched, take_back, undone_by
+from connectors.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
@@ -30,8 +30,11 @@ def undo_batch(
     by: str | None,
     reason: str,
     faults: Sequence[EvidenceBroken] = (),
+    over_changes: bool = False,
 ) -> Counts:
     """Restore what the batch changed, in one transaction; its rows and receipts stay on record.
+
+    Rows that somebody changed or deleted in the database since are taken back only `over_changes`.
 
     The service keeps what it was sent: the rows of earlier batches that own their records again
     are unsent again, so that the next push brings it in line where that can be done. Nothing of the
@@ -43,7 +46,11 @@ def undo_batch(
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
             # The answer to a COMMIT of ours may be what was lost.
             event = undone_by(connection, batch_id, tried)
-            counts = tried[event] if event else _take_back(lease, tried, by, reason, faults)
+            counts = (
+                tried[event]
+                if event
+                else _take_back(lease, tried, by, reason, faults, over_changes=over_changes)
+            )
             clear_spool(workspace.settings, batch_id)
             return counts
 
@@ -56,6 +63,8 @@ def _take_back(
     by: str | None,
     reason: str,
     faults: Sequence[EvidenceBroken],
+    *,
+    over_changes: bool,
 ) -> Counts:
     """Undo the batch; what is tried is noted by its event before it is committed."""
     connection, batch_id = lease.connection, lease.batch_id
@@ -65,9 +74,14 @@ def _take_back(
     tables = [table for table in staged_tables(lease) if table is not INSERT_BATCH_DATA]
     counts: Counter[str] = Counter()
     with lease.transaction():
+        changed: dict[str, int] = {}
         for table in tables:
             lock_target(connection, table)
             refuse_if_touched(connection, table, batch_id)
+            if by_hand := changed_by_hand(connection, table, batch_id):
+                changed[table.title.lower()] = by_hand
+        if changed and not over_changes:
+            raise BatchStateError(_refusal(batch_id, changed))
         for table in reversed(tables):
             counts.update(take_back(connection, table, batch_id))
             if table.name in PUSHES:
@@ -75,6 +89,8 @@ def _take_back(
         reach("undo")
         left = left_at_service(connection, batch_id)
         detail: dict[str, object] = dict(counts) | ({"left_at_service": left} if left else {})
+        if changed:
+            detail["changed_by_hand"] = changed
         if faults:
             detail["kept_files"] = [str(fault) for fault in faults]
         event = ledger.add_event(
@@ -84,3 +100,12 @@ def _take_back(
         lease.set_state(State.UNDONE)
         settle_corrections(connection, batch_id)
     return dict(counts)
+
+
+def _refusal(batch_id: int, changed: dict[str, int]) -> str:
+    found = ", ".join(f"{number} of {title}" for title, number in changed.items())
+    return (
+        f"Batch {batch_id} cannot be undone: somebody changed or deleted rows in the database that "
+        f"it wrote ({found}). `recon reconcile` names them. Put them back, or give --over-changes "
+        "to take the batch back all the same; nothing was changed."
+    )

@@ -272,6 +272,34 @@ def test_totals_that_do_not_tie_fail_the_run_until_they_do(
     assert run_batch(workspace, batch.id).batch.state is State.COMPLETE
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        'UPDATE payment SET "PaidAmount" = 99 WHERE "Id" = 1',
+        'UPDATE payment SET "PaymentDate_offset" = 95 WHERE "Id" = 2',
+        'DELETE FROM payment WHERE "Id" = 2',
+    ],
+)
+def test_what_somebody_changed_is_not_undone_unseen(
+    workspace: Workspace, rows: Any, tmp_path: Path, change: str
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    second = [write(tmp_path / "b.csv", line(1, amount="12"), line(2))]
+    import_delivery(workspace, second, DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute(change)
+    before = rows("SELECT * FROM payment ORDER BY 1")
+    with pytest.raises(BatchStateError, match=r"\(1 of payment\).*--over-changes"):
+        undo_batch(workspace, 2, by=None, reason="test")
+    assert rows("SELECT * FROM payment ORDER BY 1") == before
+    undo_batch(workspace, 2, by=None, reason="test", over_changes=True)
+    assert [(key, str(paid)) for key, paid in rows('SELECT "Id", "PaidAmount" FROM payment')] == [
+        (1, "10.50")
+    ]
+    ((detail,),) = rows("SELECT detail FROM event WHERE what = 'undo'")
+    assert json.loads(detail)["changed_by_hand"] == {"payment": 1}
+
+
 def test_an_undone_batch_stays_undone(workspace: Workspace, tmp_path: Path) -> None:
     batch = import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT).batch
     undo_batch(workspace, batch.id, by=None, reason="test")
