@@ -5,6 +5,7 @@ from typing import Any
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State as RunState
 from prefect.client.schemas.objects import TaskRun
+from prefect.context import FlowRunContext
 from prefect.tasks import Task
 
 from connectors.errors import DatabaseUnusable
@@ -26,3 +27,9 @@ ATTEMPTS: dict[str, Any] = {
 """Only a database that cannot be used is tried again; anything else would fail alike."""
 FROM_LEDGER: dict[str, Any] = {"persist_result": False, "cache_policy": NO_CACHE, **ATTEMPTS}
 """The ledger, not Prefect, knows how far such a stage is."""
+
+
+def begun_again() -> bool:
+    """Whether this run was begun before: it was retried, or waited for a decision."""
+    context = FlowRunContext.get()
+    return context is not None and context.flow_run is not None and context.flow_run.run_count > 1

@@ -5,12 +5,12 @@ from typing import Any
 
 from prefect import flow
 from prefect.client.schemas.objects import State as RunState
-from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from connectors.ledger import State
 from flows import tasks
 from flows.approval import OverBudget, decide
+from flows.attempts import begun_again
 from flows.delivery import Delivery
 from flows.hooks import HOOKS
 from flows.run_names import called
@@ -74,12 +74,8 @@ def receive_again_if_taken_back(received: Manifest, again: Callable[[], Manifest
 
     A run that was only suspended keeps to its batch, whatever became of it in the meantime.
     """
-    context = FlowRunContext.get()
-    retried = (
-        context is not None and context.flow_run is not None and context.flow_run.run_count > 1
-    )
     taken_back = tasks.state_of(received) in (State.DISCARDED, State.UNDONE)
-    return again() if retried and taken_back else received
+    return again() if begun_again() and taken_back else received
 
 
 def run_import(delivery: Delivery) -> RunState[Any]:

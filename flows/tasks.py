@@ -24,7 +24,8 @@ from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.extracts.profile import DEFAULT, Profile, load_profile, with_terms
 from connectors.lease import Lease
 from connectors.ledger import State
-from flows.attempts import ATTEMPTS, FROM_LEDGER
+from connectors.spool import clear_spool
+from flows.attempts import ATTEMPTS, FROM_LEDGER, begun_again
 from flows.holding import held, open_workspace
 from flows.hooks import note_run
 from flows.report.batch import BatchReport
@@ -35,6 +36,7 @@ from flows.scale import stage_delivery
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, release, staged_tables
 from flows.stages.finish import DOES_NOT_TIE, build_report, finish
+from flows.stages.kept import prove_batch
 from flows.stages.push import push
 from flows.stages.receive import receive
 from flows.stages.rejects import first_rejects
@@ -168,8 +170,14 @@ def state_of(batch: Manifest) -> State:
 
 @task(name="stage rows", task_run_name="stage rows of batch {batch.batch_id}", **FROM_LEDGER)
 def stage_rows(batch: Manifest) -> Manifest:
-    """Keep every row verbatim with its position and verdict; nothing can be lost after this."""
+    """Keep every row verbatim with its position and verdict; nothing can be lost after this.
+
+    A run that is begun again goes on only with what was delivered.
+    """
     with held(batch.batch_id, batch.state) as (workspace, lease):
+        now = ledger.find_batch(lease.connection, lease.batch_id).state
+        if begun_again() and now not in (*ledger.ENDED, State.HELD):
+            prove_batch(workspace, lease.connection, lease.batch_id)
         stage_delivery(workspace, lease)
         return _told(lease, batch, _receipts(lease, "stage"))
 
@@ -195,10 +203,15 @@ def settle_hold(
     batch: Manifest, decision: Literal["release", "reject"], *, by: str, reason: str
 ) -> Manifest:
     """Do what was decided about a held batch; who and why goes to the audit trail."""
-    with held(batch.batch_id, batch.state) as (_, lease):
+    with held(batch.batch_id, batch.state) as (workspace, lease):
         if ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD:
-            settle = release if decision == "release" else discard
-            settle(lease, by=by, reason=reason)
+            if decision == "release":
+                # Nothing is decided about content that is not what was delivered.
+                prove_batch(workspace, lease.connection, lease.batch_id)
+                release(lease, by=by, reason=reason)
+            else:
+                discard(lease, by=by, reason=reason)
+                clear_spool(workspace.settings, lease.batch_id)
             get_run_logger().info("%s decided: %s, because %s", by, decision, reason)
         return _told(lease, batch, batch.rows)
 

@@ -154,6 +154,26 @@ def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("answer", "ended", "state"),
+    [(RELEASE, "Failed", "held"), (REJECT, "Rejected", "discarded")],
+    ids=["release", "reject"],
+)
+def test_what_was_altered_while_a_run_waited_is_not_released(
+    path: str, rows: Any, workspace: Workspace, answer: dict[str, str], ended: str, state: str
+) -> None:
+    waiting = DeployedRun(path, max_errors=0)
+    assert waiting.work().name == "Suspended"
+    (kept,) = workspace.settings.archive.glob("??/*.csv")
+    kept.write_bytes(kept.read_bytes().replace(b"10.50", b"99.50"))
+    waiting.answer(answer)
+    told = waiting.work()
+    assert told.name == ended
+    assert ("is not what was delivered" in told.message) is (ended == "Failed")
+    assert rows("SELECT state FROM batch") == [(state,)]
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+
+
 NO_ANSWERS = [
     {},
     {"decision": "release"},
