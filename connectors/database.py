@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -195,8 +195,17 @@ def summarise(connection: psycopg.Connection, *tables: str) -> None:
     )
 
 
-def open_database(settings: Settings) -> Database:
-    """The database, migrated to this version's schema; raises DatabaseUnusable."""
+def _nothing(_: psycopg.Connection) -> None:
+    """What is asked of most databases when they are opened."""
+
+
+def open_database(
+    settings: Settings, ask: Callable[[psycopg.Connection], None] = _nothing
+) -> Database:
+    """The database, migrated to this version's schema; raises DatabaseUnusable.
+
+    `ask` gets the connection that looked whether it is, which saves one of its own.
+    """
     url = database_url(settings)
     engine = sa.create_engine(
         url.replace("postgresql://", "postgresql+psycopg://", 1), hide_parameters=True
@@ -206,6 +215,10 @@ def open_database(settings: Settings) -> Database:
             _refuse_unusable(connection)
             migrate(connection, settings.limits.database_wait_seconds)
             _refuse_incomplete(connection)
+            connection.execute(sa.text(f"SET LOCAL search_path = {SCHEMA}"))
+            driver: Any = connection.connection.driver_connection
+            with errors_told(driver):
+                ask(driver)
     except sa.exc.DBAPIError as error:
         if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
             raise told(error.orig, lost=False, user=engine.url.username or "") from None

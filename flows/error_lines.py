@@ -16,6 +16,8 @@ GOES_ON = (
     "What was done before stands. {todo}, and run the same again: it goes on where it stopped; "
     "`recon status` shows where every batch is."
 )
+NO_API = "Failed to reach API at"
+SEE_THAT = "See that the server of PREFECT_API_URL runs"
 
 
 def error_line(error: BaseException | None) -> str | None:
@@ -28,9 +30,12 @@ def error_line(error: BaseException | None) -> str | None:
             why = str(error).splitlines()[:1] or [""]
             return (
                 f"The Prefect server gave no answer that can be used: {type(error).__name__}"
-                f"{f', {why[0]}' if why[0] else ''}. "
-                + GOES_ON.format(todo="See that the server of PREFECT_API_URL runs")
+                f"{f', {why[0]}' if why[0] else ''}. " + GOES_ON.format(todo=SEE_THAT)
             )
+        case RuntimeError() if NO_API in str(error):
+            # Raised where the server was not there from the first call on; its text quotes the
+            # address with the password that may be in it.
+            return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
         case OSError():
             where = repr(error.filename) if error.filename else "standard output or a file"
             told = f"{where}: {error.strerror or error}. "

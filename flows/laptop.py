@@ -158,10 +158,13 @@ def told(running: Running | None) -> str:
 
 def show_held(settings: Settings, show: Show) -> None:
     """Say that the runs started here send nothing, where that is so."""
-    with open_database(settings).connect() as connection:
+
+    def say(connection: psycopg.Connection) -> None:
         held = told_where_sent(connection, settings.home)
-    if held:
-        show(held)
+        if held:
+            show(held)
+
+    open_database(settings, say)
 
 
 def _about_sandbox() -> str:

@@ -1,8 +1,12 @@
 """What the command line prints as a table."""
 
+from pathlib import Path
+from typing import Any
+
+import psycopg
 import pytest
 
-from flows.commands.console import print_table
+from flows.commands.console import print_table, workspace
 
 
 def test_an_id_stays_in_one_piece_however_long_its_neighbours_are(
@@ -34,3 +38,23 @@ def test_a_table_that_is_too_wide_for_the_terminal_is_told_in_lines(
     monkeypatch.setenv("COLUMNS", "200")
     print_table(names, [row], right=("Amount", "Line"))
     assert capsys.readouterr().out.startswith("Id ")
+
+
+def test_to_say_that_pushes_are_held_takes_no_connection_of_its_own(
+    server: str, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role may be limited to few, and each costs a command some milliseconds."""
+    monkeypatch.setenv("RECON_DATABASE_URL", database_url)
+    monkeypatch.setenv("RECON_HOME", str(tmp_path))
+    opened: list[object] = []
+    connect = psycopg.connect
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        # The databases of the tests are made over connections of their own meanwhile.
+        if arguments[:1] != (server,):
+            opened.append(arguments)
+        return connect(*arguments, **options)
+
+    monkeypatch.setattr(psycopg, "connect", counted)
+    with workspace(quiet=True):
+        assert len(opened) == 1

@@ -20,6 +20,8 @@ from connectors.errors import SettingsError
 from connectors.settings import address_problem, read_settings
 
 if TYPE_CHECKING:
+    import psycopg
+
     from flows.stages.workspace import Progress as Told
     from flows.stages.workspace import Workspace
 
@@ -189,12 +191,13 @@ def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Worksp
     from flows.stages.workspace import Workspace  # noqa: PLC0415
 
     settings = read_settings()
-    database = open_database(settings)
-    if say_held:
-        with database.connect() as connection:
-            held = told_where_sent(connection, settings.home)
+
+    def say(connection: "psycopg.Connection") -> None:
+        held = told_where_sent(connection, settings.home) if say_held else None
         if held:
             sys.stderr.write(f"recon: {held}\n")
+
+    database = open_database(settings, say)
     with told(quiet=quiet) as progress, _waits_told():
         yield Workspace(settings, database, progress)
 

@@ -86,6 +86,13 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (PermissionError(13, "Permission denied", "/a/b"), "'/a/b': Permission denied. What was"),
         (OSError(28, "No space left on device"), "standard output or a file: No space left"),
         (httpx.ConnectError("All connection attempts failed"), "The Prefect server gave no answer"),
+        (
+            RuntimeError(
+                "Cannot create flow run. Failed to reach API at http://a:pw@127.0.0.1:1/."
+            ),
+            "The Prefect server cannot be reached. What was done before",
+        ),
+        (RuntimeError("a bug"), None),
         (ValueError("a bug"), None),
         (KeyError("a bug"), None),
         (AssertionError(), None),
