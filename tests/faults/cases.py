@@ -23,6 +23,8 @@ OF_ONE_RUN = (
     *("at", "written_at", "opened_at", "ended_at", "changed_at", "by", "lease_owner"),
     # Of the spool's content, which names batch and extract; of the trail before.
     *("epoch", "lease_epoch", "clues", "hash", "previous_hash", "chain_hash"),
+    # The hash of the file that says when.
+    "manifest.json",
 )
 """Columns that two runs of the same thing may fill differently."""
 UNTOLD = ("push_lane", "push_epoch", "push_seal", "event_chain", "run_note", "lease")
@@ -87,7 +89,11 @@ def _unnumbered(path: Path) -> bytes | list[tuple[str, bytes]]:
 def _kept(row: dict[str, Any]) -> dict[str, Any]:
     if isinstance(row.get("detail"), str):
         row["detail"] = _kept(json.loads(row["detail"]))
-    return {name: value for name, value in row.items() if name not in OF_ONE_RUN}
+    return {
+        name: _kept(value) if isinstance(value, dict) else value
+        for name, value in row.items()
+        if name not in OF_ONE_RUN
+    }
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
