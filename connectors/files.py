@@ -82,10 +82,7 @@ def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
         # A full disk keeps nobody from anything here: the name is for those who wait.
         with suppress(OSError):
             os.write(lock.fileno(), f"{whoami()} since {_now()}".encode())
-        try:
-            yield
-        finally:
-            os.ftruncate(lock.fileno(), 0)
+        yield
 
 
 def _locked(lock: BinaryIO) -> bool:

@@ -88,12 +88,15 @@ def test_a_spool_that_finds_no_room_is_done_without(
 
 
 @pytest.mark.parametrize(
-    ("room", "named"), [(0, "push-marker.json"), (4096, "push-AddMessageTone.windows")]
+    ("room", "named"), [(0, "push-marker.json"), (2 * 4096, "push-AddMessageTone.windows")]
 )
 def test_no_room_for_the_records_of_a_push(
     database_url: str, tmp_path: Path, rows: Any, room: int, named: str
 ) -> None:
-    """Home and lock are there, the marker or the count of POSTs finds no room: nothing is sent."""
+    """The marker or the count of POSTs finds no room: nothing is sent.
+
+    Who has the lock and the marker take a block each.
+    """
     home = tmp_path / "home"
     delivered = tones(tmp_path / "tones.csv", 50)
     with small_disk(home, 4 * MIB) as disk, FaultyServer() as server:
