@@ -4,6 +4,7 @@ Hundreds of tests need a process that can be killed, stopped or cut off; few of 
 an interpreter starts. Those, and what reads the environment when it is imported, use `subprocess`.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -13,17 +14,28 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import IO, NoReturn, Self
 
+from pydantic.plugin._loader import get_plugins
+
+from connectors.database import newest_revision
 from flows.__main__ import main
+from flows.report import comparison, html
+from flows.report.reconciled import html as reconciled
+from schemas.sql import METADATA
 
 SECONDS = 120
 """Longest life of a process; one that hangs is ended by SIGALRM, which its exit code tells."""
 ROOMS = ("schemas", "connectors", "flows.steps", "flows.stages", "flows.report", "flows.commands")
+LATE = ("cyclopts.help", "rich.markdown", "rich._emoji_codes", "pydantic.types", "pydantic.fields")
+"""What every command imports when it begins."""
+PAGES = (comparison, html, reconciled)
+"""Their templates take longer to compile than a small delivery to import."""
 
 
 def run(
@@ -122,6 +134,11 @@ def _serve(requests: socket.socket) -> None:
         for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             if ".migrations" not in found.name:  # Alembic's own, which run when imported.
                 import_module(found.name)
+    for name in LATE:
+        import_module(name)
+    for prepare in (newest_revision, get_plugins, *(page._template for page in PAGES)):
+        prepare()
+    _ = METADATA.sorted_tables
     gc.freeze()  # A collection would copy every page.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -163,7 +180,17 @@ def _become(
     os.environ.update(environment)
     os.chdir(folder)
     sys.argv = ["recon", *arguments]
-    main()
+    try:
+        main()
+    except SystemExit as ended:
+        # The end of an interpreter, but for taking down what was imported, which copies every page.
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if isinstance(ended.code, int):
+            os._exit(ended.code)
+        raise
     raise AssertionError("main always exits")
 
 
