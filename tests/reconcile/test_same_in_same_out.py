@@ -20,7 +20,7 @@ from tests.examples import ALL
 from tests.reconcile.scenario import FOLDER
 
 SURROUNDINGS = {
-    "as it is": {},
+    "as it is, two threads": {"POLARS_MAX_THREADS": "2"},
     "another zone, one thread": {
         "TZ": "Pacific/Chatham",
         "POLARS_MAX_THREADS": "1",

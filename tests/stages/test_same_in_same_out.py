@@ -14,7 +14,7 @@ from tests.examples import ALL
 SAMPLES = Path(__file__).parents[2] / "data_samples" / "dirty"
 REPORTS = ("report.html", "report.txt")
 SURROUNDINGS = {
-    "as it is": {},
+    "as it is, two threads": {"POLARS_MAX_THREADS": "2"},
     "another zone, one thread": {"TZ": "Pacific/Chatham", "POLARS_MAX_THREADS": "1"},
     "another zone, one thread, small blocks": {
         "TZ": "America/New_York",
