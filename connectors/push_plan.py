@@ -109,14 +109,14 @@ def _plan(table: Table) -> str:
         ) applied"""
 
 
-_TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record_number)"
+TWIN = "(o.writer_extract_id, o.writer_record_number) <> (o.extract_id, o.record_number)"
 """The condition of the index `send_twins`."""
 
 # The batch that wrote a record may be pushed after the one that delivered it once more.
 _MARK_SENT_BY_TWINS = f"""UPDATE send x SET twin = TRUE FROM send o
     WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND x.state = 'unsent'
         AND o.writer_extract_id = x.extract_id AND o.writer_record_number = x.record_number
-        AND {_TWIN} AND NOT o.twin"""
+        AND {TWIN} AND NOT o.twin"""
 
 _AT_SERVICE = ("acknowledged", "in_doubt", "differs", "sending")
 """States of a row that its service has, or may have."""
@@ -161,12 +161,13 @@ def _mark_sent_before(
     )
     connection.execute(
         f"""UPDATE send x SET state = told.state, error_data = told.error_data,
-            service_id = told.service_id
+            service_id = told.service_id, status = told.status, echo = told.echo
         FROM (
             SELECT DISTINCT ON (y.number) y.number,
                 CASE WHEN here THEN o.state ELSE 'in_doubt' END AS state,
                 CASE WHEN here THEN o.error_data ELSE {_elsewhere("ob.service")} END AS error_data,
-                CASE WHEN here THEN o.service_id END AS service_id
+                CASE WHEN here THEN o.service_id END AS service_id,
+                CASE WHEN here THEN o.status END AS status, CASE WHEN here THEN o.echo END AS echo
             FROM send y
             JOIN batch b ON b.id = y.batch_id
             JOIN extract mine ON mine.id = y.extract_id
@@ -202,7 +203,7 @@ _OTHERS = f"""
     UNION ALL
     SELECT x.number, b.service, o.state, o.error_data FROM send x
     JOIN send o ON o.writer_extract_id = x.writer_extract_id
-        AND o.writer_record_number = x.writer_record_number AND {_TWIN}
+        AND o.writer_record_number = x.writer_record_number AND {TWIN}
         AND (o.extract_id, o.record_number) <> (x.extract_id, x.record_number) AND NOT o.twin
     JOIN batch b ON b.id = o.batch_id AND (b.state <> 'undone' OR o.state <> 'unsent')
     WHERE {_WAITING} AND o.state NOT IN ('refused', 'superseded')"""

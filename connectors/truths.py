@@ -15,6 +15,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 
+from connectors.push_plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, WORD, Dtype
@@ -102,17 +103,33 @@ def database_rows(connection: psycopg.Connection, table: Table) -> Truth:
 
 
 def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
-    """A: what became of the sends of an operation, one line per staged row."""
+    """A: what became of the sends of an operation, one line per staged row.
+
+    A row that was not sent itself, because its record was sent by another row, has the answer that
+    this one got.
+    """
     columns: dict[str, tuple[str, Dtype]] = {
-        "row": ("record_number", pl.Int64()),
-        "extract_id": ("extract_id", pl.Int32()),
-        "state": ("state", WORD),
-        "status": ("status", pl.Int32()),
-        "echo": ("echo", pl.String()),
+        "row": ("x.record_number", pl.Int64()),
+        "extract_id": ("x.extract_id", pl.Int32()),
+        "state": ("x.state", WORD),
+        "status": ("coalesce(x.status, o.status)", pl.Int32()),
+        "echo": ("coalesce(x.echo, o.echo)", pl.String()),
     }
     # Only an operation of the operation table comes here.
-    source = f"""{SCHEMA}.send WHERE operation = '{operation}'
-        AND batch_id = ANY('{{{_numbers(batches)}}}'::int[])"""
+    source = f"""{SCHEMA}.send x LEFT JOIN LATERAL (
+            SELECT o.status, o.echo FROM {SCHEMA}.send o
+            WHERE x.twin AND x.status IS NULL AND o.operation = x.operation AND o.state = x.state
+                AND (o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)
+                AND NOT o.twin
+            UNION ALL
+            SELECT o.status, o.echo FROM {SCHEMA}.send o
+            WHERE x.twin AND x.status IS NULL AND o.operation = x.operation AND o.state = x.state
+                AND o.writer_extract_id = x.writer_extract_id
+                AND o.writer_record_number = x.writer_record_number AND {TWIN} AND NOT o.twin
+            LIMIT 1
+        ) o ON TRUE
+        WHERE x.operation = '{operation}'
+        AND x.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"""
     return _copied(connection, columns, source)
 
 

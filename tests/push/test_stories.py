@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,13 @@ from connectors.errors import BatchStateError, ConservationError, ServiceUnusabl
 from connectors.extracts.profile import DEFAULT
 from connectors.ledger import State
 from connectors.sends import Decision, waiting_batches
+from flows.stages.reconcile import Asked, reconcile
 from flows.stages.resolve import Chosen, resolve, sends_of
 from flows.stages.sequence import import_delivery, look, push_batch, run_batch
+from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rules import Rules
 from tests.push.conftest import PUSHED, deliver, towards
 from tests.service.faulty_server import (
     DROPPED,
@@ -224,6 +228,25 @@ def test_a_row_found_unchanged_is_sent_where_nobody_sent_it(
         assert sent(1) == {1: "acknowledged", 2: "acknowledged"}
         assert len(server.requests) == 2
         assert len(server.twice()) == 0
+
+
+@pytest.mark.parametrize("undone", [False, True], ids=["unchanged", "undone"])
+def test_what_another_row_sent_is_as_confirmed_as_that_one(
+    workspace: Workspace, tmp_path: Path, undone: bool
+) -> None:
+    """Records that were delivered once more were told as accepted without an echo, all of them."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        path = gateways(tmp_path / "a.csv", 1, 2)
+        deliver(place, path)
+        if undone:
+            undo_batch(place, 1, by=None, reason="test")
+        else:
+            path = gateways(tmp_path / "b.csv", 2, 1, 3)
+        deliver(place, path)
+        assert len(server.requests) == (2 if undone else 3)
+    run = reconcile(workspace, Asked(Scope(), date(2026, 11, 1), Rules()))
+    assert [one.code for one in run.report.breaks] == []
 
 
 def test_undoing_a_pushed_batch_brings_the_service_back(
