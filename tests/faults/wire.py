@@ -82,6 +82,8 @@ class Proxy:
                 muted.set()
                 if self.cut is Cut.AFTER:
                     server.sendall(message)
+                if self.stays_down:
+                    self._end(self._open - {client, server})
                 break
         with suppress(OSError):
             # The server reads what was sent to it, executes it, and only then finds the end.
@@ -118,8 +120,11 @@ class Proxy:
 
     def close(self) -> None:
         """Cut whatever is left."""
+        self._end(self._open)
+
+    def _end(self, sockets: set[socket.socket]) -> None:
         with self._lock:
-            for one in self._open:
+            for one in sockets:
                 with suppress(OSError):
                     one.shutdown(socket.SHUT_RDWR)
 
