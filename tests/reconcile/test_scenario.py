@@ -77,7 +77,7 @@ def test_three_days_carry_breaks_forward_and_a_signature_sees_later_changes(
     prepare(story.place, None, by="A. Meyer", comment="three days")
     with pytest.raises(DecisionsMissing):
         approve(story.place, None, by="B. Okafor", comment="")
-    decide_breaks(story.place, None, Chosen(state="open"), until(date(2026, 12, 31)))
+    decide_breaks(story.place, wednesday.run.id, Chosen(state="open"), until(date(2026, 12, 31)))
     again = story.reconcile("2026-03-11")
     assert set(states(again)) == {BreakState.ACCEPTED}
     prepare(story.place, None, by="A. Meyer", comment="all accepted")
