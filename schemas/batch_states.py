@@ -8,13 +8,15 @@ and only those who may apply rows say that rows were applied or taken back.
 from collections.abc import Mapping, Sequence
 
 from schemas.sql import SCHEMA
+from schemas.views import LISTING_FEED
 
 MERGER = "recon_merger"
 PREFIX = "batch "
 """An event of this prefix and a state tells that the batch came to that state."""
 FIRST = "received"
-APPLIED_STATES = ("merged", "complete", "complete_with_errors", "undone")
-"""States that only those who apply rows bring a batch to."""
+MERGED_STATES = ("merged", "complete", "complete_with_errors")
+APPLIED_STATES = (*MERGED_STATES, "undone")
+"""States that only those who apply rows bring a batch to; of a listing no row is applied."""
 DECIDED_BY: Mapping[tuple[str, str], str] = {
     ("held", "checked"): "released",
     ("held", "discarded"): "discarded",
@@ -40,6 +42,14 @@ def lacks_merger() -> str:
         f"(to_regrole('{MERGER}') IS NOT NULL "
         f"AND NOT pg_has_role(session_user, to_regrole('{MERGER}'), 'MEMBER') "
         "AND NOT pg_has_role(session_user, current_user, 'MEMBER'))"
+    )
+
+
+def is_listed(what: str, batch_id: str) -> str:
+    """SQL for whether an event, which is a variable, tells that a listing was read to its end."""
+    return (
+        f"({what} IN ({_texts([PREFIX + state for state in MERGED_STATES])}) AND EXISTS (SELECT "
+        f"FROM {SCHEMA}.batch b WHERE b.id = {batch_id} AND b.feed = '{LISTING_FEED}'))"
     )
 
 
@@ -69,10 +79,15 @@ STATES: tuple[str, ...] = (
             END IF;
             RETURN NEW;
         END IF;
+        IF NEW.feed <> OLD.feed THEN
+            RAISE EXCEPTION 'batch % is of feed %, and stays so', OLD.id, OLD.feed;
+        END IF;
         IF OLD.state IN ({_texts(ENDS)}) THEN
             RAISE EXCEPTION 'batch % is %, which is an end', OLD.id, OLD.state;
         END IF;
-        IF NEW.state IN ({_texts(APPLIED_STATES)}) AND {lacks_merger()} THEN
+        IF NEW.state IN ({_texts(APPLIED_STATES)}) AND {lacks_merger()}
+            AND NOT (NEW.feed = '{LISTING_FEED}' AND NEW.state IN ({_texts(MERGED_STATES)}))
+        THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal('{PREFIX}' || NEW.state)
                 || ': the account ' || session_user || ' applies no rows';
@@ -89,7 +104,7 @@ STATES: tuple[str, ...] = (
         RETURN NEW;
     END $$""",
     f"REVOKE ALL ON FUNCTION {SCHEMA}.batch_state_checked() FROM PUBLIC",
-    f"CREATE OR REPLACE TRIGGER batch_state_checked BEFORE INSERT OR UPDATE OF state, id "
+    f"CREATE OR REPLACE TRIGGER batch_state_checked BEFORE INSERT OR UPDATE OF state, id, feed "
     f"ON {SCHEMA}.batch FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.batch_state_checked()",
 )
 """Statements that put the rule in place; repeating them changes nothing."""

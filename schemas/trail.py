@@ -14,7 +14,7 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 
 from collections.abc import Iterator, Mapping
 
-from schemas.batch_states import OF_MERGER, lacks_merger
+from schemas.batch_states import OF_MERGER, is_listed, lacks_merger
 from schemas.life import OPEN, RECONCILED, SIDES, BreakState, Choice, Role
 from schemas.sql import SCHEMA
 
@@ -90,7 +90,9 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
         END IF;
-        IF what IN ({_texts([*OF_MERGER])}) AND {lacks_merger()} THEN
+        IF what IN ({_texts([*OF_MERGER])}) AND {lacks_merger()}
+            AND NOT {is_listed("what", "batch_id")}
+        THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what) || ': the account '
                 || session_user || ' applies no rows';

@@ -24,6 +24,7 @@ from schemas.ledger import BREAK_STATE
 from schemas.life import Choice
 from schemas.roles import CONTROLLER, LOADER, MERGER
 from schemas.trail import RUN_FACTS
+from schemas.views import LISTING_FEED
 from tests.governance.runs import found, ids, reconcile
 from tests.stages.conftest import As
 from tests.stages.payments import line, write
@@ -271,6 +272,9 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
         for state in ("checked", "received", "discarded", "complete", "merged", "undone"):
             with pytest.raises(psycopg.Error, match=r"no event .* says who|applies no rows"):
                 connection.execute("UPDATE batch SET state = %s", [state])
+        # A listing is read to its end by whoever may load, so that nothing becomes one.
+        with pytest.raises(psycopg.Error, match="and stays so"):
+            connection.execute("UPDATE batch SET feed = %s, state = 'complete'", [LISTING_FEED])
         with pytest.raises(psycopg.Error, match="begins as received"):
             connection.execute(
                 "INSERT INTO batch (content_id, feed, profile, state, opened_at, lease_epoch) "
