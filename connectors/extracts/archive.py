@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import monotonic, sleep
 from typing import BinaryIO
 
 import zstandard
@@ -32,7 +31,7 @@ from connectors.extracts.content import (
 from connectors.extracts.delivery import Source, is_broken_zip, open_source
 from connectors.extracts.evidence import MISSING, Evidence, PieceHashes, difference
 from connectors.extracts.places import store_errors, unreadable
-from connectors.files import open_private, private_folder
+from connectors.files import file_alone, private_folder
 from connectors.recovery import reach
 from connectors.settings import Limits
 from schemas.counting import quantity
@@ -44,7 +43,7 @@ GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 ZSTD_FEED_BYTES = 1024
 ZSTD_WINDOW_BYTES = 128 << 20
 LOCK = ".lock"
-HOLD_SECONDS, HOLD_PAUSE = 60, 0.02
+HOLD_SECONDS = 60
 BROKEN = (zlib.error, zstandard.ZstdError, lzma.LZMAError, zipfile.BadZipFile, EOFError)
 
 
@@ -316,22 +315,10 @@ def hold_archive(archive: Path) -> Iterator[None]:
     """Keep a content from being removed while it is delivered again, and the other way round.
 
     It is held for a moment only. Whoever removes looks once more, under it, at when the content was
-    delivered last. Raises ReconError where another process does not let go.
+    delivered last. Raises TurnNotGiven where another process does not let go.
     """
     private_folder(archive)
-    until = monotonic() + HOLD_SECONDS
-    with open_private(archive / LOCK, append=True) as lock:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if monotonic() > until:
-                    raise ReconError(
-                        f"{archive}: another process has held {archive / '.lock'} for "
-                        f"{HOLD_SECONDS} s. End it if it hangs, and run this again."
-                    ) from None
-                sleep(HOLD_PAUSE)
+    with file_alone(archive / LOCK, HOLD_SECONDS, "Keeping or removing what was delivered"):
         yield
 
 
