@@ -200,6 +200,29 @@ def test_an_acceptance_of_an_earlier_version_covers_what_its_run_says(
     assert states(workspace) == ["REOPENED", "ACCEPTED"]
 
 
+SAID_BEFORE = [
+    # code, the note as an earlier version wrote it, the note now, what becomes of the acceptance
+    ("PLAN_LATE", "1 days", "1 day", "ACCEPTED"),
+    ("PLAN_EARLY", "1 days", "1 day", "ACCEPTED"),
+    ("PLAN_LATE", "2 days", "2 days", "ACCEPTED"),
+    ("PLAN_LATE", "1 days", "2 days", "REOPENED"),
+    ("PLAN_LATE", "11 days", "1 day", "REOPENED"),
+]
+
+
+def test_an_acceptance_outlives_the_wording_of_what_was_seen(workspace: Workspace) -> None:
+    reconcile(workspace, many({"code": code, "note": was} for code, was, *_ in SAID_BEFORE))
+    accept(workspace)
+    now = many({"code": code, "note": note} for code, _, note, _ in SAID_BEFORE)
+    run = reconcile(workspace, now)  # It was decided on the run before ...
+    assert states(workspace) == [state for *_, state in SAID_BEFORE]
+    facts = 'replace(facts, \'"seen_note":"1 day"\', \'"seen_note":"1 days"\')'
+    tamper(workspace, "break_state", f"UPDATE break_state SET facts = {facts} "
+           f"WHERE reconciliation_id = {run.id}")  # fmt: skip
+    reconcile(workspace, now)  # ... and here a run carried it.
+    assert states(workspace) == [state for *_, state in SAID_BEFORE]
+
+
 def test_the_trail_holds_the_ceiling(workspace: Workspace) -> None:
     reconcile(workspace, found("1", "2"))
     accept(workspace, "25", ids=(ids(found("1"))[0],))

@@ -124,6 +124,18 @@ def test_plans(
     assert told(judged(details, payments, rules).breaks) == ([(code, key)] if code else [])
 
 
+@pytest.mark.parametrize(("rules", "day", "note"), [
+    (Rules(plans=Plans(late_days=0)), 3, "1 day"),
+    (RULES, 1, "3 days"),
+    (Rules(plans=Plans(early_days=0)), 5, "1 day"),
+    (RULES, 10, "6 days"),
+])  # fmt: skip
+def test_days_late_or_early_are_counted_as_a_person_would(
+    rules: Rules, day: int, note: str
+) -> None:
+    assert judged([planned(day=day)], [paid()], rules).breaks["note"].to_list() == [note]
+
+
 def test_a_number_of_two_tenants_is_that_of_the_plan_s_tenant() -> None:
     payments = [paid(1), paid(1, TenantsId=2, amount="99"), paid(2)]
     annex = judged([planned(1), planned(2)], payments)

@@ -16,9 +16,14 @@ NOUNS = (
     "|notes|others|pages|payments|processes|reasons|records|rejects|reports|requests|rows|runs"
     "|seconds|segments|sends|tables|times|values"
 )
-BEFORE = "accepted|clean|failed|further|kept|more|open|other|planted|refused|unsent"
-COUNTED = re.compile(rf"\s(?:(?:{BEFORE})\s)?(?:{NOUNS})\b")
+# Between a number and its noun stands an adjective; these begin something else.
+APART = "and|are|has|have|in|is|no|of|or|that|with|without"
+COUNTED = re.compile(rf"\s(?:(?!(?:{APART})\s)[a-z-]+\s)?(?:{NOUNS})\b(?!\.\w)")
 IN_LOG = re.compile(rf"%[sd]{COUNTED.pattern}")
+# `pl.format("{} days", ...)`, `"{rows} rows".format(...)` and, in SQL, `n || ' rows'`.
+IN_TEMPLATE = re.compile(rf"(?:\{{[^{{}}]*\}}|\|\|\s*'){COUNTED.pattern}")
+UNIT = re.compile(rf"{COUNTED.pattern}\W*")
+"""A text that is a noun and nothing else is put behind a number: `number + pl.lit(" days")`."""
 IN_PAGE = re.compile(rf"\}}\}}{COUNTED.pattern}")
 NO_NUMBERS = {
     # Spans: `0-30 days`.
@@ -51,9 +56,19 @@ def bare_numbers(path: Path) -> Iterator[str]:
             before = text[: found.end()].rsplit("\n", 1)[-1]
             yield f"{name}: {re.search(r'(?:[{][{][^{]*[}][}])+[^{}]*$', before)[0]}"  # type: ignore[index]
         return
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    pieces = {
+        id(piece)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr)
+        for piece in node.values
+    }
+    for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from (f"{name}: {found[0]}" for found in IN_LOG.finditer(node.value))
+            for pattern in (IN_LOG, IN_TEMPLATE):
+                yield from (f"{name}: {found[0]}" for found in pattern.finditer(node.value))
+            if UNIT.fullmatch(node.value) and id(node) not in pieces:
+                yield f"{name}: {node.value}"
         if not isinstance(node, ast.JoinedStr):
             continue
         for value, after in zip(node.values, node.values[1:], strict=False):

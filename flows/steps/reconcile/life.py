@@ -213,8 +213,13 @@ def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
         .unnest("facts")
         .with_columns(pl.col(days).str.to_date())
         .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
-        # Some amounts had a sign once.
+        # Some amounts had a sign once, and one day was "1 days".
         .with_columns(pl.col("amount", "seen_amount").abs())
+        .with_columns(
+            pl.when(pl.col("code").is_in(["PLAN_LATE", "PLAN_EARLY"]))
+            .then(pl.col("note", "seen_note").replace("1 days", "1 day"))
+            .otherwise(pl.col("note", "seen_note"))
+        )
     )
 
 

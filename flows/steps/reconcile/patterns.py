@@ -9,7 +9,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.reconcile.breaks import AMOUNT
-from flows.steps.reconcile.raised import joined, money_text
+from flows.steps.reconcile.raised import joined, money_text, quantities
 from schemas.breaks import BREAKS
 from schemas.tables import TABLES
 
@@ -176,16 +176,15 @@ def shifts(breaks: pl.DataFrame) -> list[pl.DataFrame]:
         candidates(
             rows.filter(pl.col("shift").is_not_null()),
             "shift",
-            pl.concat_str(about, pl.lit(f"/{unit}")),
-            pl.format("{}: {} is off by {}{}", title(), "field", "shift", _unit(unit)),
+            pl.concat_str(about, pl.lit(of)),
+            pl.format("{}: {} is off by {}", title(), "field", by),
         )
-        for rows, unit in ((times, " seconds"), (days, " days"), (numbers, ""))
+        for rows, of, by in (
+            (times, "/ seconds", quantities(pl.col("shift"), "second")),
+            (days, "/ days", quantities(pl.col("shift"), "day")),
+            (numbers, "/", pl.col("shift")),
+        )
     ]
-
-
-def _unit(unit: str) -> pl.Expr:
-    one = pl.col("shift").cast(pl.String) == "1"
-    return pl.when(one).then(pl.lit(unit.removesuffix("s"))).otherwise(pl.lit(unit))
 
 
 def _day(name: str) -> pl.Expr:

@@ -22,6 +22,7 @@ from flows.steps.reconcile.raised import (
     key_text,
     money_text,
     own_day,
+    quantities,
     raised,
     text,
     together,
@@ -231,7 +232,7 @@ def _against_payment(links: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     for code, most, by in bounds:
         if most is not None:
             rows = links.filter(by > most)
-            note = pl.format("{} days", by)
+            note = quantities(by, "day")
             frames.append(
                 _detail_break(
                     code, rows, "PlannedDate", expected=planned_on, found=paid_on, note=note

@@ -15,6 +15,7 @@ from flows.steps.reconcile.match_breaks import numbered
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS
+from schemas.counting import plural
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 
@@ -164,6 +165,12 @@ def joined(*parts: pl.Expr, by: str = "/") -> pl.Expr:
 def text(value: pl.Expr) -> pl.Expr:
     """A value as text."""
     return value.cast(pl.String)
+
+
+def quantities(number: pl.Expr, noun: str) -> pl.Expr:
+    """Numbers and their noun, as `counting.quantity` writes one of them."""
+    nouns = pl.when(number == 1).then(pl.lit(noun)).otherwise(pl.lit(plural(noun)))
+    return pl.concat_str(number.cast(pl.String), nouns, separator=" ")
 
 
 def money_text(value: pl.Expr) -> pl.Expr:
