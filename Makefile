@@ -1,3 +1,5 @@
+PYTHON ?= .venv/bin/python
+
 .PHONY: help demo check test long golden fields deployments
 
 help: ## List the targets
@@ -23,9 +25,11 @@ long: ## All tests, with the long ones: every cut of a connection, hundreds of s
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
 	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q
 
-fields: ## Rewrite the field reference and the header templates
-	.venv/bin/python -m schemas.reference > docs/fields.md
-	.venv/bin/python -m schemas.reference --templates data_samples/templates
+fields: ## Write what follows from the field tables: migration, field reference, header templates
+	$(PYTHON) -m connectors.migrations.revise follow the field tables
+	$(PYTHON) -m ruff format -q connectors/migrations/versions
+	$(PYTHON) -m schemas.reference > docs/fields.md
+	$(PYTHON) -m schemas.reference --templates data_samples/templates
 
 deployments: ## Rewrite prefect.yaml from the table of deployments
 	.venv/bin/python -m flows.deployments > prefect.yaml

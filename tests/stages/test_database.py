@@ -38,7 +38,8 @@ def test_migrations_lead_to_the_field_tables(database_url: str) -> None:
                 "include_name": lambda name, kind, _: kind != "schema" or name == SCHEMA,
             },
         )
-        assert compare_metadata(context, METADATA) == []
+        differing = compare_metadata(context, METADATA)
+        assert differing == [], "the field tables say more than the migrations: run `make fields`"
     engine.dispose()
 
 

@@ -1,0 +1,70 @@
+"""A field is one line in `schemas/tables.py`; `make fields` writes everything that follows."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BEHIND = '        Field("CurrencyRatesId", INTEGER64, required=True),\n'
+ADDED = '        Field("BankReference", STRING),\n'
+FOLLOW = (
+    "tests/schemas/test_reference.py",
+    "tests/stages/test_database.py::test_migrations_lead_to_the_field_tables",
+    "tests/stages/test_database.py::test_the_number_of_the_last_file_is_the_newest_revision",
+)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The repository with one more field."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode:
+        pytest.skip("only in a checkout")
+    for name in listed.stdout.split("\n"):
+        source = ROOT / name
+        if source.is_file():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, tmp_path / name)
+    tables = tmp_path / "schemas" / "tables.py"
+    text = tables.read_text()
+    assert BEHIND in text
+    tables.write_text(text.replace(BEHIND, BEHIND + ADDED, 1))
+    return tmp_path
+
+
+def run(copy: Path, *command: str) -> tuple[int, str]:
+    done = subprocess.run(
+        command,
+        cwd=copy,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(copy), "RECON_HOME": str(copy / "home")},
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_one_line_and_one_command(copy: Path) -> None:
+    tests = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FOLLOW)
+    code, told = run(copy, *tests)
+    assert code == 1
+    assert told.count("run `make fields`") >= 3, told
+    fields = ("make", "fields", f"PYTHON={sys.executable}")
+    code, told = run(copy, *fields)
+    assert code == 0, told
+    assert "follow_the_field_tables.py" in told
+    code, told = run(copy, *tests)
+    assert code == 0, told
+    # Once more changes nothing.
+    before = {path: path.read_bytes() for path in copy.rglob("*.py")}
+    code, told = run(copy, *fields)
+    assert code == 0, told
+    assert "The migrations lead to the field tables." in told
+    assert {path: path.read_bytes() for path in copy.rglob("*.py")} == before
