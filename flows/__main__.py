@@ -89,6 +89,7 @@ def build_app(arguments: list[str]) -> cyclopts.App:
             help_line = None if name in arguments[:1] else line
             where = f"flows.commands.{module}:{name}_command"
             app.command(where, name=name, help=help_line, group=group, sort_key=order)
+    app.register_install_completion_command()
     return app
 
 

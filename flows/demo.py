@@ -4,6 +4,7 @@ It is imported without Prefect, so that the environment Prefect reads can be set
 """
 
 import os
+import sysconfig
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -76,12 +77,15 @@ def run_demo() -> int:
 
 def find_samples() -> Path:
     """The folder of the sample deliveries; raises DeliveryError naming where it was looked for."""
-    places = [Path.cwd() / "data_samples", Path(__file__).parents[1] / "data_samples"]
+    installed = Path(sysconfig.get_path("data")) / "share" / "recon"
+    places = [
+        folder / "data_samples" for folder in (Path.cwd(), Path(__file__).parents[1], installed)
+    ]
     for place in places:
         if all((place / name).is_dir() for name in ("clean", "dirty", "correction")):
             return place
     raise DeliveryError(
-        f"The sample deliveries are neither in {places[0]} nor in {places[1]}. "
+        f"The sample deliveries are in none of {', '.join(map(str, places))}. "
         "Run `recon demo` in a checkout of the project."
     )
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from cyclopts import App
 
-from flows.__main__ import COMMANDS, GROUPS
+from flows.__main__ import COMMANDS, GROUPS, main
 from flows.stages.workspace import Workspace
 from tests import recon as processes
 from tests.stages.payments import line, write
@@ -295,3 +295,16 @@ def test_a_check_that_was_stopped_promises_nothing_to_go_on_with(
         "recon: stopped. Nothing was kept and nothing changed; run the same command again.\n"
     )
     assert not home.exists() or not list(home.rglob("*.csv"))
+
+
+def test_the_shell_completes_every_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(["--install-completion", "--shell", "bash"])
+    assert not ended.value.code
+    capsys.readouterr()
+    script = (tmp_path / ".local/share/bash-completion/completions/recon").read_text()
+    assert all(name in script for name in COMMANDS)
+    assert "--corrects" in script
