@@ -11,7 +11,7 @@ import polars as pl
 import psycopg
 from numpy.typing import NDArray
 
-from connectors import tuples
+from connectors import binary_copy
 from connectors.database import COPY_BYTES
 from connectors.ranges import Range, absent, in_range, ready
 from connectors.spool import OF_EXTRACT, Spooled, read_spool
@@ -32,18 +32,18 @@ def insert_new(
     left_out = _left_out(connection, rows) if spooled else None
     if left_out is None:
         return connection.execute(_insert(table), rows.parameters()).rowcount
-    columns = ", ".join(map(quoted, tuples.target_columns(table)))
+    columns = ", ".join(map(quoted, binary_copy.target_columns(table)))
     copied: list[Spooled] = []
     with connection.cursor() as cursor:
         with cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
-            copy.write(tuples.HEAD)
+            copy.write(binary_copy.HEAD)
             for part in spooled:
                 written = _written_out(table, rows, part, left_out)
                 if written is not None:
-                    for piece in tuples.pieces(written, COPY_BYTES):
+                    for piece in binary_copy.pieces([written], COPY_BYTES):
                         copy.write(piece)
                     copied.append(part)
-            copy.write(tuples.TAIL)
+            copy.write(binary_copy.TAIL)
         added = cursor.rowcount
     for between in _between(rows, copied):
         added += connection.execute(_insert(table), between.parameters()).rowcount
@@ -52,7 +52,7 @@ def insert_new(
 
 def _written_out(
     table: Table, rows: Range, part: Spooled, left_out: NDArray[np.int64]
-) -> list[memoryview] | None:
+) -> memoryview | None:
     """The rows of a part but those left out, as COPY takes them; None: they are not at hand."""
     frame = read_spool(part)
     if frame is None:
@@ -61,8 +61,7 @@ def _written_out(
         frame = frame.filter(pl.Series(~np.isin(frame["record_number"].to_numpy(), left_out)))
     ids = zip(OF_EXTRACT, (rows.batch_id, rows.extract_id), strict=True)
     frame = frame.with_columns(pl.lit(number, pl.Int32).alias(name) for name, number in ids)
-    found = tuples.encode(table, frame, tuples.target_columns(table))
-    return None if found is None else [one.body.data.cast("B") for one in found]
+    return binary_copy.encode(table, frame, binary_copy.target_columns(table))
 
 
 def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] | None:

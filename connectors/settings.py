@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from connectors.errors import SettingsError
 from schemas.operations import OPERATIONS
 
-MIB = 1024 * 1024
+KIB = 1024
+MIB = 1024 * KIB
 MOST_BATCH = 200
 """Rows of one request: with the key of each, its header fits into what gateways take."""
 MOST = 2**50
@@ -37,6 +38,8 @@ class Limits:
     archive_members: int = 10_000
     block_bytes: int = 4 * MIB
     """How much of a file is in memory at once."""
+    strict_bytes: int = 256 * KIB
+    """Up to this size a piece of a file is read by nothing compiled: it is there sooner."""
     errors_per_row: int = 50
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""

@@ -9,7 +9,7 @@ import polars as pl
 import psycopg
 from psycopg import sql
 
-from connectors import tuples
+from connectors import binary_copy
 from connectors.database import COPY_BYTES
 from schemas.field import Table
 from schemas.sql import SCHEMA, staged_columns, staged_name
@@ -28,7 +28,7 @@ class CopyRows:
     def send(self, connection: psycopg.Connection) -> None:
         """Add the rows."""
         with connection.cursor() as cursor, cursor.copy(self.statement) as copy:
-            for piece in tuples.pieces(self.parts, COPY_BYTES):
+            for piece in binary_copy.pieces(self.parts, COPY_BYTES):
                 copy.write(piece)
 
 
@@ -41,30 +41,23 @@ def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
     return CopyRows(_copy(table, filled, "TEXT"), (copy_text(rows.select(filled)),))
 
 
-def copy_tuples(
-    table: Table, rows: pl.DataFrame, text: bytes | None, text_start: int
-) -> CopyRows | None:
-    """Clean staged rows `in_millionths` for COPY in binary; None: they differ too much for that.
+def copy_binary(table: Table, rows: pl.DataFrame, text: bytes | None, text_start: int) -> CopyRows:
+    """Clean staged rows `in_millionths` for COPY in binary.
 
     `text` is what was delivered from byte `text_start` on; every row's own text is cut out of it.
     None: the rows are kept without their text.
     """
     start, end = (rows[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
     rows = _told(rows, pl.lit(None) if text is None else pl.col("byte_end") - pl.col("byte_start"))
-    columns = _filled(rows, (*PLACE, *tuples.target_columns(table)))
-    parts = tuples.encode(table, rows, columns)
-    if parts is None:
-        return None
-    if text is not None:
+    columns = _filled(rows, (*PLACE, *binary_copy.target_columns(table)))
+    if text is None:
+        body = binary_copy.encode(table, rows, columns)
+    else:
+        texts = binary_copy.Texts(np.frombuffer(text, np.uint8), start, end)
+        body = binary_copy.encode(table, rows, columns, texts)
         columns.append("data")
-    whole: list[bytes | memoryview] = [tuples.HEAD]
-    for part in parts:
-        body = part.body
-        if text is not None:
-            source = np.frombuffer(text, np.uint8)
-            body = tuples.with_texts(body, source, start[part.rows], end[part.rows])
-        whole.append(body.data.cast("B"))
-    return CopyRows(_copy(table, columns, "BINARY"), (*whole, tuples.TAIL))
+    copy = _copy(table, columns, "BINARY")
+    return CopyRows(copy, (binary_copy.HEAD, body, binary_copy.TAIL))
 
 
 def _told(rows: pl.DataFrame, length: pl.Expr) -> pl.DataFrame:

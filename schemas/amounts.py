@@ -31,3 +31,7 @@ def spelled(number: Decimal) -> str:
     if len(plain) <= MOST_CHARACTERS:
         return plain
     return f"{'-' * sign}{''.join(map(str, digits))}e{exponent}"
+
+
+MICRO_DIGITS = 6
+"""Digits behind the point of an amount that is held as a whole number of millionths."""

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from connectors.database import Database, migrate, open_database
 from connectors.embedded import embedded_url
-from connectors.settings import Settings
+from connectors.settings import Limits, Settings
 from flows.stages.workspace import Workspace
 from tests import examples, workers
 
@@ -53,6 +53,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for one in items:
         if one.get_closest_marker("long") and not examples.ALL:
             one.add_marker(pytest.mark.skip(reason="long: `pytest --long` runs it"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled(pytestconfig: pytest.Config) -> Iterator[None]:
+    """One folder of machine code for all homes of the tests; each would make its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(pytestconfig.cache.mkdir("compiled")))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +125,9 @@ def database_url(databases: Databases) -> Iterator[str]:
 @pytest.fixture
 def workspace(database_url: str, tmp_path: Path) -> Workspace:
     """A workspace with its own database and its own home folder."""
-    settings = Settings((tmp_path / "home").resolve(), database_url)
+    # Small files are read as large ones are, by the compiled loops.
+    limits = Limits(strict_bytes=0)
+    settings = Settings((tmp_path / "home").resolve(), database_url, limits)
     return Workspace(settings, open_database(settings))
 
 

@@ -126,7 +126,8 @@ def stage_extract(
     stretch = stretch or first_gap(receipts, header)
     chunks = missing(read_chunks(content, header, stretch.place, block_bytes), stretch, receipts)
     repaired = RepairedRows(workspace, lease.batch_id)
-    prepare = partial(prepare_chunk, header, profile, extract, repaired)
+    strict_bytes = workspace.settings.limits.strict_bytes
+    prepare = partial(prepare_chunk, header, profile, extract, repaired, strict_bytes)
 
     def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:
         follows = stretch.first
@@ -204,6 +205,7 @@ def prepare_chunk(
     profile: Profile,
     extract: Extract,
     repaired: FindRepaired,
+    strict_bytes: int,
     chunk: Chunk,
 ) -> Prepared:
     """A chunk judged and written out; raises ConservationError if a byte of it is in no record."""
@@ -213,7 +215,7 @@ def prepare_chunk(
             f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
             "record. This is a fault of the program; nothing of the chunk was staged."
         )
-    written = write_out(chunk, header, profile, extract, repaired)
+    written = write_out(chunk, header, profile, extract, repaired, strict_bytes=strict_bytes)
     sha256 = hashlib.sha256(settled).hexdigest()
     return Prepared(chunk, written.judged, written.copies, sha256, written.keys, written.spool)
 

@@ -1,5 +1,6 @@
 """What every stage of a batch works with."""
 
+import os
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +29,10 @@ class Workspace:
     progress: Progress = silent
     credentials: Credentials | None = None
     """Who we are to the service; None: as the environment of this process says."""
+
+    def __post_init__(self) -> None:
+        # Where the compiled loops of this process, and of those it starts, keep their code.
+        os.environ.setdefault("NUMBA_CACHE_DIR", str(self.settings.home / "compiled"))
 
 
 def named_service(settings: ServiceSettings) -> str:

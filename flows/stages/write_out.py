@@ -10,17 +10,18 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
+from connectors.binary_copy import has_fixed_width, in_millionths, plain_rows, target_columns
 from connectors.extracts.dialect import Fault
 from connectors.extracts.header import Header
 from connectors.extracts.profile import Profile
 from connectors.extracts.reader import Chunk
 from connectors.ledger import Extract
-from connectors.staging import CopyRows, copy_staged, copy_tuples
-from connectors.tuples import has_fixed_width, in_millionths, plain_rows, target_columns
+from connectors.staging import CopyRows, copy_binary, copy_staged
 from flows.stages.judge_chunk import judge_chunk, writing_of
+from flows.steps.fast.typed import Delivered
 from flows.steps.judge import READY, Judged
 from flows.steps.left_out import FindRepaired
-from flows.steps.plain import Delivered, Plain, read_plain
+from flows.steps.plain import Plain, read_plain
 from flows.steps.sieve import looked_at
 from flows.steps.totals import Totals
 from schemas.field import Table
@@ -47,9 +48,11 @@ def write_out(
     profile: Profile,
     extract: Extract,
     repaired: FindRepaired | None = None,
+    *,
+    strict_bytes: int,
 ) -> Written:
-    """A chunk judged and written out."""
-    binary = _goes_in_binary(chunk, header)
+    """A chunk judged and written out; one of up to `strict_bytes` by nothing compiled."""
+    binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
     plain = plain_of(chunk, header, profile) if binary else None
     rest = chunk if plain is None else chunk.only(~plain.rows)
     judged = Judged()
@@ -115,7 +118,7 @@ def _add_plain(
     ids = {"batch_id": extract.batch_id, "extract_id": extract.id}
     of = [pl.lit(number, pl.Int32).alias(name) for name, number in ids.items()]
     rows = places.with_columns(of).hstack(plain.frame)
-    _add_tuples(written, chunk, table, profile, rows)
+    _add_binary(written, chunk, table, profile, rows)
     _add_keys(written, table, rows)
     states = written.judged.totals.setdefault(table.name, {})
     states[READY] = plain.totals + states.get(READY, Totals())
@@ -126,9 +129,9 @@ def _add_judged(
 ) -> None:
     clean = rows["error_data"].is_null()
     short = clean & plain_rows(table, rows)
-    plain = in_millionths(table, rows.filter(short))
-    if not short.any() or not _add_tuples(written, chunk, table, profile, plain):
-        short = short & False
+    if short.any():
+        plain = in_millionths(table, rows.filter(short))
+        _add_binary(written, chunk, table, profile, plain)
     if short.sum() < clean.sum():
         written.spool = None
     left = rows.filter(~short)
@@ -137,18 +140,13 @@ def _add_judged(
         written.copies.append(copy_staged(table, left.with_columns(texts)))
 
 
-def _add_tuples(
+def _add_binary(
     written: Written, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
-) -> bool:
-    """Write rows out in binary; false: they are too different from each other."""
+) -> None:
     text = None if profile.keep == "reference" else chunk.block
-    copy = copy_tuples(table, rows, text, chunk.start.byte)
-    if copy is None:
-        return False
-    written.copies.append(copy)
+    written.copies.append(copy_binary(table, rows, text, chunk.start.byte))
     if written.spool is not None:
         written.spool.append(rows.select(*target_columns(table), cs.ends_with(SCALE)))
-    return True
 
 
 def _add_keys(written: Written, table: Table, rows: pl.DataFrame) -> None:

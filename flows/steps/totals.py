@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from schemas.digits import MICRO_DIGITS
+from schemas.amounts import MICRO_DIGITS
 from schemas.field import Kind, Table
 from schemas.kinds import EXACT
 from schemas.sql import IDENTITY, key_columns

@@ -51,6 +51,7 @@ def test_killed_workers_change_nothing(
     write_payments(tmp_path / "delivery", ROWS, 0.03, SEED)
     path = str(tmp_path / "delivery" / "payments.csv")
     monkeypatch.setenv("RECON_LIMIT_BLOCK_BYTES", str(16 * 1024))
+    monkeypatch.setenv("RECON_LIMIT_STRICT_BYTES", "1")
     # Dask keeps its lines to itself.
     monkeypatch.setattr(logging.getLogger("distributed.nanny"), "handlers", [caplog.handler])
     found = []

@@ -30,6 +30,7 @@ SURROUNDINGS = {
         "TZ": "America/New_York",
         "POLARS_MAX_THREADS": "1",
         "RECON_LIMIT_BLOCK_BYTES": "20000",
+        "RECON_LIMIT_STRICT_BYTES": "1",
         "LC_ALL": "C",
         "PYTHONHASHSEED": "2",
     },

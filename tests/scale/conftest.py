@@ -23,7 +23,7 @@ def new_workspace(databases: Databases, tmp_path: Path) -> Iterator[NewWorkspace
         def new(block_bytes: int = 64 * 1024) -> Workspace:
             url = opened.enter_context(databases.new())
             home = (tmp_path / f"home-{next(numbers)}").resolve()
-            settings = Settings(home, url, limits=Limits(block_bytes=block_bytes))
+            settings = Settings(home, url, limits=Limits(block_bytes=block_bytes, strict_bytes=0))
             return Workspace(settings, open_database(settings))
 
         yield new

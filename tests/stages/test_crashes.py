@@ -76,7 +76,8 @@ def undisturbed(
 def import_it(
     url: str, home: Path, delivery: Path, crash_at: str = ""
 ) -> "subprocess.CompletedProcess[str]":
-    known = {"RECON_LIMIT_BLOCK_BYTES": str(BLOCK_BYTES), "CRASH_AT": crash_at}
+    sizes = {"RECON_LIMIT_BLOCK_BYTES": str(BLOCK_BYTES), "RECON_LIMIT_STRICT_BYTES": "1"}
+    known = {**sizes, "CRASH_AT": crash_at}
     return run(url, home, "import", str(delivery), **known)
 
 

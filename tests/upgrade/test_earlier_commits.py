@@ -20,6 +20,7 @@ from tests.stages.payments import line, write
 ROOT = Path(__file__).parents[2]
 SHAPES = (
     "connectors/spool.py",
+    "connectors/binary_copy.py",
     "connectors/tuples.py",
     "connectors/staging.py",
     "connectors/migrations/versions",
@@ -112,7 +113,7 @@ def test_the_current_code_goes_on(code: Path, empty_url: str, tmp_path: Path, st
     step, options = STATES[state]
     path = write(tmp_path / "a.csv", *(line(n) for n in range(1, 400)), line(400, amount="x"))
     home = tmp_path / "home"
-    small = {"RECON_LIMIT_BLOCK_BYTES": "4096"}
+    small = {"RECON_LIMIT_BLOCK_BYTES": "4096", "RECON_LIMIT_STRICT_BYTES": "1"}
     crash = {"CRASH_AT": step} if step else {}
     before = earlier(code, empty_url, home, "import", path, *options, **small, **crash)
     if before not in (1, -9):

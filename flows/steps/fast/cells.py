@@ -1,0 +1,140 @@
+"""One cell from its bytes: where it ends, and the value it writes, if it is written plainly.
+
+What is said here is what `schemas.reading` says of the same text. Of a cell that is written in any
+other way than most are, nothing is said: it is not `known`, whatever stands beside.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.amounts import MICRO_DIGITS
+from schemas.compiled import compiled
+from schemas.reading import MAX_OFFSET_MINUTES
+
+Bytes = NDArray[np.uint8]
+
+_MOST_DIGITS = 16
+_MOST_WHOLE_DIGITS = 8
+_QUARTER = 15
+_FIRST_YEAR, _LAST_YEAR = 2, 9998
+_WITH_Z, _WITH_OFFSET = 20, 25
+_ZERO, _POINT, _PLUS, _MINUS, _COLON, _T, _Z = (ord(sign) for sign in "0.+-:TZ")
+_NO_DIGITS = -10_000
+"""Less than anything that two pairs of digits make."""
+_MICRO = 1_000_000
+_POWERS = 10 ** np.arange(MICRO_DIGITS, -1, -1)
+"""By digits behind the point: what makes millionths of them."""
+
+
+@compiled
+def read_integer(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
+    """`5`, `0012`; not `+5`, ` 5`, `5.0`: where it ends, its value, whether it is known."""
+    value, at = 0, start
+    # One digit more than is read shows that there are too many; more may be too large a number.
+    while at < min(stop, start + _MOST_DIGITS + 1):
+        digit = int(text[at]) - _ZERO
+        if not 0 <= digit <= 9:
+            break
+        value = value * 10 + digit
+        at += 1
+    return at, value, start < at <= start + _MOST_DIGITS
+
+
+@compiled
+def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool]:
+    """`5`, `-12.50`: where it ends, its millionths, its digits behind the point, whether known."""
+    negative = start < stop and text[start] == _MINUS
+    end, value, known = read_integer(text, start + negative, stop)
+    known = known and end - start - negative <= _MOST_WHOLE_DIGITS
+    part, scale = 0, 0
+    if known and end < stop and text[end] == _POINT:
+        point = end
+        end, part, known = read_integer(text, point + 1, stop)
+        scale = end - point - 1
+        known = known and scale <= MICRO_DIGITS
+    if not known:
+        return end, 0, 0, False
+    micro = value * _POWERS[0] + part * _POWERS[scale]
+    return end, -micro if negative else micro, scale, True
+
+
+@compiled
+def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
+    """`2026-01-15T10:30:00Z` or `+02:00`, an offset of quarters of an hour, and nothing else.
+
+    Returns the wall clock in microseconds from 1970, the minutes it is ahead of UTC, whether known.
+    """
+    length = stop - start
+    if length not in (_WITH_Z, _WITH_OFFSET):
+        return 0, 0, False
+    if not (
+        text[start + 4] == text[start + 7] == _MINUS
+        and text[start + 10] == _T
+        and text[start + 13] == text[start + 16] == _COLON
+    ):
+        return 0, 0, False
+    century, year = _pair(text, start), _pair(text, start + 2)
+    month, day = _pair(text, start + 5), _pair(text, start + 8)
+    hour, minute = _pair(text, start + 11), _pair(text, start + 14)
+    second = _pair(text, start + 17)
+    year += century * 100
+    if not _FIRST_YEAR <= year <= _LAST_YEAR or not 1 <= month <= 12:
+        return 0, 0, False
+    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
+        return 0, 0, False
+    offset, sign = 0, text[start + 19]
+    if length == _WITH_Z:
+        if sign != _Z:
+            return 0, 0, False
+    else:
+        hours, minutes = _pair(text, start + 20), _pair(text, start + 23)
+        offset = hours * 60 + minutes
+        if text[start + 22] != _COLON or hours < 0 or not 0 <= minutes < 60:
+            return 0, 0, False
+        if minutes % _QUARTER != 0 or offset > MAX_OFFSET_MINUTES:
+            return 0, 0, False
+        if sign == _MINUS:
+            offset = -offset
+        elif sign != _PLUS:
+            return 0, 0, False
+    if day < 1 or (day > 28 and day > _month_days(year, month)):
+        return 0, 0, False
+    days = _days(year, month) + day - 1
+    return (((days * 24 + hour) * 60 + minute) * 60 + second) * _MICRO, offset, True
+
+
+@compiled
+def _pair(text: Bytes, at: int) -> int:
+    """Two digits as a number."""
+    tens, ones = int(text[at]) - _ZERO, int(text[at + 1]) - _ZERO
+    if 0 <= tens <= 9 and 0 <= ones <= 9:
+        return tens * 10 + ones
+    return _NO_DIGITS
+
+
+@compiled
+def _month_days(year: int, month: int) -> int:
+    if month == 2:
+        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        return 29 if leap else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+@compiled
+def _days(year: int, month: int) -> int:
+    """Days from 1970 to the first of a month.
+
+    Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil.
+    """
+    if month <= 2:
+        year, month = year - 1, month + 12
+    era = year // 400
+    of_era = year - era * 400
+    return (
+        era * 146_097
+        + of_era * 365
+        + of_era // 4
+        - of_era // 100
+        + (153 * (month - 3) + 2) // 5
+        - 719_468
+    )

@@ -1,0 +1,80 @@
+"""Compile a loop over bytes, and keep its machine code for the next process.
+
+Machine code is run without question. So it is kept in a folder of this account alone, below
+`NUMBA_CACHE_DIR`, and the folder's name says what it was made of: after an upgrade it is another
+one. Whatever goes wrong with the folder costs the time to compile again, nothing else.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TypeVar, cast
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
+
+Loop = TypeVar("Loop", bound=Callable[..., object])
+
+
+def compiled(loop: Loop) -> Loop:
+    """A loop as machine code, made when it is first called; it runs beside other threads.
+
+    What it uses stands in `schemas` or beside it. `NUMBA_DISABLE_JIT=1` leaves it as it is.
+    """
+    made = numba.njit(nogil=True)(loop)
+    if made is not loop:
+        with suppress(OSError, RuntimeError):
+            made._cache = _Kept(loop)  # type: ignore[attr-defined, no-untyped-call]
+    return cast("Loop", made)
+
+
+@cache
+def made_of(folder: Path) -> str:
+    """A name for all that the loops of a folder are made of.
+
+    numba compares the file of a loop itself, and not those of the loops and numbers it uses.
+    """
+    digest = sha256(f"{version('numba')} {version('llvmlite')}".encode())
+    for source in sorted({*folder.glob("*.py"), *Path(__file__).parent.glob("*.py")}):
+        digest.update(source.name.encode() + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _Place(InTreeCacheLocator):
+    """Where the code of a file's loops is kept."""
+
+    def __init__(self, loop: Callable[..., object], file: str) -> None:
+        super().__init__(loop, file)  # type: ignore[no-untyped-call]
+        base = os.environ.get("NUMBA_CACHE_DIR")
+        if not base:
+            raise OSError("There is no folder to keep machine code in.")
+        source = Path(file).parent
+        folder = Path(base) / f"{source.name}-{made_of(source)}-{os.getuid()}"
+        for one in (folder.parent, folder):
+            one.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.getuid() or found.st_mode & 0o022:
+            raise OSError(f"Somebody else may write to {folder}.")
+        self._cache_path = str(folder)
+
+
+class _Parts(CompileResultCacheImpl):
+    _locator_classes = [_Place]  # noqa: RUF012 -- As numba has it.
+
+
+class _Kept(FunctionCache):
+    """Code in files; one that cannot be read or written is as one that is not there."""
+
+    _impl_class = _Parts
+
+    @contextmanager
+    def _guard_against_spurious_io_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception:  # noqa: BLE001 -- What is read from a broken file may raise anything.
+            with suppress(OSError):
+                self.flush()  # type: ignore[no-untyped-call]

@@ -1,0 +1,82 @@
+"""Whatever is delivered, the compiled way and the strict way store the same rows."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from connectors.extracts.header import Header
+from connectors.extracts.profile import Profile
+from connectors.extracts.reader import Chunk
+from connectors.settings import MOST
+from flows.stages.workspace import Workspace
+from flows.stages.write_out import write_out
+from tests.examples import examples
+from tests.stages.payments import HEADER, line
+from tests.stages.test_plain import BAD, EXTRACT, GOOD, PROFILES, chunks
+
+SIGNS = st.lists(st.sampled_from([*b'0123456789-+.:TZ, "\r\t\0;e', 0xE9, 0xFF, 0xC3]), max_size=12)
+CELLS = st.one_of(
+    SIGNS.map(bytes),
+    st.sampled_from(
+        [
+            *(b"", b"0", b"00", b"-0.00", b"2147483647", b"2147483648", b"9223372036854775808"),
+            *(b"9" * 16, b"9" * 17, b"9" * 40, b"1.", b".5", b"1.123456", b"1.1234567", b"1e2"),
+            *(b"2024-02-29T23:59:59Z", b"2023-02-29T00:00:00Z", b"2026-01-15T10:30:00+14:00"),
+            *(
+                b"2026-01-15T10:30:00+14:15",
+                b"2026-01-15T10:30:00-00:15",
+                b'"7"',
+                b'a"b',
+                "é".encode(),
+            ),
+        ]
+    ),
+)
+GOOD_CELLS = [b"5", b"7", b"1", b"2", b"2026-01-01T10:00:00Z", b"10.50", b"0.5", b"1", b"9"]
+CHANGED = st.builds(
+    lambda cell, place: b",".join([*GOOD_CELLS[:place], cell, *GOOD_CELLS[place + 1 :]]),
+    CELLS,
+    st.integers(0, len(GOOD_CELLS)),
+)
+LINES = st.one_of(CHANGED, CHANGED, st.one_of(GOOD, BAD).map(str.encode))
+
+
+def stored(
+    workspace: Workspace, header: Header, found: list[Chunk], profile: Profile, strict_bytes: int
+) -> list[str]:
+    """The rows of a file as they lie in the database, which forgets them."""
+    with workspace.database.connect() as connection, connection.transaction(force_rollback=True):
+        for chunk in found:
+            written = write_out(chunk, header, profile, EXTRACT, strict_bytes=strict_bytes)
+            for copy in written.copies:
+                copy.send(connection)
+        rows = connection.execute(
+            "SELECT row_to_json(s) FROM staged_payment s ORDER BY record_number"
+        )
+        return [str(row) for row in rows]
+
+
+@pytest.mark.parametrize("title", PROFILES)
+@settings(
+    max_examples=examples(400, 40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    lines=st.lists(LINES, min_size=1, max_size=25),
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    last=st.booleans(),
+)
+@example(lines=[b'5,7,1,2,"2026-01-01', b'T10:00:00Z",1,1,1,1'] * 3, end=b"\n", last=False)
+def test_both_ways_store_the_same(
+    workspace: Workspace, tmp_path: Path, title: str, lines: list[bytes], end: bytes, last: bool
+) -> None:
+    path = tmp_path / "payments.csv"
+    # Where most rows are not plain, none is taken for one.
+    usual = [line(number).encode() for number in range(2 * len(lines))]
+    path.write_bytes(end.join([HEADER.encode(), *usual, *lines]) + end * last)
+    header, found = chunks(path, PROFILES[title])
+    ways = [stored(workspace, header, found, PROFILES[title], size) for size in (0, MOST)]
+    assert ways[0] == ways[1]

@@ -1,0 +1,148 @@
+"""Machine code is kept, never stale, never in the way: each case is a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CHILD = """
+import os, sys
+import numpy as np
+from loops.loop import read
+value = read(np.frombuffer(b"42", np.uint8))
+stats = getattr(read, "stats", None)
+print(value, -1 if stats is None else sum(stats.cache_hits.values()))
+"""
+LOOP = """
+from loops.beside import factor
+from schemas.compiled import compiled
+
+@compiled
+def read(text):
+    return factor() * len(text)
+"""
+BESIDE = """
+from schemas.compiled import compiled
+
+@compiled
+def factor():
+    return {}
+"""
+
+WHOLE = """
+import sys
+from pathlib import Path
+from tests.stages.test_plain import DEFAULT, chunks, compare, write_payments
+
+folder = Path(sys.argv[1])
+write_payments(folder, 300, 0.05, 17)
+header, (chunk,) = chunks(folder / "payments.csv", DEFAULT)
+compare(header, chunk, DEFAULT)
+"""
+
+
+@pytest.fixture
+def loops(tmp_path: Path) -> Path:
+    """Two modules with a loop each; one uses the other's."""
+    folder = tmp_path / "loops"
+    folder.mkdir()
+    (folder / "loop.py").write_text(LOOP)
+    (folder / "beside.py").write_text(BESIDE.format(5))
+    return folder
+
+
+def start(loops: Path, cache: Path | None, **environment: str) -> "subprocess.Popen[str]":
+    known = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    known |= {} if cache is None else {"NUMBA_CACHE_DIR": str(cache)}
+    known |= {"PYTHONPATH": f"{loops.parent}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", CHILD],
+        env=known | environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(child: "subprocess.Popen[str]") -> tuple[int, int]:
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    value, hits = out.split()
+    return int(value), int(hits)
+
+
+def run(loops: Path, cache: Path | None, **environment: str) -> tuple[int, int]:
+    """What the loop says, and how often its code was found."""
+    return ended(start(loops, cache, **environment))
+
+
+def test_code_is_kept_for_the_next_process(loops: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert {ended(one) for one in [start(loops, kept) for _ in range(2)]} <= {(10, 0), (10, 1)}
+    assert run(loops, kept) == (10, 1)
+    (folder,) = kept.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert not [one for one in folder.iterdir() if ".tmp." in one.name]
+    assert not list(loops.glob("__pycache__/*.nb?"))
+
+
+def test_what_a_loop_uses_is_another_one_after_an_upgrade(loops: Path, tmp_path: Path) -> None:
+    """A file as long and as old as the one before it, as installers write them."""
+    kept, beside = tmp_path / "kept", loops / "beside.py"
+    assert run(loops, kept) == (10, 0)
+    before = beside.stat()
+    beside.write_text(BESIDE.format(7))
+    os.utime(beside, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert run(loops, kept) == (14, 0)
+    assert run(loops, kept) == (14, 1)
+
+
+@pytest.mark.parametrize(("suffix", "left"), [("nbi", 0), ("nbc", 60)])
+def test_files_that_are_cut_are_made_again(
+    suffix: str, left: int, loops: Path, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    assert run(loops, kept) == (10, 0)
+    for one in kept.glob(f"*/*.{suffix}"):
+        one.write_bytes(one.read_bytes()[:left])
+    assert run(loops, kept) == (10, 0)
+    assert run(loops, kept) == (10, 1)
+
+
+def test_a_folder_that_cannot_be_used_is_none(loops: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert run(loops, tmp_path / "file") == (10, 0)
+    assert run(loops, None) == (10, 0)
+    kept = tmp_path / "kept"
+    assert run(loops, kept) == (10, 0)
+    (folder,) = kept.iterdir()
+    folder.chmod(0o777)
+    assert run(loops, kept) == (10, 0)
+    assert not list(loops.glob("__pycache__/*.nb?"))
+
+
+def test_nothing_is_compiled_where_that_is_switched_off(tmp_path: Path) -> None:
+    """The same loops as plain Python say the same of a whole file."""
+    kept = tmp_path / "kept"
+    environment = {"NUMBA_DISABLE_JIT": "1", "NUMBA_CACHE_DIR": str(kept), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error", "-c", WHOLE, str(tmp_path)]
+    subprocess.run(command, env=os.environ | environment, check=True, timeout=60)
+    assert not kept.exists()
+
+
+def test_a_loop_uses_what_its_folder_is_named_by() -> None:
+    """Code that is kept would outlive what another folder says."""
+    found = [path for path in ROOT.glob("[cfs]*/**/*.py") if "\n@compiled" in path.read_text()]
+    assert found
+    for path in found:
+        beside = ".".join(path.parent.relative_to(ROOT).parts)
+        for text in path.read_text().splitlines():
+            words = text.split()
+            if words[:1] == ["from"] and words[1].split(".")[0] in {
+                "schemas",
+                "flows",
+                "connectors",
+            }:
+                assert words[1].rpartition(".")[0] in {"schemas", beside}, (path, text)
