@@ -242,6 +242,9 @@ class RollForward:
     residual_rows: int
     residual: Decimal
     residual_gross: Decimal = Decimal(0)
+    money: bool = True
+    """Whether any of its breaks has an amount; where none has, its sums of nothing are not shown.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,28 @@ def lines(one: RollForward) -> dict[str, tuple[int, str]]:
     }
 
 
+MONEYED = [
+    # breaks of a run, breaks of the next one, whether there is money to add up
+    ([{"amount": None, "currency": None}], [], False),
+    ([{"code": "RATE_GAP", "record": "currency_rate", "field": "", "amount": None}], None, False),
+    ([{"amount": "0"}], [], True),
+    ([{"amount": "10"}], [{"amount": None}], True),
+    ([{"amount": None}], [{"amount": "10"}], True),
+    ([{"amount": None}], [{"amount": None}], False),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "money"), MONEYED)
+def test_sums_of_nothing_are_told_apart_from_sums_of_zero(
+    first: list[dict[str, Any]], second: list[dict[str, Any]] | None, *, money: bool
+) -> None:
+    carried = run(pl.concat(found("1", **one) for one in first))
+    if second is not None:
+        later = [found("1", **one) for one in second]
+        carried = run(pl.concat(later) if later else found("1").clear(), carried)
+    assert [one.money for one in roll_forward(carried)] == [money]
+
+
 def test_a_month_told_line_by_line() -> None:
     first = run(found("0", "1", "2", amount="10").vstack(found("3", amount="7", currency=2)))
     euro, dollar = roll_forward(first)

@@ -139,7 +139,11 @@ def _roll_forward(rows: Sequence[Row], place: int) -> Found:
     above = _above(rows, place, 1)
     last = place + 1 == len(rows) or rows[place + 1].cells[:1] != rows[place].cells[:1]
     signs = {row: -1 if last and row != place - 1 else 1 for row in above}
-    return [(column, [Term(row, column, signs[row]) for row in above]) for column in (2, 3, 4)]
+    return [
+        (column, [Term(row, column, signs[row]) for row in above])
+        for column in (2, 3, 4)
+        if rows[place].cells[column] is not None
+    ]
 
 
 def _ageing(_: Sequence[Row], place: int) -> Found:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
 
+from flows.report.reconciled.after import after_cut_off
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import (
     COUNT,
@@ -30,7 +31,7 @@ from flows.report.reconciled.words import (
     currency_label,
     record_title,
 )
-from flows.report.reconciliation import BreakLine, ReconciliationReport
+from flows.report.reconciliation import BreakLine, Proof, ReconciliationReport
 from flows.report.spelling import ungrouped
 from flows.steps.reconcile.beyond import exact_sum
 from flows.steps.reconcile.signed import LATE
@@ -77,7 +78,10 @@ def rules_changed(report: ReconciliationReport) -> bool:
 
 
 def money(report: ReconciliationReport) -> Table:
-    """Per currency: what is unexplained, open, accepted and set aside."""
+    """Per currency: what is unexplained, open, accepted and set aside.
+
+    What has no money is counted without a sum, and a currency without any of it is left out.
+    """
     columns = (
         CURRENCY,
         Column("Money", WORD, 34),
@@ -90,28 +94,40 @@ def money(report: ReconciliationReport) -> Table:
         "accepted": report.accepted_forward,
         "set aside": report.aside_forward,
     }
-    closings = {
-        pool: {one.currency: one.lines[-1] for one in forward} for pool, forward in pools.items()
-    }
-    currencies = {one.currency for one in report.proofs}.union(*closings.values())
+    closings = {pool: {one.currency: one for one in forward} for pool, forward in pools.items()}
+    compared = {one.currency for one in report.proofs if _has_money(one)}
+    moneyed = compared.union(
+        currency for each in closings.values() for currency, one in each.items() if one.money
+    )
+    currencies = compared.union(*closings.values())
     rows: list[Row] = []
     for currency in sorted(currencies, key=lambda key: (len(key), key)):
         head = currency_label(report, currency)
         unexplained = exact_sum(
             abs(one.unexplained) for one in report.proofs if one.currency == currency
         )
-        rows.append(Row((head, "unexplained", None, unexplained, None), bad=bool(unexplained)))
+        if currency in compared:
+            rows.append(Row((head, "unexplained", None, unexplained, None), bad=bool(unexplained)))
         for pool, closing in closings.items():
-            line = closing.get(currency)
-            if line and line.rows:
-                rows.append(Row((head, pool, line.rows, amount_of(line), line.gross)))
+            forward = closing.get(currency)
+            line = forward.lines[-1] if forward else None
+            if forward and line and line.rows:
+                sums = (amount_of(line), line.gross) if forward.money else (None, None)
+                rows.append(Row((head, pool, line.rows, *sums)))
                 if line.unreadable:
                     told = f"{pool}, amount {NOT_READABLE}"
                     rows.append(Row((head, told, line.unreadable, None, None)))
-            elif pool != "set aside":
+            elif pool != "set aside" and currency in moneyed:
                 rows.append(Row((head, pool, 0, Decimal(0), Decimal(0))))
     none = "No amount was compared, and no break is there."
     return Table("money", "Money per currency", columns, rows, groups=1, none=none)
+
+
+def _has_money(proof: Proof) -> bool:
+    """Whether any amount of it was added up: unexplained or readable."""
+    return bool(proof.unexplained) or any(
+        line.amount or abs(line.rows) != line.unreadable for line in proof.lines
+    )
 
 
 def top_causes(report: ReconciliationReport) -> Table:
@@ -250,6 +266,7 @@ def parts(report: ReconciliationReport) -> tuple[Table, ...]:
     """The tables of page one in their order."""
     return (
         money(report),
+        *([after_cut_off(report)] if report.cover.after else []),
         top_causes(report),
         changed(report),
         signatures(report),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from jinja2 import Template
 from markupsafe import Markup
 
-from flows.report.reconciled import chart, first_page, tables
+from flows.report.reconciled import after, chart, first_page, tables
 from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
 from flows.report.reconciled.pools import pooled_causes
 from flows.report.reconciled.table import Kind, Table
@@ -91,6 +91,7 @@ def render_html(report: ReconciliationReport) -> str:
         first={table.name: grid(table) for table in first_page.parts(report)},
         to_sign=first_page.to_sign(report),
         money_note=first_page.MONEY_NOTE,
+        after_note=after.NOTE,
         breaks=_listed(report, shown_breaks),
         filters=_filters(report, shown_breaks),
         codes=_codes(report),

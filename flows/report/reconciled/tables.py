@@ -7,6 +7,8 @@ on as it is; every rendering neutralises it in its own way.
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
+from flows.report.reconciled.after import TITLE as AFTER
+from flows.report.reconciled.after import after, after_told
 from flows.report.reconciled.annexes import (
     batches,
     causes,
@@ -41,7 +43,6 @@ from flows.report.reconciled.words import (
 )
 from flows.report.reconciliation import (
     BUCKETS,
-    AfterLine,
     BreakLine,
     ChainLine,
     Proof,
@@ -49,7 +50,6 @@ from flows.report.reconciliation import (
     ReconciliationReport,
     RollForward,
 )
-from flows.report.spelling import digits, ungrouped
 from flows.steps.reconcile.beyond import exact_sum
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
@@ -60,6 +60,7 @@ def tables(report: ReconciliationReport) -> tuple[Table, ...]:
     return (
         truths(report),
         inputs(report),
+        after(report),
         statuses(report),
         chain(report),
         controls(report),
@@ -293,10 +294,13 @@ def _forward(
     for one in forwards:
         head = currency_label(report, one.currency)
         rows += [
-            Row((head, *statement_line(line), line.gross), total=line.total) for line in one.lines
+            Row((head, line.text, line.rows, None, None), total=line.total)
+            if not one.money
+            else Row((head, *statement_line(line), line.gross), total=line.total)
+            for line in one.lines
         ]
-        left = ("residual", one.residual_rows, one.residual, one.residual_gross)
-        rows.append(Row((head, *left), total=True))
+        left = (one.residual, one.residual_gross) if one.money else (None, None)
+        rows.append(Row((head, "residual", one.residual_rows, *left), total=True))
     return Table(name, title, columns, rows, groups=1, none=none)
 
 
@@ -381,8 +385,8 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
     if report.run:
         told = f"reconciliation {report.run.number}, made by {report.run.by}"
         yield "Run", f"{told}; its moment is in manifest.json"
-    for line in cover.after:
-        yield "After the cut-off", _after(report, line)
+    if cover.after:
+        yield AFTER, after_told(report)
     if cover.undated:
         kinds = ", ".join(map(record_title, cover.undated))
         yield "As they stand", f"{kinds}: these have no business date"
@@ -398,25 +402,6 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
         yield "Previous report hash", before.report_hash
     else:
         yield "Previous run", "none: this is the first run of its scope"
-
-
-def _after(report: ReconciliationReport, line: AfterLine) -> str:
-    """Records that stand apart, of one side and currency, in one line."""
-    known = EXTRACTS.get(line.record)
-    money = [
-        with_unreadable(f"{name} {ungrouped(amount)}", line.unreadable.get(name, 0))
-        for name, amount in line.amounts.items()
-    ]
-    of = [currency_label(report, line.currency)] if known and known.amounts else []
-    days = line.first.isoformat()
-    if line.last != line.first:
-        days += f" to {line.last.isoformat()}"
-    # A signed record that is dated later now has breaks that say so, and is in none beside them.
-    return (
-        f"{', '.join([record_title(line.record), sources(line.side), *of])}: "
-        f"{', '.join([f'{digits(line.rows)} dated {days}', *money])}; in no total, and in no "
-        "break but of what was signed"
-    )
 
 
 def _gathered(rows: Sequence[Row], by: int) -> list[Row]:

@@ -187,6 +187,11 @@ def _forwards(report: ReconciliationReport) -> Iterator[str]:
             lines = [
                 line for line in one.lines if line.total or line.rows or line.amount or line.gross
             ]
+            if not one.money:
+                yield from (
+                    f"    {visible(_told(line)):58}{digits(line.rows):>9}" for line in lines
+                )
+                continue
             width = max(len(amount_told(line)) for line in lines)
             for line in lines:
                 gross = f"  gross {digits(line.gross)}" if line.gross else ""

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from flows.report.reconciliation import BreakLine, ProofLine, ReconciliationReport
-from flows.report.spelling import digits, neutral, visible
+from flows.report.spelling import digits, neutral, ungrouped, visible
 from schemas.breaks import BREAKS, Money, Status
 from schemas.life import BreakState
 from schemas.tables import EXTRACTS
@@ -138,7 +138,7 @@ def side_told(line: ProofLine) -> str:
 
 def with_unreadable(text: str, rows: int) -> str:
     """What a line is called, with how many of its rows have no readable amount."""
-    return f"{text} ({digits(rows)} {NOT_READABLE})" if rows else text
+    return f"{text} ({ungrouped(rows)} {NOT_READABLE})" if rows else text
 
 
 def money_of_break(report: ReconciliationReport, one: BreakLine) -> tuple[str, str]:

@@ -35,6 +35,7 @@ CREATED = datetime(2000, 1, 1)  # noqa: DTZ001 -- Workbooks know no time zone.
 SHEETS: Mapping[str, str] = {
     "truths": "Sources",
     "inputs": "Input files",
+    "after": "After the cut-off",
     "statuses": "Statuses",
     "chain": "Chain",
     "controls": "Control totals",
@@ -145,7 +146,7 @@ def _cover(
 ) -> None:
     sheet.set_column(0, 0, 26)
     sheet.set_column(1, 1, 72)
-    sheet.set_column(2, 6, 20)
+    sheet.set_column(2, 8, 20)
     _page(sheet, heads=False)
     verdict = verdict_of(report)
     sheet.write_string(0, 0, cell_text(report.cover.title), formats["title"])

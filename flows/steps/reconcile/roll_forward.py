@@ -13,7 +13,7 @@ import polars as pl
 
 from flows.report.reconciliation import ProofLine, RollForward
 from flows.steps.reconcile.life import BEFORE
-from flows.steps.reconcile.money import BASIS, Sums, counted
+from flows.steps.reconcile.money import BASIS, COUNTED, COUNTED_BEYOND, Sums, counted
 from schemas.life import ASIDE, OPEN, BreakState
 
 OPENING, CLOSING = "opening", "closing"
@@ -92,7 +92,25 @@ def _forward(carried: pl.DataFrame, pool: str) -> tuple[RollForward, ...]:
             moved = amount if sign > 0 else amount.negative
             amounts[currency, line] = amounts[currency, line].plus(moved)
     currencies = sorted({currency for currency, _ in counts}, key=lambda text: (len(text), text))
-    return tuple(_lines(currency, pool, counts, amounts) for currency in currencies)
+    moneyed = _moneyed(carried, pool)
+    return tuple(
+        _lines(currency, pool, counts, amounts, money=currency in moneyed)
+        for currency in currencies
+    )
+
+
+def _moneyed(carried: pl.DataFrame, pool: str) -> set[str]:
+    """The currencies in which a break that is or was in a pool has an amount."""
+    found: set[str] = set()
+    for when in ("", BEFORE):
+        states = carried[f"state{when}"].unique()
+        mine = [one for one in states if _pool(one) == pool]
+        there = pl.any_horizontal(
+            pl.col(name + when).is_not_null() for name in (COUNTED, COUNTED_BEYOND)
+        )
+        rows = carried.filter(pl.col(f"state{when}").is_in(mine) & there)
+        found |= set(rows[f"currency{when}"].cast(pl.String).fill_null(""))
+    return found
 
 
 def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
@@ -144,11 +162,13 @@ def _lines(
     pool: str,
     counts: dict[tuple[str, str], int],
     amounts: dict[tuple[str, str], Sums],
+    *,
+    money: bool,
 ) -> RollForward:
     def line(name: str, text: str, *, total: bool = False) -> ProofLine:
-        money = amounts[currency, name]
+        sums = amounts[currency, name]
         return ProofLine(
-            text, counts[currency, name], money.difference, total, money.gross, money.unreadable
+            text, counts[currency, name], sums.difference, total, sums.gross, sums.unreadable
         )
 
     steps = [line(name, text) for name, text in _STEPS[pool].items()]
@@ -165,6 +185,7 @@ def _lines(
         residual_rows=closing.rows - sum(one.rows for one in before_closing),
         residual=left.difference,
         residual_gross=left.gross,
+        money=money,
     )
 
 

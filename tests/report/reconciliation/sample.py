@@ -6,6 +6,7 @@ from datetime import date
 from decimal import Decimal
 
 from flows.report.reconciliation import (
+    AfterLine,
     AgeingLine,
     BatchLine,
     BreakLine,
@@ -62,6 +63,7 @@ def everything() -> ReconciliationReport:
             previous=PreviousLine(date(2026, 3, 6), "e" * 64, "RECONCILED_WITH_ACCEPTED"),
             verdict="NOT_RECONCILED",
             because=("6 open breaks", "1 tolerance limit passed", HOSTILE["closing"]),
+            after=_after(),
         ),
         statuses=(
             StatusLine("payment", "MATCHED_EXACT", 38),
@@ -198,6 +200,7 @@ def everything() -> ReconciliationReport:
                 ),
                 0,
                 ZERO,
+                money=False,
             ),
         ),
         rates=(
@@ -437,6 +440,26 @@ def reconciled() -> ReconciliationReport:
     )
 
 
+def _after() -> tuple[AfterLine, ...]:
+    """Dated after the day: delivered more often than it is there, and once without an amount."""
+    first, last = date(2026, 3, 10), date(2026, 4, 30)
+
+    def payments(side: str, currency: str, rows: int, paid: str, **unreadable: int) -> AfterLine:
+        amounts = {"PaidAmount": Decimal(paid), "DiscountAmount": ZERO}
+        return AfterLine("payment", side, currency, rows, first, last, amounts, unreadable)
+
+    planned = {"PlannedAmount": Decimal("57586.8")}
+    return (
+        payments("E", "", 1, "380.1"),
+        payments("E", "978", 1784, "1975134.4", PaidAmount=1),
+        payments("E", "12", 3, "12"),
+        payments("D", "978", 889, "986816.03"),
+        AfterLine("currency_rate", "E", "", 2930, first, first, {}),
+        AfterLine("currency_rate", "D", "", 1461, first, first, {}),
+        AfterLine("payment_plan_detail", "G", "978", 120, last, last, planned),
+    )
+
+
 def accepted() -> ReconciliationReport:
     """What is left was accepted."""
     full = everything()
@@ -448,6 +471,7 @@ def accepted() -> ReconciliationReport:
             title="Reconciliation of tenants 7",
             verdict="RECONCILED_WITH_ACCEPTED",
             because=because,
+            after=(),
         ),
         breaks=full.breaks[-1:],
         sign_off=SignOff("Ada", None, "", "f" * 64, "0" * 64, 0),
@@ -475,6 +499,7 @@ def nothing() -> ReconciliationReport:
         full.cover,
         title="Reconciliation of everything",
         period=(None, None),
+        after=(),
         tenants=(),
         truths=(),
         inputs=(),

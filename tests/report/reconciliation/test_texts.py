@@ -1,19 +1,20 @@
 import re
 from collections import Counter
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 
 import pytest
 
+from flows.report.reconciled.after import after, after_cut_off
 from flows.report.reconciled.annexes import causes
-from flows.report.reconciled.first_page import top_causes
+from flows.report.reconciled.first_page import money, top_causes
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
 from flows.report.reconciled.table import Row
-from flows.report.reconciled.tables import facts
+from flows.report.reconciled.tables import facts, roll_forward
 from flows.report.reconciled.text import render_text
-from flows.report.reconciliation import AfterLine
+from flows.report.reconciled.words import with_unreadable
 from flows.report.spelling import MINUS
 from tests.report.reconciliation.sample import REPORTS, everything, many
 
@@ -91,27 +92,77 @@ def test_when_all_is_accepted_no_cause_is_open() -> None:
     assert {row.cells[0] for row in rows} == {"accepted"}
 
 
-def test_of_records_after_the_cut_off_each_line_says_currency_and_money() -> None:
-    day, amounts = (
-        date(2026, 11, 3),
-        {"PaidAmount": Decimal("1077.7"), "DiscountAmount": Decimal(0)},
-    )
-    after = tuple(
-        AfterLine("payment", "E", currency, 2, day, last, amounts)
-        for currency, last in (("978", day), ("840", day + timedelta(1)))
-    )
+def test_what_is_dated_after_the_cut_off_is_a_line_per_record_kind_and_currency() -> None:
     report = everything()
-    told = [
-        value
-        for name, value in facts(replace(report, cover=replace(report.cover, after=after)))
-        if name == "After the cut-off"
+    (told,) = [value for name, value in facts(report) if name == "After the cut-off"]
+    assert told == (
+        "Payment: 1788 delivered, 889 in the database; Currency rate: 2930 delivered, 1461 in "
+        "the database; Payment plan detail: 120 listed. Dated 2026-03-10 to 2026-04-30; in no "
+        "total, and in no break but of what was signed"
+    )
+    page_one = after_cut_off(report)
+    assert [column.name for column in page_one.columns] == [
+        *("Record", "Currency", "Delivered", "In the database", "Listed"),
+        *("Money delivered", "Money in the database", "Money listed", "Not readable"),
     ]
-    assert told == [
-        "Payment, extract, 978 EUR: 2 dated 2026-11-03, PaidAmount 1077.70, DiscountAmount 0.00; "
-        "in no total, and in no break but of what was signed",
-        "Payment, extract, 840 USD: 2 dated 2026-11-03 to 2026-11-04, PaidAmount 1077.70, "
-        "DiscountAmount 0.00; in no total, and in no break but of what was signed",
+    paid, planned = "Payment, PaidAmount", "Payment plan detail, PlannedAmount"
+    assert [row.cells for row in page_one.rows] == [
+        (paid, "no currency", 1, None, None, Decimal("380.1"), None, None, None),
+        (paid, "currency 12", 3, None, None, Decimal(12), None, None, None),
+        (paid, "978 EUR", 1784, 889, None, Decimal("1975134.4"), Decimal("986816.03"), None, 1),
+        ("Currency rate", "without money", 2930, 1461, None, None, None, None, None),
+        (planned, "978 EUR", None, None, 120, None, None, Decimal("57586.8"), None),
     ]
+    text = render_text(report)
+    assert "Currency rate; currency without money; delivered 2 930; in the database" in text
+    # Every amount field of every side is in the annex.
+    lines = [row.cells for row in after(report).rows]
+    day, last = date(2026, 3, 10), date(2026, 4, 30)
+    assert lines[4:6] == [
+        ("Payment", "978 EUR", "extract", 1784, day, last, "PaidAmount", Decimal("1975134.4"), 1),
+        ("Payment", "978 EUR", "extract", 1784, day, last, "DiscountAmount", Decimal(0), None),
+    ]
+    assert [line[2:7] for line in lines if line[0] == "Currency rate"] == [
+        ("extract", 2930, day, day, None),
+        ("database", 1461, day, day, None),
+    ]
+
+
+def test_what_only_some_sides_have_after_the_cut_off_takes_no_columns() -> None:
+    report = everything()
+    lines = tuple(one for one in report.cover.after if one.side == "D")
+    page_one = after_cut_off(replace(report, cover=replace(report.cover, after=lines)))
+    assert [column.name for column in page_one.columns] == [
+        *("Record", "Currency", "In the database", "Money in the database"),
+    ]
+    none = replace(report, cover=replace(report.cover, after=()))
+    assert "After the cut-off" not in render_text(none)
+    assert "AFTER THE CUT-OFF" not in render_text(none)
+
+
+def test_no_blank_of_ours_is_spelled_out() -> None:
+    """Numbers in groups of three have narrow blanks between them, which stay out of sentences."""
+    report = everything()
+    assert r"\u202f" not in render_text(report).split("\nBREAKS\n")[0]
+    assert with_unreadable("rejected", 1234) == "rejected (1234 not readable)"
+
+
+def test_what_has_no_money_shows_no_zero() -> None:
+    """Breaks of records without an amount: they are counted, and nothing is added up."""
+    report = everything()
+    rate = replace(report.roll_forward[1])
+    bare = replace(report, proofs=(), roll_forward=(rate,), accepted_forward=(), aside_forward=())
+    assert [row.cells for row in money(bare).rows] == [("no currency", "open", 1, None, None)]
+    assert [row.cells for row in money(report).rows if row.cells[0] == "no currency"] == [
+        ("no currency", "open", 1, None, None)
+    ]
+    told = render_text(bare)
+    block = told.split("open, no currency")[1]
+    assert "closing: open after this run" in block
+    assert "0.00" not in block
+    assert "0.00" not in told.split("MONEY PER CURRENCY")[1].split("CAUSES OF")[0]
+    assert [row.cells[2:] for row in roll_forward(bare).rows][-1] == (0, None, None)
+    assert "0.00" not in render_html(bare).split('id="roll-forward"')[1].split("<section>")[0]
 
 
 def test_the_break_of_a_debt_says_its_tenant() -> None:

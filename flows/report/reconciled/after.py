@@ -1,0 +1,146 @@
+"""What is dated after the day of the report: in none of its totals, so it is told apart.
+
+Page one has a line per record kind and currency, with its first amount; the annex every side and
+every amount field by itself.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from flows.report.reconciled.table import (
+    COUNT,
+    CURRENCY,
+    DATE,
+    MONEY,
+    RECORD,
+    WORD,
+    Cell,
+    Column,
+    Row,
+    Table,
+)
+from flows.report.reconciled.words import currency_label, record_title, sources
+from flows.report.reconciliation import AfterLine, ReconciliationReport
+from flows.report.spelling import ungrouped
+from schemas.tables import EXTRACTS
+
+SIDES = {"E": "delivered", "D": "in the database", "G": "listed"}
+"""Sides as a line of page one calls them, in order."""
+TITLE = "After the cut-off"
+NONE = "Nothing is dated after the day of this report."
+NOTE = "Delivered counts every row of the extracts, also where one record came several times."
+BARE = "without money"
+"""In place of the currency of a record kind that has no amount."""
+
+
+def after_told(report: ReconciliationReport) -> str:
+    """How many records are dated after the day, by record kind and side, in one sentence."""
+    lines = report.cover.after
+    counts: dict[str, dict[str, int]] = {}
+    for line in lines:
+        sides = counts.setdefault(line.record, {})
+        sides[line.side] = sides.get(line.side, 0) + line.rows
+    told = "; ".join(
+        f"{record_title(record)}: "
+        + ", ".join(f"{ungrouped(sides[side])} {of}" for side, of in SIDES.items() if side in sides)
+        for record, sides in counts.items()
+    )
+    first, last = min(line.first for line in lines), max(line.last for line in lines)
+    days = first.isoformat() if first == last else f"{first.isoformat()} to {last.isoformat()}"
+    # A signed record that is dated later now has breaks that say so, and is in none beside them.
+    return f"{told}. Dated {days}; in no total, and in no break but of what was signed"
+
+
+def after_cut_off(report: ReconciliationReport) -> Table:
+    """For page one: a line per record kind and currency, its sides next to each other."""
+    lines: dict[tuple[str, str], dict[str, AfterLine]] = {}
+    for line in _in_order(report):
+        lines.setdefault((line.record, line.currency), {})[line.side] = line
+    every = [line for sides in lines.values() for line in sides.values()]
+    there = [side for side in SIDES if any(line.side == side for line in every)]
+    moneyed = [side for side in there if any(line.side == side and line.amounts for line in every)]
+    unread = any(_unreadable(line) for line in every)
+    columns = (
+        Column("Record", WORD, 34),
+        CURRENCY,
+        *(Column(SIDES[side].capitalize(), COUNT, 14) for side in there),
+        *(Column(f"Money {SIDES[side]}", MONEY, 22) for side in moneyed),
+        *([Column("Not readable", COUNT, 12)] if unread else []),
+    )
+
+    def cells(
+        sides: dict[str, AfterLine], of: list[str], what: Callable[[AfterLine], Cell]
+    ) -> list[Cell]:
+        return [what(sides[side]) if side in sides else None for side in of]
+
+    rows = [
+        Row(
+            (
+                ", ".join([record_title(record), *_fields(record)[:1]]),
+                _currency(report, record, currency),
+                *cells(sides, there, lambda line: line.rows),
+                *cells(sides, moneyed, _money),
+                *([sum(map(_unreadable, sides.values())) or None] if unread else []),
+            )
+        )
+        for (record, currency), sides in lines.items()
+    ]
+    return Table("after_cut_off", TITLE, columns, rows, groups=1, none=NONE)
+
+
+def after(report: ReconciliationReport) -> Table:
+    """For the annex: every side and amount field by itself."""
+    columns = (
+        RECORD,
+        CURRENCY,
+        Column("Side", WORD, 24),
+        Column("Records", COUNT, 12),
+        Column("First day", DATE, 12),
+        Column("Last day", DATE, 12),
+        Column("Amount field", WORD, 18),
+        Column("Amount", MONEY, 24),
+        Column("Not readable", COUNT, 12),
+    )
+    rows: list[Row] = []
+    for line in _in_order(report):
+        head = (record_title(line.record), _currency(report, line.record, line.currency))
+        of = (sources(line.side), line.rows, line.first, line.last)
+        rows += [
+            Row((*head, *of, name, amount, line.unreadable.get(name)))
+            for name, amount in line.amounts.items()
+        ] or [Row((*head, *of, None, None, None))]
+    return Table("after", TITLE, columns, rows, groups=2, none=NONE)
+
+
+def _in_order(report: ReconciliationReport) -> list[AfterLine]:
+    """The lines by record kind as they come, each by currency and side."""
+    kinds = list(dict.fromkeys(line.record for line in report.cover.after))
+    sides = list(SIDES)
+    return sorted(
+        report.cover.after,
+        key=lambda line: (
+            *(kinds.index(line.record), len(line.currency), line.currency),
+            sides.index(line.side),
+        ),
+    )
+
+
+def _currency(report: ReconciliationReport, record: str, currency: str) -> str:
+    return currency_label(report, currency) if currency or _fields(record) else BARE
+
+
+def _fields(record: str) -> tuple[str, ...]:
+    return EXTRACTS[record].amounts if record in EXTRACTS else ()
+
+
+def _money(line: AfterLine) -> Decimal | None:
+    """Its first amount, where any row has one that can be read."""
+    name = next(iter(line.amounts), None)
+    if name is None or (line.unreadable.get(name) == line.rows and not line.amounts[name]):
+        return None
+    return line.amounts[name]
+
+
+def _unreadable(line: AfterLine) -> int:
+    name = next(iter(line.amounts), "")
+    return line.unreadable.get(name, 0)
