@@ -100,7 +100,7 @@ def encode(
 
     shape = len(columns), frame.height
     values, given = np.empty(shape, np.int64), np.ones(shape, np.bool_)
-    sizes, scales = np.empty(len(columns), np.int8), np.zeros(shape, np.int8)
+    sizes, scales = np.empty(len(columns), np.int64), np.zeros(shape, np.int8)
     for number, name in enumerate(columns):
         column = frame[name]
         if column.null_count():

@@ -30,7 +30,7 @@ def write_rows(
     values: NDArray[np.int64],
     scales: NDArray[np.int8],
     given: NDArray[np.bool_],
-    sizes: NDArray[np.int8],
+    sizes: NDArray[np.int64],
     text: NDArray[np.uint8],
     start: NDArray[np.int64],
     stop: NDArray[np.int64],
@@ -82,7 +82,7 @@ def _write_numeric(out: NDArray[np.uint8], at: int, micro: int, scale: int) -> i
     while rest > 0:
         before += 1
         rest //= _BASE
-    behind = (part > 0) + (part % 100 > 0)
+    behind = int(part > 0) + int(part % 100 > 0)
     _write(out, at, _LENGTH, 8 + 2 * (before + behind))
     _write(out, at + 4, 2, before + behind)
     _write(out, at + 6, 2, before - 1)
