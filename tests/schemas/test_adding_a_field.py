@@ -52,7 +52,7 @@ def run(copy: Path, *command: str) -> tuple[int, str]:
 
 @pytest.mark.long
 def test_one_line_and_one_command(copy: Path) -> None:
-    tests = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *FOLLOW)
+    tests = (sys.executable, "-m", "pytest", "-q", *FOLLOW)
     code, told = run(copy, *tests)
     assert code == 1
     assert told.count("run `make fields`") >= 3, told

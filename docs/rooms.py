@@ -1,0 +1,83 @@
+"""Draw the rooms of the code and who imports whom: `python docs/rooms.py` writes the picture anew.
+
+It goes into `docs/architecture.md`, between two marks, as a Mermaid graph.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+PACKAGES = ("flows", "connectors", "schemas")
+BEGIN, END = "<!-- rooms: python docs/rooms.py -->\n", "<!-- end of rooms -->\n"
+
+
+def picture() -> str:
+    """The graph: a box for each room with its number of modules, an arrow for who imports whom."""
+    modules = {path: room(path) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    sizes = Counter(modules.values())
+    arrows = Counter(
+        (mine, other)
+        for path, mine in modules.items()
+        for other in {room(found) for found in imported(path)}
+        if mine != other
+    )
+    lines = ["```mermaid", "flowchart TD"]
+    for package in PACKAGES:
+        lines.append(f"  subgraph {package}")
+        lines += [
+            f'    {name.replace("/", "_")}["{name} ({count})"]'
+            for name, count in sorted(sizes.items())
+            if name.split("/")[0] == package
+        ]
+        lines.append("  end")
+    lines += [
+        f"  {mine.replace('/', '_')} --> {other.replace('/', '_')}"
+        for (mine, other), count in sorted(arrows.items())
+        if not implied(mine, other, arrows)
+    ]
+    return "\n".join([*lines, "```", ""])
+
+
+def room(path: Path) -> str:
+    """A package of the first or second floor; loose modules belong to the first."""
+    return "/".join(path.relative_to(ROOT).parts[:-1][:2])
+
+
+def imported(path: Path) -> Iterator[Path]:
+    """The modules of ours that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom) or node.module is None or node.level:
+            continue
+        if node.module.split(".")[0] in PACKAGES:
+            for name in node.names:
+                yield from found(f"{node.module}.{name.name}") or found(node.module)
+
+
+def found(dotted: str) -> list[Path]:
+    """The file of a module, if it is one."""
+    path = ROOT / dotted.replace(".", "/")
+    return [one for one in (path.with_suffix(".py"), path / "__init__.py") if one.is_file()]
+
+
+def implied(mine: str, other: str, arrows: Counter[tuple[str, str]]) -> bool:
+    """Whether the arrow is left out: a longer way of arrows says the same."""
+    seen, ahead = {mine}, [to for start, to in arrows if start == mine and to != other]
+    while ahead:
+        at = ahead.pop()
+        if at not in seen:
+            seen.add(at)
+            ahead += [to for start, to in arrows if start == at and (at, to) != (mine, other)]
+    return other in seen
+
+
+def drawn(text: str) -> str:
+    """The page with the picture of today."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + picture() + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(drawn(PAGE.read_text()))

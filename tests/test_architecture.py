@@ -1,0 +1,20 @@
+"""The picture in `docs/architecture.md` is that of the code, and its paths are there."""
+
+import re
+import runpy
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+
+
+def test_the_picture_is_drawn_from_the_code() -> None:
+    rooms = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
+    text = PAGE.read_text()
+    assert rooms["drawn"](text) == text, "draw it anew: python docs/rooms.py"
+
+
+def test_every_path_of_the_page_is_there() -> None:
+    named = re.findall(r"`((?:flows|connectors|schemas|tests)/[\w/.]*)`", PAGE.read_text())
+    assert len(named) > 20
+    assert [path for path in named if not (ROOT / path).exists()] == []
