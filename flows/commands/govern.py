@@ -33,6 +33,8 @@ def prepare_command(
 ) -> int:
     """Sign a report as the one who prepared it; its files must be as they were written.
 
+    A report that cannot be approved as it stands is prepared, and you are told what keeps it.
+
     Example: `recon sign prepare 7 --by "A. Meyer" --comment "month end"`
     """
     from flows.stages.sign import prepare  # noqa: PLC0415 -- it imports polars.
@@ -152,6 +154,7 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
                     name.value: {"by": one.by, "at": one.at, "comment": one.comment}
                     for name, one in signed.signatures.items()
                 },
+                "cannot_be_approved": signed.waits,
             }
         )
         return 0
@@ -159,6 +162,8 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
         f"The report of reconciliation {signed.run.id} ({signed.run.verdict}) is {role.value} by "
         f"{signature.by}; its hash is {signed.run.report_hash}"
     )
+    if signed.waits:
+        out().print(f"It cannot be approved as it stands. {signed.waits}")
     return 0
 
 

@@ -42,8 +42,11 @@ from flows.steps.reconcile.life import (
 )
 from flows.steps.reconcile.money import COUNTED, Sums, sum_money
 from flows.steps.totals import plain
+from schemas.breaks import Severity
 from schemas.life import ASIDE, OPEN, SIDES, UNRESOLVED, BreakState, Choice
 
+GRAVEST = {one.value: place for place, one in enumerate(Severity)}
+"""Severity -> its place among them."""
 NAMED = 5
 """Breaks a refusal names; it counts the others."""
 
@@ -156,19 +159,31 @@ def list_breaks(
     )  # fmt: skip
 
 
-def what_is_open(breaks: pl.DataFrame) -> str:
-    """Open breaks by name, those that are not what was accepted first; empty where none is open."""
-    left = breaks.filter(is_open()).with_columns(name_of(), outgrown(), *both_values())
-    ordered = left.sort(
-        "outgrown", largest_first(), "what", "id",
-        descending=[True, True, False, False], nulls_last=True,
+def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
+    """Open breaks: how many of each severity and code, and the gravest by name.
+
+    The severest first, and of one severity those with the largest amounts.
+    """
+    left = breaks.with_columns(severity.alias("severity")).filter(is_open())
+    ordered = left.with_columns(
+        pl.col("severity").replace_strict(GRAVEST, return_dtype=pl.Int8).alias("__rank"),
+        name_of(), outgrown(), *both_values(),
+    ).sort(
+        "__rank", largest_first(), "outgrown", "what", "id",
+        descending=[False, True, True, False, False], nulls_last=True,
     )  # fmt: skip
-    told = ordered.select(
+    counts = []
+    for (of,), rows in ordered.group_by("severity", maintain_order=True):
+        codes = rows.group_by("code").len().sort("len", "code", descending=[True, False])
+        told = ", ".join(f"{code} {number}" for code, number in codes.iter_rows())
+        counts.append(f"{rows.height} {of} ({told})")
+    names = ordered.select(
         pl.when("outgrown")
         .then(pl.format("{}, accepted as {}, and now {}", "what", "accepted_as", "is_now"))
         .otherwise("what")
     )
-    return _named([neutral(one) for one in told.to_series()], "; ")
+    named = _named([neutral(one) for one in names.to_series()], "; ")
+    return f"{', '.join(counts)}. Gravest first: {named}"
 
 
 def decide_breaks(

@@ -30,8 +30,13 @@ from connectors.signatures import Signature, add_signature, last_approved, signa
 from flows.report.reconciliation import SignatureLine, SignOff
 from flows.stages.breaks import breaks_now, what_is_open
 from flows.stages.kept_signatures import keep_signatures
+from flows.stages.rules import rules_of
+from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.life import RULES, is_aside, is_open
+from flows.steps.reconcile.rule_text import rules_hash
+from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.severity import severities
 from flows.steps.reconcile.signed import unpack_records
 from schemas.audit import report_hash
 from schemas.counting import agree, quantity
@@ -61,10 +66,15 @@ class Signed:
 
     run: Reconciliation
     signatures: dict[Role, Signature]
+    waits: str | None = None
+    """Of one that was prepared: what keeps it from being approved, and what to do."""
 
 
 def prepare(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:
-    """Stand for a report as the one who prepared it; raises SignatureRefused."""
+    """Stand for a report as the one who prepared it; raises SignatureRefused.
+
+    One that cannot be approved can be prepared all the same: `Signed.waits` says why.
+    """
     return _sign(workspace, number, Role.PREPARED, by, comment)
 
 
@@ -197,14 +207,15 @@ def _sign(
             rules = None
             if role is Role.APPROVED:
                 _refuse_same_person(run, signatures.get(Role.PREPARED), person)
-                _refuse_open_breaks(connection, run)
+                _refuse_open_breaks(workspace, connection, run)
                 _refuse_unnamed_day(run, accept_restated)
                 rules = _accepted_rules(connection, run, accept_rules)
             add_signature(
                 connection, run, role, by=person, comment=comment.strip(), process=whoami(),
                 accepted_rules=rules,
             )  # fmt: skip
-        signed = Signed(run, signatures_of(connection, run.id))
+        waits = None if role is Role.APPROVED else what_waits(workspace, connection, run)
+        signed = Signed(run, signatures_of(connection, run.id), waits)
     keep_signatures(workspace, run, [*signed.signatures.values()])
     return signed
 
@@ -222,21 +233,52 @@ def _refuse_same_person(run: Reconciliation, prepared: Signature | None, person:
         )
 
 
-def _refuse_open_breaks(connection: psycopg.Connection, run: Reconciliation) -> None:
+def _refuse_open_breaks(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+) -> None:
+    waits = what_waits(workspace, connection, run)
+    if waits:
+        raise DecisionsMissing(waits)
+
+
+def what_waits(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+) -> str | None:
+    """What keeps a report from being approved by anybody, and what to do; None: nothing."""
     breaks = breaks_now(connection, run)
     left = breaks.filter(is_open()).height
+    again = _again(run)
     if left:
-        raise DecisionsMissing(
-            f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}). Accept them with "
-            "a reason and a last day (recon breaks accept), or resolve them and reconcile again. "
-            f"They are: {what_is_open(breaks)}."
+        rules = rules_of(workspace, connection, run.rules_hash) or Rules()
+        told = what_is_open(breaks, severities(breaks, rules, run.as_of))
+        return (
+            f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}), {told}. "
+            f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
+            f"them: recon breaks accept --run {run.id} --state open --reason REASON "
+            f"--until YYYY-MM-DD. Then reconcile again: {again}"
         )
     if run.verdict not in RECONCILED:
-        raise DecisionsMissing(
+        return (
             f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
             "Where its breaks are accepted since, reconcile again for a report that says so; "
-            "otherwise its cover says what is missing."
+            f"otherwise its cover says what is missing: {again}"
         )
+    return None
+
+
+def _again(run: Reconciliation) -> str:
+    """The command that reconciles the scope of a run as of its day once more."""
+    text, restated, _ = run.scope.partition(RESTATED)
+    scope = Scope.read(text)
+    return " ".join(
+        [
+            "recon reconcile",
+            *(scope.options if scope else [f"(its scope is {text})"]),
+            f"--as-of {run.as_of}",
+            *(["--restate REASON"] if restated else []),
+            *(["--rules FILE"] if run.rules_hash != rules_hash(Rules()) else []),
+        ]
+    )
 
 
 def _refuse_unnamed_day(run: Reconciliation, named: date | None) -> None:

@@ -66,6 +66,19 @@ class Scope:
         return "; ".join(parts) or EVERYTHING
 
     @property
+    def options(self) -> list[str]:
+        """The scope as options of `recon reconcile`."""
+        return [
+            f"--{name} {value}"
+            for name, values in (
+                ("batch", self.batches),
+                ("feed", self.feeds),
+                ("tenant", self.tenants),
+            )
+            for value in values
+        ]
+
+    @property
     def narrow(self) -> bool:
         """Whether it is about some batches alone, and not about all that the service has."""
         return bool(self.batches or self.feeds)

@@ -99,6 +99,59 @@ def test_open_breaks_wait_for_a_decision(workspace: Workspace) -> None:
     approve(workspace, None, by="bo", comment="")
 
 
+def test_what_waits_is_told_gravest_first_with_the_command_that_goes_on(
+    workspace: Workspace, recon: Callable[..., Any]
+) -> None:
+    """Of three severities: the largest amount is not the gravest break."""
+    breaks = pl.concat(
+        [
+            found("1", amount="20000", code="OFFSET", field="PaymentDate"),
+            found("2", amount="300"),
+            found("3", amount="20"),
+            found("4", amount="2000"),
+            found("5", amount="1", code="TENANT_CROSS", field=""),
+        ]
+    )
+    reconcile(workspace, breaks, scope="tenants 7")
+    prepared = recon("sign", "prepare", "1", "--by", "ann")
+    assert prepared.returncode == 0, prepared.stderr
+    refused = recon("sign", "approve", "1", "--by", "bo")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    told = " ".join(refused.stderr.split())
+    assert told.endswith(
+        "Open breaks of reconciliation 1: 5 (NOT_RECONCILED), 1 high (TENANT_CROSS 1), 2 medium "
+        "(AMOUNT 2), 2 low (AMOUNT 1, OFFSET 1). Gravest first: TENANT_CROSS payment 5; AMOUNT "
+        "payment 4 PaidAmount; AMOUNT payment 2 PaidAmount; OFFSET payment 1 PaymentDate; AMOUNT "
+        "payment 3 PaidAmount. See them: recon breaks list --run 1 --state open. Resolve them, or "
+        "accept them: recon breaks accept --run 1 --state open --reason REASON --until YYYY-MM-DD. "
+        "Then reconcile again: recon reconcile --tenant 7 --as-of 2026-01-31 --rules FILE"
+    ), told
+    # Whoever prepares it is told the same, and has prepared it.
+    assert "is prepared by ann" in prepared.stdout
+    warned = " ".join(prepared.stdout.split())
+    assert "It cannot be approved as it stands. Open breaks of reconciliation 1: 5" in warned
+    assert warned.endswith("recon reconcile --tenant 7 --as-of 2026-01-31 --rules FILE")
+
+
+WAITS = [
+    # breaks, verdict, what prepare says beside
+    ((), None, None),
+    (("1",), None, "Open breaks of reconciliation 1: 1 (NOT_RECONCILED)"),
+    ((), "INCOMPLETE", "The report of reconciliation 1 says INCOMPLETE"),
+]
+
+
+@pytest.mark.parametrize(("keys", "verdict", "waits"), WAITS)
+def test_who_prepares_is_told_what_keeps_it_from_being_approved(
+    workspace: Workspace, keys: tuple[str, ...], verdict: str | None, waits: str | None
+) -> None:
+    reconcile(workspace, found(*keys), verdict=verdict)
+    signed = prepare(workspace, None, by="ann", comment="")
+    assert signed.signatures[Role.PREPARED].by == "ann"
+    assert (signed.waits or "").startswith(waits or "")
+    assert (signed.waits is None) == (waits is None)
+
+
 def test_an_acceptance_taken_back_is_an_open_break_again(workspace: Workspace) -> None:
     reconcile(workspace, found("1"))
     decide_breaks(workspace, None, Chosen(state="open"), ACCEPT)
