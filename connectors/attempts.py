@@ -51,7 +51,8 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Row, L
         for row in (first, *rows):
             if row.batch_id != batch_id:
                 continue
-            if settled and states.get(row) not in SETTLING:
+            # One that was corrected in its turn counts as taken in, and not by its own batch.
+            if settled and (states.get(row) not in SETTLING or states.get(row) == CORRECTED):
                 found[row] = Later(max(settled).batch_id, REPAIRED)
             elif not settled and row < last:
                 state = REJECTED if states[last] in ERRORS else WAITING

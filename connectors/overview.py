@@ -8,7 +8,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
-from connectors.attempts import delivered_again
+from connectors.attempts import REPAIRED, delivered_again, later_attempts
 from connectors.ledger import ENDED, State
 
 
@@ -29,6 +29,8 @@ class BatchLine(NamedTuple):
     at_service: Mapping[str, int]
     """State at the service -> rows; those refused, differing or in doubt are errors too."""
     held_because: str | None
+    repaired: Mapping[int, int] = {}
+    """Later batch -> how many of its rejects that one repaired, where none is left."""
 
 
 def list_overview(
@@ -39,7 +41,21 @@ def list_overview(
         lines = cursor.execute(_OVERVIEW, {"most": most, "since": since, "ended": list(ENDED)})
         listed = [line._replace(state=State(line.state)) for line in lines]
     again = Counter(row.batch_id for row in delivered_again(connection, _standing(connection)))
-    return [line._replace(errors=line.errors - again[line.id]) for line in listed]
+    counted = [line._replace(errors=line.errors - again[line.id]) for line in listed]
+    return [
+        line._replace(repaired=_repaired(connection, line.id))
+        if line.state is State.COMPLETE_WITH_ERRORS and not line.errors
+        else line
+        for line in counted
+    ]
+
+
+def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:
+    """The later batches that repaired the rejects of a batch, if every one was."""
+    later = later_attempts(connection, batch_id).values()
+    if any(one.state != REPAIRED for one in later):
+        return {}
+    return dict(sorted(Counter(one.batch_id for one in later).items()))
 
 
 def _standing(connection: psycopg.Connection) -> list[int]:

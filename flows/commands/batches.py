@@ -15,7 +15,7 @@ from connectors.push_gate import held_text, why_held
 from connectors.sends import left_at_service
 from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
 from flows.commands.deliver import Json, Verbose, show_ended
-from flows.report.next_step import next_step
+from flows.report.next_step import next_step, told_repaired
 from flows.stages.kept import unproven
 from flows.stages.locate import Spot, locate, show_command
 from flows.stages.rejects import attempts_after, repaired_elsewhere, write_rejects
@@ -56,6 +56,7 @@ def status_command(
                 "files": batch.files,
                 "rows": batch.rows,
                 "errors": batch.errors,
+                "repaired": told_repaired(batch),
                 "next": next_step(batch, held=why is not None),
             }
             for batch in list_overview(connection, last)
@@ -82,7 +83,7 @@ def overview_line(line: Mapping[str, Any]) -> str:
     )
     return (
         f"{line['batch']:>6}  {line['opened']}  {line['state']:<21} {' '.join(cells)}  "
-        f"{line['next']}"
+        f"{'; '.join(filter(None, (line.get('repaired'), line['next'])))}"
     )
 
 

@@ -5,7 +5,7 @@ from datetime import tzinfo
 
 from connectors.overview import BatchLine
 from flows.report.markdown import cell
-from flows.report.next_step import next_step
+from flows.report.next_step import next_step, told_repaired
 from flows.report.spelling import digits
 
 MOST = 200
@@ -28,7 +28,10 @@ def board_table(
             "Rows": digits(line.rows),
             "Errors": digits(line.errors),
             "Held because": cell(line.held_because or "", 2 * NARROW),
-            "Next": cell(next_step(line, held=held), 2 * NARROW),
+            "Next": cell(
+                "; ".join(filter(None, (told_repaired(line), next_step(line, held=held)))),
+                2 * NARROW,
+            ),
         }
         for line in lines
     ]

@@ -43,6 +43,17 @@ def next_step(line: BatchLine, *, held: bool = False) -> str:
     return ""
 
 
+def told_repaired(line: BatchLine) -> str:
+    """That nothing is left of what a batch ended with as errors; its state stays what it was."""
+    rejects = sum(line.repaired.values())
+    if not rejects:
+        return ""
+    *others, last = map(str, line.repaired)
+    by = f"{', '.join(others)} and {last}" if others else last
+    what = "its reject" if rejects == 1 else f"all {quantity(rejects, 'reject')}"
+    return f"{what} repaired by {agree(len(line.repaired), 'batch', 'batches')} {by}"
+
+
 def left_of(report: BatchReport) -> Left:
     """What a report says is left."""
     at_service: Counter[str] = Counter()

@@ -8,7 +8,7 @@ import pytest
 from connectors.ledger import State
 from connectors.overview import BatchLine
 from flows.report.board import MOST, board_table
-from flows.report.next_step import next_step
+from flows.report.next_step import next_step, told_repaired
 
 LINE = BatchLine(
     7, "bank", State.COMPLETE, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 1, 0, 9, 0, {}, None
@@ -52,6 +52,23 @@ STEPS: list[tuple[State, dict[str, Any], str]] = [
 @pytest.mark.parametrize(("state", "facts", "step"), STEPS)
 def test_the_next_step(state: State, facts: dict[str, Any], step: str) -> None:
     assert next_step(LINE._replace(state=state, **facts)) == step
+
+
+REPAIRED: list[tuple[dict[int, int], str]] = [
+    ({}, ""),
+    ({8: 1}, "its reject repaired by batch 8"),
+    ({8: 45}, "all 45 rejects repaired by batch 8"),
+    ({8: 1, 9: 1}, "all 2 rejects repaired by batches 8 and 9"),
+    ({8: 1, 9: 1, 12: 3}, "all 5 rejects repaired by batches 8, 9 and 12"),
+]
+
+
+@pytest.mark.parametrize(("repaired", "told"), REPAIRED)
+def test_repaired_rejects_are_told_beside_what_is_left(repaired: dict[int, int], told: str) -> None:
+    line = LINE._replace(state=State.COMPLETE_WITH_ERRORS, repaired=repaired)
+    assert told_repaired(line) == board_table([line], UTC)[0]["Next"] == told
+    both = board_table([line._replace(refused=1)], UTC)[0]["Next"]
+    assert both == "; ".join(filter(None, (told, "deliver the refused file anew")))
 
 
 def test_every_state_has_a_next_step_in_the_table_above() -> None:

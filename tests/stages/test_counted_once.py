@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from connectors.attempts import REPAIRED, later_attempts
 from connectors.extracts.profile import DEFAULT
+from connectors.ledger import State
 from connectors.overview import list_overview
 from flows.commands.deliver import show_ended
+from flows.report.next_step import told_repaired
 from flows.stages.reconcile import Asked, reconcile
 from flows.stages.sequence import import_delivery
 from flows.stages.truths import Scope
@@ -106,6 +109,44 @@ def test_the_same_row_twice_and_a_chain_count_once(workspace: Workspace, deliver
         3: 0,
         5: 0,
     }
+
+
+def status_of(workspace: Workspace) -> dict[int, str]:
+    with workspace.database.connect() as connection:
+        return {one.id: told_repaired(one) for one in list_overview(connection, 20)}
+
+
+def test_a_batch_whose_rejects_were_all_repaired_says_so(
+    workspace: Workspace, deliver: Any
+) -> None:
+    """Its state is what it ended with, and stays."""
+    deliver(1, r1_2=line(2))
+    assert status_of(workspace) == {1: "", 2: ""}, "one of two is left"
+    deliver(1, r1_3=line(3, amount="y"))
+    assert status_of(workspace) == {1: "", 2: "", 3: ""}, "in error again is not repaired"
+    deliver(3, r3_1=line(3))
+    assert status_of(workspace) == {
+        1: "all 2 rejects repaired by batches 2 and 4",
+        2: "",
+        3: "its reject repaired by batch 4",
+        4: "",
+    }
+    with workspace.database.connect() as connection:
+        (first,) = [one for one in list_overview(connection, 20) if one.id == 1]
+        assert first.state is State.COMPLETE_WITH_ERRORS
+        # The same source as that of `recon rejects`, which writes none of them.
+        assert {later.state for later in later_attempts(connection, 1).values()} == {REPAIRED}
+    undo_batch(workspace, 4, by=None, reason="wrong")
+    assert status_of(workspace) == {1: "", 2: "", 3: "", 4: ""}
+
+
+def test_a_repair_without_names_is_one_as_well(workspace: Workspace, deliver: Any) -> None:
+    """Rows with the key of those in error, as a corrected file without `ReconRow` has them."""
+    deliver(1, r1_2=line(2), r1_3=line(3))
+    assert status_of(workspace)[1] == "all 2 rejects repaired by batch 2"
+    undo_batch(workspace, 2, by=None, reason="wrong")
+    deliver(1, r=line(2), _=line(3))
+    assert status_of(workspace)[1] == "all 2 rejects repaired by batch 3"
 
 
 def test_a_scope_without_the_first_delivery_counts_the_attempt_it_has(
