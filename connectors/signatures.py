@@ -11,6 +11,10 @@ from connectors.reconciliations import Reconciliation
 from schemas.life import Role
 from schemas.trail import SIGNED
 
+ACCEPTED = "accepted_changes"
+ACCEPTED_RULES = "accepted_rules"
+"""What an earlier version kept: the hash of the changed rules alone."""
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -25,8 +29,8 @@ class Signature:
     event_id: int
     account: str = ""
     """Who typed it, as the audit trail has it."""
-    accepted_rules: str = ""
-    """Hash of the changed rules that were accepted with it."""
+    accepted_changes: str = ""
+    """Hash of the changes of how the figures are made that were accepted with it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -40,18 +44,19 @@ def add_signature(
     by: str,
     comment: str,
     process: str,
-    accepted_rules: str | None = None,
+    accepted_changes: str | None = None,
 ) -> None:
     """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name.
 
-    `accepted_rules` is the hash of changed rules that are accepted with it.
+    `accepted_changes` is the hash of what changed of how the figures are made, where it is accepted
+    with it.
     """
     detail = {
         "reconciliation": run.id,
         "role": role.value,
         "report_hash": run.report_hash,
         "process": process,
-    } | ({"accepted_rules": accepted_rules} if accepted_rules else {})
+    } | ({ACCEPTED: accepted_changes} if accepted_changes else {})
     connection.execute("SELECT draft('signature')")
     connection.execute(
         "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
@@ -66,7 +71,8 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
     with connection.cursor(row_factory=class_row(Signature)) as cursor:
         found = cursor.execute(
             "SELECT s.*, coalesce(e.account, e.detail::json ->> 'process', '') AS account, "
-            "coalesce(e.detail::json ->> 'accepted_rules', '') AS accepted_rules "
+            f"coalesce(e.detail::json ->> '{ACCEPTED}', e.detail::json ->> '{ACCEPTED_RULES}', '') "
+            "AS accepted_changes "
             "FROM signature s LEFT JOIN event e ON e.id = s.event_id "
             "WHERE s.reconciliation_id = %s",
             [number],
@@ -93,6 +99,19 @@ def last_approved(
     runs = approved_runs(connection, scope_hash, until)
     earlier = (run for run in runs if before is None or run.id < before)
     return max(earlier, key=lambda run: run.id, default=None)
+
+
+def last_approved_runs(
+    connection: psycopg.Connection, before: int | None = None
+) -> list[Reconciliation]:
+    """Of every scope the last run whose report was approved, of those before a number."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT DISTINCT ON (r.scope_hash) r.* FROM reconciliation r "
+            "JOIN signature s ON s.reconciliation_id = r.id WHERE s.role = %(role)s "
+            "AND (%(before)s::int IS NULL OR r.id < %(before)s) ORDER BY r.scope_hash, r.id DESC",
+            {"role": Role.APPROVED.value, "before": before},
+        ).fetchall()
 
 
 def approved_runs(

@@ -49,8 +49,9 @@ def approve_command(
     *,
     comment: Annotated[str, Parameter(help="What the reader should know.")] = "",
     by: Annotated[str | None, Parameter(help="Who signs; default: the user here.")] = None,
-    accept_rules: Annotated[
-        str | None, Parameter(help="Hash of changed rules that are accepted, as page one has it.")
+    accept_changes: Annotated[
+        str | None,
+        Parameter(help="Hash of what changed of how the figures are made, as page one has it."),
     ] = None,
     accept_restated: Annotated[
         date | None, Parameter(help="Day of a restatement that is accepted, as page one has it.")
@@ -61,19 +62,18 @@ def approve_command(
 
     Example: `recon sign approve 7 --by "B. Osei"`
 
-    Where the rules changed since the report that was signed last, page one lists what changed, and
-    the approver accepts it by naming the hash of the rules. Where the report restates an earlier
-    day, the approver names that day.
+    Where rules, feed profiles, settings or the version of recon changed since the report that was
+    signed last, page one lists what changed, and the approver accepts all of it by naming its hash.
+    Where the report restates an earlier day, the approver names that day.
 
-    Exit code 0: approved; 1: open breaks, changed rules or a restatement wait for a decision;
-    2: refused.
+    Exit code 0: approved; 1: open breaks, changes or a restatement wait for a decision; 2: refused.
     """
     from flows.stages.sign import approve  # noqa: PLC0415 -- it imports polars.
 
     with workspace(quiet=True) as place:
         signed = approve(
             place, run, by=by, comment=comment,
-            accept_rules=accept_rules, accept_restated=accept_restated,
+            accept_changes=accept_changes, accept_restated=accept_restated,
         )  # fmt: skip
         return _signed(signed, Role.APPROVED, as_json=json)
 
@@ -151,7 +151,12 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
                 "verdict": signed.run.verdict,
                 "report_hash": signed.run.report_hash,
                 "signatures": {
-                    name.value: {"by": one.by, "at": one.at, "comment": one.comment}
+                    name.value: {
+                        "by": one.by,
+                        "at": one.at,
+                        "comment": one.comment,
+                        "accepted_changes": one.accepted_changes,
+                    }
                     for name, one in signed.signatures.items()
                 },
                 "cannot_be_approved": signed.waits,

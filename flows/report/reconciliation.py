@@ -362,8 +362,8 @@ class SignatureLine:
     """The account that typed it."""
     at: datetime
     comment: str
-    accepted_rules: str = ""
-    """Hash of the changed rules that were accepted with it."""
+    accepted_changes: str = ""
+    """Hash of the changes of how the figures are made that were accepted with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +376,7 @@ class RunLine:
 
 @dataclass(frozen=True, slots=True)
 class RuleChange:
-    """One rule that is another than it was."""
+    """One rule, key of a profile or setting that is another than it was."""
 
     key: str
     old: str
@@ -421,14 +421,19 @@ class Changes:
 
     since: str
     """Which run it is held against, in words; empty: there is none."""
+    signed: bool = False
+    """Whether that one is an approved run of the same scope."""
+    accept: str = ""
+    """Hash that names all that is other of how the figures are made, for whoever approves to
+    accept it: rules, profiles, settings; empty: nothing is."""
     rules_before: str = ""
     """Hash."""
     rules: tuple[RuleChange, ...] = ()
     profiles: tuple[RuleChange, ...] = ()
-    """Of feeds: how later batches were read otherwise."""
+    """Of feeds: how batches were read otherwise than was signed."""
     settings: tuple[RuleChange, ...] = ()
-    """What is no rule and changes how the report reads: names of currencies, whose day it is."""
-    version_before: str = ""
+    """What is no rule and changes how the report reads: names of currencies, whose day it is, the
+    version of recon."""
     aside: tuple[AsideLine, ...] = ()
     outgrown: tuple[OutgrownLine, ...] = ()
     """The largest first; the cover counts them all."""

@@ -15,6 +15,9 @@ from connectors.errors import DayRefused
 from connectors.reconciliations import latest_run, scope_hash
 from connectors.signatures import approved_runs
 
+RESTATED = "; restated as of "
+"""What follows the scope in that of a restatement, which is held against the scope's own runs."""
+
 
 class Names(NamedTuple):
     """How whoever asks for a run sets its day, and why it is a restatement."""
@@ -50,7 +53,7 @@ def first_moment(day: date, zone: ZoneInfo) -> datetime:
 
 def scope_as_of(scope: str, as_of: date, restate: str | None) -> str:
     """The scope a run belongs to."""
-    return scope if restate is None else f"{scope}; restated as of {as_of}"
+    return scope if restate is None else f"{scope}{RESTATED}{as_of}"
 
 
 def refuse_day(

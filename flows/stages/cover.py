@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date
-from importlib.metadata import version
 
 import psycopg
 
-from connectors.currencies import read_currencies
 from connectors.ledger import Extract
 from connectors.reconciliations import Reconciliation
 from flows.report.reconciliation import (
@@ -18,6 +16,7 @@ from flows.report.reconciliation import (
 )
 from flows.stages.as_of import scope_as_of
 from flows.stages.listings import LISTED, PULLED
+from flows.stages.method import method_now
 from flows.stages.sign import last_sign_off
 from flows.stages.since_signed import changes_since, signed_acceptances
 from flows.stages.truths import Gathered, Scope
@@ -25,7 +24,6 @@ from flows.stages.workspace import Workspace
 from flows.steps.reconcile.conclusion import Facts
 from flows.steps.reconcile.cut_off import Cut
 from flows.steps.reconcile.judgement import Judgement
-from flows.steps.reconcile.rule_text import rules_text
 from flows.steps.reconcile.rules import Rules
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
@@ -54,10 +52,11 @@ def gather_facts(
     `unread` the record kinds whose listings could not be pulled for this run, and why.
     """
     signed = last_sign_off(connection, scope.text, until)
+    method = method_now(workspace, rules, gathered)
     return Facts(
         title=f"Reconciliation of {scope.text}",
-        zone=workspace.settings.time_zone.key,
-        version=version("recon"),
+        zone=method.zone,
+        version=method.version,
         inputs=tuple(_input(one, gathered) for one in (*gathered.extracts, *gathered.listings)),
         truths=_truths(gathered),
         incomplete=_incomplete(gathered, rules, unread),
@@ -65,7 +64,7 @@ def gather_facts(
         if previous
         else None,
         sign_off=_since(signed, judgement.changed_since),
-        currencies=read_currencies(workspace.settings.currencies),
+        currencies=method.currencies or {},
         undated=tuple(
             record
             for record, table in EXTRACTS.items()
@@ -80,8 +79,7 @@ def gather_facts(
             connection,
             scope,
             scope_as_of(scope.text, until, restates or None),
-            rules_text(rules),
-            gathered,
+            method,
         ),
         signed_acceptances=signed_acceptances(connection, scope.text),
     )

@@ -46,6 +46,7 @@ def keep_signatures(workspace: Workspace, run: Reconciliation, signatures: list[
                 "by": one.by,
                 "at": one.at.isoformat(),
                 "report_hash": one.report_hash,
+                "accepted_changes": one.accepted_changes,
             }
             for one in signatures
         ],

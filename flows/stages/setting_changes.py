@@ -3,36 +3,33 @@
 The same money under another currency's name is another report.
 """
 
-import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from connectors.currencies import read_currencies
-from connectors.reconciliations import Reconciliation
 from flows.report.reconciliation import RuleChange
-from flows.stages.rules import TOTALS
-from flows.stages.workspace import Workspace
+from flows.stages.method import Method
 from schemas.counting import quantity
 
 SHOWN = 10
 """Currencies that are told one by one."""
 NAMES = "names of currencies (RECON_CURRENCIES)"
 ZONE = "time zone (RECON_TIME_ZONE)"
+VERSION = "version of recon"
+NOT_TOLD = "not told"
 
 
-def setting_changes(workspace: Workspace, base: Reconciliation) -> Iterator[RuleChange]:
-    """How the settings of a run differ from those of an earlier one, as its totals have them."""
-    told = _totals(workspace, base)
-    if told is None:
-        yield RuleChange(f"{NAMES} and time zone", f"not told by {base.folder}/{TOTALS}", "")
-        return
-    zone, now = told["cover"].get("zone", ""), workspace.settings.time_zone.key
-    if zone and zone != now:
-        yield RuleChange(ZONE, zone, now)
-    yield from _names(told["currencies"], read_currencies(workspace.settings.currencies))
+def setting_changes(before: Method, now: Method) -> Iterator[RuleChange]:
+    """How the settings of a run, and the version it was made by, differ from an earlier one's."""
+    if before.currencies is None:
+        yield RuleChange(f"{NAMES} and time zone", f"{NOT_TOLD} by {before.told_by}", "")
+    else:
+        if before.zone != now.zone:
+            yield RuleChange(ZONE, before.zone or NOT_TOLD, now.zone or NOT_TOLD)
+        yield from _names(before.currencies, now.currencies or {})
+    if before.version != now.version:
+        yield RuleChange(VERSION, before.version or NOT_TOLD, now.version or NOT_TOLD)
 
 
-def _names(before: dict[str, str], now: dict[str, str]) -> Iterator[RuleChange]:
+def _names(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[RuleChange]:
     if not (before and now):
         # All of them are named now, or none any more: numbers and names cannot be mixed up.
         if before or now:
@@ -50,14 +47,5 @@ def _names(before: dict[str, str], now: dict[str, str]) -> Iterator[RuleChange]:
         yield RuleChange(f"names of {left} beside these", "", "")
 
 
-def _count(names: dict[str, str]) -> str:
+def _count(names: Mapping[str, str]) -> str:
     return quantity(len(names), "currency") if names else ""
-
-
-def _totals(workspace: Workspace, run: Reconciliation) -> Any:
-    """What the totals of a run say; None where they cannot be read."""
-    try:
-        told = json.loads((workspace.settings.reports / run.folder / TOTALS).read_bytes())
-        return told if told["cover"] is not None and told["currencies"] is not None else None
-    except (OSError, ValueError, TypeError, KeyError):
-        return None

@@ -21,19 +21,22 @@ from connectors.process import whoami
 from connectors.reconciliations import (
     Reconciliation,
     find_run,
-    first_run,
     keep_scope,
     latest_run,
     scope_hash,
 )
 from connectors.signatures import Signature, add_signature, last_approved, signatures_of
-from flows.report.reconciliation import SignatureLine, SignOff
+from flows.report.reconciliation import Changes, SignatureLine, SignOff
+from flows.report.spelling import shortened
+from flows.stages.as_of import RESTATED
 from flows.stages.breaks import breaks_now, what_is_open
 from flows.stages.kept_signatures import keep_signatures
-from flows.stages.rules import rules_of
+from flows.stages.rules import TOTALS, rules_of
+from flows.stages.since_signed import to_accept
 from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.life import RULES, is_aside, is_open
+from flows.steps.reconcile.life import is_open
+from flows.steps.reconcile.rule_changes import HASH, method_rows
 from flows.steps.reconcile.rule_text import rules_hash
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.severity import severities
@@ -46,8 +49,6 @@ MANIFEST = "manifest.json"
 RECORDS = "records.parquet"
 """The records of the database as a run found them; what a signature is later held against."""
 BLOCK = 1024 * 1024
-RESTATED = "; restated as of "
-"""What follows the scope in that of a restatement, which is held against the scope's own runs."""
 ANOTHER = (
     "Bring the folder back as it was written, or reconcile again for a report that can be signed."
 )
@@ -56,8 +57,10 @@ HELD_AGAINST = (
     "was written, from a backup, then run this again."
 )
 """What to do about files that are not those of a report."""
-SHORTEST, SHOWN = 8, 12
-"""Characters of a hash that name it, and that are shown of it."""
+LISTED, VALUE = 10, 60
+"""Changes that a refusal lists, and characters of a value in it; page one has all."""
+SHORTEST = 8
+"""Characters of a hash that name it at the least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +87,16 @@ def approve(
     *,
     by: str | None,
     comment: str,
-    accept_rules: str | None = None,
+    accept_changes: str | None = None,
     accept_restated: date | None = None,
 ) -> Signed:
     """Approve a prepared report, as somebody else and with no open break left unaccepted.
 
-    Where its rules are other than those signed last, `accept_rules` names their hash, or how it
-    begins: a change of the rules is accepted by whoever approves. So is a restatement, by naming
-    its day in `accept_restated`.
+    Where its figures are made otherwise than those signed last (rules, feed profiles, settings,
+    version), `accept_changes` names the hash that page one has of that, or how it begins: whoever
+    approves accepts it. So is a restatement accepted, by naming its day in `accept_restated`.
     """
-    return _sign(workspace, number, Role.APPROVED, by, comment, accept_rules, accept_restated)
-
-
-def baseline(
-    connection: psycopg.Connection, scope: str, before: int | None = None
-) -> Reconciliation | None:
-    """The run that the next one of a scope, or one of this number, is held against.
-
-    The last approved one; where none was approved the first, because nobody has signed for what
-    became of its rules since.
-    """
-    scope = scope.split(RESTATED, maxsplit=1)[0]
-    return last_approved(connection, scope_hash(scope), before=before) or first_run(
-        connection, scope, before
-    )
+    return _sign(workspace, number, Role.APPROVED, by, comment, accept_changes, accept_restated)
 
 
 def signed_sources(
@@ -161,7 +150,7 @@ def _line(signature: Signature) -> SignatureLine:
         account=signature.account,
         at=signature.at,
         comment=signature.comment,
-        accepted_rules=signature.accepted_rules,
+        accepted_changes=signature.accepted_changes,
     )
 
 
@@ -187,7 +176,7 @@ def _sign(
     role: Role,
     by: str | None,
     comment: str,
-    accept_rules: str | None = None,
+    accept_changes: str | None = None,
     accept_restated: date | None = None,
 ) -> Signed:
     person = " ".join((by if by is not None else getpass.getuser()).split())
@@ -204,15 +193,15 @@ def _sign(
                     f"The report of reconciliation {run.id} was {role.value} by "
                     f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
                 )
-            rules = None
+            changes = None
             if role is Role.APPROVED:
                 _refuse_same_person(run, signatures.get(Role.PREPARED), person)
                 _refuse_open_breaks(workspace, connection, run)
                 _refuse_unnamed_day(run, accept_restated)
-                rules = _accepted_rules(connection, run, accept_rules)
+                changes = _accepted_changes(workspace, connection, run, accept_changes)
             add_signature(
                 connection, run, role, by=person, comment=comment.strip(), process=whoami(),
-                accepted_rules=rules,
+                accepted_changes=changes,
             )  # fmt: skip
         waits = None if role is Role.APPROVED else what_waits(workspace, connection, run)
         signed = Signed(run, signatures_of(connection, run.id), waits)
@@ -302,35 +291,57 @@ def _refuse_unnamed_day(run: Reconciliation, named: date | None) -> None:
         )
 
 
-def _accepted_rules(
-    connection: psycopg.Connection, run: Reconciliation, accept_rules: str | None
+def _accepted_changes(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, named: str | None
 ) -> str | None:
-    """The hash of changed rules that the approver names; None where nothing changed.
+    """The hash of what is other of how the figures are made, which the approver names.
 
-    Breaks that the rules set aside are a change as well, whoever signed in between.
+    None where nothing is. The one on page one may be named as well where all of that was accepted
+    with another report since.
     """
-    before = baseline(connection, run.scope, run.id)
-    changed = before is not None and before.rules_hash != run.rules_hash
-    by_rules = breaks_now(connection, run).filter(is_aside() & (pl.col("aside_by") == RULES))
-    new = before is None or Role.APPROVED not in signatures_of(connection, before.id)
-    asked = changed or (new and by_rules.height > 0)
-    named = (accept_rules or "").strip().lower()
-    if named and (len(named) < SHORTEST or not run.rules_hash.startswith(named)):
+    changes = to_accept(workspace, connection, run)
+    on_page = _on_page(workspace, run)
+    given = (named or "").strip().lower()
+    fits = {one for one in (changes.accept, on_page) if one and one.startswith(given)}
+    if given and (len(given) < SHORTEST or not fits):
+        what = f"which is {changes.accept}" if changes.accept else "in which nothing changed"
         raise SignatureRefused(
-            f"--accept-rules {named} is not the hash of the rules of reconciliation {run.id}, "
-            f"which is {run.rules_hash}. Name it as its first page does."
+            f"--accept-changes {given} is not the hash of the changes of reconciliation {run.id}, "
+            f"{what}. Name it as its first page does, or leave it out where that names none."
         )
-    if asked and not named:
-        since = f" since reconciliation {before.id}" if before else ""
-        number = by_rules.height
-        are = f"{quantity(number, 'break')} {agree(number, 'is', 'are')}"
-        aside = f", and {are} set aside by them" if number else ""
+    if changes.accept and (not given or changes.accept not in fits):
+        where = (
+            "Its first page lists it."
+            if changes.accept == on_page
+            else "Its first page does not have all of that."
+        )
         raise DecisionsMissing(
-            f"The rules of reconciliation {run.id} have changed{since}{aside}. Its first page "
-            "lists what changed. Whoever approves the report accepts that too: "
-            f"recon sign approve {run.id} --accept-rules {run.rules_hash[:SHOWN]}"
+            f"How the figures of reconciliation {run.id} are made has changed since "
+            f"{changes.since}: {_told(run, changes)}. {where} Whoever approves the report accepts "
+            f"that too: recon sign approve {run.id} --accept-changes {changes.accept[:HASH]}"
         )
-    return run.rules_hash if asked else None
+    return (changes.accept or on_page) if given else None
+
+
+def _on_page(workspace: Workspace, run: Reconciliation) -> str:
+    """The hash that page one has; empty where it has none, as that of an earlier version."""
+    totals = json.loads((workspace.settings.reports / run.folder / TOTALS).read_bytes())
+    return str((totals.get("changes") or {}).get("accept") or "")
+
+
+def _told(run: Reconciliation, changes: Changes) -> str:
+    """The changes in a sentence, the first of them in full."""
+    rows = method_rows(changes, run.rules_hash)
+    told = [
+        f"{name} {shortened(old, VALUE)} -> {shortened(new, VALUE)}"
+        for name, old, new in rows[:LISTED]
+    ]
+    if len(rows) > LISTED:
+        told.append(f"{len(rows) - LISTED} more")
+    aside = sum(one.breaks for one in changes.aside)
+    if aside and not changes.signed:
+        told.append(f"{quantity(aside, 'break')} {agree(aside, 'is', 'are')} set aside by rules")
+    return "; ".join(told)
 
 
 def _same(one: str, other: str) -> bool:

@@ -103,6 +103,15 @@ class Scope:
         )
         return all(not mine or (theirs and {*theirs} <= {*mine}) for mine, theirs in pairs)
 
+    def overlaps(self, other: "Scope") -> bool:
+        """Whether a record may belong to both; of batches the feeds are to be named as well."""
+        pairs = (
+            (self.batches, other.batches),
+            (self.feeds, other.feeds),
+            (self.tenants, other.tenants),
+        )
+        return all(not mine or not theirs or {*mine} & {*theirs} for mine, theirs in pairs)
+
 
 @dataclass(frozen=True)
 class Gathered:

@@ -19,6 +19,7 @@ from connectors.reconciliations import (
     scope_hash,
 )
 from flows.stages.breaks import breaks_left
+from flows.stages.rules import TOTALS
 from flows.stages.sign import MANIFEST, RECORDS
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
@@ -28,6 +29,7 @@ from schemas.audit import chain_hash, report_hash
 
 SCOPE = '{"tenants": [7]}'
 DAY = date(2026, 1, 31)
+NOTHING_CHANGED = {"cover": {"zone": "UTC", "version": "1", "inputs": []}, "currencies": {}}
 
 
 def found(
@@ -99,6 +101,7 @@ def _write(folder: Path, carried: pl.DataFrame, records: Mapping[str, pl.DataFra
     folder.mkdir(parents=True)
     carried.write_parquet(folder / "breaks.parquet")
     (folder / "report.html").write_text(f"{carried.height} breaks")
+    (folder / TOTALS).write_text(json.dumps(NOTHING_CHANGED))
     pack_records(records).write_parquet(folder / RECORDS)
     hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
     (folder / MANIFEST).write_text(json.dumps({"sha256": hashes}))

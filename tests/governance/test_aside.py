@@ -129,36 +129,37 @@ def test_changed_rules_are_on_page_one_and_accepted_by_name(
     prepare(workspace, None, by="ann", comment="")
     # Neither run nor rules changed, so there is nothing to accept beside.
     with pytest.raises(SignatureRefused, match="is not the hash"):
-        approve(workspace, None, by="bo", comment="", accept_rules="0123456789")
+        approve(workspace, None, by="bo", comment="", accept_changes="0123456789")
     approve(workspace, None, by="bo", comment="")
 
     loose = run(workspace, LOOSE)
     page = (loose.written.folder / "report.html").read_text()
     text = (loose.written.folder / "report.txt").read_text()
+    told = json.loads((loose.written.folder / "totals.json").read_text())["changes"]
+    named = told["accept"][:12]
     for shown in (page, text):
         first = shown[: shown.index("Completeness chain" if shown is page else "STATUSES")]
-        words = ["tolerance payment PaidAmount: above", "exclude dummy: values", "--accept-rules"]
-        for word in (*words, f"reconciliation {signed.run.id}", rules_hash(LOOSE)[:12]):
+        words = ["tolerance payment PaidAmount: above", "exclude dummy: values", "--accept-changes"]
+        for word in (*words, f"reconciliation {signed.run.id}", rules_hash(LOOSE)[:12], named):
             assert word.lower() in first.lower(), word
-    told = json.loads((loose.written.folder / "totals.json").read_text())["changes"]
     assert {"key": "window payment: days", "old": "", "new": "3650"} in told["rules"]
 
     prepare(workspace, None, by="ann", comment="")
-    with pytest.raises(DecisionsMissing, match=f"--accept-rules {rules_hash(LOOSE)[:12]}") as early:
+    with pytest.raises(DecisionsMissing, match=f"--accept-changes {named}") as early:
         approve(workspace, None, by="bo", comment="")
     assert early.value.exit_code == 1
     with pytest.raises(SignatureRefused, match="is not the hash"):
-        approve(workspace, None, by="bo", comment="", accept_rules=rules_hash(STRICT))
+        approve(workspace, None, by="bo", comment="", accept_changes=rules_hash(LOOSE))
     with pytest.raises(SignatureRefused, match="is not the hash"):
-        approve(workspace, None, by="bo", comment="", accept_rules=rules_hash(LOOSE)[:4])
-    approve(workspace, None, by="bo", comment="", accept_rules=rules_hash(LOOSE)[:12])
+        approve(workspace, None, by="bo", comment="", accept_changes=named[:4])
+    approve(workspace, None, by="bo", comment="", accept_changes=named)
     with workspace.database.connect() as connection:
         accepted = connection.execute(
-            "SELECT detail::json ->> 'accepted_rules' FROM event WHERE what = 'report approved' "
+            "SELECT detail::json ->> 'accepted_changes' FROM event WHERE what = 'report approved' "
             "ORDER BY id DESC LIMIT 1"
         ).fetchone()
         assert verify(connection).broken is None
-    assert accepted == (rules_hash(LOOSE),)
+    assert accepted == (told["accept"],)
     # What was accepted once is the ground of the next.
     run(workspace, LOOSE)
     prepare(workspace, None, by="ann", comment="")
@@ -179,7 +180,7 @@ def test_rules_loosened_before_anything_was_signed_are_named_too(
     last = run(workspace, LOOSE)
     assert last.exit_code == 0
     prepare(workspace, None, by="ann", comment="")
-    with pytest.raises(DecisionsMissing, match="--accept-rules"):
+    with pytest.raises(DecisionsMissing, match="--accept-changes"):
         approve(workspace, None, by="bo", comment="")
 
 

@@ -1,11 +1,9 @@
 """What surrounds a report and is neither a rule nor a record: page one says when it is another."""
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 from zoneinfo import ZoneInfo
 
@@ -16,14 +14,24 @@ from connectors.currencies import read_currencies
 from connectors.database import Database, open_database
 from connectors.errors import SignatureRefused
 from connectors.extracts.profile import DEFAULT
-from connectors.reconciliations import Reconciliation
 from connectors.settings import Settings
 from flows.stages.kept_signatures import SIGNATURES
+from flows.stages.method import Method
 from flows.stages.sequence import import_delivery
 from flows.stages.setting_changes import setting_changes
 from flows.stages.workspace import Workspace
 from tests.governance.runs import tamper
-from tests.governance.test_three_days import FIRST, SECOND, THIRD, on_page_one, paid, run, sign
+from tests.governance.test_three_days import (
+    FIRST,
+    SECOND,
+    THIRD,
+    hash_on_page_one,
+    on_page_one,
+    paid,
+    refused,
+    run,
+    sign,
+)
 from tests.stages.payments import line, write
 
 LOOKED_AT = ("report.html", "report.txt", "artifact")
@@ -118,17 +126,15 @@ def test_what_is_said_of_names(
         return names(place, tmp_path / "currencies.csv", text)
 
     codes = read_currencies(home(then).settings.currencies)
-    (tmp_path / "reports" / "it").mkdir(parents=True)
-    totals = {"cover": {"zone": "UTC"}, "currencies": codes}
-    (tmp_path / "reports" / "it" / "totals.json").write_text(json.dumps(totals))
-    base = SimpleNamespace(folder="it")
-    found = setting_changes(home(now), cast(Reconciliation, base))
+    after = Method("", None, currencies=read_currencies(home(now).settings.currencies))
+    found = setting_changes(Method("", None, currencies=codes), after)
     assert [(one.key, one.old, one.new) for one in found] == told
 
 
 def test_money_under_another_name(signed: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "currencies.csv"
-    sign(signed, run(names(signed, path, "1,EUR\n"), SECOND))
+    second = run(names(signed, path, "1,EUR\n"), SECOND)
+    sign(signed, second, accept_changes=hash_on_page_one(second))
     auckland = replace(signed.settings, time_zone=ZoneInfo("Pacific/Auckland"))
     done = run(names(replace(signed, settings=auckland), path, "1,USD\n"), THIRD)
     on_page_one(
@@ -136,6 +142,8 @@ def test_money_under_another_name(signed: Workspace, tmp_path: Path) -> None:
         ["name of currency 1", "EUR", "USD", "time zone (RECON_TIME_ZONE)", "Pacific/Auckland"],
         LOOKED_AT,
     )
+    # Who approves has these settings or others: what counts is what the report was made by.
+    refused(signed, done, "name of currency 1 EUR -> USD", hash_on_page_one(done))
 
 
 def test_totals_that_are_gone_leave_nothing_unsaid(signed: Workspace) -> None:

@@ -6,7 +6,6 @@ past, and looser rules.
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -93,11 +92,21 @@ def on_page_one(done: Reconciled, words: Iterable[str], where: Iterable[str] = R
         "report.html": page[: page.index('<nav aria-label="Sections">')],
         "report.txt": text[: text.index("\nSTATUSES\n")],
         "totals.json": json.dumps([totals["cover"], totals["changes"]]),
-        "artifact": artifact[: artifact.index("## Totals")].replace("\\", ""),
+        "artifact": artifact.partition("## Totals")[0].replace("\\", ""),
     }
     plain = {name: " ".join(told.split()) for name, told in firsts.items()}
     missing = [(name, word) for word in words for name in where if word not in plain[name]]
     assert missing == [], plain
+
+
+def hash_on_page_one(done: Reconciled) -> str:
+    """By which whoever approves accepts how the figures are made; every rendering has it."""
+    assert done.report.changes is not None
+    named = done.report.changes.accept[:12]
+    assert named
+    on_page_one(done, [named])
+    on_page_one(done, [f"--accept-changes {named}"], ("report.html", "report.txt", "artifact"))
+    return named
 
 
 @pytest.fixture
@@ -202,44 +211,36 @@ def test_a_narrower_scope_names_what_a_wider_one_has_open(
     assert everything.run.id == 4
 
 
-def test_how_a_feed_is_read_is_one_of_the_rules(signed_twice: Workspace, tmp_path: Path) -> None:
-    comma = replace(DEFAULT, decimal=",", delimiter=";", constants={"ActionsId": "3"})
-    path = tmp_path / "comma.csv"
-    path.write_text(
-        "Id;TenantsId;DebtsId;PaymentDate;PaidAmount;DiscountAmount;CurrenciesId;CurrencyRatesId\n"
-        "5;7;2;2026-01-31T10:00:00+01:00;10,5;0,5;1;9\n"
-    )
-    import_delivery(signed_twice, [str(path)], comma)
-    import_delivery(signed_twice, [write(tmp_path / "e.csv", line(6, day=31))], DEFAULT)
-    done = run(signed_twice, THIRD)
-    changes = done.report.changes
-    assert changes is not None
-    assert [(one.key, one.old, one.new) for one in changes.profiles] == [
-        ("default, from batch 2 on: constants ActionsId", "", "3"),
-        ("default, from batch 2 on: decimal", ".", ","),
-        ("default, from batch 2 on: delimiter", "", ";"),
-        ("default, from batch 3 on: constants ActionsId", "3", ""),
-        ("default, from batch 3 on: decimal", ",", "."),
-        ("default, from batch 3 on: delimiter", ";", ""),
-    ]
-    on_page_one(
-        done,
-        ["profile of feed default, from batch 2 on: decimal", "not set"],
-        ("report.html", "report.txt", "artifact"),
-    )
-    sign(signed_twice, done)
-    signed = run(signed_twice, THIRD).report.changes
-    assert signed is not None
-    assert signed.profiles == ()
+def test_an_overlapping_scope_that_has_open_breaks_is_named(
+    signed_twice: Workspace, tmp_path: Path
+) -> None:
+    """Neither wider nor narrower: it may have breaks of records that belong to both."""
+    import_delivery(signed_twice, [write(tmp_path / "q.csv", line(8, day=31))], DEFAULT)
+    paid(signed_twice, 8, "1")
+
+    def notes(scope: Scope) -> list[str]:
+        done = reconcile(signed_twice, Asked(scope, THIRD, STRICT, by="ann"))
+        assert done.report.changes is not None
+        told = [one for one in done.report.changes.notes if one.startswith("An overlapping")]
+        on_page_one(done, told)
+        return [one.rsplit(", ", 1)[-1] for one in told]
+
+    assert notes(Scope(tenants=(7,))) == []
+    assert notes(Scope(feeds=("default",))) == ["tenants 7"]
+    assert notes(Scope(batches=(2,))) == ["tenants 7"]
+    # Of another tenant or batch nothing belongs to both; that of its feed is wider.
+    assert notes(Scope(tenants=(8,))) == ["feeds default", "batches 2"]
+    assert notes(Scope(batches=(1,), tenants=(8,))) == []
+    assert notes(Scope()) == [], "what is narrower is looked at here"
 
 
 def test_a_restatement_is_held_against_what_the_scope_itself_signed(
     signed_twice: Workspace,
 ) -> None:
     rules = read_rules_text(f'name = "strict"\nreferences = []\n{TOLERANCE}')
-    named = rules_hash(rules)[:12]
     for _ in range(2):
         back = run(signed_twice, FIRST, rules, why="the bank asked")
+        named = hash_on_page_one(back)
         on_page_one(
             back,
             ["tolerance payment PaidAmount: above", named],
@@ -248,16 +249,17 @@ def test_a_restatement_is_held_against_what_the_scope_itself_signed(
         since = "reconciliation 3 as of 2026-01-30, the last one approved"
         assert back.report.changes.since == since
     prepare(signed_twice, back.run.id, by="Ann", comment="")
-    with pytest.raises(DecisionsMissing, match=r"since reconciliation 3.*--accept-rules"):
+    with pytest.raises(DecisionsMissing, match=r"since reconciliation 3.*--accept-changes"):
         approve(signed_twice, back.run.id, by="Bo", comment="", accept_restated=FIRST)
     approve(
         signed_twice, back.run.id, by="Bo", comment="",
-        accept_restated=FIRST, accept_rules=named,
+        accept_restated=FIRST, accept_changes=named,
     )  # fmt: skip
     # What was signed there is no rule of the scope itself.
     third = run(signed_twice, THIRD, rules)
+    named = hash_on_page_one(third)
     on_page_one(third, ["tolerance payment PaidAmount: above", named])
-    refused(signed_twice, third, "since reconciliation 3", f"--accept-rules {named}")
+    refused(signed_twice, third, "since reconciliation 3", f"--accept-changes {named}")
 
 
 def test_a_day_in_the_past(signed_twice: Workspace) -> None:
@@ -300,10 +302,12 @@ def test_looser_rules(signed_twice: Workspace, tmp_path: Path, told: str) -> Non
     # A second run by them takes nothing off page one.
     loose = run(signed_twice, THIRD, rules)
     assert loose.report.reconciles
-    named = f"--accept-rules {rules_hash(rules)[:12]}"
+    assert loose.report.changes is not None
+    named = f"--accept-changes {hash_on_page_one(loose)}"
     words = [told] if told else list(LOOSENED)
     states = {"tolerance": ["WAIVED_BY_RULE"], "exclude": ["NOT_LOOKED_AT"]}
     on_page_one(loose, [*words, *states.get(told.split(" ", maxsplit=1)[0], []),
                         rules_hash(rules)[:12]])  # fmt: skip
     refused(signed_twice, loose, "rules", named)
-    approve(signed_twice, loose.run.id, by="Bo", comment="", accept_rules=rules_hash(rules))
+    whole = loose.report.changes.accept
+    approve(signed_twice, loose.run.id, by="Bo", comment="", accept_changes=whole)

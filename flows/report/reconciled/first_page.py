@@ -31,9 +31,10 @@ from flows.report.reconciled.words import (
     currency_label,
     record_title,
 )
-from flows.report.reconciliation import BreakLine, Proof, ReconciliationReport
+from flows.report.reconciliation import AsideLine, BreakLine, Proof, ReconciliationReport
 from flows.report.spelling import ungrouped
 from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.reconcile.rule_changes import HASH, method_rows
 from flows.steps.reconcile.signed import LATE
 
 CAUSES = 5
@@ -47,8 +48,6 @@ MONEY_NOTE = (
     "currency for its gross money. Unexplained: over all amounts compared. An amount that is not "
     "readable, as of a rejected row, is in no sum."
 )
-HASH = 12
-"""Characters of a hash that name it in a command."""
 
 
 def to_sign(report: ReconciliationReport) -> list[str]:
@@ -58,10 +57,11 @@ def to_sign(report: ReconciliationReport) -> list[str]:
         if report.reconciles
         else "It cannot be approved as it stands."
     ]
-    if rules_changed(report):
+    if report.changes and report.changes.accept:
         told.append(
-            "Its rules changed, and whoever approves it accepts that by naming their hash: "
-            f"recon sign approve --accept-rules {report.cover.rules_hash[:HASH]}"
+            "How its figures are made has changed, and whoever approves it accepts that by naming "
+            "the hash of the changes: "
+            f"recon sign approve --accept-changes {report.changes.accept[:HASH]}"
         )
     if report.cover.restates:
         told.append(
@@ -69,12 +69,6 @@ def to_sign(report: ReconciliationReport) -> list[str]:
             f"recon sign approve --accept-restated {report.cover.as_of.isoformat()}"
         )
     return told
-
-
-def rules_changed(report: ReconciliationReport) -> bool:
-    """Whether the rules are others than those the run is held against."""
-    changes = report.changes
-    return bool(changes and changes.since and changes.rules_before != report.cover.rules_hash)
 
 
 def money(report: ReconciliationReport) -> Table:
@@ -164,27 +158,53 @@ def top_causes(report: ReconciliationReport) -> Table:
     return Table("top_causes", "Causes of most money", columns, rows, groups=1, none=none)
 
 
+def method(report: ReconciliationReport) -> Table:
+    """How the figures are made otherwise than in the last signed run: what is to be accepted."""
+    none = "Rules, feed profiles, settings and the version of recon are as they were."
+    return _since("method", report, "How the figures are made", _method(report), none)
+
+
 def changed(report: ReconciliationReport) -> Table:
-    """What is other than in the last signed run: records, rules, version, breaks."""
+    """What else is other than in the last signed run: records, breaks, reports of other scopes."""
+    none = "No signed record or acceptance is other than it was."
+    return _since("changes", report, "Records and breaks", _changed(report), none)
+
+
+def _since(
+    name: str,
+    report: ReconciliationReport,
+    title: str,
+    rows: Iterator[tuple[str, str, str]],
+    none: str,
+) -> Table:
     columns = (
         Column("What", TEXT, 52),
         Column("Before", TEXT, 30),
         Column("Now", TEXT, 30),
     )
-    changes = report.changes
-    since = changes.since if changes else ""
-    none = (
-        f"No rule, signed record or acceptance is other than in {since}."
-        if since
-        else "This is the first run of its scope: there is nothing to hold it against."
-    )
+    since = report.changes.since if report.changes else ""
+    first = "This is the first run of its scope: there is nothing to hold it against."
     return Table(
-        "changes",
-        f"Changes since {since}" if since else "Changes since the last signed run",
+        name,
+        f"{title}: changes since {since or 'the last signed run'}",
         columns,
-        [Row(cells) for cells in _changed(report)],
-        none=none,
+        [Row(cells) for cells in rows],
+        none=none if since else first,
     )
+
+
+def _method(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
+    changes = report.changes
+    if changes is None:
+        return
+    yield from method_rows(changes, report.cover.rules_hash)
+    for aside in changes.aside:
+        if aside.by_rules and changes.accept:
+            yield _aside(aside)
+
+
+def _aside(one: AsideLine) -> tuple[str, str, str]:
+    return f"breaks that are {one.state}: {one.because}", "", str(one.breaks)
 
 
 def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
@@ -192,16 +212,6 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
     changes = report.changes
     if changes is None:
         return
-    if rules_changed(report):
-        yield "rules, by their hash", changes.rules_before[:HASH], report.cover.rules_hash[:HASH]
-    for one in changes.rules:
-        yield f"rule {one.key}", one.old or "not set", one.new or "not set"
-    for one in changes.profiles:
-        yield f"profile of feed {one.key}", one.old or "not set", one.new or "not set"
-    for one in changes.settings:
-        yield one.key, one.old or "not set", one.new or "not set"
-    if changes.version_before and changes.version_before != report.cover.version:
-        yield "version of recon", changes.version_before, report.cover.version
     for other in changes.outgrown[:OUTGROWN]:
         yield f"not what was accepted: {other.what}", other.accepted_as, other.is_now
     if len(changes.outgrown) > OUTGROWN:
@@ -214,7 +224,8 @@ def _changed(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
         left = len(changes.again) - OUTGROWN
         yield "accepted again: more, in the list of breaks", "", str(left)
     for aside in changes.aside:
-        yield f"breaks that are {aside.state}: {aside.because}", "", str(aside.breaks)
+        if not (aside.by_rules and changes.accept):
+            yield _aside(aside)
     for note in changes.notes:
         yield note, "", ""
 
@@ -246,11 +257,16 @@ def signatures(report: ReconciliationReport) -> Table:
         Column("Account", TEXT, 34),
         Column("When (UTC)", WORD, 20),
         Column("Comment", TEXT, 40),
-        Column("Accepted rules", WORD, 16),
+        Column("Accepted changes", WORD, 16),
     )
     sign = report.sign_off
     rows = [
-        Row((one.role, one.by, one.account, moment(one.at), one.comment, one.accepted_rules[:HASH]))
+        Row(
+            (
+                *(one.role, one.by, one.account, moment(one.at)),
+                *(one.comment, one.accepted_changes[:HASH]),
+            )
+        )
         for one in (sign.signatures if sign else ())
     ]
     none = "No report of this scope has been signed before; this one is signed after it is written."
@@ -268,6 +284,7 @@ def parts(report: ReconciliationReport) -> tuple[Table, ...]:
         money(report),
         *([after_cut_off(report)] if report.cover.after else []),
         top_causes(report),
+        method(report),
         changed(report),
         signatures(report),
         words(report),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from flows.report.markdown import SHOW_ROW, cell, escape, markdown_table, value_cell
 from flows.report.reconciled.chart import picture
-from flows.report.reconciled.first_page import changed, to_sign
+from flows.report.reconciled.first_page import changed, method, to_sign
 from flows.report.reconciled.pools import Pooled, pooled_causes
 from flows.report.reconciled.words import (
     NOT_READABLE,
@@ -77,8 +77,9 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
         f"{quantity(todo, 'open break', digits)}, {digits(accepted)} accepted; "
         f"rules {escape(cover.rules_name)}"
     )
-    if changed(report).rows:
-        told = changed(report)
+    for told in (method(report), changed(report)):
+        if not told.rows:
+            continue
         yield f"## {escape(told.title)}"
         yield markdown_table(
             ("What", "Before", "Now"),

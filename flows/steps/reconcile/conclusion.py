@@ -46,6 +46,7 @@ from flows.steps.reconcile.match_breaks import key_text
 from flows.steps.reconcile.money import BASIS, COUNTED
 from flows.steps.reconcile.raised import LINES, money
 from flows.steps.reconcile.roll_forward import accepted_forward, aside_forward, roll_forward
+from flows.steps.reconcile.rule_changes import accepted_by
 from flows.steps.reconcile.rule_text import rules_hash, rules_text
 from flows.steps.reconcile.rules import Rules
 from flows.steps.reconcile.sources import Sources, are_among, record_schema
@@ -225,11 +226,14 @@ def conclude(
         aside_forward=of_aside,
         run=facts.run,
         changes=facts.changes
-        and replace(
-            facts.changes,
-            aside=aside,
-            outgrown=_outgrown(other),
-            again=_again(there, facts.signed_acceptances),
+        and accepted_by(
+            replace(
+                facts.changes,
+                aside=aside,
+                outgrown=_outgrown(other),
+                again=_again(there, facts.signed_acceptances),
+            ),
+            rules_hash(rules),
         ),
     )
 

@@ -1,11 +1,20 @@
-"""What changed from one set of rules to another, key by key, from their canonical texts."""
+"""What changed from one set of rules to another, key by key, from their canonical texts.
 
+And by which hash all that changed of how figures are made is accepted.
+"""
+
+import hashlib
+import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from flows.report.reconciliation import RuleChange
+from flows.report.reconciliation import Changes, RuleChange
 
+HASH = 12
+"""Characters of a hash that name it."""
+NOT_SET = "not set"
 _NAMED = {
     "tolerance": ("record", "field", "currency", "tenant"),
     "window": ("record",),
@@ -22,6 +31,38 @@ def rule_changes(old: str, new: str) -> tuple[RuleChange, ...]:
         for key in sorted({*before, *after})
         if before.get(key) != after.get(key)
     )
+
+
+def accepted_by(changes: Changes, rules_hash: str) -> Changes:
+    """The changes with the hash by which an approver accepts them; none where nothing is other.
+
+    Breaks that the rules set aside are a change as well where nobody signed for these rules in the
+    scope, whatever rules there were in between.
+    """
+    rows = method_rows(changes, rules_hash)
+    set_aside = not changes.signed and any(one.by_rules for one in changes.aside)
+    if not changes.since or not (rows or set_aside):
+        return replace(changes, accept="")
+    text = json.dumps([changes.rules_before, rules_hash, rows])
+    return replace(changes, accept=hashlib.sha256(text.encode()).hexdigest())
+
+
+def method_rows(changes: Changes, rules_hash: str) -> list[tuple[str, str, str]]:
+    """All that is other of how the figures are made: what, before and now, as page one has it."""
+    before, now = changes.rules_before[:HASH], rules_hash[:HASH]
+    same = not changes.since or changes.rules_before == rules_hash
+    return [
+        *([] if same else [("rules, by their hash", before, now)]),
+        *(
+            (named + one.key, one.old or NOT_SET, one.new or NOT_SET)
+            for named, rows in (
+                ("rule ", changes.rules),
+                ("profile of feed ", changes.profiles),
+                ("", changes.settings),
+            )
+            for one in rows
+        ),
+    ]
 
 
 def _keys(text: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from flows.report.reconciliation import (
     BreakLine,
     CauseLine,
     ChainLine,
+    Changes,
     ControlLine,
     Cover,
     DebtLine,
@@ -24,6 +25,7 @@ from flows.report.reconciliation import (
     RateLine,
     ReconciliationReport,
     RollForward,
+    RuleChange,
     SelfTest,
     SignOff,
     StatusLine,
@@ -285,6 +287,21 @@ def everything() -> ReconciliationReport:
                 {"": 1, "978": 2},
             ),
         ),
+        changes=Changes(
+            since="reconciliation 3 as of 2026-03-06, the last one approved",
+            signed=True,
+            accept="a" * 64,
+            rules_before="c" * 64,
+            rules=(RuleChange("budget: count", "1", "2"),),
+            profiles=(
+                RuleChange("bank, batch 12: decimal", ".", ","),
+                RuleChange(
+                    f"bank, batch 12: constants {HOSTILE['markup']}", "", HOSTILE["formula"]
+                ),
+            ),
+            settings=(RuleChange("time zone (RECON_TIME_ZONE)", "UTC", "Pacific/Auckland"),),
+            notes=("The report in reconciliation-2 was approved.",),
+        ),
         sign_off=SignOff("Ada", HOSTILE["markup"], HOSTILE["table"], "f" * 64, "0" * 64, 2),
         excluded=(
             ExcludedLine("superseded", "payment", 2, ""),
@@ -433,6 +450,7 @@ def reconciled() -> ReconciliationReport:
         ageing=(),
         roll_forward=(),
         causes=(),
+        changes=None,
         sign_off=None,
         excluded=(),
         tolerances=(),
@@ -474,6 +492,7 @@ def accepted() -> ReconciliationReport:
             after=(),
         ),
         breaks=full.breaks[-1:],
+        changes=None,
         sign_off=SignOff("Ada", None, "", "f" * 64, "0" * 64, 0),
         accepted_forward=(
             RollForward(
