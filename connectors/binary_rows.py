@@ -53,6 +53,13 @@ def write_rows(
                 at = _write(out, at, _LENGTH, -1)
             elif sizes[column] == 0:
                 at = _write_numeric(out, at, values[column, row], scales[column, row])
+            # Nearly all are of these two sizes; of a size that is known the loop is none.
+            elif sizes[column] == 8:
+                at = _write(out, at, _LENGTH, 8)
+                at = _write(out, at, 8, values[column, row])
+            elif sizes[column] == 4:
+                at = _write(out, at, _LENGTH, 4)
+                at = _write(out, at, 4, values[column, row])
             else:
                 at = _write(out, at, _LENGTH, sizes[column])
                 at = _write(out, at, sizes[column], values[column, row])
@@ -67,10 +74,10 @@ def write_rows(
 @compiled
 def _write(out: NDArray[np.uint8], at: int, size: int, value: int) -> int:
     """Write an integer of so many bytes; returns where the next one goes."""
-    rest = int(value)
-    for byte in range(size - 1, -1, -1):
-        out[at + byte] = rest & 0xFF
-        rest >>= 8
+    whole = int(value)
+    for byte in range(size):
+        # Of an index that has no sign nobody asks whether it counts from the end.
+        out[np.uint64(at + byte)] = whole >> 8 * (size - 1 - byte) & 0xFF
     return at + size
 
 

@@ -27,12 +27,19 @@ _POWERS = 10 ** np.arange(MICRO_DIGITS, -1, -1)
 
 
 @compiled
+def byte_at(text: Bytes, at: int) -> int:
+    """A byte. Of an index that has no sign nobody asks whether it counts from the end."""
+    return int(text[np.uint64(at)])
+
+
+@compiled
 def read_integer(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
     """`5`, `0012`; not `+5`, ` 5`, `5.0`: where it ends, its value, whether it is known."""
     value, at = 0, start
     # One digit more than is read shows that there are too many; more may be too large a number.
-    while at < min(stop, start + _MOST_DIGITS + 1):
-        digit = int(text[at]) - _ZERO
+    most = min(stop, start + _MOST_DIGITS + 1)
+    while at < most:
+        digit = byte_at(text, at) - _ZERO
         if not 0 <= digit <= 9:
             break
         value = value * 10 + digit
@@ -43,11 +50,11 @@ def read_integer(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
 @compiled
 def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, bool]:
     """`5`, `-12.50`: where it ends, its millionths, its digits behind the point, whether known."""
-    negative = start < stop and text[start] == _MINUS
+    negative = start < stop and byte_at(text, start) == _MINUS
     end, value, known = read_integer(text, start + negative, stop)
     known = known and end - start - negative <= _MOST_WHOLE_DIGITS
     part, scale = 0, 0
-    if known and end < stop and text[end] == _POINT:
+    if known and end < stop and byte_at(text, end) == _POINT:
         point = end
         end, part, known = read_integer(text, point + 1, stop)
         scale = end - point - 1
@@ -68,9 +75,9 @@ def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
     if length not in (_WITH_Z, _WITH_OFFSET):
         return 0, 0, False
     if not (
-        text[start + 4] == text[start + 7] == _MINUS
-        and text[start + 10] == _T
-        and text[start + 13] == text[start + 16] == _COLON
+        byte_at(text, start + 4) == byte_at(text, start + 7) == _MINUS
+        and byte_at(text, start + 10) == _T
+        and byte_at(text, start + 13) == byte_at(text, start + 16) == _COLON
     ):
         return 0, 0, False
     century, year = _pair(text, start), _pair(text, start + 2)
@@ -82,14 +89,14 @@ def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
         return 0, 0, False
     if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
         return 0, 0, False
-    offset, sign = 0, text[start + 19]
+    offset, sign = 0, byte_at(text, start + 19)
     if length == _WITH_Z:
         if sign != _Z:
             return 0, 0, False
     else:
         hours, minutes = _pair(text, start + 20), _pair(text, start + 23)
         offset = hours * 60 + minutes
-        if text[start + 22] != _COLON or hours < 0 or not 0 <= minutes < 60:
+        if byte_at(text, start + 22) != _COLON or hours < 0 or not 0 <= minutes < 60:
             return 0, 0, False
         if minutes % _QUARTER != 0 or offset > MAX_OFFSET_MINUTES:
             return 0, 0, False
@@ -106,7 +113,7 @@ def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
 @compiled
 def _pair(text: Bytes, at: int) -> int:
     """Two digits as a number."""
-    tens, ones = int(text[at]) - _ZERO, int(text[at + 1]) - _ZERO
+    tens, ones = byte_at(text, at) - _ZERO, byte_at(text, at + 1) - _ZERO
     if 0 <= tens <= 9 and 0 <= ones <= 9:
         return tens * 10 + ones
     return _NO_DIGITS

@@ -5,7 +5,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from flows.steps.fast.cells import Bytes, read_decimal, read_integer, read_moment
+from flows.steps.fast.cells import Bytes, byte_at, read_decimal, read_integer, read_moment
 from schemas.compiled import compiled
 
 Places = NDArray[np.int64]
@@ -66,7 +66,7 @@ def read_records(
                 values[column, count], beside[column, count] = value, scale
             else:
                 first = at
-                while at < end and text[at] != delimiter and text[at] != quote:
+                while at < end and byte_at(text, at) != delimiter and byte_at(text, at) != quote:
                     at += 1
                 if kind != _SKIP:
                     wall, offset, known = read_moment(text, first, at)
@@ -77,7 +77,7 @@ def read_records(
                 break
             if column == last:
                 known = at == end
-            elif at == end or text[at] != delimiter:
+            elif at == end or byte_at(text, at) != delimiter:
                 known = False
                 break
             at += 1
