@@ -1,8 +1,9 @@
 """How the feeds of a run were read otherwise than in the run it is held against.
 
-What was signed is what the last batch of a feed was read by that the earlier run is about. Every
+What was signed is what the last delivery of a feed was read by that the earlier run is about. Every
 batch that came after it is held against that, so one that was read otherwise is told, also where
-later ones are read as before.
+later ones are read as before. A correction may be written in a form of its own: it is held against
+that as well, and is no measure for what is delivered after it.
 """
 
 import json
@@ -23,7 +24,7 @@ from schemas.views import LISTING_FEED
 
 SECTIONS = ("columns", "constants")
 """Keys of a profile that are told name by name."""
-FEED = "feed"
+FEED, RECORD = "feed", "record"
 
 Keys = dict[str, str]
 """What a batch was read by, key by key; what is not set is not there."""
@@ -49,7 +50,8 @@ def profile_changes(
         if not then and base.signed:
             yield from _new(feed, since[0], [*signed.values()])
         if then or since:
-            yield from _changed(feed, _keys((then or since[:1])[-1]), since)
+            delivered = [one for one in then if one.corrects is None]
+            yield from _changed(feed, _keys((delivered or then or since[:1])[-1]), since)
 
 
 def _was_there(batch: Batch, base: Base, before: Method) -> bool:
@@ -61,7 +63,7 @@ def _was_there(batch: Batch, base: Base, before: Method) -> bool:
 
 def _changed(feed: str, then: Keys, since: list[Batch]) -> Iterator[RuleChange]:
     """What batches were read by, in stretches of the same keys, against what was signed."""
-    for now, batches in groupby(since, _keys):
+    for now, batches in groupby(since, lambda one: _keys(one, then)):
         numbers = [one.id for one in batches]
         for key in sorted(then.keys() | now.keys()):
             if then.get(key) != now.get(key):
@@ -90,12 +92,16 @@ def _told(numbers: list[int], *, last: int) -> str:
     return f"batch {first}" if len(numbers) == 1 else f"batches {first} to {numbers[-1]}"
 
 
-def _keys(batch: Batch) -> Keys:
+def _keys(batch: Batch, then: Keys | None = None) -> Keys:
     """What a batch was read by; a key that its version did not know has its default.
 
-    Of a secret constant it says only that there is one.
+    Of a secret constant it says only that there is one. The record kind of a correction is by its
+    header, where nobody stated one: it is no other than that of what it is held against, `then`.
     """
-    return _flat(asdict(DEFAULT) | json.loads(batch.profile))
+    keys = _flat(asdict(DEFAULT) | json.loads(batch.profile))
+    if batch.corrects is not None and RECORD not in keys and then and RECORD in then:
+        keys[RECORD] = then[RECORD]
+    return keys
 
 
 def _flat(values: dict[str, object]) -> Keys:

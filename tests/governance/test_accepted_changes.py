@@ -220,6 +220,35 @@ def test_what_is_gone_or_of_an_earlier_version_or_of_another_scope(workspace: Wo
         assert _told(connection, [DEFAULT, COMMA], [], tells=False, base=late) == []
 
 
+def test_a_correction_is_read_as_what_it_repairs(workspace: Workspace, tmp_path: Path) -> None:
+    """Its rows are of the record kind of their header, and what comes next is as it was."""
+    stated = replace(DEFAULT, feed="till", record="payment")
+    path = write(tmp_path / "p.csv", line(1, day=28), line(2, day=28, amount="x"))
+    first = import_delivery(workspace, [path], stated).batch.id
+    done = run(workspace, FIRST)
+    path = write(tmp_path / "c.csv", line(2, day=28))
+    import_delivery(workspace, [path], DEFAULT, corrects=first)
+    assert rows(run(workspace, FIRST)) == []
+    path = write(tmp_path / "q.csv", line(3, day=28))
+    import_delivery(workspace, [path], stated)
+    again = run(workspace, FIRST)
+    assert rows(again) == []
+    assert again.report.changes is not None
+    assert again.report.changes.accept == ""
+    # In another form than the feed's it is told, and is no measure for what comes next.
+    with workspace.database.connect() as connection:
+        base = Base(done.run, approved=True, own=True)
+        profile = stored_profile(replace(COMMA, feed="till", record="payment"))
+        other = ledger.add_batch(
+            connection, content_id="c", feed="till", profile=profile, corrects=first
+        )
+        before, now = (Method("", None, batches=frozenset(one)) for one in ([1], [1, other]))
+        told = [one.key for one in profile_changes(connection, base, before, now)]
+        assert told == [f"till, from batch {other} on: {key}" for key, _, _ in OTHER_KEYS]
+        later = Method("", None, batches=frozenset([1, 3, other]))
+        assert [*profile_changes(connection, base, now, later)] == []
+
+
 def test_a_profile_changed_and_changed_back_is_on_page_one_and_accepted(
     signed: Workspace, tmp_path: Path
 ) -> None:
