@@ -19,6 +19,8 @@ class BreakState(StrEnum):
     ACCEPTED = "ACCEPTED"
     RESOLVED_SOURCE = "RESOLVED_SOURCE"
     RESOLVED_SERVICE = "RESOLVED_SERVICE"
+    RESOLVED_NEITHER = "RESOLVED_NEITHER"
+    """Gone, and neither side changed: the day of the report moved on, or it was signed since."""
     NOT_LOOKED_AT = "NOT_LOOKED_AT"
     """The run did not look: its rules leave it out, or a source of it is not there."""
     WAIVED_BY_RULE = "WAIVED_BY_RULE"
@@ -62,7 +64,7 @@ RECONCILED = ("RECONCILED", "RECONCILED_WITH_ACCEPTED")
 """Verdicts that can be approved."""
 OPEN = (BreakState.NEW, BreakState.OPEN, BreakState.REOPENED, BreakState.EXPIRED)
 """States that ask for action."""
-RESOLVED = tuple(SIDES.values())
+RESOLVED = (*SIDES.values(), BreakState.RESOLVED_NEITHER)
 ASIDE = (BreakState.NOT_LOOKED_AT, BreakState.WAIVED_BY_RULE)
 """States of breaks that a run found by other terms would show: neither open nor resolved."""
 UNRESOLVED = (*OPEN, BreakState.ACCEPTED, *ASIDE)
@@ -77,6 +79,7 @@ STILL_THERE: Transitions = {
     (BreakState.EXPIRED, None): BreakState.REOPENED,
     (BreakState.RESOLVED_SOURCE, None): BreakState.REOPENED,
     (BreakState.RESOLVED_SERVICE, None): BreakState.REOPENED,
+    (BreakState.RESOLVED_NEITHER, None): BreakState.REOPENED,
     # Looked at again, and still there.
     (BreakState.NOT_LOOKED_AT, None): BreakState.REOPENED,
     (BreakState.WAIVED_BY_RULE, None): BreakState.REOPENED,
@@ -90,7 +93,8 @@ STILL_THERE: Transitions = {
 }
 """(state before, standing) -> state of a break that is found again.
 
-A break that is not found again is resolved: on the side that was claimed, or that changed. One
-that this run could not find, because it looked less far than the run that found it, is set aside.
-One that was resolved before and is not found is not carried any further.
+A break that is not found again is resolved: on neither side where none changed, else on the one
+that was claimed, or that changed. One that this run could not find, because it looked less far than
+the run that found it, is set aside. One that was resolved before and is not found is not carried
+any further.
 """

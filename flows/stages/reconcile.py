@@ -41,6 +41,7 @@ from flows.stages.recovery import reach
 from flows.stages.rules import rules_of
 from flows.stages.sign import check_files, signed_sources
 from flows.stages.truths import Gathered, Scope, gather_truths
+from flows.stages.why_gone import changed_sides, taken_back
 from flows.stages.workspace import Workspace
 from flows.stages.write_reconciliation import TEXT, Written, render_text, write_reconciliation
 from flows.steps.reconcile.ageing import with_ages
@@ -300,9 +301,10 @@ def _carried(
     later = with_own(gone, apart).join(
         apart.rename({"key": "own"}), on=["record", "own"], how="semi"
     )
+    newest = newest_batches(gathered.sources.extract, gone["record"])
     changed = set_aside(
         gone,
-        newest_batches(gathered.sources.extract, gone["record"]),
+        newest,
         sources=cut.kept,
         batches=gathered.batches,
         rules=asked.rules,
@@ -312,6 +314,8 @@ def _carried(
         tolerated=judgement.tolerances.rows,
         later=later["id"],
         doubted=doubted(gathered, gone),
+        sides=changed_sides(connection, gathered, gone, newest, previous, asked.rules, asked.as_of),
+        taken_back=taken_back(connection, gathered, gone),
     )
     carried = carry(judgement.breaks, before, decisions, changed, asked.as_of, mine)
     carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))

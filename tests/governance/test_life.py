@@ -83,6 +83,7 @@ TABLE = [
     ("ACCEPTED", [], True, "ACCEPTED"),
     ("RESOLVED_SOURCE", [], True, "REOPENED"),
     ("RESOLVED_SERVICE", [], True, "REOPENED"),
+    ("RESOLVED_NEITHER", [], True, "REOPENED"),
     ("NOT_LOOKED_AT", [], True, "REOPENED"),
     ("WAIVED_BY_RULE", [], True, "REOPENED"),
     ("NOT_LOOKED_AT", [("accept", GOOD)], True, "ACCEPTED"),
@@ -108,6 +109,7 @@ TABLE = [
     ("OPEN", [("resolve", "service")], False, "RESOLVED_SERVICE"),
     ("RESOLVED_SOURCE", [], False, None),
     ("RESOLVED_SERVICE", [], False, None),
+    ("RESOLVED_NEITHER", [], False, None),
 ]
 
 
@@ -150,6 +152,7 @@ def test_an_acceptance_holds_through_its_last_day(until: date, state: str) -> No
         ("D", "RESOLVED_SERVICE"),
         ("A", "RESOLVED_SERVICE"),
         ("G", "RESOLVED_SERVICE"),
+        ("-", "RESOLVED_NEITHER"),
         (None, "NOT_LOOKED_AT"),
     ],
 )

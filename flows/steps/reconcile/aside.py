@@ -57,6 +57,8 @@ def set_aside(
     tolerated: pl.DataFrame,
     later: pl.Series | None = None,
     doubted: pl.Series | None = None,
+    sides: pl.DataFrame | None = None,
+    taken_back: Mapping[int, str] | None = None,
 ) -> pl.DataFrame:
     """What is known of breaks that were not found again, as CHANGED.
 
@@ -64,9 +66,11 @@ def set_aside(
     not known are not in it. `tolerated` are the differences this run let pass, `batches` those that
     it is about, `newest` as for `resolved_sides`; `later` are ids of breaks about records that
     stand apart, dated after the day of the run; `doubted` those that hang on an extract whose
-    kept content cannot be proven.
+    kept content cannot be proven. `sides` says which side changed, where more is known of that than
+    `resolved_sides` tells, and `taken_back` what became of batches that are no longer in the run.
     """
-    sides = resolved_sides(gone, newest)
+    if sides is None:
+        sides = resolved_sides(gone, newest)
     told = gone.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
     told = with_own(told, newest)
     passed = tolerated.select("record", "tenant", pl.col("key").alias("own"), "field", "tolerance")
@@ -107,7 +111,7 @@ def set_aside(
         .then(pl.lit("dated after the day of this run"))
         .when(pl.col("id").is_in(unsure.implode()))
         .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
-        .otherwise(_missing(sources, batches))
+        .otherwise(_missing(sources, batches, taken_back or {}))
     )
     aside = told.with_columns(because.alias("aside_because"))
     is_aside = pl.col("aside_because").is_not_null()
@@ -146,7 +150,7 @@ def _limits(rules: Rules) -> list[str]:
     return [code for code, limit in limits.items() if limit is not None]
 
 
-def _missing(sources: Sources, batches: Collection[int]) -> pl.Expr:
+def _missing(sources: Sources, batches: Collection[int], taken_back: Mapping[int, str]) -> pl.Expr:
     """Which source of a break this run did not have; null where it had all of them."""
     letters = {
         "E": sources.extract,
@@ -172,7 +176,11 @@ def _missing(sources: Sources, batches: Collection[int]) -> pl.Expr:
     )
     kindless = (pl.col("record") != "") & ~pl.col("record").is_in(list(kinds))
     elsewhere = pl.col("batch_id").is_not_null() & ~pl.col("batch_id").is_in(list(batches))
+    away = elsewhere & ~pl.col("there")
+    what = pl.col("batch_id").replace_strict(dict(taken_back), default=None, return_dtype=pl.String)
     return pl.coalesce(
+        # It takes its records with it, so this is why they are not there.
+        pl.when(away).then(pl.format("batch {} was {}", "batch_id", what)),
         pl.when(kindless).then(pl.format("no {} in this run", title)),
         *(
             pl.when((pl.col("side") == letter) & ~pl.col("record").is_in(list(frames))).then(
@@ -180,9 +188,7 @@ def _missing(sources: Sources, batches: Collection[int]) -> pl.Expr:
             )
             for letter, frames in letters.items()
         ),
-        pl.when(elsewhere & ~pl.col("there")).then(
-            pl.format("batch {} is not part of this run", "batch_id")
-        ),
+        pl.when(away).then(pl.format("batch {} is not part of this run", "batch_id")),
         needed,
     )
 

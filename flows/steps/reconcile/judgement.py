@@ -69,34 +69,8 @@ def judge(
     }
     if INSERT_BATCH_DATA.name in matched and INSERT_BATCH_DATA.name not in sources.listings:
         matched[INSERT_BATCH_DATA.name] = _not_listed(matched[INSERT_BATCH_DATA.name])
-    payments = _target(PAYMENT, sources)
-    places = sources.extract
+    rated, planned, debts = _between(sources, rules, as_of, cut)
     asked = rules.references
-    rated: Annex[RateLine] = Annex()
-    if "rates" in asked:
-        rates, later = (_target(CURRENCY_RATE, of) for of in (sources, cut.after))
-        rated = judge_rates(
-            payments,
-            in_order(CURRENCY_RATE, rates),
-            rules,
-            as_of,
-            places,
-            in_order(CURRENCY_RATE, later) if later.height else None,
-        )
-    planned = PlanAnnex()
-    details, later_ones = (_target(_DETAIL, of) for of in (sources, cut.after))
-    if "plans" in asked and details.height + later_ones.height:
-        paid_later = _target(PAYMENT, cut.after)
-        planned = judge_plans(
-            in_order(_DETAIL, details),
-            payments,
-            rules,
-            as_of,
-            places,
-            later_details=in_order(_DETAIL, later_ones) if later_ones.height else None,
-            later_payments=paid_later if paid_later.height else None,
-        )
-    debts = _judge_debts(payments, sources, planned, rules)
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
     if "batches" in asked and sent is not None:
@@ -128,6 +102,44 @@ def judge(
     breaks = of_debts(breaks, named)
     since = changed.select("record", "tenant", "key").n_unique()
     return Judgement(matched, breaks, rated, planned, debts, batches, tolerances, since)
+
+
+def judge_between(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
+    """The ids of the breaks of records that are held against others: rates, plans and documents."""
+    return gather([annex.breaks for annex in _between(sources, rules, as_of, cut)])["id"]
+
+
+def _between(
+    sources: Sources, rules: Rules, as_of: date, cut: Cut
+) -> tuple[Annex[RateLine], PlanAnnex, Annex[DebtLine]]:
+    payments = _target(PAYMENT, sources)
+    places = sources.extract
+    asked = rules.references
+    rated: Annex[RateLine] = Annex()
+    if "rates" in asked:
+        rates, later = (_target(CURRENCY_RATE, of) for of in (sources, cut.after))
+        rated = judge_rates(
+            payments,
+            in_order(CURRENCY_RATE, rates),
+            rules,
+            as_of,
+            places,
+            in_order(CURRENCY_RATE, later) if later.height else None,
+        )
+    planned = PlanAnnex()
+    details, later_ones = (_target(_DETAIL, of) for of in (sources, cut.after))
+    if "plans" in asked and details.height + later_ones.height:
+        paid_later = _target(PAYMENT, cut.after)
+        planned = judge_plans(
+            in_order(_DETAIL, details),
+            payments,
+            rules,
+            as_of,
+            places,
+            later_details=in_order(_DETAIL, later_ones) if later_ones.height else None,
+            later_payments=paid_later if paid_later.height else None,
+        )
+    return rated, planned, _judge_debts(payments, sources, planned, rules)
 
 
 _DETAIL = PAYMENT_PLAN_DETAIL

@@ -29,6 +29,8 @@ LOOKED: dict[str, Dtype] = {
 """By which rules and as of which day a break was found last, and why it is set aside, if it is."""
 RULES, SOURCE = "rules", "source"
 """What sets a break aside: other rules, or less to look at."""
+NEITHER = "-"
+"""In place of the letter of a side: the break is gone, and neither side changed."""
 CHANGED: dict[str, Dtype] = {
     "id": pl.String(),
     "side": pl.String(),
@@ -390,7 +392,11 @@ def _gone_state() -> pl.Expr:
         .otherwise(pl.lit("service"))
     )
     resolved = side.replace_strict(SIDES, return_dtype=pl.String)
-    return pl.coalesce("aside", resolved).alias("state")
+    # Nobody resolved it, whatever was claimed.
+    neither = pl.when(pl.col("changed_side") == NEITHER).then(
+        pl.lit(BreakState.RESOLVED_NEITHER.value)
+    )
+    return pl.coalesce("aside", neither, resolved).alias("state")
 
 
 def _life(as_of: date) -> list[pl.Expr]:

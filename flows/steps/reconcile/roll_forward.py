@@ -14,10 +14,11 @@ import polars as pl
 from flows.report.reconciliation import ProofLine, RollForward
 from flows.steps.reconcile.life import BEFORE
 from flows.steps.reconcile.money import BASIS, COUNTED, COUNTED_BEYOND, Sums, counted
-from schemas.life import ASIDE, OPEN, BreakState
+from schemas.life import ASIDE, OPEN, RESOLVED, BreakState
 
 OPENING, CLOSING = "opening", "closing"
 
+_NEITHER = "- gone, neither side having changed: the day moved on, or it was signed since"
 _STEPS = {
     "open": {
         "new": "+ new",
@@ -25,6 +26,7 @@ _STEPS = {
         "expired": "+ expired: the acceptance has run out",
         "resolved_source": "- resolved at source",
         "resolved_service": "- resolved at service",
+        "resolved_neither": _NEITHER,
         "accepted": "- accepted",
         "not_looked_at": "- not looked at any more",
         "waived_by_rule": "- waived by a rule",
@@ -36,6 +38,7 @@ _STEPS = {
         "reopened": "- reopened: by decision, or other than it was accepted",
         "resolved_source": "- resolved at source",
         "resolved_service": "- resolved at service",
+        "resolved_neither": _NEITHER,
         "not_looked_at": "- not looked at any more",
         "waived_by_rule": "- waived by a rule",
         "changed": "+/- amounts that changed while accepted",
@@ -47,6 +50,7 @@ _STEPS = {
         "accepted": "- looked at again, and accepted",
         "resolved_source": "- resolved at source",
         "resolved_service": "- resolved at service",
+        "resolved_neither": _NEITHER,
         "changed": "+/- amounts that changed while set aside",
     },
 }
@@ -132,10 +136,8 @@ def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
 
 def _left(one: _Alike, pool: str) -> str:
     match one.state:
-        case BreakState.RESOLVED_SOURCE | BreakState.RESOLVED_SERVICE | BreakState.ACCEPTED:
-            return one.state.lower()
-        case BreakState.NOT_LOOKED_AT | BreakState.WAIVED_BY_RULE:
-            return one.state.lower()
+        case state if state in (*RESOLVED, *ASIDE, BreakState.ACCEPTED):
+            return state.lower()
         case BreakState.EXPIRED if pool == "accepted":
             return "expired"
         case _:

@@ -1,0 +1,142 @@
+"""Why a break is gone: what was delivered, what it is compared with, or neither of them."""
+
+from collections.abc import Callable, Iterable
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from connectors.breaks import Decision
+from connectors.extracts.profile import DEFAULT
+from flows.stages.breaks import Chosen, decide_breaks
+from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.sequence import import_delivery
+from flows.stages.sign import approve, prepare
+from flows.stages.truths import Scope
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.rule_file import read_rules_text
+from flows.steps.reconcile.rules import Rules
+from schemas.life import Choice
+from tests.stages.payments import line, write
+
+RULES = read_rules_text('name = "documents"\nreferences = ["documents"]\n')
+EARLY, LATE = date(2026, 1, 10), date(2026, 1, 31)
+BARE = read_rules_text('name = "bare"\nreferences = []\n')
+INVOICE = "Id,TenantsId,DebtsId,InvoiceUrl\n1,7,2,https://i.example/1.pdf\n"
+AGREED = Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31))
+
+
+def run(place: Workspace, as_of: date, rules: Rules = RULES) -> Reconciled:
+    return reconcile(place, Asked(Scope(), as_of, rules, by="ann"))
+
+
+def deliver(place: Workspace, folder: Path, *numbers: int, day: int = 1) -> int:
+    lines = [line(number, day=day) for number in numbers]
+    return import_delivery(place, [write(folder / "payments.csv", *lines)], DEFAULT).batch.id
+
+
+def change(place: Workspace, statement: str) -> None:
+    with place.database.connect() as connection:
+        connection.execute(statement)
+
+
+def gone(done: Reconciled) -> dict[str, int]:
+    """Lines of the roll-forwards on which breaks leave for good, and how many of them do."""
+    found: dict[str, int] = {}
+    for forward in (*done.report.roll_forward, *done.report.accepted_forward):
+        assert not forward.residual_rows
+        for each in forward.lines:
+            if each.rows and ("resolved" in each.text or "gone" in each.text):
+                found[each.text] = found.get(each.text, 0) - each.rows
+    return found
+
+
+SOURCE, SERVICE = "- resolved at source", "- resolved at service"
+NEITHER = "- gone, neither side having changed: the day moved on, or it was signed since"
+
+Then = Callable[[Workspace, Path], object]
+WHY: list[tuple[str, int | None, Then | None, date, dict[str, int]]] = [
+    # the day of the payment that is there at first, what happens then, the day of the second run
+    ("the day alone", 20, None, LATE, {NEITHER: 1}),
+    ("the day, and other records", 20,
+     lambda place, folder: deliver(place, folder / "b", 9, day=20), LATE, {NEITHER: 1}),
+    ("a delivery alone", None, lambda place, folder: deliver(place, folder / "b", 1), EARLY,
+     {SOURCE: 1}),
+    ("a delivery, and the day", None,
+     lambda place, folder: deliver(place, folder / "b", 1, day=20), LATE, {SOURCE: 1}),
+    ("the target alone", None,
+     lambda place, _: change(place, "DELETE FROM invoice_file"), EARLY, {SERVICE: 1}),
+    ("the target, and the day", None,
+     lambda place, _: change(place, "DELETE FROM invoice_file"), LATE, {SERVICE: 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("why", "day", "then", "as_of", "told"),
+    WHY,
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_break_held_against_other_records_is_gone_for_what_happened(
+    workspace: Workspace,
+    tmp_path: Path,
+    why: str,
+    day: int | None,
+    then: Then | None,
+    as_of: date,
+    told: dict[str, int],
+) -> None:
+    (tmp_path / "invoice_files.csv").write_text(INVOICE)
+    import_delivery(workspace, [str(tmp_path / "invoice_files.csv")], DEFAULT)
+    if day is not None:
+        deliver(workspace, tmp_path / "a", 1, day=day)
+    first = run(workspace, EARLY)
+    assert [one.code for one in first.report.breaks] == ["INV_UNPAID"]
+    if then is not None:
+        then(workspace, tmp_path)
+    second = run(workspace, as_of)
+    assert "INV_UNPAID" not in [one.code for one in second.report.breaks]
+    assert gone(second) == told, why
+
+
+def sign(place: Workspace, done: Reconciled) -> None:
+    prepare(place, done.run.id, by="Ann", comment="")
+    approve(place, done.run.id, by="Bo", comment="")
+
+
+def test_what_was_signed_since_is_no_change_of_the_service(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    deliver(workspace, tmp_path, 1)
+    sign(workspace, run(workspace, EARLY, BARE))
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5')
+    found = run(workspace, EARLY, BARE)
+    decide_breaks(workspace, found.run.id, Chosen(state="open"), AGREED)
+    accepted = run(workspace, EARLY, BARE)
+    assert "CHANGED_AFTER_SIGNOFF" in [one.code for one in accepted.report.breaks]
+    sign(workspace, accepted)
+    assert gone(run(workspace, EARLY, BARE)) == {NEITHER: 1}
+
+
+TAKEN_BACK: list[tuple[Iterable[int], str]] = [
+    ((5,), "was undone"),  # other records of its kind are there
+    ((1, 5), "was undone"),  # none of its kind is
+]
+
+
+@pytest.mark.parametrize(("undone", "what"), TAKEN_BACK)
+def test_after_an_undo_the_batch_was_undone(
+    workspace: Workspace, tmp_path: Path, undone: Iterable[int], what: str
+) -> None:
+    batches = {number: deliver(workspace, tmp_path / str(number), number) for number in (1, 5)}
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 14.5 WHERE "Id" = 5')
+    run(workspace, EARLY)
+    change(workspace, 'UPDATE payment SET "PaidAmount" = 10.5 WHERE "Id" = 5')
+    for number in undone:
+        undo_batch(workspace, batches[number], by="ann", reason="the wrong file")
+    done = run(workspace, EARLY)
+    (kept,) = [one for one in done.report.breaks if one.code == "AMOUNT"]
+    assert kept.state == "NOT_LOOKED_AT"
+    told = "; ".join([*done.report.cover.because, *(c.title for c in done.report.causes)])
+    assert f"batch {batches[5]} {what}" in told
+    assert "not part of this run" not in told
