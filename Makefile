@@ -26,10 +26,10 @@ golden: ## Rewrite the golden files of the reports; read the difference before y
 	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q
 
 fields: ## Write what follows from the field tables: migration, field reference, header templates
-	$(PYTHON) -m connectors.migrations.revise follow the field tables
-	$(PYTHON) -m ruff format -q connectors/migrations/versions
-	$(PYTHON) -m schemas.reference > docs/fields.md
-	$(PYTHON) -m schemas.reference --templates data_samples/templates
+	$(PYTHON) -m connectors.postgres.migrations.revise follow the field tables
+	$(PYTHON) -m ruff format -q connectors/postgres/migrations/versions
+	$(PYTHON) -m schemas.derived.reference > docs/fields.md
+	$(PYTHON) -m schemas.derived.reference --templates data_samples/templates
 
 deployments: ## Rewrite prefect.yaml from the table of deployments
-	.venv/bin/python -m flows.deployments > prefect.yaml
+	.venv/bin/python -m flows.ops.deployments > prefect.yaml

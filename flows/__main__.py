@@ -134,7 +134,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     given = sys.argv[1:] if arguments is None else arguments
     if arguments is None:
-        from connectors.files import keep_private  # noqa: PLC0415
+        from connectors.files.atomic import keep_private  # noqa: PLC0415
 
         keep_private()
         stop_when_told(INTERRUPTED)
@@ -170,7 +170,7 @@ def _say_stopped(command: str) -> NoReturn:
 
 def _tell_of_system(error: OSError) -> None:
     """A full disk, a folder that is not ours, an output nobody takes: no fault of the program."""
-    from flows.error_lines import error_line  # noqa: PLC0415 -- keeps `recon --help` quick.
+    from flows.tasks.error_lines import error_line  # noqa: PLC0415 -- keeps `recon --help` quick.
 
     sys.stderr.write(f"recon: {error_line(error)}\n")
     try:

@@ -7,15 +7,15 @@ from prefect import flow
 from prefect.client.schemas.objects import State as RunState
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-from connectors.ledger import State
-from flows import tasks
-from flows.approval import OverBudget, decide
-from flows.attempts import begun_again
-from flows.delivery import Delivery
-from flows.hooks import HOOKS
-from flows.run_names import called
-from flows.states import end_state
-from flows.tasks import Manifest
+from connectors.postgres.ledger import State
+from flows.tasks import batch as tasks
+from flows.tasks.approval import OverBudget, decide
+from flows.tasks.attempts import begun_again
+from flows.tasks.batch import Manifest
+from flows.tasks.delivery import Delivery
+from flows.tasks.hooks import HOOKS
+from flows.tasks.run_names import called
+from flows.tasks.states import end_state
 
 
 @flow(

@@ -9,18 +9,18 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.context import FlowRunContext
 from prefect.states import Completed
 
-from connectors.ledger import State
-from flows.attempts import FROM_LEDGER
-from flows.holding import open_workspace
-from flows.hooks import HOOKS, note_run
-from flows.missed_runs import overtaken
+from connectors.postgres.ledger import State
+from flows.ops.missed_runs import overtaken
 from flows.report.markdown import cell
 from flows.report.spelling import digits
-from flows.run_names import called
 from flows.stages.pull import Pulled, pull, pull_compared
-from flows.stages.truths import Scope
+from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
-from flows.states import COMPLETED, WITH_ERRORS
+from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.holding import open_workspace
+from flows.tasks.hooks import HOOKS, note_run
+from flows.tasks.run_names import called
+from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import quantity
 
 ListingName = Literal["avatars", "payment_plan_details", "insert_batch_data"]

@@ -10,22 +10,23 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from connectors import ledger
-from connectors.ledger import State
-from connectors.sends import count_states, waiting_batches
-from flows import rerun_tasks, tasks
-from flows.attempts import FROM_LEDGER
-from flows.holding import held, open_workspace
-from flows.hooks import HOOKS
-from flows.missed_runs import overtaken
-from flows.report.batch import PUSH_STATES
+from connectors.postgres import ledger
+from connectors.postgres.ledger import State
+from connectors.postgres.push.sends import count_states, waiting_batches
+from flows.ops.missed_runs import overtaken
 from flows.report.markdown import escape
 from flows.report.spelling import digits
-from flows.run_names import called
 from flows.stages.push import ask_for_service, push
 from flows.stages.workspace import Workspace
-from flows.states import COMPLETED, WITH_ERRORS
-from flows.tasks import Manifest
+from flows.steps.batch_report import PUSH_STATES
+from flows.tasks import batch as tasks
+from flows.tasks import rerun as rerun_tasks
+from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.batch import Manifest
+from flows.tasks.holding import held, open_workspace
+from flows.tasks.hooks import HOOKS
+from flows.tasks.run_names import called
+from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import agree, quantity
 
 MOST_BATCHES = 50

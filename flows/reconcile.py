@@ -12,20 +12,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
-from flows.attempts import FROM_LEDGER
-from flows.blocks import run_settings
-from flows.holding import open_workspace
-from flows.hooks import HOOKS
-from flows.missed_runs import overtaken
+from flows.ops.missed_runs import overtaken
 from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
-from flows.run_names import called, day_of
-from flows.stages.as_of import PARAMETERS, later_run
 from flows.stages.pull import wanted
-from flows.stages.reconcile import Asked, Reconciled
-from flows.stages.reconcile import reconcile as reconcile_scope
-from flows.stages.rules import read_rules
-from flows.stages.truths import Scope
+from flows.stages.reconcile.as_of import PARAMETERS, later_run
+from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.run import Asked, Reconciled
+from flows.stages.reconcile.run import reconcile as reconcile_scope
+from flows.stages.reconcile.sources import Scope
+from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.blocks import run_settings
+from flows.tasks.holding import open_workspace
+from flows.tasks.hooks import HOOKS
+from flows.tasks.run_names import called, day_of
 from schemas.counting import quantity
 
 NO_BREAKS = [{"Code": "none"}]

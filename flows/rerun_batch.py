@@ -8,15 +8,16 @@ from prefect.client.schemas.objects import State as RunState
 from pydantic import Field
 
 from connectors.errors import BatchStateError
-from flows import rerun_tasks, tasks
-from flows.approval import OverBudget
-from flows.delivery import BareAddress
-from flows.hooks import HOOKS
 from flows.import_batch import carry, receive_again_if_taken_back
 from flows.report.changes import changes_table
-from flows.run_names import called
-from flows.states import end_state
-from flows.tasks import Manifest
+from flows.tasks import batch as tasks
+from flows.tasks import rerun as rerun_tasks
+from flows.tasks.approval import OverBudget
+from flows.tasks.batch import Manifest
+from flows.tasks.delivery import BareAddress
+from flows.tasks.hooks import HOOKS
+from flows.tasks.run_names import called
+from flows.tasks.states import end_state
 
 FromStage = Literal["where it stopped", "stage", "report"]
 Only = Literal["all rows", "failed rows"]

@@ -10,16 +10,16 @@ from prefect.states import Completed
 from pydantic import Field
 
 from connectors.errors import BatchStateError
-from connectors.sends import Decision
-from flows.attempts import FROM_LEDGER
-from flows.holding import open_workspace
-from flows.hooks import HOOKS, note_run
+from connectors.postgres.push.sends import Decision
 from flows.report.markdown import cell
 from flows.report.spelling import digits
-from flows.run_names import called
 from flows.stages.resolve import Chosen
 from flows.stages.resolve import resolve as settle
-from flows.states import COMPLETED
+from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.holding import open_workspace
+from flows.tasks.hooks import HOOKS, note_run
+from flows.tasks.run_names import called
+from flows.tasks.states import COMPLETED
 from schemas.counting import quantity
 
 OperationName = Literal[

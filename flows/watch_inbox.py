@@ -16,16 +16,16 @@ from prefect.states import Completed, Failed
 from pydantic import Field
 
 from connectors.errors import InboxHeldElsewhere, ReconError
-from connectors.extracts.profile import DEFAULT, load_profile
-from connectors.inbox import Inbox, Waiting
+from connectors.files.inbox import Inbox, Waiting
+from connectors.files.profile import DEFAULT, load_profile
 from connectors.settings import read_settings
-from flows.approval import OverBudget
-from flows.delivery import BareAddress, Delivery
-from flows.holding import open_workspace
-from flows.missed_runs import overtaken
-from flows.report.inbox import inbox_table
+from flows.ops.missed_runs import overtaken
 from flows.stages.inbox import SETTLE_SECONDS, Line, Start, Watch, import_here
-from flows.states import WITH_ERRORS
+from flows.tasks.approval import OverBudget
+from flows.tasks.delivery import BareAddress, Delivery
+from flows.tasks.holding import open_workspace
+from flows.tasks.inbox_table import inbox_table
+from flows.tasks.states import WITH_ERRORS
 
 IMPORT = "import-batch/adhoc"
 

@@ -39,7 +39,7 @@ def made_of(folder: Path) -> str:
     numba compares the file of a loop itself, and not those of the loops and numbers it uses.
     """
     digest = sha256(f"{version('numba')} {version('llvmlite')}".encode())
-    for source in sorted({*folder.glob("*.py"), *Path(__file__).parent.glob("*.py")}):
+    for source in sorted({*folder.glob("*.py"), *Path(__file__).parent.rglob("*.py")}):
         digest.update(source.name.encode() + source.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import settings
 
-from connectors.database import Database, migrate, open_database
-from connectors.embedded import embedded_url
+from connectors.postgres.database import Database, migrate, open_database
+from connectors.postgres.server.embedded import embedded_url
 from connectors.settings import Limits, Settings
 from flows.stages.workspace import Workspace
 from tests import examples, workers

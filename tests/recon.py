@@ -23,11 +23,11 @@ from typing import IO, NoReturn, Self
 
 from pydantic.plugin._loader import get_plugins
 
-from connectors.database import newest_revision
+from connectors.postgres.database import newest_revision
 from flows.__main__ import main
 from flows.report import comparison, html
 from flows.report.reconciled import html as reconciled
-from schemas.sql import METADATA
+from schemas.derived.sql import METADATA
 
 SECONDS = 120
 """Longest life of a process; one that hangs is ended by SIGALRM, which its exit code tells."""

@@ -15,13 +15,13 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from connectors import migrations
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres import migrations
 from flows.__main__ import main
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.field import Kind, Table
-from schemas.roles import statements
+from schemas.guards.roles import statements
 from schemas.tables import EXTRACTS
 from tests.stages.payments import line, write
 

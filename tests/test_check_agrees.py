@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from connectors.database import open_database
-from connectors.extracts.profile import DEFAULT, Profile
+from connectors.files.profile import DEFAULT, Profile
+from connectors.postgres.database import open_database
 from connectors.settings import Settings
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery

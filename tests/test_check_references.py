@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT, Profile
+from connectors.files.profile import DEFAULT, Profile
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

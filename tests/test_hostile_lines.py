@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from connectors.settings import Limits, Settings
 from flows.stages.examine import Reject, examine
 from tests.stages.payments import HEADER, line

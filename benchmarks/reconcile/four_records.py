@@ -28,7 +28,7 @@ import psycopg  # noqa: E402
 from four_records_truths import make_truths  # noqa: E402
 from psycopg import sql  # noqa: E402
 
-from connectors.embedded import embedded_url  # noqa: E402
+from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 
 CLOCK = ROOT / "benchmarks" / "import" / "cases"
 CASES = ("judge", "report", "reconcile")

@@ -8,16 +8,16 @@ import polars as pl
 from clock import Clock
 from four_records_truths import AS_OF, read_truths
 
-from flows.report.reconciliation import ReconciliationReport
-from flows.steps.reconcile.ageing import with_ages
-from flows.steps.reconcile.causes import find_causes
+from flows.steps.breaks.ageing import with_ages
+from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
+from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.conclusion import Facts, conclude
-from flows.steps.reconcile.judgement import judge
-from flows.steps.reconcile.life import DECISIONS, carry, nothing_before
-from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.joins import judge
+from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.self_test import self_test
-from flows.steps.reconcile.severity import severities
 from flows.steps.reconcile.sources import Sources
+from flows.steps.rules.rules import Rules
 from schemas.tables import CURRENCY_RATE
 
 RULES = Rules()

@@ -9,15 +9,15 @@ from clock import Clock
 from four_records_truths import TABLES, read_truths
 from psycopg import sql
 
-from connectors.database import open_database
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import open_database
 from connectors.settings import Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import record_schema
+from schemas.derived.sql import SCHEMA
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
-from schemas.sql import SCHEMA
 from schemas.tables import PAYMENT
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from clock import Clock
 from four_records_truths import AS_OF
 
-from connectors.database import open_database
+from connectors.postgres.database import open_database
 from connectors.settings import Settings
-from flows.stages.reconcile import Asked, reconcile
-from flows.stages.truths import Scope
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 
 ENDS = {("judge", 1): "gather", ("write", 2): "judge, conclude", ("write", 3): "write, save"}
 """What has come to its end when a stage is told of."""

@@ -11,12 +11,12 @@ from clock import Clock
 from four_records_judge import concluded
 from four_records_truths import read_truths
 
-from connectors.files import write_file
+from connectors.files.atomic import write_file
 from flows.report.reconciled.data import breaks_csv, breaks_frame, parquet, totals_json
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
-from flows.report.reconciliation import BreakLine
+from flows.steps.reconcile.report import BreakLine
 from flows.steps.reconcile.sources import Sources
 
 

@@ -29,7 +29,7 @@ sys.path.insert(1, str(ROOT))
 from sides import COLUMNS, Planted, make_sides  # noqa: E402
 
 from benchmarks.environments import NotInstalled, peer_python, versions  # noqa: E402
-from connectors.embedded import embedded_url  # noqa: E402
+from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 
 CASES = Path(__file__).resolve().parent / "cases"
 CLOCK = ROOT / "benchmarks" / "import" / "cases"

@@ -21,10 +21,10 @@ import psycopg
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[1:1] = [str(ROOT)]
 
-from connectors.database import open_database  # noqa: E402
-from connectors.embedded import embedded_url  # noqa: E402
-from connectors.extracts.profile import DEFAULT  # noqa: E402
-from connectors.lease import hold_batch  # noqa: E402
+from connectors.files.profile import DEFAULT  # noqa: E402
+from connectors.postgres.database import open_database  # noqa: E402
+from connectors.postgres.lease import hold_batch  # noqa: E402
+from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 from connectors.settings import Settings  # noqa: E402
 from flows.stages.check import check  # noqa: E402
 from flows.stages.receive import receive  # noqa: E402

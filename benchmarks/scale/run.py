@@ -27,7 +27,7 @@ sys.path[1:1] = [str(ROOT), str(ROOT / "benchmarks" / "import" / "cases")]
 
 from clock import busy_seconds, server_seconds  # noqa: E402
 
-from connectors.embedded import embedded_url  # noqa: E402
+from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 from data_samples.generate import write_payments  # noqa: E402
 
 LOOK_SECONDS = 0.1

@@ -13,7 +13,7 @@ from connectors.sandbox.passwords import hash_password, matches
 from connectors.sandbox.shapes import kept_text
 from connectors.sandbox.store import Connection, Store
 from connectors.sandbox.values import Record, Value
-from schemas.nested import json_text
+from schemas.derived.nested import json_text
 from schemas.tables import USER_ACCOUNT
 
 MOST_REMEMBERED = 4096

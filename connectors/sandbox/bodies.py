@@ -10,8 +10,8 @@ from connectors.sandbox.cells import Cell, read_rows
 from connectors.sandbox.messages import Request, fields_of
 from connectors.sandbox.routes import Door, Route
 from connectors.sandbox.values import Tree, jsv_tree
-from schemas import jsv
-from schemas.jsv import Plain
+from schemas.derived import jsv
+from schemas.derived.jsv import Plain
 
 MOST_BYTES = 64 * 1024 * 1024
 """How large a compressed body may become."""

@@ -13,8 +13,8 @@ from connectors.sandbox.moments import Time, classic_time, csv_time, iso_time, r
 from connectors.sandbox.numerals import double_text
 from connectors.sandbox.options import Style
 from connectors.sandbox.values import Entries
-from schemas import jsv
-from schemas.jsv import Plain, Writable
+from schemas.derived import jsv
+from schemas.derived.jsv import Plain, Writable
 
 RESPONSE_STATUS = "ResponseStatus"
 

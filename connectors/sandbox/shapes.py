@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from connectors.sandbox.moments import Time, TimeKind
 from connectors.sandbox.values import Entries, Nested, Record, Tree, Value
+from schemas.derived.nested import json_text
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, WORLDS, sql_columns
-from schemas.nested import json_text
 from schemas.operations import OPERATIONS
 from schemas.tables import TABLES
 

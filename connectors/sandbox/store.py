@@ -11,6 +11,7 @@ from psycopg.errors import LockNotAvailable
 from psycopg.rows import DictRow, dict_row
 
 from connectors.errors import DatabaseUnusable
+from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.sandbox.moments import Time
 from connectors.sandbox.shapes import (
     METADATA,
@@ -24,7 +25,6 @@ from connectors.sandbox.shapes import (
     stored_texts,
 )
 from connectors.sandbox.values import Record, Value
-from connectors.schema_lock import busy_schema, lock_schema
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 

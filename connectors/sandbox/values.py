@@ -10,9 +10,9 @@ from typing import TypeAlias
 from connectors.sandbox.moments import Time, read_datetime, read_datetime_offset
 from connectors.sandbox.numerals import read_double
 from connectors.sandbox.options import SandboxOptions
-from schemas import jsv
+from schemas.derived import jsv
+from schemas.derived.jsv import Plain
 from schemas.field import Field, Kind, Table
-from schemas.jsv import Plain
 from schemas.tables import TABLES
 
 Nested: TypeAlias = str | list["Nested | None"] | dict[str, "Nested | None"]

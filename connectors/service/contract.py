@@ -34,7 +34,7 @@ class Request:
     """The caller's own; it comes back with the answer."""
     operation: Operation
     jsondata: str
-    """Canonical JSON of the record, as `schemas.payloads.canonical_json` writes it."""
+    """Canonical JSON of the record, as `schemas.derived.json_text.canonical_json` writes it."""
     push_key: str
     """Sent as Idempotency-Key."""
     doubt: bool = False

@@ -8,7 +8,7 @@ from typing import Any
 
 from connectors.service.connection import Reply
 from connectors.service.encoding import CSV, JSON
-from schemas import jsv
+from schemas.derived import jsv
 
 STATUS = "ResponseStatus"
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",\r\n]*+))(,|\r\n|\n)')

@@ -13,12 +13,12 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.encoding import Member, Record
 from connectors.service.times import moment_of, read_written, same_datetime, same_datetime_offset
-from schemas import jsv
+from schemas.cells.reading import Number, read_boolean, read_number
+from schemas.derived import jsv
+from schemas.derived.json_text import datetime_text, number_text
+from schemas.derived.nested import json_object, json_text
 from schemas.field import Field, Kind
-from schemas.nested import json_object, json_text
 from schemas.operations import Operation
-from schemas.payloads import datetime_text, number_text
-from schemas.reading import Number, read_boolean, read_number
 from schemas.tables import FORM_RESPONSE, TABLES
 
 _NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)

@@ -8,12 +8,12 @@ from functools import cache
 from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from schemas import jsv
+from schemas.cells.reading import Moment, Unread, read_moment
+from schemas.derived import jsv
+from schemas.derived.json_text import datetime_text
+from schemas.derived.nested import json_object, json_text
 from schemas.field import Field, Kind, Table
-from schemas.nested import json_object, json_text
 from schemas.operations import Operation
-from schemas.payloads import datetime_text
-from schemas.reading import Moment, Unread, read_moment
 from schemas.tables import TABLES
 
 Member = str | int | bool | list["Member"] | dict[str, "Member"] | None

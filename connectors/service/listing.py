@@ -13,10 +13,10 @@ from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.host import Host
 from connectors.service.pace import retry_after
 from connectors.service.times import moment_of, read_written
+from schemas.cells.reading import Number, Unread, read, read_number
+from schemas.derived.nested import json_text, read_nested
 from schemas.field import Field, Kind
-from schemas.nested import json_text, read_nested
 from schemas.operations import Operation
-from schemas.reading import Number, Unread, read, read_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from connectors.service.encoding import offset_minutes, sent_moment
-from schemas.reading import Moment, Unread, read_moment
+from schemas.cells.reading import Moment, Unread, read_moment
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- subtracted from wall clocks.
 MILLISECOND = 1000

@@ -7,21 +7,21 @@ from typing import Annotated, Any
 import psycopg
 from cyclopts import Parameter
 
-from connectors import ledger
-from connectors.corrections import matched_by_key, repaired_row, repairs_of
 from connectors.errors import SettingsError
-from connectors.overview import list_overview
-from connectors.push_gate import held_text, why_held
-from connectors.sends import left_at_service
+from connectors.postgres import ledger
+from connectors.postgres.corrections import matched_by_key, repaired_row, repairs_of
+from connectors.postgres.overview import list_overview
+from connectors.postgres.push.gate import held_text, why_held
+from connectors.postgres.push.sends import left_at_service
 from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
 from flows.commands.deliver import Json, Verbose, show_ended
 from flows.report.next_step import next_step, told_repaired
 from flows.stages.kept import unproven
-from flows.stages.locate import Spot, locate, show_command
-from flows.stages.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.rewind import rewind_batch
+from flows.stages.rows.locate import Spot, locate, show_command
+from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
+from flows.stages.rows.texts import Texts
 from flows.stages.sequence import discard_batch, release_batch, run_batch
-from flows.stages.texts import Texts
 from flows.stages.undo import undo_batch
 from flows.steps.secrets import shown_record
 from schemas.counting import agree, grouped, quantity

@@ -15,7 +15,7 @@ from schemas.counting import agree, quantity
 from schemas.life import Choice
 
 if TYPE_CHECKING:
-    from flows.stages.breaks import Chosen, Decided
+    from flows.stages.reconcile.breaks import Chosen, Decided
 
 breaks_command = App(name="breaks", help="List breaks; accept, reopen, resolve or assign them.")
 
@@ -41,7 +41,7 @@ class Filter:
 
     def chosen(self, ids: tuple[str, ...]) -> "Chosen":
         """These, and only where they are among the ids, if any are given."""
-        from flows.stages.breaks import Chosen  # noqa: PLC0415 -- it imports polars.
+        from flows.stages.reconcile.breaks import Chosen  # noqa: PLC0415 -- it imports polars.
 
         return Chosen(ids, *astuple(self))
 
@@ -62,7 +62,7 @@ def list_command(
 
     Example: `recon breaks list --code AMOUNT --state open`
     """
-    from flows.stages.breaks import list_breaks  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.breaks import list_breaks  # noqa: PLC0415 -- it imports polars.
 
     with workspace(quiet=True) as place:
         found, breaks = list_breaks(place, run, which.chosen(ids))
@@ -190,8 +190,8 @@ def _decide(
     owner: str | None = None,
     up_to: Decimal | None = None,
 ) -> int:
-    from connectors.breaks import Decision  # noqa: PLC0415 -- it imports polars.
-    from flows.stages.breaks import decide_breaks  # noqa: PLC0415
+    from connectors.postgres.breaks import Decision  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.breaks import decide_breaks  # noqa: PLC0415
 
     decision = Decision(what, reason, by, until, side, owner, up_to)
     with workspace(quiet=True) as place:

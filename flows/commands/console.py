@@ -186,8 +186,8 @@ def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Worksp
     Pushes that are held are said on standard error, unless the command says so itself.
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
-    from connectors.database import open_database  # noqa: PLC0415
-    from connectors.push_gate import told_where_sent  # noqa: PLC0415
+    from connectors.postgres.database import open_database  # noqa: PLC0415
+    from connectors.postgres.push.gate import told_where_sent  # noqa: PLC0415
     from flows.stages.workspace import Workspace  # noqa: PLC0415
 
     settings = read_settings()

@@ -13,7 +13,7 @@ from schemas.tables import EXTRACTS
 
 # What works on frames and rows is imported where it is called: `--help` need not wait for it.
 if TYPE_CHECKING:
-    from connectors.extracts.profile import Profile
+    from connectors.files.profile import Profile
     from flows.stages.examine import FileVerdict
     from flows.stages.sequence import Ended
 
@@ -186,7 +186,7 @@ def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:
 
 
 def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
-    from connectors.extracts.profile import DEFAULT, load_profile, with_terms  # noqa: PLC0415
+    from connectors.files.profile import DEFAULT, load_profile, with_terms  # noqa: PLC0415
 
     if record is not None and record not in EXTRACTS:
         raise DeliveryError(

@@ -13,7 +13,7 @@ from schemas.counting import agree, quantity
 from schemas.life import Role
 
 if TYPE_CHECKING:
-    from flows.stages.sign import Signed
+    from flows.stages.reconcile.sign import Signed
 
 sign_command = App(name="sign", help="Stand for a report: one prepares it, another approves it.")
 audit_command = App(name="audit", help="Show the audit trail, and prove that nobody changed it.")
@@ -37,7 +37,7 @@ def prepare_command(
 
     Example: `recon sign prepare 7 --by "A. Meyer" --comment "month end"`
     """
-    from flows.stages.sign import prepare  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.sign import prepare  # noqa: PLC0415 -- it imports polars.
 
     with workspace(quiet=True) as place:
         return _signed(prepare(place, run, by=by, comment=comment), Role.PREPARED, as_json=json)
@@ -68,7 +68,7 @@ def approve_command(
 
     Exit code 0: approved; 1: open breaks, changes or a restatement wait for a decision; 2: refused.
     """
-    from flows.stages.sign import approve  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.sign import approve  # noqa: PLC0415 -- it imports polars.
 
     with workspace(quiet=True) as place:
         signed = approve(
@@ -94,7 +94,7 @@ def verify_command(
 
     Exit code 0: the chain holds; 1: it does not, and the first broken link is named.
     """
-    from connectors.audit import verify  # noqa: PLC0415
+    from connectors.postgres.audit import verify  # noqa: PLC0415
 
     with workspace(quiet=True) as place, place.database.connect() as connection:
         proof = verify(connection, noted)
@@ -122,7 +122,7 @@ def events_command(
 
     Example: `recon audit list --what report --last 50`
     """
-    from connectors.audit import list_events  # noqa: PLC0415
+    from connectors.postgres.audit import list_events  # noqa: PLC0415
 
     with workspace(quiet=True) as place, place.database.connect() as connection:
         entries = list_events(connection, last, what=what)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from connectors.extracts.profile import DEFAULT, load_profile
-from connectors.inbox import Inbox
+from connectors.files.inbox import Inbox
+from connectors.files.profile import DEFAULT, load_profile
 from flows.commands.archive import show
 from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Feed, Json

@@ -6,8 +6,8 @@ from cyclopts import Parameter
 
 from connectors.errors import DeliveryError
 from flows.commands.console import out
-from schemas.payloads import csv_template
-from schemas.reference import page, record_section
+from schemas.derived.json_text import csv_template
+from schemas.derived.reference import page, record_section
 from schemas.tables import EXTRACTS
 
 
@@ -16,9 +16,9 @@ def demo_command() -> int:
 
     Clean, then dirty, then its correction; the reports are kept. Example: `recon demo`
     """
-    from flows.demo import run_demo  # noqa: PLC0415 -- it imports Prefect.
+    from flows.ops.demo import run_demo  # noqa: PLC0415 -- it imports Prefect.
 
-    return run_demo()
+    return run_demo(lambda line: out().print(line))
 
 
 def fields_command(

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
-from connectors.push_gate import held_text, why_held
-from connectors.sends import Decision, Sent, waiting_batches
+from connectors.postgres.push.gate import held_text, why_held
+from connectors.postgres.push.sends import Decision, Sent, waiting_batches
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import out, print_json, workspace
 from flows.commands.deliver import Json, ended_json, show_ended

@@ -54,11 +54,11 @@ def reconcile_command(
     2: could not run; 3: another run reconciles the same scope.
     """
     # The steps import polars, which takes its time.
-    from flows.stages.as_of import today  # noqa: PLC0415
     from flows.stages.pull import pull_compared  # noqa: PLC0415
-    from flows.stages.reconcile import Asked, reconcile  # noqa: PLC0415
-    from flows.stages.rules import read_rules  # noqa: PLC0415
-    from flows.stages.truths import Scope  # noqa: PLC0415
+    from flows.stages.reconcile.as_of import today  # noqa: PLC0415
+    from flows.stages.reconcile.rules import read_rules  # noqa: PLC0415
+    from flows.stages.reconcile.run import Asked, reconcile  # noqa: PLC0415
+    from flows.stages.reconcile.sources import Scope  # noqa: PLC0415
 
     read = read_rules(rules)
     with workspace(quiet=json) as place:
@@ -86,7 +86,7 @@ def report_command(
 
     Exit code 0: it reconciled; 1: it did not; 2: there is none, or its files were changed.
     """
-    from flows.stages.reconcile import shown  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.run import shown  # noqa: PLC0415 -- it imports polars.
 
     with workspace(quiet=True) as place:
         found = shown(place, run)

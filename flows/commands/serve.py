@@ -9,8 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from connectors.database import database_url
 from connectors.errors import SettingsError
+from connectors.postgres.database import database_url
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import read_settings
 from flows.commands.console import out, refuse_password

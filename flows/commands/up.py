@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from connectors.embedded import embedded_url
 from connectors.errors import ReconError, SettingsError
-from connectors.files import open_private, private_folder
+from connectors.files.atomic import open_private, private_folder
+from connectors.postgres.server.embedded import embedded_url
 from connectors.settings import Settings, read_settings
 from flows.commands.console import out
 from schemas.counting import agree, quantity
@@ -49,13 +49,13 @@ def up_command(
 
     Example: `recon up`, then open http://127.0.0.1:4200
     """
-    from flows.laptop import (  # noqa: PLC0415 -- slow to import.
+    from flows.ops.laptop import (  # noqa: PLC0415 -- slow to import.
         Choice,
         refuse_open_doors,
         refuse_other_terms,
         run,
     )
-    from flows.running import find  # noqa: PLC0415
+    from flows.ops.running import find  # noqa: PLC0415
 
     settings = read_settings()
     given = {"host": host, "port": port, "sandbox_port": sandbox_port, "pages": pages}
@@ -74,7 +74,7 @@ def down_command() -> int:
 
     Example: `recon down`
     """
-    from flows.running import alone, await_end, find, note, stop_all  # noqa: PLC0415
+    from flows.ops.running import alone, await_end, find, note, stop_all  # noqa: PLC0415
 
     home = read_settings().home
     folder = home / "up"
@@ -118,7 +118,7 @@ def deploy_command(
             "PREFECT_API_URL is not set. Name the server, as in http://127.0.0.1:4200/api, "
             "or start one with `recon up`."
         )
-    from flows.whose_server import refuse_unreachable  # noqa: PLC0415 -- slow to import.
+    from flows.ops.whose_server import refuse_unreachable  # noqa: PLC0415 -- slow to import.
 
     refuse_unreachable(os.environ["PREFECT_API_URL"])
     os.environ.setdefault("DO_NOT_TRACK", "1")
@@ -144,7 +144,8 @@ def type_name(problem: Exception) -> str:
 def _deploy(pool: str, kind: str) -> None:
     from pydantic import SecretStr  # noqa: PLC0415 -- Prefect may be imported by now.
 
-    from flows import automations, blocks, deployments  # noqa: PLC0415
+    from flows.ops import automations, deployments  # noqa: PLC0415
+    from flows.tasks import blocks  # noqa: PLC0415
 
     url = os.environ.get("RECON_NOTIFY_URL")
     notices = automations.Notices(SecretStr(url) if url else None)
@@ -169,8 +170,8 @@ def _say(line: str) -> None:
 
 
 def _detached(settings: Settings, options: list[str]) -> int:
-    from flows.laptop import show_held, told  # noqa: PLC0415 -- slow to import.
-    from flows.running import find, log_tail  # noqa: PLC0415
+    from flows.ops.laptop import show_held, told  # noqa: PLC0415 -- slow to import.
+    from flows.ops.running import find, log_tail  # noqa: PLC0415
 
     folder = settings.home / "up"
     private_folder(folder)

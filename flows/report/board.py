@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import tzinfo
 
-from connectors.overview import BatchLine
+from connectors.postgres.overview import BatchLine
 from flows.report.markdown import cell
 from flows.report.next_step import next_step, told_repaired
 from flows.report.spelling import digits

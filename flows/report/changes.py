@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from flows.report.batch import STATES
 from flows.report.markdown import cell
 from flows.report.spelling import digits
+from flows.steps.batch_report import STATES
 
 Counts = Mapping[str, Mapping[str, int]]
 """Record kind -> state -> rows."""

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from flows.report.batch import Chain
 from flows.report.spelling import digits
 from flows.report.text import end_states
+from flows.steps.batch_report import Chain
 from schemas.counting import quantity
 
 COLOURS: Mapping[str, str] = {

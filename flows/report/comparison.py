@@ -8,7 +8,7 @@ from jinja2 import Template
 
 from flows.report.spelling import visible
 from flows.report.template import template
-from flows.steps.compare.statuses import ColumnResult, Comparison, SideResult
+from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
 

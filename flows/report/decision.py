@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from flows.report.batch import BatchReport
 from flows.report.markdown import cell, value_cell
 from flows.report.spelling import digits
 from flows.report.text import record_title
+from flows.steps.batch_report import BatchReport
 from schemas.counting import agree, quantity
 
 REASONS_SHOWN = 15

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from jinja2 import Template
 from markupsafe import Markup
 
-from flows.report.batch import BatchReport, Chain
 from flows.report.chart import colour_of, stacked_bar, state_parts
 from flows.report.spelling import NARROW, digits, shortened
 from flows.report.template import template
@@ -23,6 +22,7 @@ from flows.report.text import (
     row_place,
     verdict_of,
 )
+from flows.steps.batch_report import BatchReport, Chain
 from flows.steps.totals import Totals, add
 
 LONGEST = 500

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from flows.report.batch import BatchReport, Chain, Pushed
 from flows.report.chart import describe, picture, state_parts
 from flows.report.spelling import digits, neutral, shortened, visible
 from flows.report.text import (
@@ -18,6 +17,7 @@ from flows.report.text import (
     refusal,
     verdict_of,
 )
+from flows.steps.batch_report import BatchReport, Chain, Pushed
 from flows.steps.totals import Totals, add
 from schemas.counting import quantity
 

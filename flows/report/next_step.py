@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from connectors.ledger import ENDED, State
-from connectors.overview import BatchLine
-from flows.report.batch import PUSH_ERRORS, PUSH_LEFT, BatchReport
+from connectors.postgres.ledger import ENDED, State
+from connectors.postgres.overview import BatchLine
+from flows.steps.batch_report import PUSH_ERRORS, PUSH_LEFT, BatchReport
 from schemas.counting import agree, quantity
 
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple
 
-from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
+from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.counting import agree, quantity
 from schemas.reasons import REFUSALS

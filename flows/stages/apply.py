@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from connectors import ledger
-from connectors.apply import NOT_NEW, Applied, add_rows, apply_rows, lock_target, may_meet
-from connectors.corrections import settle_corrections
-from connectors.database import analyse, summarise
-from connectors.lease import Lease
-from connectors.ledger import Receipt, State
+from connectors.postgres import ledger
+from connectors.postgres.apply import NOT_NEW, Applied, add_rows, apply_rows, lock_target, may_meet
+from connectors.postgres.corrections import settle_corrections
+from connectors.postgres.database import analyse, summarise
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Receipt, State
 from flows.stages.check import staged_tables
 from flows.stages.portions import Portion, cut_portions
 from flows.stages.recovery import reach
@@ -19,10 +19,10 @@ from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.counting import grouped, quantity
+from schemas.derived.sql import staged_name
+from schemas.derived.views import LISTED, apply_stage
 from schemas.field import Table
-from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
-from schemas.views import LISTED, apply_stage
 
 log = logging.getLogger("recon.apply")
 

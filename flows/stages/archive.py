@@ -9,14 +9,14 @@ from typing import Any
 
 import psycopg
 
-from connectors import ledger
-from connectors.batch_reports import FILES, Noted, noted_reports
 from connectors.errors import SignatureRefused
-from connectors.extracts.archive import kept_path
-from connectors.extracts.evidence import MISSING, difference
-from connectors.reconciliations import list_runs
-from connectors.retention import Expected, expected_contents
-from flows.stages.sign import check_files
+from connectors.files.archive import kept_path
+from connectors.files.evidence import MISSING, difference
+from connectors.postgres import ledger
+from connectors.postgres.batch_reports import FILES, Noted, noted_reports
+from connectors.postgres.reconciliations import list_runs
+from connectors.postgres.retention import Expected, expected_contents
+from flows.stages.reconcile.sign import check_files
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, grouped, quantity
 

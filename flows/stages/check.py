@@ -5,26 +5,26 @@ Decided before anything is visible in a target. One transaction: a run that dies
 
 import logging
 
-from connectors import ledger
-from connectors.database import analyse
 from connectors.errors import BatchStateError
-from connectors.extracts.profile import Profile
-from connectors.lease import Lease
-from connectors.ledger import State
-from connectors.merge import check_reference, join_by_hash, mark_duplicates
-from connectors.recount import recount
+from connectors.files.profile import Profile
+from connectors.postgres import ledger
+from connectors.postgres.database import analyse
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import State
+from connectors.postgres.merge import check_reference, join_by_hash, mark_duplicates
+from connectors.postgres.recount import recount
 from flows.stages.recovery import reach
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
-from flows.steps.budget import over_budget
-from flows.steps.judge import READY
 from flows.steps.order import by_dependency
-from flows.steps.sieve import Known, gather
+from flows.steps.validate.budget import over_budget
+from flows.steps.validate.chunk import READY
+from flows.steps.validate.key_filter import Known, gather
 from schemas.counting import agree, grouped, quantity
+from schemas.derived.sql import staged_name
+from schemas.derived.views import ERRORS
 from schemas.field import Table
-from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
-from schemas.views import ERRORS
 
 log = logging.getLogger("recon.check")
 

@@ -12,14 +12,14 @@ from difflib import get_close_matches
 import numpy as np
 import polars as pl
 
-from connectors.differences import Differences, row_differences
+from connectors.compare.differences import Differences, row_differences
+from connectors.compare.sides import Side
 from connectors.errors import SidesRefused
-from connectors.sides import Side
-from flows.steps.compare.cells import Leeway, differing
-from flows.steps.compare.keys import KeyFrames, Partners, comparable, partners
-from flows.steps.compare.statuses import ColumnResult, Comparison, SideResult
+from flows.steps.match.cells import Leeway, differing
+from flows.steps.match.keys import KeyFrames, Partners, comparable, partners
+from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
-from schemas.readings import remark
+from schemas.cells.readings import remark
 
 SLICE_ROWS = 500_000
 """Pairs whose cells are compared at a time."""

@@ -9,17 +9,17 @@ from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
-from connectors.csv_side import csv_side
-from connectors.differences import Differences
+from connectors.compare.csv_side import csv_side
+from connectors.compare.differences import Differences
+from connectors.compare.sides import PARQUET, Side, parquet_side
+from connectors.compare.table_pair import TablePair, table_pair
+from connectors.compare.table_side import table_side
 from connectors.errors import SidesRefused
-from connectors.files import private_folder, write_file
-from connectors.sides import PARQUET, Side, parquet_side
-from connectors.table_pair import TablePair, table_pair
-from connectors.table_side import table_side
+from connectors.files.atomic import private_folder, write_file
 from flows.report.comparison import as_json, render_html
 from flows.stages.compare import Question, compare_sides
-from flows.steps.compare.cells import Leeway, texts
-from flows.steps.compare.statuses import Comparison
+from flows.steps.match.cells import Leeway, texts
+from flows.steps.match.statuses import Comparison
 
 SHOWN = 10
 _TABLE = re.compile(r"postgres(?:ql)?://")

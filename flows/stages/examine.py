@@ -12,21 +12,21 @@ from typing import Any
 import polars as pl
 
 from connectors.errors import ExtractRefused
-from connectors.extracts.content import open_content
-from connectors.extracts.delivery import find_extracts
-from connectors.extracts.manifest import incomplete, read_manifests
-from connectors.extracts.profile import Profile
-from connectors.extracts.reader import first_place, read_chunks
+from connectors.files.content import open_content
+from connectors.files.delivery import find_extracts
+from connectors.files.manifest import incomplete, read_manifests
+from connectors.files.profile import Profile
+from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.stages.receive import Opened, open_extract
 from flows.stages.stage import manifest_differences
 from flows.stages.workspace import Progress, silent
-from flows.steps.judge import Judged
-from flows.steps.references import References, Unsettled, reference_error
-from flows.steps.repeats import Repeats, conflict_error
 from flows.steps.secrets import shown_record
 from flows.steps.totals import Totals
+from flows.steps.validate.chunk import Judged
+from flows.steps.validate.references import References, Unsettled, reference_error
+from flows.steps.validate.repeats import Repeats, conflict_error
 from schemas.field import Reference
 from schemas.tables import EXTRACTS
 

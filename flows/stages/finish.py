@@ -9,33 +9,33 @@ from pathlib import Path
 
 import psycopg
 
-from connectors import ledger
-from connectors.attempts import counted_elsewhere
-from connectors.batch_reports import MANIFEST, RENDERINGS, note_written
-from connectors.currencies import read_currencies
-from connectors.database import summarise
-from connectors.digests import ends_detail
 from connectors.errors import ConservationError
-from connectors.files import write_file
-from connectors.findings import findings, notes
-from connectors.lease import Lease
-from connectors.ledger import Extract, State
-from connectors.recount import Recount, Sum, recount, recount_both
-from connectors.sends import Refusal, recount_sends, refusals
-from connectors.spool import clear_spool
-from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
+from connectors.files.atomic import write_file
+from connectors.files.spool import clear_spool
+from connectors.postgres import ledger
+from connectors.postgres.attempts import counted_elsewhere
+from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
+from connectors.postgres.currencies import read_currencies
+from connectors.postgres.database import summarise
+from connectors.postgres.digests import ends_detail
+from connectors.postgres.findings import findings, notes
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Extract, State
+from connectors.postgres.push.sends import Refusal, recount_sends, refusals
+from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
+from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.steps.chain import build_chain
 from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add
+from schemas.derived.sql import staged_name
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.reasons import REASONS
-from schemas.sql import staged_name
 from schemas.tables import INSERT_BATCH_DATA
 
 log = logging.getLogger("recon.report")

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from connectors import ledger
 from connectors.errors import DeliveryError, ReconError
-from connectors.extracts.profile import Profile
-from connectors.inbox import Arrival, Inbox, Wait, Waiting, paths_of
-from connectors.overview import count_taken_back
+from connectors.files.inbox import Arrival, Inbox, Wait, Waiting, paths_of
+from connectors.files.profile import Profile
+from connectors.postgres import ledger
+from connectors.postgres.overview import count_taken_back
 from flows.stages.receive import Opened, content_id_of, open_delivery
 from flows.stages.recovery import reach
 from flows.stages.sequence import import_delivery

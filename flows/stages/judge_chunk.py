@@ -2,14 +2,14 @@
 
 import polars as pl
 
-from connectors.extracts.cells import as_delivered
-from connectors.extracts.header import Header
-from connectors.extracts.profile import Profile
-from connectors.extracts.reader import Chunk
-from flows.steps.judge import Judged, judge
-from flows.steps.left_out import FindRepaired, Repaired
-from flows.steps.normalise import Writing
-from schemas.reading import Unread, offset_minutes
+from connectors.files.cells import as_delivered
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.files.reader import Chunk
+from flows.steps.validate.chunk import Judged, judge
+from flows.steps.validate.left_out import FindRepaired, Repaired
+from flows.steps.validate.normalise import Writing
+from schemas.cells.reading import Unread, offset_minutes
 
 
 def judge_chunk(

@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import psycopg
 
-from connectors import ledger
 from connectors.errors import EvidenceBroken
-from connectors.extracts.archive import kept_path
-from connectors.extracts.blocks import blocks
-from connectors.extracts.content import Content, open_kept
-from connectors.extracts.evidence import Evidence, prove
-from connectors.extracts.header import Header
-from connectors.extracts.profile import Profile
-from connectors.ledger import Extract
+from connectors.files.archive import kept_path
+from connectors.files.blocks import blocks
+from connectors.files.content import Content, open_kept
+from connectors.files.evidence import Evidence, prove
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.postgres import ledger
+from connectors.postgres.ledger import Extract
 from flows.stages.receive import header_of
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace

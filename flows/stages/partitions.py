@@ -16,19 +16,19 @@ from typing import Any, Self
 
 import psycopg
 
-from connectors import ledger
 from connectors.errors import SettingsError
-from connectors.extracts.profile import Profile
-from connectors.extracts.reader import Place, read_chunks
-from connectors.lease import Lease
-from connectors.ledger import Batch, Extract, State
+from connectors.files.profile import Profile
+from connectors.files.reader import Place, read_chunks
+from connectors.postgres import ledger
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Batch, Extract, State
 from connectors.settings import Limits
 from flows.stages.kept import evidence_of, open_archived
 from flows.stages.stage import Span, stage, stage_extract
 from flows.stages.stretches import STAGE, Stretch, first_gap, take_back_misfits
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace, silent
-from flows.steps.sieve import Sieve
+from flows.steps.validate.key_filter import Sieve
 
 CHUNKS_AT_LEAST = 8
 """Of a partition: 32 MiB with the usual limits, a second or two of work."""

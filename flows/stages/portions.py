@@ -6,12 +6,12 @@ from itertools import groupby
 from math import ceil
 from operator import attrgetter
 
-from connectors.ledger import Receipt
-from connectors.ranges import Range
+from connectors.files.spool import Spooled, spool_path
+from connectors.postgres.ledger import Receipt
+from connectors.postgres.ranges import Range
 from connectors.settings import Settings
-from connectors.spool import Spooled, spool_path
 from flows.stages.side_by_side import LANES
-from flows.steps.judge import READY
+from flows.steps.validate.chunk import READY
 from schemas.field import Table
 
 ROWS_AT_ONCE = 1_000_000

@@ -19,23 +19,23 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from connectors import ledger
 from connectors.errors import ServiceUnusable, SettingsError
-from connectors.extracts.profile import Profile
-from connectors.files import write_file
-from connectors.listings import ASKED, KEPT, PULLED, clock
+from connectors.files.atomic import write_file
+from connectors.files.profile import Profile
+from connectors.postgres import ledger
+from connectors.postgres.listings import ASKED, KEPT, PULLED, clock
 from connectors.service import Listing, Service, open_service, read_credentials
+from flows.stages.reconcile.sources import Scope
 from flows.stages.recovery import reach
+from flows.stages.rows.texts import Texts
 from flows.stages.sequence import Ended, import_delivery
-from flows.stages.texts import Texts
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.listed import Compared, compare_rows, kinds_of
+from schemas.cells.reading import Moment, Number
+from schemas.derived.json_text import datetime_text, number_text
+from schemas.derived.views import LISTING_FEED, quoted
 from schemas.operations import OPERATIONS, Operation
-from schemas.payloads import datetime_text, number_text
-from schemas.reading import Moment, Number
 from schemas.tables import INSERT_BATCH_DATA
-from schemas.views import LISTING_FEED, quoted
 
 LISTINGS: dict[str, Operation] = {
     operation.path.strip("/"): operation for operation in OPERATIONS if operation.returns_list

@@ -13,15 +13,17 @@ from time import monotonic
 
 import psycopg
 
-from connectors import ledger
-from connectors.database import analyse
 from connectors.errors import BatchStateError, ReconError, ServiceUnusable
-from connectors.lease import Lease
-from connectors.ledger import Batch, State
-from connectors.push_count import count_window, note_window
-from connectors.push_gate import pass_gate
-from connectors.push_plan import plan_sends, settle_twins
-from connectors.push_window import (
+from connectors.postgres import ledger
+from connectors.postgres.database import analyse
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Batch, State
+from connectors.postgres.push.count import count_window, note_window
+from connectors.postgres.push.gate import pass_gate
+from connectors.postgres.push.plan import plan_sends, settle_twins
+from connectors.postgres.push.restores import put_in_doubt
+from connectors.postgres.push.sends import count_states, is_unsettled, row_name
+from connectors.postgres.push.window import (
     Lane,
     claim,
     give_back,
@@ -32,8 +34,6 @@ from connectors.push_window import (
     reopen_doubtful,
     supersede,
 )
-from connectors.restores import put_in_doubt
-from connectors.sends import count_states, is_unsettled, row_name
 from connectors.service import (
     Answer,
     Request,

@@ -9,25 +9,25 @@ from pathlib import Path
 
 import psycopg
 
-from connectors import ledger
 from connectors.errors import EvidenceBroken, ExtractRefused
-from connectors.extracts.archive import Stored, store
-from connectors.extracts.content import Content, open_kept
-from connectors.extracts.delivery import Source, find_extracts
-from connectors.extracts.evidence import MISSING
-from connectors.extracts.header import Header, read_header
-from connectors.extracts.manifest import Entry, check_bytes, entry_text, read_manifests
-from connectors.extracts.profile import Profile
-from connectors.heartbeat import in_turn
-from connectors.ledger import Extract, State
-from connectors.push_gate import note_birth
-from connectors.resume import resumed
+from connectors.files.archive import Stored, store
+from connectors.files.content import Content, open_kept
+from connectors.files.delivery import Source, find_extracts
+from connectors.files.evidence import MISSING
+from connectors.files.header import Header, read_header
+from connectors.files.manifest import Entry, check_bytes, entry_text, read_manifests
+from connectors.files.profile import Profile
+from connectors.postgres import ledger
+from connectors.postgres.heartbeat import in_turn
+from connectors.postgres.ledger import Extract, State
+from connectors.postgres.push.gate import note_birth
+from connectors.postgres.resume import resumed
 from connectors.settings import Settings
 from flows.stages.recovery import reach
 from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity
-from schemas.leases import Held
+from schemas.guards.leases import Held
 from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.receive")

@@ -7,17 +7,17 @@ from typing import Any
 
 import psycopg
 
-from connectors import ledger
 from connectors.errors import BatchStateError, BatchUnknown
-from connectors.lease import hold_batch
-from connectors.ledger import Extract, State
-from connectors.sends import Decision, Selection, SendState, Sent, decide, list_sends
-from flows.report.batch import BatchReport
+from connectors.postgres import ledger
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.ledger import Extract, State
+from connectors.postgres.push.sends import Decision, Selection, SendState, Sent, decide, list_sends
 from flows.stages.finish import finish
-from flows.stages.locate import Spot, places, show_command
 from flows.stages.recovery import reach
+from flows.stages.rows.locate import Spot, places, show_command
 from flows.stages.sequence import Ended, refuse_if_taken_back
 from flows.stages.workspace import Workspace
+from flows.steps.batch_report import BatchReport
 from schemas.operations import PUSHES
 
 ROW = re.compile(r"(.+?):(?:(line|record):)?([0-9]{1,18})", re.DOTALL)

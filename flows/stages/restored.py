@@ -3,8 +3,8 @@
 import logging
 from collections.abc import Mapping
 
-from connectors.push_gate import going_on
-from connectors.restores import Restore, declare, known_contents
+from connectors.postgres.push.gate import going_on
+from connectors.postgres.push.restores import Restore, declare, known_contents
 from flows.stages.workspace import Workspace
 
 log = logging.getLogger("recon.push")

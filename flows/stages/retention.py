@@ -10,10 +10,10 @@ from pathlib import Path
 
 import psycopg
 
-from connectors import ledger
-from connectors.batch_reports import note_removed
-from connectors.extracts.archive import hold_archive
-from connectors.retention import (
+from connectors.files.archive import hold_archive
+from connectors.postgres import ledger
+from connectors.postgres.batch_reports import note_removed
+from connectors.postgres.retention import (
     Unneeded,
     closed_batches,
     closed_deliveries,

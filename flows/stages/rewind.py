@@ -1,10 +1,10 @@
 """Rewind: forget what was read of a batch, so that its archived files are read and judged anew."""
 
-from connectors import ledger
 from connectors.errors import BatchStateError
-from connectors.lease import Lease, hold_batch
-from connectors.ledger import State
-from connectors.staging import withdraw_staged
+from connectors.postgres import ledger
+from connectors.postgres.lease import Lease, hold_batch
+from connectors.postgres.ledger import State
+from connectors.postgres.staging import withdraw_staged
 from flows.stages.check import staged_tables
 from flows.stages.kept import prove_batch
 from flows.stages.recovery import reach

@@ -6,14 +6,13 @@ The command line runs this directly; the flows run the same stages as tasks.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from connectors import ledger
 from connectors.errors import STOPS_PUSH, BatchStateError
-from connectors.extracts.profile import Profile
-from connectors.lease import Lease, hold_batch
-from connectors.ledger import Batch, State
-from connectors.resume import resumed
-from connectors.spool import clear_spool
-from flows.report.batch import BatchReport
+from connectors.files.profile import Profile
+from connectors.files.spool import clear_spool
+from connectors.postgres import ledger
+from connectors.postgres.lease import Lease, hold_batch
+from connectors.postgres.ledger import Batch, State
+from connectors.postgres.resume import resumed
 from flows.stages.apply import apply
 from flows.stages.check import check, discard, not_held, release
 from flows.stages.finish import build_report, finish
@@ -22,6 +21,7 @@ from flows.stages.push import ask_for_service, push
 from flows.stages.receive import Received, receive
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
+from flows.steps.batch_report import BatchReport
 
 
 @dataclass(frozen=True, slots=True)

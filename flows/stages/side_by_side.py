@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import psycopg
 
-from connectors.database import Database, errors_told
 from connectors.errors import DatabaseUnusable
-from connectors.lease import Lease
+from connectors.postgres.database import Database, errors_told
+from connectors.postgres.lease import Lease
 
 LANES = 2
 CANCEL_SECONDS = 1

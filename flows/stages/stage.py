@@ -19,32 +19,32 @@ from typing import Any, NamedTuple
 import polars as pl
 import psycopg
 
-from connectors import ledger
-from connectors.digests import keep_digests
 from connectors.errors import ConservationError
-from connectors.extracts.header import Header
-from connectors.extracts.manifest import Entry, differences, incomplete, read_entry
-from connectors.extracts.profile import Profile
-from connectors.extracts.reader import Chunk, read_chunks
-from connectors.extracts.records import conserved
-from connectors.lease import Lease
-from connectors.ledger import Extract, Receipt, State
+from connectors.files.header import Header
+from connectors.files.manifest import Entry, differences, incomplete, read_entry
+from connectors.files.profile import Profile
+from connectors.files.reader import Chunk, read_chunks
+from connectors.files.records import conserved
+from connectors.files.spool import spool_path, write_spool
 from connectors.memory import keep_arrays
-from connectors.spool import spool_path, write_spool
-from connectors.staging import CopyRows, withdraw_staged
+from connectors.postgres import ledger
+from connectors.postgres.digests import keep_digests
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Extract, Receipt, State
+from connectors.postgres.staging import CopyRows, withdraw_staged
 from flows.stages.check import staged_tables
 from flows.stages.kept import open_archived
 from flows.stages.recovery import reach
-from flows.stages.repaired import RepairedRows
+from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
 from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
 from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
-from flows.steps.judge import Judged
-from flows.steps.left_out import FindRepaired
-from flows.steps.sieve import At, Sieve
 from flows.steps.totals import Totals, add
+from flows.steps.validate.chunk import Judged
+from flows.steps.validate.key_filter import At, Sieve
+from flows.steps.validate.left_out import FindRepaired
 from schemas.tables import EXTRACTS
 
 READ_AHEAD = 2

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from connectors import ledger
 from connectors.errors import ConservationError
-from connectors.extracts.content import Content
-from connectors.extracts.header import Header
-from connectors.extracts.reader import Chunk, Place, first_place, read_chunks
-from connectors.lease import Lease
-from connectors.ledger import Extract, Receipt
-from connectors.staging import withdraw_staged
+from connectors.files.content import Content
+from connectors.files.header import Header
+from connectors.files.reader import Chunk, Place, first_place, read_chunks
+from connectors.postgres import ledger
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Extract, Receipt
+from connectors.postgres.staging import withdraw_staged
 from schemas.tables import EXTRACTS
 
 STAGE = "stage"

@@ -10,10 +10,10 @@ from typing import Any
 
 import psycopg
 
-from connectors import ledger
 from connectors.errors import BatchStateError, CorrectionError
-from connectors.extracts.profile import DEFAULT, Profile
-from connectors.ledger import Batch
+from connectors.files.profile import DEFAULT, Profile
+from connectors.postgres import ledger
+from connectors.postgres.ledger import Batch
 from flows.stages.workspace import Workspace
 from schemas.tables import SECRETS
 

@@ -3,17 +3,17 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from connectors import ledger
-from connectors.apply import lock_target
-from connectors.corrections import settle_corrections
 from connectors.errors import BatchStateError, EvidenceBroken
-from connectors.lease import Lease, hold_batch
-from connectors.ledger import State
-from connectors.push_plan import reopen_restored
-from connectors.resume import resumed
-from connectors.sends import left_at_service
-from connectors.spool import clear_spool
-from connectors.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
+from connectors.files.spool import clear_spool
+from connectors.postgres import ledger
+from connectors.postgres.apply import lock_target
+from connectors.postgres.corrections import settle_corrections
+from connectors.postgres.lease import Lease, hold_batch
+from connectors.postgres.ledger import State
+from connectors.postgres.push.plan import reopen_restored
+from connectors.postgres.push.sends import left_at_service
+from connectors.postgres.resume import resumed
+from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
 from flows.stages.check import staged_tables
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace

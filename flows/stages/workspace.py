@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass
 from typing import Protocol
 
-from connectors.database import Database
 from connectors.errors import SettingsError
+from connectors.postgres.database import Database
 from connectors.service import Credentials
 from connectors.settings import ServiceSettings, Settings
 

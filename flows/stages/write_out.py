@@ -10,20 +10,25 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from connectors.binary_copy import has_fixed_width, in_millionths, plain_rows, target_columns
-from connectors.extracts.dialect import Fault
-from connectors.extracts.header import Header
-from connectors.extracts.profile import Profile
-from connectors.extracts.reader import Chunk
-from connectors.ledger import Extract
-from connectors.staging import CopyRows, copy_binary, copy_staged
+from connectors.files.dialect import Fault
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.files.reader import Chunk
+from connectors.postgres.binary_copy import (
+    has_fixed_width,
+    in_millionths,
+    plain_rows,
+    target_columns,
+)
+from connectors.postgres.ledger import Extract
+from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
 from flows.stages.judge_chunk import judge_chunk, writing_of
+from flows.steps.fast.plain import Plain, read_plain
 from flows.steps.fast.typed import Delivered
-from flows.steps.judge import READY, Judged
-from flows.steps.left_out import FindRepaired
-from flows.steps.plain import Plain, read_plain
-from flows.steps.sieve import looked_at
 from flows.steps.totals import Totals
+from flows.steps.validate.chunk import READY, Judged
+from flows.steps.validate.key_filter import looked_at
+from flows.steps.validate.left_out import FindRepaired
 from schemas.field import Table
 from schemas.kinds import SCALE
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from flows.report.batch import STATES, Chain, ChainLine
+from flows.steps.batch_report import STATES, Chain, ChainLine
 from flows.steps.totals import Totals, add
 from schemas.field import Table
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from flows.steps.reconcile.inner import read_inner
+from flows.steps.reconcile.insert_batch import read_inner
 from schemas.tables import INSERT_BATCH_DATA
 
 SHARED = ("the record in Data or Jsondata", "HasError")

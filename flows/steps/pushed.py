@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from flows.report.batch import PUSH_STATES, Pushed
+from flows.steps.batch_report import PUSH_STATES, Pushed
 from flows.steps.chain import APPLIED
 from flows.steps.totals import Totals, add
 from schemas.field import Table

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from schemas.amounts import MICRO_DIGITS
+from schemas.derived.sql import IDENTITY, key_columns
 from schemas.field import Kind, Table
 from schemas.kinds import EXACT
-from schemas.sql import IDENTITY, key_columns
 
 NO_CURRENCY = ""
 """Amounts whose row names no currency; shown as such."""

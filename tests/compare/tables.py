@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from flows.stages.compare_run import run_comparison
-from flows.steps.compare.statuses import Comparison
+from flows.steps.match.statuses import Comparison
 
 
 def csv_file(path: Path, text: str) -> Path:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.steps.compare.cells import Leeway, differing
-from schemas.readings import Reading, reading_of
+from flows.steps.match.cells import Leeway, differing
+from schemas.cells.readings import Reading, reading_of
 
 CEST = timezone(timedelta(hours=2))
 CELL, NUMBER = Reading.CELL, Reading.NUMBER

@@ -190,7 +190,7 @@ def test_differences_beyond_one_slice_are_all_told(
         {"id": range(rows - 1, -1, -1), "v": [Decimal(n % 2) for n in range(rows)]},
     )
     monkeypatch.setattr("flows.stages.compare.SLICE_ROWS", 64)
-    monkeypatch.setattr("flows.steps.compare.keys.PART_ROWS", 100)
+    monkeypatch.setattr("flows.steps.match.keys.PART_ROWS", 100)
     result = compared(left, right, folder=tmp_path / "out")
     assert counts(result) == {"MATCHED_EXACT": 500, "MISMATCH": 500}
     lines = pl.read_parquet(tmp_path / "out" / "differences.parquet")
@@ -203,7 +203,7 @@ def test_differences_beyond_one_slice_are_all_told(
 def test_a_column_that_stops_being_integers_is_text_all_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.csv_side.BLOCK_BYTES", 64)
+    monkeypatch.setattr("connectors.compare.csv_side.BLOCK_BYTES", 64)
     rows = [f"{n},{n}" for n in range(100)]
     left = csv_file(tmp_path / "l.csv", "id,v\n" + "\n".join(rows) + "\n")
     changed = [*rows[:50], "50,050", *rows[51:99], "x99,99"]
@@ -246,8 +246,8 @@ def test_no_difference_is_a_formula_in_a_spreadsheet(tmp_path: Path) -> None:
 def test_two_csv_keys_are_the_same_by_their_text_whatever_the_other_keys_are(
     tmp_path: Path,
 ) -> None:
-    from flows.steps.compare.keys import comparable
-    from schemas.readings import Reading
+    from flows.steps.match.keys import comparable
+    from schemas.cells.readings import Reading
 
     cells = (Reading.CELL, Reading.CELL)
     for integers, others, same in (

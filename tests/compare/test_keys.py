@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.steps.compare import keys
-from flows.steps.compare.keys import KeyFrames, Partners, comparable, partners
-from schemas.readings import Reading
+from flows.steps.match import keys
+from flows.steps.match.keys import KeyFrames, Partners, comparable, partners
+from schemas.cells.readings import Reading
 
 
 def test_rows_are_paired_by_key() -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import chain, repeat
 
-from connectors.extracts.dialect import Dialect, Fault
-from connectors.extracts.pieces import Pieces
-from connectors.extracts.reader import Place, chunks
-from connectors.extracts.records import conserved, sound, split
+from connectors.files.dialect import Dialect, Fault
+from connectors.files.pieces import Pieces
+from connectors.files.reader import Place, chunks
+from connectors.files.records import conserved, sound, split
 from tests.extracts import slow_records
 from tests.extracts.slow_records import Record
 

@@ -6,7 +6,7 @@ It reads a whole file at once, so it also says what any cutting into blocks has 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connectors.extracts.dialect import Dialect, Fault
+from connectors.files.dialect import Dialect, Fault
 
 NEVER = 1 << 62
 

@@ -11,8 +11,8 @@ import pytest
 import zstandard
 
 from connectors.errors import DeliveryError, ExtractRefused, ReconError
-from connectors.extracts.archive import LOCK, Stored, store
-from connectors.extracts.delivery import find_extracts
+from connectors.files.archive import LOCK, Stored, store
+from connectors.files.delivery import find_extracts
 from connectors.settings import Limits
 
 TORTURE = Path(__file__).parents[1] / "torture"
@@ -249,8 +249,8 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from connectors.errors import ReconError
-from connectors.extracts.archive import store
-from connectors.extracts.delivery import find_extracts
+from connectors.files.archive import store
+from connectors.files.delivery import find_extracts
 from connectors.settings import Limits
 folder = Path(sys.argv[1])
 (source,) = find_extracts([str(folder / "a.csv")], Limits()).sources
@@ -319,8 +319,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     code = """
 import re, sys
 from pathlib import Path
-from connectors.extracts.archive import store
-from connectors.extracts.delivery import find_extracts
+from connectors.files.archive import store
+from connectors.files.delivery import find_extracts
 from connectors.settings import Limits
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+)", Path("/proc/self/status").read_text())[1])

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from connectors.extracts.blocks import blocks
-from connectors.extracts.content import open_content
+from connectors.files.blocks import blocks
+from connectors.files.content import open_content
 
 TEXT = "Id,Name\r\n1,Grüße 😀 支払\r\n2,\r\n"
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ExtractRefused
-from connectors.extracts.content import (
+from connectors.files.content import (
     canonical_encoding,
     contains_ascii,
     foreign_format,

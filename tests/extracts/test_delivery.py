@@ -6,7 +6,7 @@ import fsspec
 import pytest
 
 from connectors.errors import DeliveryError
-from connectors.extracts.delivery import Delivery, find_extracts, open_source
+from connectors.files.delivery import Delivery, find_extracts, open_source
 from connectors.settings import Limits
 
 LIMITS = Limits(archive_members=20)

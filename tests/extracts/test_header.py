@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ExtractRefused
-from connectors.extracts.blocks import blocks
-from connectors.extracts.content import open_content
-from connectors.extracts.header import Header, read_header
-from connectors.extracts.profile import Profile
-from connectors.extracts.records import Dialect
+from connectors.files.blocks import blocks
+from connectors.files.content import open_content
+from connectors.files.header import Header, read_header
+from connectors.files.profile import Profile
+from connectors.files.records import Dialect
 from connectors.settings import Limits
 from schemas.tables import EXTRACTS
 

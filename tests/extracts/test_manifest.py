@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import DeliveryError, ExtractRefused
-from connectors.extracts.archive import store
-from connectors.extracts.delivery import find_extracts
-from connectors.extracts.manifest import (
+from connectors.files.archive import store
+from connectors.files.delivery import find_extracts
+from connectors.files.manifest import (
     Entry,
     Statement,
     check_bytes,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ProfileError
-from connectors.extracts.profile import DEFAULT, Profile, load_profile, read_profile
-from connectors.extracts.profile_keys import KEYS, SECTIONS
+from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile
+from connectors.files.profile_keys import KEYS, SECTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 

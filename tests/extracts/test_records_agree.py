@@ -5,7 +5,7 @@ import polars as pl
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
-from connectors.extracts.dialect import Dialect
+from connectors.files.dialect import Dialect
 from tests.examples import examples
 from tests.extracts import slow_records
 from tests.extracts.cut_records import chunked, read

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts import bits, lines, readings, records
-from connectors.extracts.dialect import Dialect
-from connectors.extracts.records import split
+from connectors.files import bitmask as bits
+from connectors.files import lines, readings, records
+from connectors.files.dialect import Dialect
+from connectors.files.records import split
 
 HOSTILE = {
     "all stray": b'1,5" pipe\n',

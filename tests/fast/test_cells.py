@@ -8,9 +8,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from flows.steps.fast.cells import Bytes, read_decimal, read_integer, read_moment
-from schemas import reading
+from schemas.cells import reading
+from schemas.cells.reading import Moment, Number
 from schemas.field import Kind
-from schemas.reading import Moment, Number
 from tests.examples import examples
 
 HOSTILE = st.text(alphabet="0123456789+-.eE :TZtz/xinfa\t\0٣", max_size=26)

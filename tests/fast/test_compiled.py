@@ -162,4 +162,5 @@ def test_a_loop_uses_what_its_folder_is_named_by() -> None:
                 "flows",
                 "connectors",
             }:
-                assert words[1].rpartition(".")[0] in {"schemas", beside}, (path, text)
+                package = words[1].rpartition(".")[0]
+                assert package == beside or package.startswith("schemas"), (path, text)

@@ -8,10 +8,10 @@ from typing import Any
 
 import psycopg
 
-from connectors.database import open_database
+from connectors.postgres.database import open_database
 from connectors.settings import Limits, ServiceSettings, Settings
 from flows.stages.workspace import Workspace
-from schemas.sql import METADATA, SCHEMA
+from schemas.derived.sql import METADATA, SCHEMA
 from tests.push.deliveries import tones
 from tests.stages.payments import line, write
 

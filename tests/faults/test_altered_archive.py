@@ -15,18 +15,18 @@ import polars as pl
 import pytest
 
 from connectors.errors import EvidenceBroken
-from connectors.extracts import archive
-from connectors.extracts.profile import DEFAULT
+from connectors.files import archive
+from connectors.files.profile import DEFAULT
 from flows.stages import receive, retention
 from flows.stages.archive import remedy, verify_archive
-from flows.stages.reconcile import Asked, reconcile
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.retention import Retention, sweep
+from flows.stages.rows.texts import Texts
 from flows.stages.sequence import import_delivery, run_batch
-from flows.stages.texts import Texts
-from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from tests import recon as processes
 from tests.examples import in_long, mostly_long
 from tests.stages.payments import HEADER, line, write

@@ -17,13 +17,13 @@ import psycopg
 import pytest
 
 from connectors.errors import BatchStateError, DatabaseUnusable
-from connectors.extracts.profile import DEFAULT
-from flows.stages.reconcile import Asked, reconcile
+from connectors.files.profile import DEFAULT
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from tests import examples
 from tests.faults.cases import differences, dirty_delivery, first_delivery, truth, workspace
 from tests.faults.conftest import Fresh, named

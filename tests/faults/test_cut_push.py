@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from connectors.errors import DatabaseUnusable
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace

@@ -12,19 +12,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.audit import verify
-from connectors.database import Database, open_database
 from connectors.errors import BatchHeldElsewhere, DatabaseLost, ScopeHeldElsewhere
-from connectors.extracts.profile import DEFAULT
-from connectors.heartbeat import Heartbeat, take
-from connectors.lease import hold_batch
+from connectors.files.profile import DEFAULT
+from connectors.postgres.audit import verify
+from connectors.postgres.database import Database, open_database
+from connectors.postgres.heartbeat import Heartbeat, take
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.reconciliations import hold_scope, keep_scope
 from connectors.process import whoami
-from connectors.reconciliations import hold_scope, keep_scope
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
-from schemas.leases import Held
-from schemas.roles import statements
+from schemas.guards.leases import Held
+from schemas.guards.roles import statements
 from tests.faults.conftest import Fresh, named
 from tests.faults.test_lost_server import until
 from tests.governance.runs import found, reconcile

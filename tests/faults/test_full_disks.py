@@ -12,10 +12,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.embedded import embedded_url
 from connectors.errors import ReconError
-from connectors.extracts.profile import DEFAULT
-from connectors.postmaster import Postmaster
+from connectors.files.profile import DEFAULT
+from connectors.postgres.server.embedded import embedded_url
+from connectors.postgres.server.postmaster import Postmaster
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from tests.faults.commands import command

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.database import migrate, open_database
-from connectors.embedded import embedded_url
 from connectors.errors import DatabaseLost
-from connectors.extracts.profile import DEFAULT
-from connectors.postmaster import Postmaster
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import migrate, open_database
+from connectors.postgres.server.embedded import embedded_url
+from connectors.postgres.server.postmaster import Postmaster
 from connectors.settings import Limits, Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace

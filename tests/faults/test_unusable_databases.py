@@ -7,9 +7,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from schemas.roles import READER, statements
-from schemas.sql import METADATA, SCHEMA
-from schemas.views import VIEWS
+from schemas.derived.sql import METADATA, SCHEMA
+from schemas.derived.views import VIEWS
+from schemas.guards.roles import READER, statements
 from tests.examples import in_long
 from tests.faults.conftest import Fresh, named
 from tests.recon import run

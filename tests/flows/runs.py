@@ -21,8 +21,8 @@ class Artifact(NamedTuple):
 
 def run(*paths: str, **terms: Any) -> Any:
     """The end state of the flow over these paths."""
-    from flows.delivery import Delivery
     from flows.import_batch import run_import
+    from flows.tasks.delivery import Delivery
 
     return run_import(Delivery(paths=list(paths), **terms))
 

@@ -91,7 +91,7 @@ def _client() -> Any:
 def test_a_run_that_waits_says_once_that_its_batch_is_held(
     path: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows import hooks
+    from flows.tasks import hooks
 
     emitted: list[str] = []
     monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event["event"]))

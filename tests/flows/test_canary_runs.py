@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flows.stages.workspace import Workspace
-from schemas.roles import statements
+from schemas.guards.roles import statements
 from tests.flows.runs import kept_files, log_lines, run
 from tests.push.conftest import USER
 from tests.service.faulty_server import FaultyServer, Reply, Seen, status

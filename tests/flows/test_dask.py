@@ -78,7 +78,7 @@ def test_killed_workers_change_nothing(
 
 @pytest.mark.parametrize("cluster", ["2", "local", "local:0", "host:8786", "tcp://me:pw@host:1"])
 def test_a_cluster_that_is_none(cluster: str) -> None:
-    from flows.scale import dask_runner
+    from flows.tasks.partitions import dask_runner
 
     with pytest.raises(SettingsError, match="neither local:NUMBER nor tcp://HOST:PORT") as refused:
         dask_runner(cluster)
@@ -97,14 +97,14 @@ def test_a_cluster_that_is_none(cluster: str) -> None:
     ],
 )
 def test_partitions_at_once(setting: str, feed: str, most: int) -> None:
-    from flows.scale import at_once
+    from flows.tasks.partitions import at_once
 
     assert at_once(setting, feed) == most
 
 
 @pytest.mark.parametrize("setting", ["0", "many", "ledger=", "ledger=0", "4;5"])
 def test_no_number_of_partitions(setting: str) -> None:
-    from flows.scale import at_once
+    from flows.tasks.partitions import at_once
 
     with pytest.raises(SettingsError, match="is neither a number nor FEED=NUMBER"):
         at_once(setting, "ledger")

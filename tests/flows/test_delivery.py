@@ -11,13 +11,13 @@ pytestmark = pytest.mark.flows
 
 
 def delivery(*paths: str, **terms: Any) -> Any:
-    from flows.delivery import Delivery
+    from flows.tasks.delivery import Delivery
 
     return Delivery(paths=list(paths), **terms)
 
 
 def test_the_form_shows_every_field_in_order() -> None:
-    from flows.delivery import Delivery
+    from flows.tasks.delivery import Delivery
 
     fields = Delivery.model_json_schema()["properties"]
     assert [field["position"] for field in fields.values()] == list(range(len(fields)))

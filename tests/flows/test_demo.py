@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flows.demo import find_samples, tell
+from flows.ops.demo import find_samples, tell
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 
@@ -61,5 +61,5 @@ def test_the_story_is_proven_each_time_unless_the_database_differs(
 
 
 def test_the_commands_and_the_demo_are_imported_without_prefect() -> None:
-    code = "import sys, flows.__main__, flows.demo; sys.exit('prefect' in sys.modules)"
+    code = "import sys, flows.__main__, flows.ops.demo; sys.exit('prefect' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -32,9 +32,9 @@ def nothing_stays() -> Iterator[None]:
 def test_what_an_earlier_version_left_is_told_and_stays() -> None:
     from prefect.client.orchestration import get_client
 
-    from flows.deployments import DEPLOYMENTS, TAG, Deployment, create_pool, left_over
-    from flows.deployments import _register as register
     from flows.import_batch import import_batch
+    from flows.ops.deployments import DEPLOYMENTS, TAG, Deployment, create_pool, left_over
+    from flows.ops.deployments import _register as register
 
     create_pool()
     earlier = Deployment("import_batch", "nightly", "As an earlier version had it.")
@@ -54,8 +54,8 @@ def test_a_schedule_that_waits_looks_off_and_stays_as_somebody_switched_it() -> 
     """The switch on the pages is that of the deployment; a schedule that is off inside looks on."""
     from prefect.client.orchestration import get_client
 
-    from flows.deployments import DEPLOYMENTS, create_pool
-    from flows.deployments import _register as register
+    from flows.ops.deployments import DEPLOYMENTS, create_pool
+    from flows.ops.deployments import _register as register
 
     create_pool()
     line = next(one for one in DEPLOYMENTS if one.full_name == "pull-listings/pull")
@@ -79,7 +79,7 @@ def test_a_schedule_that_waits_looks_off_and_stays_as_somebody_switched_it() -> 
 
 
 def test_no_two_deployments_share_a_name() -> None:
-    from flows.deployments import DEPLOYMENTS
+    from flows.ops.deployments import DEPLOYMENTS
 
     names = [one.name for one in DEPLOYMENTS]
     assert sorted(set(names)) == sorted(names)
@@ -89,7 +89,8 @@ def test_a_notice_leaves_no_picture_to_fetch_from_outside() -> None:
     from prefect.client.orchestration import get_client
     from pydantic import SecretStr
 
-    from flows import automations, blocks
+    from flows.ops import automations
+    from flows.tasks import blocks
 
     blocks.register()
     for _ in range(2):  # Saving the block brings the picture back.
@@ -131,7 +132,7 @@ def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path
 @pytest.mark.parametrize("kind", [in_long("silent"), "page", "json", "torn"])
 def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
     """Not even one that answers JSON to whatever it is asked, or nothing that can be read."""
-    from flows.whose_server import Answering, who_answers
+    from flows.ops.whose_server import Answering, who_answers
 
     with answering(kind) as port:
         assert who_answers(f"http://127.0.0.1:{port}") == Answering(prefect=False)
@@ -139,7 +140,7 @@ def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
 
 @pytest.mark.long
 def test_a_second_up_on_other_terms_is_told_what_runs(tmp_path: Path) -> None:
-    from flows.running import Running, note
+    from flows.ops.running import Running, note
 
     (tmp_path / "up").mkdir()
     at = {"prefect": "http://127.0.0.1:4311", "sandbox": "http://127.0.0.1:4312"}

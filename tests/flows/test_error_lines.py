@@ -34,7 +34,7 @@ def test_a_path_that_leads_nowhere_is_one_line(tmp_path: Path) -> None:
 def test_a_database_that_is_gone_is_one_line_however_often_it_was_tried(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows import tasks
+    from flows.tasks import batch as tasks
 
     monkeypatch.setenv("RECON_DATABASE_URL", AWAY)
     monkeypatch.setattr(tasks.receive_files, "retry_delay_seconds", 0)
@@ -43,7 +43,7 @@ def test_a_database_that_is_gone_is_one_line_however_often_it_was_tried(
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows import tasks
+    from flows.tasks import batch as tasks
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device", "/data")
@@ -66,7 +66,7 @@ def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows import tasks
+    from flows.tasks import batch as tasks
 
     def broken(*_: Any, **__: Any) -> None:
         raise KeyError("a bug")
@@ -103,7 +103,7 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_logger_of_prefect_writes_one_line_and_the_rest_at_debug(
     name: str, level: int, error: Exception, line: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from flows import holding
+    from flows.tasks import holding
 
     assert holding.open_workspace
     log = logging.getLogger(name)
@@ -120,7 +120,7 @@ def test_a_logger_of_prefect_writes_one_line_and_the_rest_at_debug(
 
 def test_results_of_every_flow_are_json_where_it_fails_too() -> None:
     """What a run raised is kept; pickled, it would be code that the next version cannot read."""
-    from flows.deployments import DEPLOYMENTS, load
+    from flows.ops.deployments import DEPLOYMENTS, load
 
     kept = {line.flow: load(line).result_serializer for line in DEPLOYMENTS}
     assert kept == dict.fromkeys(kept, "json")

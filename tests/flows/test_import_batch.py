@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.lease import hold_batch
+from connectors.postgres.lease import hold_batch
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
 from tests.flows.runs import (
@@ -165,9 +165,9 @@ def test_a_run_after_a_failed_one_goes_on_where_it_stopped(
 def test_a_retry_goes_on_with_its_batch_though_the_inbox_is_empty(
     tmp_path: Path, rows: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows import tasks
-    from flows.delivery import Delivery
     from flows.import_batch import import_batch
+    from flows.tasks import batch as tasks
+    from flows.tasks.delivery import Delivery
 
     path = Path(write(tmp_path / "inbox" / "a.csv", line(1)))
     on_payment(database_url, FAIL_ONCE)
@@ -183,7 +183,7 @@ def test_a_retry_goes_on_with_its_batch_though_the_inbox_is_empty(
 def test_a_lost_connection_is_tried_again(
     tmp_path: Path, rows: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows import tasks
+    from flows.tasks import batch as tasks
 
     monkeypatch.setattr(tasks.apply_rows, "retry_delay_seconds", 0)
     on_payment(database_url, FAIL_ONCE.replace("RAISE 'on fire'", DIE))
@@ -195,8 +195,8 @@ def test_a_lost_connection_is_tried_again(
 def test_a_database_that_stays_away_fails_after_every_attempt(
     tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows import tasks
-    from flows.attempts import RETRY_SECONDS
+    from flows.tasks import batch as tasks
+    from flows.tasks.attempts import RETRY_SECONDS
 
     attempts: list[str] = []
     monkeypatch.setenv("RECON_DATABASE_URL", f"postgresql://nobody:{CANARY}@127.0.0.1:1/nowhere")
@@ -214,7 +214,7 @@ def test_a_database_that_stays_away_fails_after_every_attempt(
 def test_a_delivery_that_does_not_exist_fails_at_once_with_its_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flows import tasks
+    from flows.tasks import batch as tasks
 
     attempts: list[str] = []
     monkeypatch.setattr(
@@ -267,7 +267,7 @@ def test_the_run_page_tells_the_life_of_the_rows(tmp_path: Path) -> None:
 def test_results_are_json_even_where_all_are_kept(tmp_path: Path, prefect_home: Path) -> None:
     from prefect.settings import PREFECT_RESULTS_PERSIST_BY_DEFAULT, temporary_settings
 
-    from flows.tasks import Manifest
+    from flows.tasks.batch import Manifest
 
     before = result_files(prefect_home)
     with temporary_settings({PREFECT_RESULTS_PERSIST_BY_DEFAULT: True}):

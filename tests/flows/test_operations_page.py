@@ -24,7 +24,7 @@ def test_every_parameter_of_a_flow_is_on_the_page() -> None:
 
 
 def test_every_state_a_batch_can_end_a_run_in_is_on_the_page() -> None:
-    from flows import states
+    from flows.tasks import states
 
     told = re.findall(r"^\| `([A-Za-z]+)` \| (\w+) \|", PAGE, re.MULTILINE)
     named = {states.COMPLETED, states.WITH_ERRORS, states.HELD, states.REJECTED}
@@ -33,7 +33,8 @@ def test_every_state_a_batch_can_end_a_run_in_is_on_the_page() -> None:
 
 
 def test_every_state_and_event_of_a_run_is_on_the_page() -> None:
-    from flows import automations, hooks
+    from flows.ops import automations
+    from flows.tasks import hooks
 
     ours = [name for name in automations.ATTENTION if name != "TimedOut"]
     for name in (*ours, hooks.CANCELLED, hooks.SKIPPED):
@@ -44,7 +45,7 @@ def test_every_state_and_event_of_a_run_is_on_the_page() -> None:
 
 
 def test_every_deployment_of_the_page_is_there() -> None:
-    from flows.deployments import DEPLOYMENTS
+    from flows.ops.deployments import DEPLOYMENTS
 
     known = {one.full_name for one in DEPLOYMENTS}
     flows = {one.partition("/")[0] for one in known}
@@ -54,9 +55,9 @@ def test_every_deployment_of_the_page_is_there() -> None:
 
 
 def test_every_unfinished_name_and_default_is_on_the_page() -> None:
-    from connectors.inbox import UNFINISHED
-    from flows.approval import DAYS_TO_DECIDE
+    from connectors.files.inbox import UNFINISHED
     from flows.stages.retention import DEFAULT
+    from flows.tasks.approval import DAYS_TO_DECIDE
 
     assert all(f"`{suffix}`" in PAGE for suffix in UNFINISHED)
     assert DAYS_TO_DECIDE == 7

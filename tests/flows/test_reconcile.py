@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from flows.stages.pull import wanted
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, flow_run
 from tests.push.conftest import PUSHED, USER, sandbox_at

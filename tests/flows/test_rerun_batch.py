@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from connectors.errors import ReconError
-from flows.stages.rejects import write_rejects
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, flow_run, kept_files, run
 from tests.flows.test_import_batch import FAIL_ONCE, on_payment

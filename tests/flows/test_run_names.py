@@ -51,6 +51,6 @@ def test_a_run_without_a_day_or_a_batch_says_what_it_does() -> None:
 def test_every_name_prefect_makes_up_is_known_as_such() -> None:
     from prefect.utilities.names import generate_slug
 
-    from flows.run_names import is_made_up
+    from flows.tasks.run_names import is_made_up
 
     assert all(is_made_up(generate_slug(2)) for _ in range(500))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError
-from connectors.ledger import State
+from connectors.postgres.ledger import State
 from tests.flows.runs import flow_run, run
 from tests.stages.payments import line, write
 
@@ -28,8 +28,8 @@ ENDS = [
 def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
     state: State, facts: dict[str, Any], kind: str, name: str
 ) -> None:
-    from flows.states import end_state
-    from flows.tasks import Manifest
+    from flows.tasks.batch import Manifest
+    from flows.tasks.states import end_state
 
     end = end_state(Manifest(batch_id=3, state=state, rows={"inserted": 4}, **facts))
     assert (end.type.value, end.name) == (kind, name)
@@ -42,8 +42,8 @@ def test_a_batch_ends_its_run_by_a_name_operators_can_filter_by(
     [("recon push 3", "Next: recon push 3."), ("", "Next: read the report in /reports.")],
 )
 def test_the_message_names_the_next_step(known: str, told: str) -> None:
-    from flows.states import end_state
-    from flows.tasks import Manifest
+    from flows.tasks.batch import Manifest
+    from flows.tasks.states import end_state
 
     batch = Manifest(
         batch_id=3,
@@ -57,17 +57,17 @@ def test_the_message_names_the_next_step(known: str, told: str) -> None:
 
 @pytest.mark.parametrize("state", [one for one in State if one not in {end[0] for end in ENDS}])
 def test_a_batch_at_no_end_fails_its_run(state: State) -> None:
-    from flows.states import end_state
-    from flows.tasks import Manifest
+    from flows.tasks.batch import Manifest
+    from flows.tasks.states import end_state
 
     with pytest.raises(BatchStateError, match=r"recon rerun 3|Import its files again"):
         end_state(Manifest(batch_id=3, state=state))
 
 
 def test_every_flow_of_a_batch_has_the_hooks_as_a_worker_calls_them() -> None:
-    from flows import hooks
     from flows.import_batch import import_batch
     from flows.rerun_batch import rerun_batch
+    from flows.tasks import hooks
 
     for flow in (import_batch, rerun_batch):
         assert flow.on_completion_hooks == [hooks.on_completion]
@@ -108,7 +108,7 @@ def test_the_end_of_a_run_is_in_the_audit_trail(tmp_path: Any, rows: Any) -> Non
 def test_the_end_of_a_run_is_an_event_with_its_batch(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, path: str, terms: Any, told: Any
 ) -> None:
-    from flows import hooks
+    from flows.tasks import hooks
 
     emitted: list[dict[str, Any]] = []
     monkeypatch.setattr(hooks, "emit_event", lambda **event: emitted.append(event))
@@ -125,8 +125,8 @@ def test_the_end_of_a_run_is_an_event_with_its_batch(
 def test_a_hook_never_raises_whatever_is_the_matter(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from flows import hooks
     from flows.import_batch import import_batch
+    from flows.tasks import hooks
 
     state = run(write(tmp_path / "a.csv", line(1)))
     ended = flow_run(state)
@@ -149,8 +149,9 @@ def test_a_run_that_was_cancelled_is_told_by_the_name_the_docs_give(
     """Prefect calls the hook while the run is still Cancelling."""
     from prefect.states import Cancelling
 
-    from flows import automations, hooks
     from flows.import_batch import import_batch
+    from flows.ops import automations
+    from flows.tasks import hooks
 
     ended = flow_run(run(write(tmp_path / "a.csv", line(1))))
     emitted: list[dict[str, Any]] = []

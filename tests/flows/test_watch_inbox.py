@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from connectors.inbox import Inbox
+from connectors.files.inbox import Inbox
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact
 from tests.stages.payments import line, write

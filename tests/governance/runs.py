@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from connectors.breaks import decisions_since
-from connectors.reconciliations import (
+from connectors.postgres.breaks import decisions_since
+from connectors.postgres.reconciliations import (
     Reconciliation,
     hold_scope,
     latest_run,
@@ -18,14 +18,14 @@ from connectors.reconciliations import (
     save_run,
     scope_hash,
 )
-from flows.stages.breaks import breaks_left
-from flows.stages.rules import TOTALS
-from flows.stages.sign import MANIFEST, RECORDS
+from flows.stages.reconcile.breaks import breaks_left
+from flows.stages.reconcile.rules import TOTALS
+from flows.stages.reconcile.sign import MANIFEST, RECORDS
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
-from flows.steps.reconcile.life import carry, is_open, resolved_sides, to_saved
+from flows.steps.breaks.frame import BREAK_SCHEMA, gather
+from flows.steps.breaks.lifecycle import carry, is_open, resolved_sides, to_saved
 from flows.steps.reconcile.signed import pack_records
-from schemas.audit import chain_hash, report_hash
+from schemas.guards.trail_rules import chain_hash, report_hash
 
 SCOPE = '{"tenants": [7]}'
 DAY = date(2026, 1, 31)

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.audit import verify
-from connectors.breaks import Decision
 from connectors.errors import DecisionRefused
-from flows.stages.breaks import Chosen, decide_breaks, list_breaks
+from connectors.postgres.audit import verify
+from connectors.postgres.breaks import Decision
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.workspace import Workspace
 from schemas.life import Choice
 from tests.governance.runs import found, ids, reconcile, tamper

@@ -16,24 +16,24 @@ from zoneinfo import ZoneInfo
 import psycopg
 import pytest
 
-from connectors import ledger
 from connectors.errors import DecisionsMissing, SignatureRefused
-from connectors.extracts.profile import DEFAULT, Profile
-from connectors.reconciliations import Reconciliation, latest_run
-from flows.stages import method
-from flows.stages.as_of import scope_as_of
-from flows.stages.held_against import Base, of_same_records
-from flows.stages.method import Method, method_of
-from flows.stages.profile_changes import profile_changes
-from flows.stages.reconcile import Asked, Reconciled, reconcile
+from connectors.files.profile import DEFAULT, Profile
+from connectors.postgres import ledger
+from connectors.postgres.reconciliations import Reconciliation, latest_run
+from flows.stages.reconcile import method
+from flows.stages.reconcile.as_of import scope_as_of
+from flows.stages.reconcile.held_against import Base, of_same_records
+from flows.stages.reconcile.method import Method, method_of
+from flows.stages.reconcile.profile_changes import profile_changes
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.setting_changes import setting_changes
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.setting_changes import setting_changes
-from flows.stages.sign import approve, prepare
 from flows.stages.terms import stored_profile
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rule_file import read_rules_text
-from schemas.views import LISTING_FEED
+from flows.steps.rules.file import read_rules_text
+from schemas.derived.views import LISTING_FEED
 from tests.governance.runs import tamper
 from tests.governance.test_three_days import (
     FIRST,
@@ -470,7 +470,7 @@ def _as_written(place: Workspace, done: Reconciled, totals: str) -> None:
     """The report as it would be had it been written with these totals."""
     import hashlib
 
-    from schemas.audit import report_hash
+    from schemas.guards.trail_rules import report_hash
 
     folder = done.written.folder
     manifest = json.loads((folder / "manifest.json").read_text())

@@ -6,9 +6,8 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from flows.report.reconciliation import BUCKETS
-from flows.steps.reconcile.ageing import ageing, with_ages
-from flows.steps.reconcile.life import CARRIED, DECISIONS, carry
+from flows.steps.breaks.ageing import BUCKETS, ageing, with_ages
+from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry
 from tests.governance.runs import found
 
 FRIDAY, MONDAY = date(2026, 1, 2), date(2026, 1, 5)

@@ -10,16 +10,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from connectors.errors import DayRefused
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from flows.report.reconciled.first_page import changed
 from flows.report.spelling import digits
-from flows.stages.as_of import PARAMETERS, later_run, today
-from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.reconcile.as_of import PARAMETERS, later_run, today
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.sign import approve, prepare
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from tests.stages.payments import line, write
 
 JANUARY, FEBRUARY = date(2026, 1, 31), date(2026, 2, 28)

@@ -12,14 +12,14 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from connectors import migrations
-from connectors.audit import list_events, verify
-from connectors.database import Database, migrate
 from connectors.errors import ReconError
-from connectors.lease import hold_batch
-from connectors.ledger import State, add_batch, add_event
+from connectors.postgres import migrations
+from connectors.postgres.audit import list_events, verify
+from connectors.postgres.database import Database, migrate
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.ledger import State, add_batch, add_event
 from flows.stages.workspace import Workspace
-from schemas.audit import APPEND_ONLY, GENESIS, TRIGGERS
+from schemas.guards.trail_rules import APPEND_ONLY, GENESIS, TRIGGERS
 from schemas.ledger import LEDGER
 from tests.governance.runs import tamper
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from connectors.breaks import Decision
 from connectors.errors import DecisionRefused
-from flows.stages.breaks import Chosen, decide_breaks, list_breaks
+from connectors.postgres.breaks import Decision
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
 from flows.stages.workspace import Workspace
 from schemas.life import Choice
 from tests.governance.runs import DAY, found, ids, reconcile

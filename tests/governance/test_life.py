@@ -5,11 +5,11 @@ from datetime import date
 import polars as pl
 import pytest
 
-from flows.steps.reconcile import life
-from flows.steps.reconcile.acceptance import acceptance
-from flows.steps.reconcile.aside import set_aside
-from flows.steps.reconcile.breaks import BREAK_SCHEMA
-from flows.steps.reconcile.life import (
+from flows.steps.breaks import lifecycle as life
+from flows.steps.breaks.acceptance import acceptance
+from flows.steps.breaks.aside import set_aside
+from flows.steps.breaks.frame import BREAK_SCHEMA
+from flows.steps.breaks.lifecycle import (
     CARRIED,
     DECISIONS,
     carry,
@@ -19,9 +19,9 @@ from flows.steps.reconcile.life import (
     standing_now,
     to_saved,
 )
-from flows.steps.reconcile.rules import Rules
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.reconcile.sources import Sources
-from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA
+from flows.steps.rules.rules import Rules
 from schemas.life import STILL_THERE, BreakState, Choice, Standing
 from tests.governance.runs import found, ids
 

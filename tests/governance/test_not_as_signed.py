@@ -10,15 +10,15 @@ from zoneinfo import ZoneInfo
 import psycopg
 import pytest
 
-from connectors.currencies import read_currencies
-from connectors.database import Database, open_database
 from connectors.errors import SignatureRefused
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres.currencies import read_currencies
+from connectors.postgres.database import Database, open_database
 from connectors.settings import Settings
-from flows.stages.kept_signatures import SIGNATURES
-from flows.stages.method import Method
+from flows.stages.reconcile.kept_signatures import SIGNATURES
+from flows.stages.reconcile.method import Method
+from flows.stages.reconcile.setting_changes import setting_changes
 from flows.stages.sequence import import_delivery
-from flows.stages.setting_changes import setting_changes
 from flows.stages.workspace import Workspace
 from tests.governance.runs import tamper
 from tests.governance.test_three_days import (

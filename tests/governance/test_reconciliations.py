@@ -9,10 +9,10 @@ import polars as pl
 import psycopg
 import pytest
 
-from connectors.audit import verify
-from connectors.breaks import Decision, breaks_before, breaks_of
 from connectors.errors import DecisionRefused, ReconciliationUnknown, ScopeHeldElsewhere
-from connectors.reconciliations import (
+from connectors.postgres.audit import verify
+from connectors.postgres.breaks import Decision, breaks_before, breaks_of
+from connectors.postgres.reconciliations import (
     find_run,
     hold_scope,
     latest_run,
@@ -20,10 +20,10 @@ from connectors.reconciliations import (
     next_number,
     scope_hash,
 )
-from flows.stages.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.life import from_saved
-from schemas.audit import chain_hash
+from flows.steps.breaks.lifecycle import from_saved
+from schemas.guards.trail_rules import chain_hash
 from schemas.life import Choice
 from tests.governance.runs import DAY, SCOPE, found, ids, reconcile, tamper
 

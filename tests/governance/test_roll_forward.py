@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.report.reconciliation import RollForward
-from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
-from flows.steps.reconcile.life import CARRIED, DECISIONS, carry, from_saved, is_open, to_saved
-from flows.steps.reconcile.roll_forward import accepted_forward, roll_forward
+from flows.steps.breaks.frame import BREAK_SCHEMA, gather
+from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, from_saved, is_open, to_saved
+from flows.steps.breaks.roll_forward import RollForward, accepted_forward, roll_forward
 from schemas.life import BreakState
 from tests.examples import examples
 from tests.governance.runs import found, ids

@@ -11,12 +11,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.audit import verify
-from connectors.breaks import Decision
 from connectors.errors import DecisionsMissing, ScopeHeldElsewhere, SignatureRefused
-from connectors.reconciliations import hold_scope
-from flows.stages.breaks import Chosen, decide_breaks
-from flows.stages.sign import (
+from connectors.postgres.audit import verify
+from connectors.postgres.breaks import Decision
+from connectors.postgres.reconciliations import hold_scope
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import (
     MANIFEST,
     RECORDS,
     approve,

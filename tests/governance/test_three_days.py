@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from connectors.breaks import Decision
 from connectors.errors import DayRefused, DecisionsMissing, SignatureRefused
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres.breaks import Decision
 from flows.report.reconciled.markdown import reconciliation_markdown
-from flows.stages.breaks import Chosen, decide_breaks
-from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.sign import approve, prepare
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rule_file import read_rules_text
-from flows.steps.reconcile.rule_text import rules_hash
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.canonical import rules_hash
+from flows.steps.rules.file import read_rules_text
+from flows.steps.rules.rules import Rules
 from schemas.life import Choice
 from tests.stages.payments import line, write
 

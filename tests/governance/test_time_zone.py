@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from connectors.errors import DayRefused, SettingsError
-from connectors.ledger import State
-from connectors.overview import BatchLine
+from connectors.postgres.ledger import State
+from connectors.postgres.overview import BatchLine
 from connectors.settings import read_settings
 from flows.report.board import board_table
-from flows.stages.as_of import day_at, first_moment, today
-from flows.stages.reconcile import Asked, Reconciled, reconcile
-from flows.stages.truths import Scope
+from flows.stages.reconcile.as_of import day_at, first_moment, today
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 
 # At any moment it is another day in one of the two than in UTC.
 EAST, WEST = ZoneInfo("Pacific/Kiritimati"), ZoneInfo("Etc/GMT+12")
@@ -112,7 +112,7 @@ def test_the_board_tells_times_of_the_zone() -> None:
 
 
 def test_a_run_that_nobody_gave_a_day_speaks_of_that_of_the_zone() -> None:
-    from flows.run_names import day_of
+    from flows.tasks.run_names import day_of
 
     assert day_of(None, EAST) == today(EAST)
     assert day_of(None, WEST) == today(WEST)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import DeliveryError, InboxHeldElsewhere
-from connectors.inbox import Inbox
+from connectors.files.inbox import Inbox
 
 BYTES = {"files": {"a.csv": {"bytes": 3}, "b.csv": {"bytes": 3}}}
 NAMED = {"files": {"a.csv": {"rows": 1}, "b.csv": {}}}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, DatabaseUnusable
-from connectors.extracts.profile import DEFAULT
-from connectors.inbox import Inbox, Waiting
+from connectors.files.inbox import Inbox, Waiting
+from connectors.files.profile import DEFAULT
 from flows.stages.inbox import Line, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.service import Credentials, Scheme
 from connectors.settings import ServiceSettings

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from connectors.embedded import embedded_url
 from connectors.errors import TurnNotGiven
-from connectors.extracts.profile import DEFAULT
-from connectors.files import file_alone, private_folder
-from connectors.push_gate import LOCK, pass_gate, why_held
+from connectors.files.atomic import file_alone, private_folder
+from connectors.files.profile import DEFAULT
+from connectors.postgres.push.gate import LOCK, pass_gate, why_held
+from connectors.postgres.server.embedded import embedded_url
 from connectors.settings import ServiceSettings
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
@@ -28,7 +28,7 @@ from tests.service.faulty_server import FaultyServer
 KEEPER = """
 import sys, time
 from pathlib import Path
-from connectors.files import file_alone
+from connectors.files.atomic import file_alone
 with file_alone(Path(sys.argv[1]), 1, "It"):
     print("locked", flush=True)
     time.sleep(600)
@@ -88,7 +88,7 @@ def patient(place: Workspace) -> Any:
 def test_a_process_that_hangs_in_the_start_of_the_server_is_named(
     keeper: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("connectors.embedded.START_SECONDS", 0.05)
+    monkeypatch.setattr("connectors.postgres.server.embedded.START_SECONDS", 0.05)
     pid = keeper(tmp_path / "postgres.lock")
     with pytest.raises(TurnNotGiven, match=f"the embedded PostgreSQL.* pid {pid} since"):
         embedded_url(tmp_path / "postgres")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.extracts.profile import DEFAULT
-from connectors.lease import hold_batch
-from connectors.ledger import State
-from connectors.push_plan import plan_sends
-from connectors.push_window import claim, hold_lane, next_rows
-from connectors.sends import Decision
+from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.ledger import State
+from connectors.postgres.push.plan import plan_sends
+from connectors.postgres.push.sends import Decision
+from connectors.postgres.push.window import claim, hold_lane, next_rows
 from flows.stages import push as push_stage
 from flows.stages.push import ask_for_service
 from flows.stages.resolve import Chosen, resolve

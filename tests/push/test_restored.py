@@ -11,11 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from connectors.database import open_database
 from connectors.errors import PushHeld
-from connectors.extracts.profile import DEFAULT
-from connectors.push_gate import MARKER, told_where_sent, why_held
-from flows.laptop import show_held
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import open_database
+from connectors.postgres.push.gate import MARKER, told_where_sent, why_held
+from flows.ops.laptop import show_held
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace

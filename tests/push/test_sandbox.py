@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from connectors.errors import ServiceUnusable
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import State
 from connectors.sandbox import Fault, FaultKind, Faults, Sandbox
 from flows.stages.pull import compare, our_rows, pull
-from flows.stages.reconcile import Asked, reconcile
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery, push_batch
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 from tests.examples import ALL, in_long

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State
-from connectors.sends import Decision
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import State
+from connectors.postgres.push.sends import Decision
 from flows.stages.push import PASSES
 from flows.stages.resolve import Chosen, resolve
 from flows.stages.sequence import Ended, import_delivery, push_batch

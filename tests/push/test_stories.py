@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchStateError, ConservationError, ServiceUnusable
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State
-from connectors.sends import Decision, waiting_batches
-from flows.stages.reconcile import Asked, reconcile
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import State
+from connectors.postgres.push.sends import Decision, waiting_batches
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.resolve import Chosen, resolve, sends_of
 from flows.stages.sequence import import_delivery, look, push_batch, run_batch
-from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from tests.push.conftest import PUSHED, deliver, towards
 from tests.service.faulty_server import (
     DROPPED,

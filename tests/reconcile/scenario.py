@@ -10,12 +10,12 @@ from typing import Any
 
 from connectors.sandbox import Sandbox
 from flows.stages.pull import pull
-from flows.stages.reconcile import Asked, Reconciled, reconcile
-from flows.stages.rules import read_rules
+from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from tests.push.conftest import PUSHED, sandbox_at, towards
 
 FOLDER = Path(__file__).parents[2] / "data_samples" / "reconciliation"

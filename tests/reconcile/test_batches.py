@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.steps.breaks.frame import gather
+from flows.steps.breaks.make import Annex
 from flows.steps.reconcile.batches import judge_batches
-from flows.steps.reconcile.breaks import gather
-from flows.steps.reconcile.raised import Annex
 from flows.steps.reconcile.sources import PLACE, record_schema
 from schemas.tables import INSERT_BATCH_DATA
 from tests.examples import examples

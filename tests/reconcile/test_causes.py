@@ -6,8 +6,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
-from flows.steps.reconcile.causes import Causes, find_causes
+from flows.steps.breaks.causes import Causes, find_causes
+from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from schemas.tables import CURRENCY_RATE
 from tests.reconcile.records import database
 from tests.reconcile.test_rates import rate

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from flows.steps.reconcile.cut_off import Cut, cut_off
-from flows.steps.reconcile.judgement import judge
-from flows.steps.reconcile.rules import Rules, Window
+from flows.steps.reconcile.joins import judge
 from flows.steps.reconcile.sources import Sources
+from flows.steps.rules.rules import Rules, Window
 from schemas.tables import CURRENCY_RATE, EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.reconcile.records import database, extract
 

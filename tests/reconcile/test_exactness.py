@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.steps.reconcile.rules import Offset, Rules
+from flows.steps.rules.rules import Offset, Rules
 from schemas.tables import AVATAR, CURRENCY_RATE, INVOICE_FILE, PAYMENT
 from tests.compare.tables import compared, counts, csv_file, parquet_file
 from tests.reconcile.records import DAY, database, extract, matched, statuses

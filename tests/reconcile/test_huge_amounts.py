@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from connectors.breaks import Decision
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres.breaks import Decision
 from flows.report.spelling import digits
-from flows.stages.breaks import Chosen, decide_breaks, list_breaks
-from flows.stages.reconcile import Asked, reconcile
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.beyond import exact_sum, whole
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from schemas.amounts import EXACT, spelled
 from schemas.life import BreakState, Choice
 from tests.recon import run

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from connectors.sandbox import Sandbox
 from connectors.sandbox.faults import Fault, FaultKind, Faults
 from flows.__main__ import main
 from flows.stages.pull import pull, pull_compared, wanted
-from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from tests.push.conftest import PUSHED, USER, sandbox_at, towards
 
 OLDER = (

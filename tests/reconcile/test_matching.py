@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
-from flows.steps.reconcile.rules import Exclusion, Offset, Rules, Tolerance, Window
-from flows.steps.reconcile.same_text import same
+from flows.steps.breaks.frame import BREAK_SCHEMA, gather
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
+from flows.steps.match.same_text import same
 from flows.steps.reconcile.statuses import status_schema
-from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA
+from flows.steps.rules.rules import Exclusion, Offset, Rules, Tolerance, Window
 from schemas.breaks import BREAKS, Status
 from schemas.tables import (
     AVATAR,

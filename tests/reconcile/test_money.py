@@ -7,14 +7,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from flows.steps.reconcile.ageing import ageing, with_ages
-from flows.steps.reconcile.breaks import BREAK_SCHEMA, gather
-from flows.steps.reconcile.causes import find_causes
-from flows.steps.reconcile.life import DECISIONS, carry, from_saved, nothing_before, to_saved
-from flows.steps.reconcile.money import Sums, basis, of_debts, sum_money, with_counted
-from flows.steps.reconcile.roll_forward import roll_forward
-from flows.steps.reconcile.rules import Rules
-from flows.steps.reconcile.severity import severities
+from flows.steps.breaks.ageing import ageing, with_ages
+from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.frame import BREAK_SCHEMA, gather
+from flows.steps.breaks.lifecycle import DECISIONS, carry, from_saved, nothing_before, to_saved
+from flows.steps.breaks.money import Sums, basis, of_debts, sum_money, with_counted
+from flows.steps.breaks.roll_forward import roll_forward
+from flows.steps.breaks.severity import severities
+from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, Money
 from schemas.tables import PAYMENT
 from tests.reconcile.records import DEFAULTS, database

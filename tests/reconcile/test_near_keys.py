@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from flows.steps.reconcile.near_keys import distinct, near_partners
+from flows.steps.match.near_keys import distinct, near_partners
 
 Key = int | tuple[int | None, ...] | None
 

@@ -8,16 +8,16 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.frame import gather
+from flows.steps.breaks.severity import severities
 from flows.steps.reconcile import self_test as planted
 from flows.steps.reconcile.batches import judge_batches
-from flows.steps.reconcile.breaks import gather
-from flows.steps.reconcile.causes import find_causes
 from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
 from flows.steps.reconcile.documents import judge_documents
 from flows.steps.reconcile.plans import judge_plans
 from flows.steps.reconcile.rates import judge_rates
-from flows.steps.reconcile.rules import Budget, Direction, Plans, Rates, Rules
-from flows.steps.reconcile.severity import severities
+from flows.steps.rules.rules import Budget, Direction, Plans, Rates, Rules
 from tests.examples import examples
 
 AS_OF = date(2026, 3, 4)

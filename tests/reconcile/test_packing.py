@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from flows.steps.reconcile.packing import grouped, packing
+from flows.steps.match.packing import grouped, packing
 
 COLUMNS = {"a": pl.Int32, "b": pl.Int64, "c": pl.Int32}
 

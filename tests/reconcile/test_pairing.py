@@ -7,7 +7,7 @@ from decimal import Decimal
 import polars as pl
 import pytest
 
-from flows.steps.reconcile.pairing import pair, repeated
+from flows.steps.match.pairing import pair, repeated
 
 SCHEMA: dict[str, pl.DataType] = {
     "day": pl.Datetime("us"),

@@ -5,9 +5,9 @@ from typing import Any
 
 import polars as pl
 
-from flows.steps.reconcile.judgement import judge
-from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.joins import judge
 from flows.steps.reconcile.sources import Sources
+from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.reconcile.records import database, extract

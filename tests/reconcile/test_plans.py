@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flows.steps.breaks.frame import gather
 from flows.steps.reconcile.allotment import PlanAnnex
-from flows.steps.reconcile.breaks import gather
 from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
 from flows.steps.reconcile.documents import judge_documents
 from flows.steps.reconcile.plans import judge_plans
-from flows.steps.reconcile.rules import Discount, Plans, Rules
+from flows.steps.rules.rules import Discount, Plans, Rules
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.examples import examples
 from tests.reconcile.records import database, extract

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.steps.reconcile.breaks import gather
-from flows.steps.reconcile.raised import Annex
+from flows.steps.breaks.frame import gather
+from flows.steps.breaks.make import Annex
 from flows.steps.reconcile.rates import judge_rates
-from flows.steps.reconcile.rules import Direction, Rates, Rules
+from flows.steps.rules.rules import Direction, Rates, Rules
 from schemas.tables import CURRENCY_RATE, PAYMENT
 from tests.examples import examples
 from tests.reconcile.records import database, extract

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import RulesError
-from flows.stages.rules import read_rules
-from flows.steps.reconcile.rule_file import read_rules_text
-from flows.steps.reconcile.rule_lines import key_lines
-from flows.steps.reconcile.rule_text import rules_hash, rules_text
-from flows.steps.reconcile.rule_values import RulesRefused
-from flows.steps.reconcile.rules import (
+from flows.stages.reconcile.rules import read_rules
+from flows.steps.rules.canonical import rules_hash, rules_text
+from flows.steps.rules.file import read_rules_text
+from flows.steps.rules.lines import key_lines
+from flows.steps.rules.rules import (
     Budget,
     Direction,
     Discount,
@@ -24,6 +23,7 @@ from flows.steps.reconcile.rules import (
     Tolerance,
     Window,
 )
+from flows.steps.rules.values import RulesRefused
 
 SAMPLE = Path(__file__).parents[2] / "data_samples" / "rules.toml"
 PAID = '[[tolerance]]\nrecord = "payment"\nfield = "PaidAmount"\n'

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import psycopg
 
-from connectors.extracts.profile import DEFAULT
-from flows.stages.rules import read_rules
+from connectors.files.profile import DEFAULT
+from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.sources import Scope, gather_truths
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope, gather_truths
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.judgement import judge
+from flows.steps.reconcile.joins import judge
 from flows.steps.reconcile.sources import Sources
 from tests.examples import ALL
 from tests.reconcile.scenario import FOLDER

@@ -10,13 +10,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.breaks import Decision
 from connectors.errors import DecisionsMissing, SignatureRefused
-from flows.report.reconciliation import ReconciliationReport
-from flows.stages.breaks import Chosen, decide_breaks, list_breaks
-from flows.stages.reconcile import Reconciled, shown
-from flows.stages.sign import approve, prepare
+from connectors.postgres.breaks import Decision
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
+from flows.stages.reconcile.run import Reconciled, shown
+from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
+from flows.steps.reconcile.report import ReconciliationReport
 from schemas.breaks import BREAKS, Status
 from schemas.life import BreakState, Choice
 from tests.reconcile.scenario import EXPECTED, FOLDER, Story, expected_breaks, found_breaks, told_at

@@ -2,15 +2,15 @@
 
 import polars as pl
 
-from flows.report.reconciliation import SelfTest
-from flows.steps.reconcile.rules import Budget, Plans, Rates, Rules
 from flows.steps.reconcile.self_test import (
     PLANTED,
     PLANTED_BATCHES,
+    SelfTest,
     judged,
     self_test,
     verdict,
 )
+from flows.steps.rules.rules import Budget, Plans, Rates, Rules
 from schemas.breaks import BREAKS, BreakClass
 
 ALL = Rules(rates=Rates(daily=True), plans=Plans(early_days=5), budget=Budget(count=0))

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from connectors import truths
-from connectors.digests import Digest, kept_digests
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import list_extracts
+from connectors.files.profile import DEFAULT
+from connectors.postgres import sources as truths
+from connectors.postgres.digests import Digest, kept_digests
+from connectors.postgres.ledger import list_extracts
 from flows.stages.pull import PROFILE
-from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sources import Scope
+from flows.stages.reconcile.tied import altered
 from flows.stages.sequence import import_delivery
-from flows.stages.tied import altered
-from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from schemas.tables import EXTRACTS
 from tests.stages.payments import line, write
 

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.report.reconciliation import Proof, ToleranceLine
-from flows.steps.reconcile.breaks import BREAK_SCHEMA, no_breaks
-from flows.steps.reconcile.rules import Budget, Exclusion, Rules, Severities, Tolerance, Window
-from flows.steps.reconcile.severity import severities
+from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
+from flows.steps.breaks.severity import severities
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, judge_tolerated
 from flows.steps.reconcile.sums import Sides, add_up
-from flows.steps.reconcile.tolerated import TOLERATED_SCHEMA, judge_tolerated
 from flows.steps.reconcile.totals import (
+    Proof,
     chain_lines,
     control_lines,
     excluded_lines,
     proofs,
     status_lines,
 )
+from flows.steps.rules.rules import Budget, Exclusion, Rules, Severities, Tolerance, Window
 from schemas.field import Table
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.examples import examples

@@ -9,8 +9,8 @@ import polars as pl
 import psycopg
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from connectors.truths import database_rows, extract_rows
+from connectors.files.profile import DEFAULT
+from connectors.postgres.sources import database_rows, extract_rows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.sources import LINEAGE, PLACE, record_schema
@@ -84,7 +84,7 @@ def test_many_rows_come_whole_and_in_order(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks end between rows, wherever the server's bytes were cut on their way."""
-    monkeypatch.setattr("connectors.truths.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("connectors.postgres.sources.BLOCK_BYTES", 1000)
     lines = [line(number) for number in range(1, 2001)]
     batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
     with workspace.database.connect() as connection:

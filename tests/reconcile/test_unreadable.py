@@ -8,18 +8,18 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.breaks import Decision
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres.breaks import Decision
 from flows.report.html import render_html
 from flows.report.markdown import summary_markdown
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.text import render_text
-from flows.stages.breaks import Chosen, decide_breaks
-from flows.stages.reconcile import Asked, Reconciled, reconcile
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from schemas.life import BreakState, Choice
 from tests.recon import run
 from tests.report.reconciliation.test_workbook import Book

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
-from flows.report.batch import BatchReport, Chain, FileLine, NoteLine, ReasonLine
+from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, ReasonLine
 from flows.steps.chain import WRITTEN, build_chain
 from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add

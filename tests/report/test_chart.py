@@ -1,7 +1,7 @@
 import pytest
 
-from flows.report.batch import STATES
 from flows.report.chart import COLOURS, LEAST, LENGTH, Part, describe, lengths, stacked_bar
+from flows.steps.batch_report import STATES
 
 
 @pytest.mark.parametrize(

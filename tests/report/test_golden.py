@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.report.batch import BatchReport
 from flows.report.html import render_html
 from flows.report.markdown import summary_markdown
 from flows.report.text import render_text
+from flows.steps.batch_report import BatchReport
 from tests.report.sample_reports import REPORTS
 
 GOLDEN = Path(__file__).parent / "golden"

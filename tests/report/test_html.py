@@ -3,9 +3,9 @@ from decimal import Decimal
 
 import pytest
 
-from flows.report.batch import BatchReport, Chain
 from flows.report.html import render_html
 from flows.report.text import figures
+from flows.steps.batch_report import BatchReport, Chain
 from flows.steps.totals import Totals
 from tests.report.page import Page
 from tests.report.sample_reports import HOSTILE, PAYMENTS, REPORTS, hostile, with_errors

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.database import open_database
+from connectors.postgres.database import open_database
 from connectors.settings import Limits, Settings
 from flows.stages.workspace import Workspace
 from tests.conftest import Databases

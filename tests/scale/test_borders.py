@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.content import open_content
-from connectors.extracts.header import read_header
-from connectors.extracts.profile import DEFAULT
-from connectors.extracts.reader import Chunk, first_place, read_chunks
+from connectors.files.content import open_content
+from connectors.files.header import read_header
+from connectors.files.profile import DEFAULT
+from connectors.files.reader import Chunk, first_place, read_chunks
 from connectors.settings import Limits
 from data_samples.generate import write_payments
 from schemas.tables import FORM_REPLY

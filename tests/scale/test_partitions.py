@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from connectors import ledger
 from connectors.errors import BatchHeldElsewhere, SettingsError
-from connectors.extracts.profile import DEFAULT
-from connectors.lease import Lease
+from connectors.files.profile import DEFAULT
+from connectors.postgres import ledger
+from connectors.postgres.lease import Lease
 from data_samples.generate import write_payments
 from flows.stages.partitions import Partition, partitions, stage_in_partitions, stage_partition
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
-from flows.steps.judge import READY
-from flows.steps.sieve import Known, gather
+from flows.steps.validate.chunk import READY
+from flows.steps.validate.key_filter import Known, gather
 from tests.examples import ALL, in_long, mostly_long
 from tests.scale.conftest import NewWorkspace
 from tests.scale.workers import import_in_partitions, left_behind, processes, received

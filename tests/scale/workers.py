@@ -9,9 +9,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from connectors.database import open_database
-from connectors.extracts.profile import DEFAULT, Profile
-from connectors.lease import Lease, hold_batch
+from connectors.files.profile import DEFAULT, Profile
+from connectors.postgres.database import open_database
+from connectors.postgres.lease import Lease, hold_batch
 from connectors.settings import Settings
 from flows.stages.partitions import Partition, Run, stage_in_partitions, stage_partition
 from flows.stages.receive import receive

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from flows.steps.check import check
-from schemas.columns import type_cells
+from flows.steps.validate.check import check
+from schemas.cells.columns import type_cells
+from schemas.cells.reading import Moment, Number, Unread, read
+from schemas.derived.nested import read_nested
+from schemas.derived.pandera_schemas import compiled_rules, schema
 from schemas.field import Field, Kind, Table
-from schemas.frames import compiled_rules, schema
 from schemas.kinds import EXACT, OFFSET, frame_schema
-from schemas.nested import read_nested
-from schemas.reading import Moment, Number, Unread, read
 from schemas.tables import EXTRACTS
 from tests.examples import examples
 

@@ -1,8 +1,8 @@
 import pytest
 
+from schemas.cells.reading import Unread
+from schemas.derived.json_text import read_json_record, recognise
 from schemas.field import Table
-from schemas.payloads import read_json_record, recognise
-from schemas.reading import Unread
 from schemas.reasons import REASONS
 from schemas.tables import (
     AVATAR,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import jsv
-from schemas.jsv import Plain
+from schemas.derived import jsv
+from schemas.derived.jsv import Plain
 
 TRANSCRIPTS = Path(__file__).parents[1] / "service" / "transcripts.jsonl"
 

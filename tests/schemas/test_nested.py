@@ -5,10 +5,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas import jsv
+from schemas.cells.reading import Unread
+from schemas.derived import jsv
+from schemas.derived.nested import cell_text, json_text, read_nested, read_tree
 from schemas.field import Field, Kind
-from schemas.nested import cell_text, json_text, read_nested, read_tree
-from schemas.reading import Unread
 from schemas.reasons import REASONS
 from schemas.tables import CLIENT_REGISTRATION, FORM_RESPONSE, RESPONSE_STATUS, TABLES
 

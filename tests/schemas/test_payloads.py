@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.field import Field, Kind, Table
-from schemas.payloads import (
+from schemas.cells.reading import Moment, Number, Unread, read, read_moment, read_number
+from schemas.derived.json_text import (
     canonical_json,
     content_hash,
     csv_template,
@@ -16,7 +16,7 @@ from schemas.payloads import (
     number_text,
     read_json_record,
 )
-from schemas.reading import Moment, Number, Unread, read, read_moment, read_number
+from schemas.field import Field, Kind, Table
 from schemas.tables import (
     AVATAR,
     CLIENT_REGISTRATION,

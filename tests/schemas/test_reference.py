@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from schemas import reference
+from schemas.derived import reference
+from schemas.derived.json_text import csv_template
 from schemas.operations import OPERATIONS
-from schemas.payloads import csv_template
 from schemas.reasons import REASONS, REFUSALS
 from schemas.tables import EXTRACTS, TABLES
 

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, Self
 
 import h11
 
-from schemas import jsv
+from schemas.derived import jsv
 
 HEALTH = "/auth"
 PATIENCE_SECONDS = 20.0

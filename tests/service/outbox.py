@@ -17,8 +17,8 @@ from connectors.service import (
     ServiceSettings,
     open_service,
 )
+from schemas.derived.json_text import canonical_json
 from schemas.operations import OPERATIONS, Operation
-from schemas.payloads import canonical_json
 from schemas.tables import TABLES
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}

@@ -10,8 +10,8 @@ import pytest
 
 from connectors.errors import ServiceUnusable
 from connectors.service import Credentials, Scheme
-from schemas.payloads import canonical_json
-from schemas.reading import Moment, Number
+from schemas.cells.reading import Moment, Number
+from schemas.derived.json_text import canonical_json
 from tests.sandbox.conftest import Host
 from tests.service.faulty_server import (
     LOST,

@@ -9,10 +9,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from schemas.cells.reading import Number
+from schemas.derived.nested import json_text
 from schemas.field import Field, Kind, Rule, Table
-from schemas.nested import json_text
 from schemas.operations import Operation
-from schemas.reading import Number
 from schemas.tables import TABLES
 
 _MARKS = st.sampled_from(list(",;:\"{}[]\r\n\t \\/'=+-@é€\U0001f600\ufeff\u2028a1"))

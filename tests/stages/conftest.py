@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from connectors.database import open_database
+from connectors.postgres.database import open_database
 from flows.stages.workspace import Workspace
-from schemas.roles import statements
+from schemas.guards.roles import statements
 
 As = Callable[[str], Workspace]
 

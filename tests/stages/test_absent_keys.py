@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from flows.stages.as_of import today
+from connectors.files.profile import DEFAULT
 from flows.stages.examine import examine
-from flows.stages.reconcile import Asked, reconcile
+from flows.stages.reconcile.as_of import today
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from schemas.tables import EXTRACTS
 
 # By record kind: the file, and its rows, each with the state that it ends in.

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT, Profile
+from connectors.files.profile import DEFAULT, Profile
 from data_samples.generate import write_payments
 from flows.stages.pull import our_rows
-from flows.stages.rejects import write_rejects
 from flows.stages.retention import Retention, sweep
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.texts import Texts
 from flows.stages.sequence import import_delivery
-from flows.stages.texts import Texts
 from flows.stages.workspace import Workspace
 from tests.examples import examples
 from tests.stages.payments import HEADER, line

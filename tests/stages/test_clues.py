@@ -14,23 +14,23 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors import ledger
-from connectors.binary_copy import in_millionths, plain_rows
-from connectors.extracts.profile import DEFAULT
-from connectors.lease import hold_batch
+from connectors.files.profile import DEFAULT
+from connectors.files.spool import Spooled, read_spool, spool_path, write_spool
+from connectors.postgres import ledger
+from connectors.postgres.binary_copy import in_millionths, plain_rows
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.staging import copy_binary, copy_staged
 from connectors.settings import Limits
-from connectors.spool import Spooled, read_spool, spool_path, write_spool
-from connectors.staging import copy_binary, copy_staged
 from flows.stages.apply import apply
 from flows.stages.check import check
 from flows.stages.receive import receive
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
-from flows.steps.check import check as judge_cells
-from flows.steps.rows import Positions, all_rows, identities, staged_rows
-from flows.steps.sieve import MOST_KEYS_OF_CHUNK, TENANT_BITS, Sieve, gather
-from schemas.sql import staged_columns
+from flows.steps.validate.check import check as judge_cells
+from flows.steps.validate.key_filter import MOST_KEYS_OF_CHUNK, TENANT_BITS, Sieve, gather
+from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
+from schemas.derived.sql import staged_columns
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL, TABLES
 from tests.stages.payments import line, write
 

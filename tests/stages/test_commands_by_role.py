@@ -15,12 +15,12 @@ import pytest
 from psycopg import sql
 
 from connectors.errors import ReconError
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from flows.__main__ import COMMANDS, build_app
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from schemas.roles import CONTROLLER, LOADER, MERGER, READER, statements
+from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER, statements
 from tests.stages.payments import line, write
 
 ROLES = (LOADER, MERGER, READER, CONTROLLER)

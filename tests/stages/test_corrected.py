@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from connectors.corrections import Place, matched_by_key, repaired_row, repairs_of
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State
-from flows.report.batch import BatchReport
-from flows.stages.reconcile import Asked, reconcile
-from flows.stages.rejects import attempts_after, repaired_elsewhere, write_rejects
+from connectors.files.profile import DEFAULT
+from connectors.postgres.corrections import Place, matched_by_key, repaired_row, repairs_of
+from connectors.postgres.ledger import State
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
+from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.sequence import discard_batch, import_delivery, look, release_batch, run_batch
-from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.batch_report import BatchReport
+from flows.steps.rules.rules import Rules
 from tests.stages.payments import HEADER, line, write
 
 REPAIRS = f"ReconRow,{HEADER}"

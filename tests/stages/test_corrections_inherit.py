@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchUnknown, CorrectionError
-from connectors.extracts.profile import DEFAULT, Profile
-from connectors.ledger import State
-from flows.stages.rejects import write_rejects
+from connectors.files.profile import DEFAULT, Profile
+from connectors.postgres.ledger import State
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace
 from tests.stages.payments import HEADER, line

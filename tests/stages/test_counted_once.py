@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from connectors.attempts import REPAIRED, later_attempts
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import State
-from connectors.overview import list_overview
+from connectors.files.profile import DEFAULT
+from connectors.postgres.attempts import REPAIRED, later_attempts
+from connectors.postgres.ledger import State
+from connectors.postgres.overview import list_overview
 from flows.commands.deliver import show_ended
 from flows.report.next_step import told_repaired
-from flows.stages.reconcile import Asked, reconcile
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
-from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from tests.stages.payments import HEADER, line, write
 
 RULES = Rules()

@@ -12,16 +12,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from connectors.database import MIGRATIONS, analyse, newest_revision, open_database
 from connectors.errors import DatabaseUnusable
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import MIGRATIONS, analyse, newest_revision, open_database
 from connectors.settings import Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.derived.json_text import canonical_json
+from schemas.derived.sql import METADATA, SCHEMA, STAGED
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
-from schemas.payloads import canonical_json
-from schemas.sql import METADATA, SCHEMA, STAGED
 from schemas.tables import EXTRACTS
 
 SAMPLES = Path(__file__).parents[2] / "data_samples"

@@ -13,11 +13,11 @@ import psutil
 import psycopg
 import pytest
 
-from connectors.database import open_database
-from connectors.embedded import SERVER_SETTINGS, embedded_url
 from connectors.errors import DatabaseUnusable
-from connectors.postgres_programs import program
-from connectors.postmaster import Postmaster
+from connectors.postgres.database import open_database
+from connectors.postgres.server.embedded import SERVER_SETTINGS, embedded_url
+from connectors.postgres.server.postmaster import Postmaster
+from connectors.postgres.server.programs import program
 from connectors.settings import Settings
 
 MADE = "SELECT name, setting FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'"
@@ -142,7 +142,8 @@ def test_a_server_that_was_killed_is_started_again_by_whoever_needs_it(tmp_path:
 
 
 SERVE = (
-    "import sys; from pathlib import Path; from connectors.embedded import embedded_url; "
+    "import sys; from pathlib import Path; "
+    "from connectors.postgres.server.embedded import embedded_url; "
     "print(embedded_url(Path(sys.argv[1])), flush=True); sys.stdin.read()"
 )
 

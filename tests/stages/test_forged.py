@@ -9,22 +9,22 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.audit import verify
-from connectors.breaks import DRAFTED_BREAKS, Decision, breaks_hash, decisions_hash
 from connectors.errors import StatementRefused
-from connectors.extracts.profile import DEFAULT
-from connectors.heartbeat import in_turn
-from connectors.reconciliations import Reconciliation, hold_scope, scope_hash
-from flows.stages.breaks import Chosen, decide_breaks
+from connectors.files.profile import DEFAULT
+from connectors.postgres.audit import verify
+from connectors.postgres.breaks import DRAFTED_BREAKS, Decision, breaks_hash, decisions_hash
+from connectors.postgres.heartbeat import in_turn
+from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.sequence import discard_batch, import_delivery, release_batch
 from flows.stages.workspace import Workspace
-from schemas.audit import chain_hash
-from schemas.leases import Held
+from schemas.derived.views import LISTING_FEED
+from schemas.guards.leases import Held
+from schemas.guards.roles import CONTROLLER, LOADER, MERGER
+from schemas.guards.trail_functions import RUN_FACTS
+from schemas.guards.trail_rules import chain_hash
 from schemas.ledger import BREAK_STATE
 from schemas.life import Choice
-from schemas.roles import CONTROLLER, LOADER, MERGER
-from schemas.trail import RUN_FACTS
-from schemas.views import LISTING_FEED
 from tests.governance.runs import found, ids, reconcile
 from tests.stages.conftest import As
 from tests.stages.payments import line, write

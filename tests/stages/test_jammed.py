@@ -13,26 +13,26 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from connectors.breaks import Decision
-from connectors.database import open_database
 from connectors.errors import BatchHeldElsewhere, DatabaseUnusable, TurnNotGiven
-from connectors.extracts.profile import DEFAULT
-from connectors.heartbeat import in_turn, take
-from connectors.lease import hold_batch
-from connectors.reconciliations import hold_scope, scope_hash
+from connectors.files.profile import DEFAULT
+from connectors.postgres.breaks import Decision
+from connectors.postgres.database import open_database
+from connectors.postgres.heartbeat import in_turn, take
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.reconciliations import hold_scope, scope_hash
+from connectors.postgres.schema_lock import lock_schema
 from connectors.sandbox.store import Store
-from connectors.schema_lock import lock_schema
 from connectors.settings import Limits
-from flows.stages.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
-from flows.stages.sign import prepare
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from schemas.leases import Held
+from schemas.derived.sql import SCHEMA
+from schemas.derived.views import SHOWN
+from schemas.guards.leases import Held
+from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER
 from schemas.life import Choice
-from schemas.roles import CONTROLLER, LOADER, MERGER, READER
-from schemas.sql import SCHEMA
-from schemas.views import SHOWN
 from tests.governance.runs import SCOPE, found, reconcile
 from tests.push.conftest import towards
 from tests.service.faulty_server import FaultyServer
@@ -132,7 +132,7 @@ def test_no_lock_is_taken_under_a_number_that_can_be_known() -> None:
         for path in (SOURCES / folder).rglob("*.py")
         if taking.search(path.read_text())
     }
-    assert found == {"schemas/leases.py"}
+    assert found == {"schemas/guards/leases.py"}
 
 
 def test_a_lease_is_free_once_its_session_is_gone_and_no_row_of_it_stays(

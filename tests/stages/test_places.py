@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-import connectors.migrations
-from connectors.extracts.profile import DEFAULT
+import connectors.postgres.migrations
+from connectors.files.profile import DEFAULT
 from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -83,7 +83,9 @@ def test_an_older_version_of_the_tables_is_brought_along(
     ask = f"SELECT extract_id, {PLACE} FROM staged_row ORDER BY 1, 2"
     told = rows(ask)
     config = Config()
-    config.set_main_option("script_location", str(Path(connectors.migrations.__file__).parent))
+    config.set_main_option(
+        "script_location", str(Path(connectors.postgres.migrations.__file__).parent)
+    )
     engine = sa.create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
     with engine.begin() as connection:
         config.attributes["connection"] = connection

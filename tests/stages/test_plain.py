@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors.binary_copy import in_millionths, plain_rows
-from connectors.extracts.content import open_content
-from connectors.extracts.header import Header
-from connectors.extracts.profile import DEFAULT, Profile
-from connectors.extracts.reader import Chunk, first_place, read_chunks
-from connectors.ledger import Extract
+from connectors.files.content import open_content
+from connectors.files.header import Header
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.reader import Chunk, first_place, read_chunks
+from connectors.postgres.binary_copy import in_millionths, plain_rows
+from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from data_samples.generate import write_payments
 from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.stages.receive import header_of
 from flows.stages.write_out import plain_of, write_out
-from flows.steps.sieve import looked_at
+from flows.steps.validate.key_filter import looked_at
 from schemas.tables import PAYMENT
 from tests.examples import examples
 from tests.stages.payments import HEADER, line

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from connectors.files import open_private, private_folder, write_file
+from connectors.files.atomic import open_private, private_folder, write_file
 from connectors.settings import is_loopback
 from flows.__main__ import build_app
 from tests.examples import in_long

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from connectors.lease import hold_batch
+from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import hold_batch
 from flows.stages.check import check
 from flows.stages.receive import receive
 from flows.stages.stage import stage

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from flows.stages.rejects import write_rejects
+from connectors.files.profile import DEFAULT
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from flows.stages.rejects import write_rejects
+from connectors.files.profile import DEFAULT
 from flows.stages.retention import Retention, Swept, sweep
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace

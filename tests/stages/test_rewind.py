@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError
-from connectors.extracts.profile import DEFAULT
-from connectors.lease import hold_batch
-from connectors.ledger import State
+from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.ledger import State
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch
 from flows.stages.workspace import Workspace

@@ -9,24 +9,24 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from connectors.database import open_database
 from connectors.errors import ReconError
-from connectors.extracts.profile import DEFAULT
-from connectors.ledger import add_event
-from connectors.push_gate import pass_gate, why_held
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import open_database
+from connectors.postgres.ledger import add_event
+from connectors.postgres.push.gate import pass_gate, why_held
 from connectors.settings import Settings
-from flows.stages.reconcile import Asked, reconcile
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sign import prepare
+from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery, run_batch
-from flows.stages.sign import prepare
-from flows.stages.truths import Scope
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.rules import Rules
-from schemas.leases import LEASES_OF
-from schemas.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER, TRAIL, statements
-from schemas.sql import METADATA, SCHEMA, STAGED, TARGETS
-from schemas.trail import FUNCTIONS_OF
-from schemas.views import SHOWN, quoted
+from flows.steps.rules.rules import Rules
+from schemas.derived.sql import METADATA, SCHEMA, STAGED, TARGETS
+from schemas.derived.views import SHOWN, quoted
+from schemas.guards.leases import LEASES_OF
+from schemas.guards.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER, TRAIL, statements
+from schemas.guards.trail_functions import FUNCTIONS_OF
 from tests.stages.conftest import As
 from tests.stages.payments import line, write
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from connectors.database import Database
-from connectors.extracts.profile import DEFAULT
+from connectors.files.profile import DEFAULT
+from connectors.postgres.database import Database
 from connectors.settings import Limits
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from schemas.roles import LOADER, MERGER, statements
+from schemas.guards.roles import LOADER, MERGER, statements
 from tests.stages.payments import line, write
 
 ROWS = 4_000

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from connectors import lease, ledger
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
-from connectors.extracts.profile import DEFAULT
-from connectors.lease import hold_batch
-from connectors.ledger import State, find_batch
-from flows.stages.rejects import write_rejects
+from connectors.files.profile import DEFAULT
+from connectors.postgres import lease, ledger
+from connectors.postgres.lease import hold_batch
+from connectors.postgres.ledger import State, find_batch
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import (
     discard_batch,
     import_delivery,

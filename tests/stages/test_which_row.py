@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from connectors.retention import mark_cleared
+from connectors.files.profile import DEFAULT
+from connectors.postgres.retention import mark_cleared
 from flows.__main__ import main
-from flows.stages.rejects import write_rejects
+from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.stages.payments import line, write

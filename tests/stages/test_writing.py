@@ -5,11 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from connectors.extracts.profile import read_profile
+from connectors.files.profile import read_profile
 from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.judge_chunk import writing_of
-from flows.steps.normalise import normalise
+from flows.steps.validate.normalise import normalise
 from schemas.tables import EXTRACTS
 
 PAYMENT = EXTRACTS["payment"]

@@ -19,13 +19,13 @@ from tests.stages.payments import line, write
 
 ROOT = Path(__file__).parents[2]
 SHAPES = (
-    "connectors/spool.py",
-    "connectors/binary_copy.py",
+    "connectors/files/spool.py",
+    "connectors/postgres/binary_copy.py",
     "connectors/tuples.py",
-    "connectors/staging.py",
-    "connectors/migrations/versions",
+    "connectors/postgres/staging.py",
+    "connectors/postgres/migrations/versions",
     "flows/stages/stage.py",
-    "flows/steps/sieve.py",
+    "flows/steps/validate/key_filter.py",
     "schemas/ledger.py",
 )
 """What a batch under way depends on: a commit that changed one of these may have another form."""

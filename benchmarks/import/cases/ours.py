@@ -7,10 +7,10 @@ from pathlib import Path
 
 from clock import Clock
 
-from connectors import ledger
-from connectors.database import open_database
-from connectors.extracts.profile import DEFAULT
-from connectors.lease import hold_batch
+from connectors.files.profile import DEFAULT
+from connectors.postgres import ledger
+from connectors.postgres.database import open_database
+from connectors.postgres.lease import hold_batch
 from connectors.settings import Settings
 from flows.stages.apply import apply
 from flows.stages.check import check, staged_tables
@@ -18,7 +18,7 @@ from flows.stages.finish import finish
 from flows.stages.receive import receive
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
-from schemas.views import apply_stage
+from schemas.derived.views import apply_stage
 
 
 def main() -> None:

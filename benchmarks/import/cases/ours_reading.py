@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 from clock import Clock
 
-from connectors.extracts.content import open_content
-from connectors.extracts.header import read_header
-from connectors.extracts.profile import DEFAULT
-from connectors.extracts.reader import first_place, read_chunks
+from connectors.files.content import open_content
+from connectors.files.header import read_header
+from connectors.files.profile import DEFAULT
+from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Limits
 from flows.stages.judge_chunk import judge_chunk, writing_of
 

@@ -15,11 +15,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks" / "import" / "cases")]
 
 from clock import Clock  # noqa: E402
 
-from connectors.database import open_database  # noqa: E402
-from connectors.embedded import embedded_url  # noqa: E402
-from connectors.extracts.profile import DEFAULT  # noqa: E402
-from connectors.lease import hold_batch  # noqa: E402
-from connectors.sends import count_states  # noqa: E402
+from connectors.files.profile import DEFAULT  # noqa: E402
+from connectors.postgres.database import open_database  # noqa: E402
+from connectors.postgres.lease import hold_batch  # noqa: E402
+from connectors.postgres.push.sends import count_states  # noqa: E402
+from connectors.postgres.server.embedded import embedded_url  # noqa: E402
 from connectors.settings import ServiceSettings, Settings  # noqa: E402
 from data_samples.generate import write_payments  # noqa: E402
 from flows.stages.push import ask_for_service, push  # noqa: E402

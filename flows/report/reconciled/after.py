@@ -20,8 +20,9 @@ from flows.report.reconciled.table import (
     Table,
 )
 from flows.report.reconciled.words import currency_label, record_title, sources
-from flows.report.reconciliation import AfterLine, ReconciliationReport
 from flows.report.spelling import ungrouped
+from flows.steps.reconcile.cut_off import AfterLine
+from flows.steps.reconcile.report import ReconciliationReport
 from schemas.tables import EXTRACTS
 
 SIDES = {"E": "delivered", "D": "in the database", "G": "listed"}

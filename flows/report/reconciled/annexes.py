@@ -20,7 +20,7 @@ from flows.report.reconciled.table import (
     Table,
 )
 from flows.report.reconciled.words import currency_label, record_title
-from flows.report.reconciliation import ReconciliationReport
+from flows.steps.reconcile.report import ReconciliationReport
 
 
 def rates(report: ReconciliationReport) -> Table:

@@ -9,8 +9,8 @@ import polars as pl
 from flows.report.reconciled.break_rows import letter, rows_xml
 from flows.report.reconciled.tables import BREAK_COLUMNS
 from flows.report.reconciled.words import currency_label, sources
-from flows.report.reconciliation import ReconciliationReport
 from flows.steps.reconcile.beyond import beyond_of
+from flows.steps.reconcile.report import ReconciliationReport
 from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
 

@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from flows.report.reconciliation import BUCKETS, BreakLine, Proof, RollForward
 from flows.report.spelling import digits
-from flows.steps.reconcile.ageing import UPPER
+from flows.steps.breaks.ageing import BUCKETS, UPPER
+from flows.steps.breaks.roll_forward import RollForward
+from flows.steps.reconcile.report import BreakLine
+from flows.steps.reconcile.totals import Proof
 from schemas.breaks import Status
 from schemas.life import OPEN
 

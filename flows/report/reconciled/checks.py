@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from flows.report.reconciled.table import Cell, Row, Table
-from flows.report.reconciliation import BUCKETS
+from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.reconcile.beyond import exact_sum
 
 DIGITS = 15

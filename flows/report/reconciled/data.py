@@ -17,11 +17,11 @@ from typing import Any
 
 import polars as pl
 
-from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.steps.reconcile.beyond import beside, parted
+from flows.steps.reconcile.report import BreakLine, ReconciliationReport
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
-from schemas.formulas import formulas
+from schemas.cells.formulas import formulas
 
 TYPES: Mapping[str, pl.DataType] = {
     "tenant": pl.Int32(),

@@ -31,11 +31,12 @@ from flows.report.reconciled.words import (
     currency_label,
     record_title,
 )
-from flows.report.reconciliation import AsideLine, BreakLine, Proof, ReconciliationReport
 from flows.report.spelling import ungrouped
 from flows.steps.reconcile.beyond import exact_sum
-from flows.steps.reconcile.rule_changes import HASH, method_rows
+from flows.steps.reconcile.report import AsideLine, BreakLine, ReconciliationReport
 from flows.steps.reconcile.signed import LATE
+from flows.steps.reconcile.totals import Proof
+from flows.steps.rules.changes import HASH, method_rows
 
 CAUSES = 5
 """Causes on page one, of open breaks and of accepted ones."""

@@ -17,9 +17,10 @@ from flows.report.reconciled.words import (
     side_told,
     with_unreadable,
 )
-from flows.report.reconciliation import ChainLine, Proof, ProofLine, ReconciliationReport
 from flows.report.spelling import digits
 from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.counting import quantity
 
 MOST = 300

@@ -32,16 +32,12 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.reconciliation import (
-    BUCKETS,
-    VERDICTS,
-    BreakLine,
-    ReconciliationReport,
-    RollForward,
-)
 from flows.report.spelling import digits, shortened, visible
 from flows.report.template import template
+from flows.steps.breaks.ageing import BUCKETS
+from flows.steps.breaks.roll_forward import RollForward
 from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.reconcile.report import VERDICTS, BreakLine, ReconciliationReport
 from schemas.breaks import BREAKS
 from schemas.life import OPEN, BreakState
 

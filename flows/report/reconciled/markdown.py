@@ -14,8 +14,8 @@ from flows.report.reconciled.words import (
     side_told,
     verdict_of,
 )
-from flows.report.reconciliation import BreakLine, ReconciliationReport
 from flows.report.spelling import digits, neutral
+from flows.steps.reconcile.report import BreakLine, ReconciliationReport
 from schemas.counting import quantity
 from schemas.life import OPEN, BreakState
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from flows.report.reconciliation import BreakLine, CauseLine, ReconciliationReport
+from flows.steps.breaks.causes import CauseLine
+from flows.steps.reconcile.report import BreakLine, ReconciliationReport
 from schemas.amounts import EXACT
 from schemas.breaks import Money
 from schemas.life import OPEN, BreakState

@@ -41,16 +41,11 @@ from flows.report.reconciled.words import (
     sources,
     with_unreadable,
 )
-from flows.report.reconciliation import (
-    BUCKETS,
-    BreakLine,
-    ChainLine,
-    Proof,
-    ProofLine,
-    ReconciliationReport,
-    RollForward,
-)
+from flows.steps.breaks.ageing import BUCKETS
+from flows.steps.breaks.roll_forward import RollForward
 from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
 

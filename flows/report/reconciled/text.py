@@ -18,9 +18,10 @@ from flows.report.reconciled.words import (
     verdict_of,
     with_unreadable,
 )
-from flows.report.reconciliation import BreakLine, ProofLine, ReconciliationReport
 from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
 from flows.report.text import WIDTH
+from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.reconcile.totals import ProofLine
 from schemas.life import OPEN, BreakState
 
 CAUSES = 10

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
-from flows.report.reconciliation import BreakLine, ProofLine, ReconciliationReport
 from flows.report.spelling import digits, neutral, ungrouped, visible
+from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.reconcile.totals import ProofLine
 from schemas.breaks import BREAKS, Money, Status
 from schemas.life import BreakState
 from schemas.tables import EXTRACTS

@@ -23,7 +23,7 @@ from flows.report.reconciled.table import NUMERIC, Cell, Kind, Table
 from flows.report.reconciled.tables import breaks, facts, tables
 from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_chart import add_charts
-from flows.report.reconciliation import ReconciliationReport
+from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.totals import plain
 from schemas.counting import agree, quantity
 

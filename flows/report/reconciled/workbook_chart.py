@@ -7,7 +7,10 @@ from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, bucket_of
 from flows.report.reconciled.words import currency_label, record_title
-from flows.report.reconciliation import BUCKETS, Proof, ReconciliationReport, RollForward
+from flows.steps.breaks.ageing import BUCKETS
+from flows.steps.breaks.roll_forward import RollForward
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.totals import Proof
 from schemas.life import OPEN
 
 NAME = "Charts"

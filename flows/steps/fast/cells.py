@@ -1,15 +1,15 @@
 """One cell from its bytes: where it ends, and the value it writes, if it is written plainly.
 
-What is said here is what `schemas.reading` says of the same text. Of a cell that is written in any
-other way than most are, nothing is said: it is not `known`, whatever stands beside.
+What is said here is what `schemas.cells.reading` says of the same text. Of a cell that is written
+in any other way than most are, nothing is said: it is not `known`, whatever stands beside.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from schemas.amounts import MICRO_DIGITS
+from schemas.cells.reading import MAX_OFFSET_MINUTES
 from schemas.compiled import compiled
-from schemas.reading import MAX_OFFSET_MINUTES
 
 Bytes = NDArray[np.uint8]
 

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from schemas.cells.reading import INTEGER_BITS
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET, SCALE, WORLDS
-from schemas.reading import INTEGER_BITS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

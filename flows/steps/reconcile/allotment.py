@@ -6,13 +6,13 @@ plans; what is left is the last one's. So a payment is counted once, over all pl
 
 from dataclasses import dataclass, field
 from datetime import date
+from decimal import Decimal
 
 import polars as pl
 
-from flows.report.reconciliation import PlanLine
-from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.breaks.frame import AMOUNT
+from flows.steps.breaks.make import LINES, Annex, as_day, money, zero
 from flows.steps.reconcile.links import PAYMENT_OF, once
-from flows.steps.reconcile.raised import LINES, Annex, as_day, money, zero
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
 
 _STATUS = "StatusCodesId"
@@ -28,6 +28,22 @@ PLANNED_SCHEMA: dict[str, pl.DataType] = {
     "currency": pl.Int32(),
     "planned": AMOUNT,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One payment plan."""
+
+    plan: str
+    tenant: int | None
+    currency: str
+    details: int
+    planned: Decimal
+    paid: Decimal
+    outstanding: Decimal
+    overdue: Decimal
+    status_codes: tuple[int, ...]
+    flags: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from flows.steps.reconcile.comparison import SECRET
-from flows.steps.reconcile.pairing import pair
+from flows.steps.match.comparison import SECRET
+from flows.steps.match.pairing import pair
 from schemas.breaks import Status
+from schemas.derived.json_text import canonical_json, number_text
 from schemas.field import Table
 from schemas.kinds import OFFSET
 from schemas.operations import PUSHES
-from schemas.payloads import canonical_json, number_text
 
 ECHO_SCHEMA: dict[str, pl.DataType] = {
     "row": pl.UInt32(),

@@ -6,12 +6,12 @@ a break names the kind and key of the record inside.
 """
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import polars as pl
 
-from flows.report.reconciliation import BatchLine
-from flows.steps.reconcile.inner import digest, read_inner
-from flows.steps.reconcile.raised import LINES, Annex, joined, raised, text, together, told_apart
+from flows.steps.breaks.make import LINES, Annex, joined, raised, text, together, told_apart
+from flows.steps.reconcile.insert_batch import digest, read_inner
 from schemas.tables import INSERT_BATCH_DATA
 
 RECORD = INSERT_BATCH_DATA.name
@@ -27,6 +27,20 @@ CONTRADICTIONS = (
     "BATCH_JSON_UNREADABLE",
     "BATCH_JSON_DIFFERS",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLine:
+    """Insert-batch data of one BatchId."""
+
+    batch: int
+    sent: int
+    listed: int
+    merged: int
+    errors: int
+    contradictions: int
+    rerun: str
+    """The command that runs it again, or empty."""
 
 
 def judge_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[BatchLine]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.breaks.frame import AMOUNT
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND, EXACT, UNREADABLE, spelled
 

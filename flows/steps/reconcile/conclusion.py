@@ -8,58 +8,62 @@ from typing import Any
 
 import polars as pl
 
-from flows.report.reconciliation import (
-    AfterLine,
-    AgainLine,
-    AsideLine,
-    BreakLine,
-    CauseLine,
-    ChainLine,
-    Changes,
-    ControlLine,
-    Cover,
-    ExcludedLine,
-    InputLine,
-    OutgrownLine,
-    PreviousLine,
-    Proof,
-    ReconciliationReport,
-    RollForward,
-    RunLine,
-    SelfTest,
-    SignOff,
-    StatusLine,
-    TruthLine,
-)
-from flows.steps.reconcile.acceptance import (
+from flows.steps.breaks.acceptance import (
     acceptance,
     accepted_terms,
     both_values,
     name_of,
     outgrown,
 )
-from flows.steps.reconcile.ageing import ageing
+from flows.steps.breaks.ageing import ageing
+from flows.steps.breaks.causes import CauseLine
+from flows.steps.breaks.lifecycle import RULES, is_aside, is_open, is_unseen
+from flows.steps.breaks.make import LINES, money
+from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.money import BASIS, COUNTED
+from flows.steps.breaks.roll_forward import (
+    RollForward,
+    accepted_forward,
+    aside_forward,
+    roll_forward,
+)
 from flows.steps.reconcile.beyond import largest_first, whole
-from flows.steps.reconcile.judgement import Judgement
-from flows.steps.reconcile.life import RULES, is_aside, is_open, is_unseen
-from flows.steps.reconcile.match_breaks import key_text
-from flows.steps.reconcile.money import BASIS, COUNTED
-from flows.steps.reconcile.raised import LINES, money
-from flows.steps.reconcile.roll_forward import accepted_forward, aside_forward, roll_forward
-from flows.steps.reconcile.rule_changes import accepted_by
-from flows.steps.reconcile.rule_text import rules_hash, rules_text
-from flows.steps.reconcile.rules import Rules
+from flows.steps.reconcile.cut_off import AfterLine
+from flows.steps.reconcile.joins import Judgement
+from flows.steps.reconcile.report import (
+    AgainLine,
+    AsideLine,
+    BreakLine,
+    Changes,
+    Cover,
+    InputLine,
+    OutgrownLine,
+    PreviousLine,
+    ReconciliationReport,
+    RunLine,
+    SignOff,
+    TruthLine,
+)
+from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.sources import Sources, are_among, record_schema
 from flows.steps.reconcile.statuses import STATUS, Lines
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
     PROOF_TEXTS,
+    ChainLine,
+    ControlLine,
+    ExcludedLine,
+    Proof,
+    StatusLine,
     chain_lines,
     control_lines,
     excluded_lines,
     proofs,
     status_lines,
 )
+from flows.steps.rules.canonical import rules_hash, rules_text
+from flows.steps.rules.changes import accepted_by
+from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity, Status
 from schemas.counting import agree, quantity

@@ -12,13 +12,13 @@ from datetime import date
 
 import polars as pl
 
-from flows.report.reconciliation import AfterLine
+from flows.steps.breaks.make import money
+from flows.steps.breaks.match_breaks import key_text
+from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.beyond import beyond_of, exact_sum, unreadable_of
-from flows.steps.reconcile.match_breaks import key_text
-from flows.steps.reconcile.pairing import key_frame
-from flows.steps.reconcile.raised import money
+from flows.steps.reconcile.eligibility import OWN
 from flows.steps.reconcile.sources import Sources
-from flows.steps.reconcile.standing import OWN
+from flows.steps.reconcile.totals import Amounts
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
@@ -26,6 +26,23 @@ from schemas.tables import EXTRACTS
 
 SIDES = {"extract": "E", "database": "D", "listings": "G"}
 """Mappings of `Sources` that are cut, and their letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class AfterLine:
+    """Records of a kind that are dated after the day of the report, on one side of it."""
+
+    record: str
+    side: str
+    """E, D or G."""
+    currency: str
+    rows: int
+    first: date
+    last: date
+    """Their first and last business date."""
+    amounts: Amounts
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Amount field -> in how many of the rows it cannot be read."""
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,13 @@ A debt is a DebtsId of a tenant. Money is added per currency only.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
-from flows.report.reconciliation import DebtLine
-from flows.steps.reconcile.beyond import beyond_of, exact_sum, sums_beyond, whole
-from flows.steps.reconcile.packing import grouped
-from flows.steps.reconcile.pairing import maybe_repeated
-from flows.steps.reconcile.raised import (
+from flows.steps.breaks.make import (
     LINES,
     joined,
     money,
@@ -25,11 +22,29 @@ from flows.steps.reconcile.raised import (
     told_apart,
     zero,
 )
-from flows.steps.reconcile.rules import Discount, Rules
+from flows.steps.match.packing import grouped
+from flows.steps.match.pairing import maybe_repeated
+from flows.steps.reconcile.beyond import beyond_of, exact_sum, sums_beyond, whole
+from flows.steps.rules.rules import Discount, Rules
 from schemas.amounts import BEYOND, spelled
 from schemas.tables import PAYMENT
 
 DEBT = ("tenant", "debt")
+
+
+@dataclass(frozen=True, slots=True)
+class DebtLine:
+    """One debt: its payments, its plan total, its invoice files."""
+
+    debt: str
+    tenant: int | None
+    currency: str
+    payments: int
+    paid: Decimal
+    discount: Decimal
+    planned: Decimal | None
+    invoices: int
+    flags: tuple[str, ...]
 
 
 def roll_up(payments: pl.DataFrame) -> pl.DataFrame:

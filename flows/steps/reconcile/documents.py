@@ -7,13 +7,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from flows.report.reconciliation import DebtLine
+from flows.steps.breaks.make import NOWHERE, PLACE, Annex, key_text, raised, text, told_apart
+from flows.steps.match.packing import grouped
+from flows.steps.match.pairing import pair
 from flows.steps.reconcile.beyond import beyond_of
-from flows.steps.reconcile.debts import DEBT
+from flows.steps.reconcile.debts import DEBT, DebtLine
 from flows.steps.reconcile.order import in_order
-from flows.steps.reconcile.packing import grouped
-from flows.steps.reconcile.pairing import pair
-from flows.steps.reconcile.raised import NOWHERE, PLACE, Annex, key_text, raised, text, told_apart
 from flows.steps.reconcile.tenants import crossings
 from schemas.amounts import BEYOND
 from schemas.tables import INVOICE_FILE, PAYMENT

@@ -2,11 +2,11 @@
 
 import polars as pl
 
-from flows.steps.reconcile.near_keys import near_partners
-from flows.steps.reconcile.pairing import pair, repeated
-from flows.steps.reconcile.raised import PLACE, own_day, zero
-from flows.steps.reconcile.rules import Discount
-from flows.steps.reconcile.rules import Plans as PlanRules
+from flows.steps.breaks.make import PLACE, own_day, zero
+from flows.steps.match.near_keys import near_partners
+from flows.steps.match.pairing import pair, repeated
+from flows.steps.rules.rules import Discount
+from flows.steps.rules.rules import Plans as PlanRules
 from schemas.kinds import OFFSET
 
 _RECORD = (

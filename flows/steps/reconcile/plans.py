@@ -10,11 +10,8 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
-from flows.steps.reconcile.breaks import no_breaks
-from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared
-from flows.steps.reconcile.pairing import maybe_repeated
-from flows.steps.reconcile.raised import (
+from flows.steps.breaks.frame import no_breaks
+from flows.steps.breaks.make import (
     NOWHERE,
     PLACE,
     as_day,
@@ -28,8 +25,11 @@ from flows.steps.reconcile.raised import (
     together,
     told_apart,
 )
-from flows.steps.reconcile.rules import Discount, Rules
-from flows.steps.reconcile.rules import Plans as PlanRules
+from flows.steps.match.pairing import maybe_repeated
+from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
+from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared
+from flows.steps.rules.rules import Discount, Rules
+from flows.steps.rules.rules import Plans as PlanRules
 from schemas.kinds import OFFSET
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
 

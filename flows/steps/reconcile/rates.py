@@ -7,14 +7,13 @@ the rules name a base currency, the pair has to be of it and the payment's.
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from decimal import Context, Decimal
 
 import polars as pl
 
-from flows.report.reconciliation import RateLine
-from flows.steps.reconcile.beyond import beyond_of, exact_sum
-from flows.steps.reconcile.raised import (
+from flows.steps.breaks.make import (
     LINES,
     NOWHERE,
     Annex,
@@ -28,10 +27,11 @@ from flows.steps.reconcile.raised import (
     together,
     told_apart,
 )
-from flows.steps.reconcile.rules import Direction, Rules
-from flows.steps.reconcile.rules import Rates as RateRules
+from flows.steps.reconcile.beyond import beyond_of, exact_sum
 from flows.steps.reconcile.series import PAIR, judge_series, series
 from flows.steps.reconcile.tenants import crossings
+from flows.steps.rules.rules import Direction, Rules
+from flows.steps.rules.rules import Rates as RateRules
 from schemas.amounts import BEYOND
 from schemas.tables import CURRENCY_RATE, PAYMENT
 
@@ -50,6 +50,29 @@ FLAGS = (
     "RATE_STALE",
     "RATE_NOT_LATEST",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class RateLine:
+    """One exchange rate that payments used."""
+
+    rate: str
+    tenant: int | None
+    source: str
+    """From currency."""
+    target: str
+    value: Decimal
+    effective: date
+    payments: int
+    amounts: Mapping[str, Decimal]
+    """Currency -> paid under this rate."""
+    age_min: int
+    age_max: int
+    flags: tuple[str, ...]
+    nearest: str | None
+    """The rate that was nearest to its payments, where it is another one."""
+    rerated: Decimal | None
+    """What the payments would come to differently at the nearest rate; None: direction unknown."""
 
 
 def judge_rates(

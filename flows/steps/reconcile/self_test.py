@@ -4,23 +4,22 @@ They go through the same functions as the records, under the rules of the run wi
 rules may switch off switched on. A fault that is not found, or one that was not planted, is told.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 import polars as pl
 
-from flows.report.reconciliation import SelfTest
+from flows.steps.breaks.frame import AMOUNT
+from flows.steps.breaks.make import together
+from flows.steps.breaks.tolerated import judge_tolerated
 from flows.steps.reconcile.batches import judge_batches
-from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.debts import judge_debts, roll_up
 from flows.steps.reconcile.documents import judge_documents
 from flows.steps.reconcile.plans import judge_plans
-from flows.steps.reconcile.raised import together
 from flows.steps.reconcile.rates import judge_rates
-from flows.steps.reconcile.rules import Budget, Discount, Plans, Rates, Rules
 from flows.steps.reconcile.sources import record_schema
-from flows.steps.reconcile.tolerated import judge_tolerated
+from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
 from schemas.tables import (
@@ -85,6 +84,15 @@ PLANTED_BATCHES = (
     "BATCH_JSON_DIFFERS",
     "BATCH_COUNT",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """Planted faults the judgements were tried on in this run."""
+
+    planted: int
+    found: int
+    missed: tuple[str, ...] = ()
 
 
 def self_test(rules: Rules) -> SelfTest:

@@ -11,9 +11,9 @@ from fractions import Fraction
 
 import polars as pl
 
+from flows.steps.breaks.make import exact, joined, key_text, raised, rate_text, text, together
 from flows.steps.reconcile.calendar import business_days
-from flows.steps.reconcile.raised import exact, joined, key_text, raised, rate_text, text, together
-from flows.steps.reconcile.rules import Rules
+from flows.steps.rules.rules import Rules
 from schemas.tables import CURRENCY_RATE
 
 PAIR = ("TenantsId", "FromCurrenciesId", "ToCurrenciesId")

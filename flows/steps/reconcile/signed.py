@@ -5,12 +5,12 @@ from datetime import date
 
 import polars as pl
 
+from flows.steps.breaks.frame import AMOUNT
+from flows.steps.breaks.make import raised, together
+from flows.steps.breaks.match_breaks import key_text
+from flows.steps.match.comparison import SECRET, differences
+from flows.steps.match.pairing import key_frame, pair
 from flows.steps.reconcile.beyond import beside, unsigned
-from flows.steps.reconcile.breaks import AMOUNT
-from flows.steps.reconcile.comparison import SECRET, differences
-from flows.steps.reconcile.match_breaks import key_text
-from flows.steps.reconcile.pairing import key_frame, pair
-from flows.steps.reconcile.raised import raised, together
 from flows.steps.reconcile.sources import LINEAGE, record_schema
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND

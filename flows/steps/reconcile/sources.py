@@ -12,7 +12,7 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.reconcile.breaks import AMOUNT
+from flows.steps.breaks.frame import AMOUNT
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
 from schemas.kinds import EXACT, WORD, Dtype, frame_schema

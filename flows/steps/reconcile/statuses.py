@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from flows.steps.breaks.frame import AMOUNT
 from flows.steps.reconcile.beyond import beyond_of, unreadable_of
-from flows.steps.reconcile.breaks import AMOUNT
 from flows.steps.reconcile.sources import PLACE, record_schema
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.breaks import Status

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from flows.steps.breaks.frame import AMOUNT
+from flows.steps.breaks.make import money
 from flows.steps.reconcile.beyond import exact_sum, sums_beyond, unreadable_of
-from flows.steps.reconcile.breaks import AMOUNT
-from flows.steps.reconcile.raised import money
 from flows.steps.reconcile.statuses import EXPECTED, FOUND
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.amounts import EXACT, UNREADABLE

@@ -6,7 +6,7 @@ join is told once, so that a mix-up of tenants reads as one, and no money is cou
 
 import polars as pl
 
-from flows.steps.reconcile.raised import joined, raised, text
+from flows.steps.breaks.make import joined, raised, text
 
 CODE = "TENANT_CROSS"
 

@@ -4,21 +4,14 @@ Money is exact and never added across currencies; what is not explained is said,
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import polars as pl
 
-from flows.report.reconciliation import (
-    ChainLine,
-    ControlLine,
-    ExcludedLine,
-    Proof,
-    ProofLine,
-    StatusLine,
-)
-from flows.steps.reconcile.raised import money
-from flows.steps.reconcile.rules import Rules
+from flows.steps.breaks.make import money
 from flows.steps.reconcile.sums import Cell, Group, Sides, Sums
+from flows.steps.rules.rules import Rules
 from flows.steps.totals import Totals, add
 from schemas.breaks import Status
 from schemas.field import Table
@@ -26,6 +19,97 @@ from schemas.field import Table
 MATCHED = (Status.MATCHED_EXACT,)
 """What a match without any difference may not explain: its sides have to be equal."""
 _REFUSED_HERE = ("rejected", "conflict")
+
+
+Amounts = Mapping[str, Decimal]
+"""Amount field -> exact sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLine:
+    """How many records of a kind ended in a status."""
+
+    record: str
+    status: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainLine:
+    """One stage of the completeness chain of a record kind, in one currency."""
+
+    record: str
+    stage: str
+    currency: str
+    rows: int
+    amounts: Amounts
+    keys: int
+    """Hash total."""
+    rows_change: int
+    amounts_change: Amounts
+    explained: str
+    residual_rows: int
+    residual: Amounts
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Amount field -> in how many of the rows it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlLine:
+    """Both sides of one record kind, tenant and currency."""
+
+    record: str
+    tenant: int | None
+    currency: str
+    expected_rows: int
+    found_rows: int
+    expected: Amounts
+    found: Amounts
+    expected_keys: int
+    found_keys: int
+    explained: Amounts
+    """Of the difference found - expected, what breaks account for."""
+    residual: Amounts
+    residual_rows: int
+    unreadable: Mapping[str, int] = field(default_factory=dict)
+    """Amount field -> in how many rows of the extract it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofLine:
+    """One line of the difference proof, in the form of a bank reconciliation."""
+
+    text: str
+    """total per extract, + missing in extract, - missing in target ..."""
+    rows: int
+    amount: Decimal
+    total: bool = False
+    """A line that adds up what is above it."""
+    gross: Decimal = Decimal(0)
+    """Of breaks: the money of records about which nothing is known to be missing."""
+    unreadable: int = 0
+    """How many of the rows have an amount that cannot be read: it is in no sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """From the total per extract to the total per target, one amount field in one currency."""
+
+    record: str
+    field: str
+    currency: str
+    lines: tuple[ProofLine, ...]
+    unexplained: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedLine:
+    """Records a rule left out."""
+
+    rule: str
+    record: str
+    rows: int
+    reason: str
 
 
 def status_lines(table: Table, statuses: pl.DataFrame) -> tuple[StatusLine, ...]:

@@ -17,7 +17,7 @@ import httpx
 import psutil
 import psycopg
 
-from connectors.postmaster import Postmaster
+from connectors.postgres.server.postmaster import Postmaster
 
 ENDS = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
 SECONDS = 180

@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import SettingsError
-from flows.laptop import Choice, refuse_open_doors
+from flows.ops.laptop import Choice, refuse_open_doors
 
 ROOT = Path(__file__).parents[3]
 
 
 def test_prefect_yaml_is_the_table() -> None:
-    from flows.deployments import prefect_yaml
+    from flows.ops.deployments import prefect_yaml
 
     assert (ROOT / "prefect.yaml").read_text() == prefect_yaml(), (
-        "write it again: python -m flows.deployments > prefect.yaml"
+        "write it again: python -m flows.ops.deployments > prefect.yaml"
     )
 
 
 def test_names_are_unique_and_every_flow_is_found() -> None:
-    from flows.deployments import DEPLOYMENTS, load, ready
+    from flows.ops.deployments import DEPLOYMENTS, load, ready
 
     names = [line.full_name for line in DEPLOYMENTS]
     assert len(set(names)) == len(names)
@@ -31,7 +31,7 @@ def test_names_are_unique_and_every_flow_is_found() -> None:
 def test_a_scheduled_run_has_every_parameter_it_needs() -> None:
     from prefect.utilities.callables import parameter_schema
 
-    from flows.deployments import load, ready
+    from flows.ops.deployments import load, ready
 
     for line in ready():
         if line.schedule is None:
@@ -70,7 +70,7 @@ def test_a_door_others_can_reach_needs_a_login(
 @pytest.mark.parametrize("page", ["runbook.md", "production.md"])
 def test_what_a_page_names_is_there(page: str) -> None:
     from flows.__main__ import COMMANDS
-    from flows.deployments import DEPLOYMENTS
+    from flows.ops.deployments import DEPLOYMENTS
 
     text = (ROOT / "docs" / page).read_text()
     commands = set(re.findall(r"`(?:[A-Z_]+=\S+ )?recon ([a-z]+)", text))

@@ -14,8 +14,8 @@ import pytest
 
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import read_settings
-from flows.laptop import Choice, prefect_environment
-from flows.running import children_of
+from flows.ops.laptop import Choice, prefect_environment
+from flows.ops.running import children_of
 from tests.flows.e2e.conftest import CANARY
 from tests.flows.e2e.machine import ENDS, Machine, free_port
 from tests.stages.payments import line, write

@@ -5,33 +5,35 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from flows.report.reconciliation import (
-    AfterLine,
-    AgeingLine,
-    BatchLine,
+from flows.steps.breaks.ageing import AgeingLine
+from flows.steps.breaks.causes import CauseLine
+from flows.steps.breaks.roll_forward import RollForward
+from flows.steps.breaks.tolerated import ToleranceLine
+from flows.steps.reconcile.allotment import PlanLine
+from flows.steps.reconcile.batches import BatchLine
+from flows.steps.reconcile.cut_off import AfterLine
+from flows.steps.reconcile.debts import DebtLine
+from flows.steps.reconcile.rates import RateLine
+from flows.steps.reconcile.report import (
     BreakLine,
-    CauseLine,
-    ChainLine,
     Changes,
-    ControlLine,
     Cover,
-    DebtLine,
-    ExcludedLine,
     InputLine,
-    PlanLine,
     PreviousLine,
-    Proof,
-    ProofLine,
-    RateLine,
     ReconciliationReport,
-    RollForward,
-    RuleChange,
-    SelfTest,
     SignOff,
-    StatusLine,
-    ToleranceLine,
     TruthLine,
 )
+from flows.steps.reconcile.self_test import SelfTest
+from flows.steps.reconcile.totals import (
+    ChainLine,
+    ControlLine,
+    ExcludedLine,
+    Proof,
+    ProofLine,
+    StatusLine,
+)
+from flows.steps.rules.changes import RuleChange
 from schemas.breaks import BREAKS
 from tests.report.sample_reports import HOSTILE
 

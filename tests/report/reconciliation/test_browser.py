@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from flows.report.html import render_html as render_batch
 from flows.report.reconciled.html import render_html
-from flows.report.reconciliation import BUCKETS
+from flows.steps.breaks.ageing import BUCKETS
 from tests.report.reconciliation.sample import everything
 from tests.report.sample_reports import hostile
 

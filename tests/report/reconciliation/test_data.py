@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from flows.report.reconciled.data import QUOTED, breaks_csv, breaks_frame, parquet, totals_json
-from flows.report.reconciliation import BreakLine
+from flows.steps.reconcile.report import BreakLine
 from tests.report.reconciliation.sample import REPORTS, everything
 from tests.report.sample_reports import HOSTILE
 

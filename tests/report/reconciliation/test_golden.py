@@ -8,7 +8,7 @@ from flows.report.reconciled.data import breaks_csv, breaks_frame, totals_json
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.markdown import reconciliation_markdown
 from flows.report.reconciled.text import render_text
-from flows.report.reconciliation import ReconciliationReport
+from flows.steps.reconcile.report import ReconciliationReport
 from tests.report.reconciliation.sample import REPORTS
 
 GOLDEN = Path(__file__).parent / "golden"

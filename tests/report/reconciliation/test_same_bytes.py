@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from flows.stages.write_reconciliation import rendered
+from flows.stages.reconcile.write import rendered
 from tests.report.reconciliation.sample import REPORTS
 
 CODE = """
 import hashlib
-from flows.stages.write_reconciliation import rendered
+from flows.stages.reconcile.write import rendered
 from tests.report.reconciliation.sample import REPORTS
 for name, content in rendered(REPORTS["everything"]()).items():
     print(name, hashlib.sha256(content).hexdigest())

@@ -11,17 +11,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from connectors.extracts.profile import DEFAULT
-from connectors.retention import mark_cleared
+from connectors.files.profile import DEFAULT
+from connectors.postgres.retention import mark_cleared
 from connectors.settings import Settings
-from flows.stages.corrections import corrections
-from flows.stages.reconcile import Asked, Reconciled, reconcile
-from flows.stages.rules import read_rules
+from flows.stages.reconcile.corrections import corrections
+from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sign import check_files
+from flows.stages.reconcile.sources import Scope, gather_truths
 from flows.stages.sequence import import_delivery
-from flows.stages.sign import check_files
-from flows.stages.truths import Scope, gather_truths
 from flows.stages.workspace import Workspace
-from schemas.audit import GENESIS, chain_hash, report_hash
+from schemas.guards.trail_rules import GENESIS, chain_hash, report_hash
 from tests.stages.payments import HEADER, line, write
 
 MONDAY, TUESDAY = date(2026, 1, 5), date(2026, 1, 6)

@@ -31,7 +31,7 @@ from schemathesis.transport.requests import REQUESTS_TRANSPORT
 from connectors.sandbox import SandboxOptions
 from connectors.sandbox.description import Description
 from connectors.sandbox.options import STYLES
-from schemas import jsv
+from schemas.derived import jsv
 from tests.examples import examples
 from tests.sandbox.caller import basic
 from tests.sandbox.conftest import Host

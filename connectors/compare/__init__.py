@@ -1,0 +1,1 @@
+"""Sides of a comparison: files and tables, read a column at a time."""

@@ -1,0 +1,187 @@
+"""CSV as a side of a comparison: every record found strictly, every cell kept as the text it is.
+
+A block's column of integers is kept as numbers where each of them reads back to the very same text:
+it is the same content, smaller and quicker.
+"""
+
+import csv
+import gzip
+import io
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import zstandard
+
+from connectors.compare.sides import Broken, Lines, Side, spill
+from connectors.errors import ExtractRefused, SidesRefused
+from connectors.files.atomic import private_folder
+from connectors.files.content import Content, foreign_format, open_content
+from connectors.files.dialect import Dialect
+from connectors.files.first_record import DELIMITERS
+from connectors.files.header import Header
+from connectors.files.reader import Chunk, first_place, read_chunks
+from schemas.cells.readings import Column, Reading
+from schemas.field import Table
+
+BLOCK_BYTES = 4 * 1024 * 1024
+HEAD_BYTES = 1 << 16
+BROKEN_SHOWN = 1000
+_INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
+_ANY = Table("any", "Any columns", ())
+
+
+def csv_side(path: Path, scratch: Path, delimiter: str | None = None) -> Side:
+    """Take a CSV file apart into `scratch`; raises SidesRefused for what is no CSV with a header.
+
+    A record of another number of fields, or with bytes that are no text, is told as broken and
+    costs no other.
+    """
+    private_folder(scratch)
+    if delimiter is not None and (
+        len(delimiter) != 1 or delimiter in '"\r\n\0' or ord(delimiter) > 127
+    ):
+        raise SidesRefused(f"The delimiter {delimiter!r} is not one ASCII sign, such as ; or |.")
+    try:
+        content = open_content(_plain(path, scratch), name=path.name)
+        header = _header(content, delimiter)
+        return _spilled(path, content, header, scratch)
+    except ExtractRefused as refused:
+        raise SidesRefused(str(refused)) from refused
+    except (OSError, EOFError, zstandard.ZstdError) as error:
+        raise SidesRefused(f"{path}: cannot be read: {error}") from error
+
+
+def _spilled(path: Path, content: Content, header: Header, scratch: Path) -> Side:
+    broken: list[Broken] = []
+    files: list[Path] = []
+    lines = Lines()
+    kinds: dict[str, set[pl.DataType]] = {}
+    rows = count = 0
+    for chunk in read_chunks(content, header, first_place(header), BLOCK_BYTES):
+        count += len(chunk.faults)
+        for row, code in list(chunk.faults.items())[: BROKEN_SHOWN - len(broken)]:
+            broken.append(Broken(int(chunk.records.first_line[row]), code))
+        lines.add(rows, chunk.start.line, _line_numbers(chunk))
+        cells = pl.DataFrame([_integers(one) for one in chunk.cells(header.width)])
+        for name, dtype in zip(header.names, cells.dtypes, strict=True):
+            kinds.setdefault(name, set()).add(dtype)
+        files.append(spill(cells, scratch, len(files)))
+        rows += chunk.height - len(chunk.faults)
+    if not files:
+        names = [str(number) for number in range(header.width)]
+        files.append(spill(pl.DataFrame(schema=dict.fromkeys(names, pl.String())), scratch, 0))
+    return Side(
+        str(path),
+        "CSV",
+        tuple(files),
+        {name: Column(name, _kept(kinds.get(name)), Reading.CELL) for name in header.names},
+        rows,
+        lines=lines,
+        broken=tuple(broken),
+        broken_count=count,
+        mixed=frozenset(name for name, some in kinds.items() if len(some) > 1),
+        stored={name: str(number) for number, name in enumerate(header.names)},
+    )
+
+
+def _kept(kinds: set[pl.DataType] | None) -> pl.DataType:
+    return pl.Int64() if kinds == {pl.Int64()} else pl.String()
+
+
+def _integers(cells: pl.Series) -> pl.Series:
+    """The cells as numbers if all of them are canonical integers, else as they are."""
+    first = cells.drop_nulls().head(1)
+    if first.len() and not first.str.contains(_INTEGER).all():
+        return cells
+    if not cells.str.contains(_INTEGER).all():
+        return cells
+    return cells.cast(pl.Int64)
+
+
+def _line_numbers(chunk: Chunk) -> pl.Series | None:
+    """The first line of every sound record, where a record is not just a line."""
+    if not chunk.faults and chunk.height == chunk.records.lines:
+        return None
+    first = pl.Series("line", chunk.records.first_line, dtype=pl.Int64)
+    sound = pl.Series([True]).new_from_index(0, chunk.height)
+    return first.filter(sound.scatter(list(chunk.faults), False)) if chunk.faults else first
+
+
+def _plain(path: Path, scratch: Path) -> Path:
+    """The file itself, or what it is compressed from."""
+    openers = {".gz": _gunzip, ".zst": _unzstd}
+    opener = openers.get(path.suffix.lower())
+    if opener is None:
+        return path
+    plain = scratch / "plain.csv"
+    opener(path, plain)
+    return plain
+
+
+def _gunzip(path: Path, plain: Path) -> None:
+    with gzip.open(path) as packed, plain.open("wb") as file:
+        shutil.copyfileobj(packed, file, 1 << 20)
+
+
+def _unzstd(path: Path, plain: Path) -> None:
+    with path.open("rb") as packed, plain.open("wb") as file:
+        zstandard.ZstdDecompressor().copy_stream(packed, file)
+
+
+def _header(content: Content, delimiter: str | None) -> Header:
+    with content.path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    foreign = foreign_format(head)
+    if foreign:
+        raise SidesRefused(f"{content.name}: this is {foreign}, not CSV.")
+    if content.transcoded:
+        raise SidesRefused(f"{content.name}: UTF-16 is not read here; convert it to UTF-8.")
+    text = head[content.text_start :]
+    signs = (delimiter,) if delimiter else DELIMITERS
+    tried = [_first_record(text, sign, content.encoding) for sign in signs]
+    # Where one delimiter fails on a quote, a name with a quote in it was read with a wrong one.
+    failed = None in tried
+    readings = [one for one in tried if one and not (failed and any('"' in n for n in one[0]))]
+    if not readings:
+        raise SidesRefused(f"{content.name}: there is no header, or its quotes are not closed.")
+    names, sign, end, line = max(readings, key=lambda one: len(one[0]))
+    _check_names(content.name, names)
+    return Header(
+        table=_ANY,
+        fields=(None,) * len(names),
+        names=tuple(names),
+        dialect=Dialect(delimiter=sign.encode(), encoding=content.encoding),
+        body_start=content.text_start + end,
+        body_line=line,
+    )
+
+
+def _first_record(text: bytes, sign: str, encoding: str) -> tuple[list[str], str, int, int] | None:
+    """Names, delimiter, length in bytes and the line behind the header, read with one delimiter."""
+    lines = list(_physical(text))
+    blank = next((n for n, line in enumerate(lines) if line.strip()), None)
+    if blank is None:
+        return None
+    try:
+        decoded = (line.decode(encoding) for line in lines[blank:])
+        reader = csv.reader(decoded, delimiter=sign, strict=True)
+        names = [name.strip() for name in next(reader)]
+    except (csv.Error, UnicodeDecodeError):
+        return None
+    taken = blank + reader.line_num
+    return names, sign, sum(map(len, lines[:taken])), taken + 1
+
+
+def _physical(text: bytes) -> Iterator[bytes]:
+    with io.BytesIO(text) as lines:
+        yield from lines
+
+
+def _check_names(file: str, names: list[str]) -> None:
+    if not all(names):
+        raise SidesRefused(f"{file}: column {names.index('') + 1} has no name.")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise SidesRefused(f"{file}: the column {twice[0]!r} is there more than once.")

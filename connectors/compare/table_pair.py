@@ -1,0 +1,195 @@
+"""Two tables compared where they are: only rows that may differ are ever transferred.
+
+In one database a join finds them. In two, each side adds up hashes of its rows by segments of the
+key, and only segments whose sums differ are pulled. What is pulled is compared like any other side.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+from psycopg import sql
+
+from connectors.compare.sides import Side
+from connectors.compare.table_side import Spill, Table, copied, far_times_told, opened, pulled
+from schemas.cells.readings import column
+from schemas.counting import quantity
+
+SEGMENT_ROWS = 16
+MOST_SEGMENTS = 1 << 17
+_NUMERIC = frozenset({"int2", "int4", "int8", "numeric"})
+_TEXTS = frozenset({"text", "varchar"})
+_PLAIN = frozenset({"bool", "date", "timestamp", "timestamptz", "uuid", "bytea", "float8"})
+
+
+@dataclass(frozen=True, slots=True)
+class TablePair:
+    """What has to be compared of two tables, and how many rows were found equal where they are."""
+
+    left: Side
+    right: Side
+    equal: int
+    method: str
+
+
+def table_pair(
+    addresses: tuple[str, str], key: Sequence[str], ignore: Sequence[str], scratch: Path
+) -> TablePair:
+    """Both tables as sides that hold the rows which may differ; raises SidesRefused."""
+    with ExitStack() as stack:
+        left, right = (stack.enter_context(opened(address, key)) for address in addresses)
+        columns = _shared(left, right, key, ignore)
+        if columns is None:
+            return _whole(left, right, scratch, "pulled whole: their types or keys differ")
+        if left.place == right.place:
+            return _joined(left, right, key, columns, scratch)
+        return _by_segments(left, right, key, columns, scratch)
+
+
+def _shared(
+    left: Table, right: Table, key: Sequence[str], ignore: Sequence[str]
+) -> list[str] | None:
+    """The columns to compare, key first; None where the database cannot compare them exactly."""
+    if not all(name in left.columns and name in right.columns for name in key):
+        return None
+    others = [name for name in left.columns if name in right.columns and name not in key]
+    names = [*key, *(name for name in others if name not in ignore)]
+    same = (_comparable(left.columns[name].type, right.columns[name].type) for name in names)
+    return names if all(same) else None
+
+
+def _comparable(left: str, right: str) -> bool:
+    if left == right and left in _PLAIN:
+        return True
+    return any({left, right} <= family for family in (_NUMERIC, _TEXTS))
+
+
+def _whole(left: Table, right: Table, scratch: Path, method: str) -> TablePair:
+    return TablePair(pulled(left, scratch / "left"), pulled(right, scratch / "right"), 0, method)
+
+
+def _joined(
+    left: Table, right: Table, key: Sequence[str], columns: Sequence[str], scratch: Path
+) -> TablePair:
+    """One join of both tables, of which only the rows come back that are not the same."""
+    for table in (left, right):
+        if not table.unique(key) and _doubtful(table, key, 1):
+            return _whole(left, right, scratch, f"pulled whole: {table.name} repeats or lacks keys")
+    on = [sql.SQL("{} = {}").format(*_both(left, right, name)) for name in key]
+    apart = [sql.SQL("l.{0} IS NULL OR r.{0} IS NULL").format(sql.Identifier(key[0]))]
+    apart += [
+        sql.SQL("{} IS DISTINCT FROM {}").format(*_both(left, right, name))
+        for name in columns[len(key) :]
+    ]
+    spills = [Spill(table, list(table.columns), scratch / side)
+              for table, side in ((left, "left"), (right, "right"))]  # fmt: skip
+    prefixed = {
+        f"{alias}{name}": one
+        for alias, spill in zip("lr", spills, strict=True)
+        for name, one in spill.types.items()
+    }
+    selected = [
+        table.columns[name].selected(alias)
+        for alias, table in (("l", left), ("r", right))
+        for name in table.columns
+    ]
+    rows = sql.SQL("{} l FULL JOIN {} r ON {} WHERE ({})").format(
+        left.identifier,
+        right.identifier,
+        sql.SQL(" AND ").join(on),
+        sql.SQL(" OR ").join(apart),
+    )
+    statement = sql.SQL("SELECT {} FROM {}").format(sql.SQL(", ").join(selected), rows)
+    with far_times_told({"l": left, "r": right}, rows):
+        for frame in copied(left.connection, statement, prefixed):
+            for alias, spill in zip("lr", spills, strict=True):
+                present = frame.filter(pl.col(f"{alias}{key[0]}").is_not_null())
+                named = (pl.col(f"{alias}{name}").alias(name) for name in spill.types)
+                spill.add(present.select(named))
+    equal = left.count() - spills[0].rows
+    return TablePair(spills[0].side(), spills[1].side(), equal, "joined in the database")
+
+
+def _by_segments(
+    left: Table, right: Table, key: Sequence[str], columns: Sequence[str], scratch: Path
+) -> TablePair:
+    """Sums of row hashes by segment first; a segment that differs is pulled from both sides."""
+    rows = max(left.estimate(), right.estimate(), 1)
+    segments = min(MOST_SEGMENTS, 1 << (rows // SEGMENT_ROWS).bit_length())
+    sums = [_sums(table, key, columns, segments) for table in (left, right)]
+    together = sums[0].join(sums[1], on="segment", how="full", coalesce=True, suffix="_right")
+    differ = pl.any_horizontal(
+        pl.col(name).ne_missing(pl.col(f"{name}_right")) for name in ("rows", "sum", "mix")
+    )
+    apart = set(together.filter(differ)["segment"])
+    for table in (left, right):
+        if not table.unique(key):
+            apart |= set(_doubtful(table, key, segments))
+    equal = together.filter(~pl.col("segment").is_in(list(apart)))["rows"].sum()
+    where = sql.SQL("{} = ANY({}::int[])").format(
+        _segment(key, segments), sql.Literal(f"{{{','.join(map(str, sorted(apart)))}}}")
+    )
+    if len(apart) * 2 > segments:
+        return _whole(left, right, scratch, "pulled whole: most segments differ")
+    return TablePair(
+        pulled(left, scratch / "left", where),
+        pulled(right, scratch / "right", where),
+        int(equal),
+        f"{quantity(segments, 'segment')} compared by the sums of 64-bit row hashes, "
+        f"{len(apart)} pulled",
+    )
+
+
+def _sums(table: Table, key: Sequence[str], columns: Sequence[str], segments: int) -> pl.DataFrame:
+    content = sql.SQL("hash_record_extended(ROW({}), 1)").format(
+        sql.SQL(", ").join(_exact(table, sql.Identifier(name), name) for name in columns)
+    )
+    statement = sql.SQL(
+        "SELECT segment, count(*), sum(h::numeric), bit_xor(h) "
+        "FROM (SELECT {} AS segment, {} AS h FROM {}) hashed GROUP BY segment"
+    ).format(_segment(key, segments), content, table.identifier)
+    types = {
+        "segment": column("segment", pl.Int64()),
+        "rows": column("rows", pl.Int64()),
+        "sum": column("sum", pl.String()),
+        "mix": column("mix", pl.Int64()),
+    }
+    frames = list(copied(table.connection, statement, types))
+    return (
+        pl.concat(frames)
+        if frames
+        else pl.DataFrame(schema={name: one.dtype for name, one in types.items()})
+    )
+
+
+def _segment(key: Sequence[str], segments: int) -> sql.Composable:
+    names = sql.SQL(", ").join(map(sql.Identifier, key))
+    return sql.SQL("(hash_record_extended(ROW({}), 0) & {})::int").format(
+        names, sql.Literal(segments - 1)
+    )
+
+
+def _doubtful(table: Table, key: Sequence[str], segments: int) -> list[int]:
+    """Segments with a key that is there more than once, or that has an empty part."""
+    names = [sql.Identifier(name) for name in key]
+    empty = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(name) for name in names)
+    statement = sql.SQL(
+        "SELECT DISTINCT {} FROM {} GROUP BY {} HAVING count(*) > 1 OR bool_or({})"
+    ).format(_segment(key, segments), table.identifier, sql.SQL(", ").join(names), empty)
+    return [number for (number,) in table.connection.execute(statement).fetchall()]
+
+
+def _both(left: Table, right: Table, name: str) -> tuple[sql.Composable, sql.Composable]:
+    return (
+        _exact(left, sql.Identifier("l", name), name),
+        _exact(right, sql.Identifier("r", name), name),
+    )
+
+
+def _exact(table: Table, identifier: sql.Identifier, name: str) -> sql.Composable:
+    """The column such that only equal texts are equal: a collation may think otherwise."""
+    if table.columns[name].type in _TEXTS:
+        return sql.SQL('{} COLLATE "C"').format(identifier)
+    return identifier

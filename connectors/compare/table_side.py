@@ -1,0 +1,327 @@
+"""Database tables as sides of a comparison: what they are, and their rows by COPY."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import polars as pl
+import psycopg
+from psycopg import sql
+
+from connectors.compare.sides import Side, first_line, spill
+from connectors.errors import SidesRefused
+from connectors.files.atomic import private_folder
+from connectors.postgres.database import CONNECT_SECONDS, STATEMENT_SECONDS, WORK_MEMORY
+from connectors.settings import address_problem
+from schemas.cells.readings import Column, Reading, column
+from schemas.kinds import Dtype
+
+BLOCK_BYTES = 16 * 1024 * 1024
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+_INTEGERS, _FLOATS = ("int2", "int4", "int8"), ("float4", "float8")
+_TEXTS = ("text", "varchar", "bpchar", "name", "char")
+_TIMES = ("timestamptz", "timestamp")
+_FARTHEST_SECONDS = "9223372036854.775807"
+"""A moment is a number of microseconds in 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """One column of a table: PostgreSQL's name of its type, and whether it may be null."""
+
+    name: str
+    type: str
+    nullable: bool
+
+    @property
+    def reading(self) -> Column:
+        """The column as a side has it."""
+        if self.type in _INTEGERS:
+            return column(self.name, pl.Int64())
+        if self.type in _FLOATS:
+            return column(self.name, pl.Float64())
+        types: dict[str, Dtype] = {
+            "bool": pl.Boolean(),
+            "timestamptz": pl.Datetime("us", "UTC"),
+            "timestamp": pl.Datetime("us"),
+            "date": pl.Date(),
+        }
+        if self.type == "numeric":
+            return Column(self.name, pl.String(), Reading.NUMBER)
+        return column(self.name, types.get(self.type, pl.String()))
+
+    def selected(self, alias: str | None = None) -> sql.Composable:
+        """The column as COPY gives it: a text that polars reads as its type."""
+        name = sql.Identifier(alias, self.name) if alias else sql.Identifier(self.name)
+        if self.type in _TIMES:
+            return sql.SQL("(extract(epoch FROM {}) * 1000000)::bigint").format(name)
+        if self.type == "date":
+            return sql.SQL("({} - date '1970-01-01')").format(name)
+        if self.type == "numeric":
+            return sql.SQL("trim_scale({})").format(name)
+        return name if self.type in (*_INTEGERS, *_FLOATS) else sql.SQL("{}::text").format(name)
+
+    def too_far(self, alias: str) -> sql.Composable | None:
+        """Where its value is a time that `selected` cannot give: infinity, or too far away."""
+        name = sql.Identifier(alias, self.name)
+        if self.type in _TIMES:
+            return sql.SQL(f"abs(extract(epoch FROM {{}})) > {_FARTHEST_SECONDS}").format(name)
+        return sql.SQL("NOT isfinite({})").format(name) if self.type == "date" else None
+
+
+@dataclass(frozen=True)
+class Table:
+    """An open table in a transaction that sees one moment of it."""
+
+    name: str
+    connection: psycopg.Connection
+    identifier: sql.Identifier
+    columns: Mapping[str, TableColumn]
+    key: Sequence[str]
+    """What is asked to tell its rows apart."""
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """The server and database it is in."""
+        info = self.connection.info
+        return (info.host or info.hostaddr, info.port, info.dbname)
+
+    def count(self) -> int:
+        """How many rows it has."""
+        row = self.connection.execute(
+            sql.SQL("SELECT count(*) FROM {}").format(self.identifier)
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def estimate(self) -> int:
+        """About how many rows it has."""
+        row = self.connection.execute(
+            "SELECT greatest(reltuples, relpages)::bigint FROM pg_class WHERE oid = %s::regclass",
+            [self.identifier.as_string(self.connection)],
+        ).fetchone()
+        return int(row[0]) if row else 0
+
+    def unique(self, key: Sequence[str]) -> bool:
+        """Whether the database itself keeps the key from being empty or there twice."""
+        if any(self.columns[name].nullable for name in key):
+            return False
+        found = self.connection.execute(
+            """SELECT array_agg(a.attname::text) FROM pg_index i
+            JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey)
+            WHERE i.indrelid = %s::regclass AND i.indisunique AND i.indisvalid AND i.indimmediate
+                AND i.indpred IS NULL AND i.indexprs IS NULL
+            GROUP BY i.indexrelid, i.indnkeyatts HAVING count(*) = i.indnkeyatts""",
+            [self.identifier.as_string(self.connection)],
+        ).fetchall()
+        return any(set(names) <= set(key) for (names,) in found)
+
+
+@contextmanager
+def opened(address: str, key: Sequence[str]) -> Iterator[Table]:
+    """The table an address names, in a read-only transaction; raises SidesRefused."""
+    url, shown, named, password = _taken_apart(address)
+    if not named:
+        raise SidesRefused(f"{shown}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
+    try:
+        connection = psycopg.connect(
+            url,
+            connect_timeout=CONNECT_SECONDS,
+            options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
+            f"-c work_mem={WORK_MEMORY} -c datestyle=ISO -c application_name=recon",
+        )
+    except (psycopg.Error, UnicodeError) as error:
+        # libpq's text names host and database, but may repeat what it cannot read of an address.
+        told = first_line(error)
+        told = "the address cannot be read." if password and password in told else told
+        raise SidesRefused(f"{shown}: no connection: {told}") from None
+    with connection:
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        try:
+            identifier = sql.Identifier(*_identifiers(named))
+            columns = _columns(connection, shown, identifier)
+            yield Table(shown, connection, identifier, columns, key)
+        except psycopg.Error as error:
+            raise SidesRefused(f"{shown}: {first_line(error)}") from None
+
+
+class Spill:
+    """Frames of one side as they come, in files of a scratch folder."""
+
+    def __init__(self, table: Table, columns: Sequence[str], scratch: Path) -> None:
+        private_folder(scratch)
+        self.table, self.scratch = table, scratch
+        self.types = {name: table.columns[name].reading for name in columns}
+        self.files: list[Path] = []
+        self.rows = 0
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Keep a frame that has the columns of the side."""
+        self.files.append(spill(frame, self.scratch, len(self.files)))
+        self.rows += frame.height
+
+    def side(self) -> Side:
+        """What was kept."""
+        if not self.files:
+            schema = {name: one.dtype for name, one in self.types.items()}
+            self.add(pl.DataFrame(schema=schema))
+        return Side(
+            self.table.name, "PostgreSQL", tuple(self.files), self.types, self.rows, placed=False
+        )
+
+
+def pulled(table: Table, scratch: Path, where: sql.Composable | None = None) -> Side:
+    """Rows of a table, block by block into `scratch`."""
+    kept = Spill(table, list(table.columns), scratch)
+    selected = sql.SQL(", ").join(one.selected() for one in table.columns.values())
+    rows = sql.SQL("{} t WHERE ({})").format(table.identifier, where or sql.SQL("true"))
+    statement = sql.SQL("SELECT {} FROM {}").format(selected, rows)
+    with far_times_told({"t": table}, rows):
+        for frame in copied(table.connection, statement, kept.types):
+            kept.add(frame)
+    return kept.side()
+
+
+def table_side(address: str, scratch: Path, key: Sequence[str]) -> Side:
+    """A whole table as a side."""
+    with opened(address, key) as table:
+        return pulled(table, scratch)
+
+
+@contextmanager
+def far_times_told(tables: Mapping[str, Table], rows: sql.Composable) -> Iterator[None]:
+    """Name the time that cannot be read where the database only says that there is one.
+
+    `rows` are the tables by their aliases and the conditions on them, as they stand behind FROM.
+    """
+    try:
+        yield
+    except (psycopg.DataError, psycopg.NotSupportedError):
+        for alias, table in tables.items():
+            for one in table.columns.values():
+                _refuse_far(table, one, alias, rows)
+        raise
+
+
+def _refuse_far(table: Table, one: TableColumn, alias: str, rows: sql.Composable) -> None:
+    too_far = one.too_far(alias)
+    if too_far is None:
+        return
+    key = [name for name in table.key if name in table.columns]
+    texts = [sql.SQL("{}::text").format(sql.Identifier(alias, name)) for name in (one.name, *key)]
+    order = [sql.Identifier(alias, name) for name in key] or texts
+    # The statement that failed has ended its transaction.
+    table.connection.rollback()
+    found = table.connection.execute(
+        sql.SQL("SELECT {} FROM {} AND {} ORDER BY {} LIMIT 1").format(
+            sql.SQL(", ").join(texts), rows, too_far, sql.SQL(", ").join(order)
+        )
+    ).fetchone()
+    if found is not None:
+        row = ", ".join(f"{name} = {value}" for name, value in zip(key, found[1:], strict=True))
+        raise SidesRefused(
+            f"{table.name}: the row {row} has {found[0]!r} in the column {one.name!r} "
+            f"({one.type}), which is no moment that can be compared. Write a real time or NULL "
+            "there, or name views that give the column as a text on both sides."
+        )
+
+
+def copied(
+    connection: psycopg.Connection, select: sql.Composed, types: Mapping[str, Column]
+) -> Iterator[pl.DataFrame]:
+    """The rows of a SELECT of `TableColumn.selected` columns, in frames of bounded size."""
+    for block in _blocks(connection, sql.SQL("COPY ({}) TO STDOUT").format(select)):
+        yield _parsed(block, types)
+
+
+def _blocks(connection: psycopg.Connection, statement: sql.Composed) -> Iterator[bytes]:
+    pending = bytearray()
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for data in copy:
+            pending += data
+            # The server sends whole rows.
+            if len(pending) >= BLOCK_BYTES:
+                yield bytes(pending)
+                pending.clear()
+    if pending:
+        yield bytes(pending)
+
+
+def _parsed(block: bytes, types: Mapping[str, Column]) -> pl.DataFrame:
+    """COPY's text form: a line per row, tabs between columns, backslashes before special signs."""
+    delivered = {name: _delivered(one) for name, one in types.items()}
+    frame = pl.read_csv(
+        block,
+        has_header=False,
+        separator="\t",
+        quote_char=None,
+        null_values="\\N",
+        schema=delivered,
+        empty_string_is_null=False,
+    )
+    escaped = b"\\" in block
+    return frame.with_columns(
+        *(_unescaped(name) for name, dtype in delivered.items() if escaped and dtype == pl.String),
+    ).select(_typed(name, one) for name, one in types.items())
+
+
+def _delivered(one: Column) -> Dtype:
+    if one.reading in (Reading.INSTANT, Reading.WALL):
+        return pl.Int64()
+    if one.reading is Reading.DATE:
+        return pl.Int32()
+    return pl.String() if one.reading is Reading.BOOLEAN else one.dtype
+
+
+def _typed(name: str, one: Column) -> pl.Expr:
+    if one.reading is Reading.BOOLEAN:
+        return pl.col(name) == "true"
+    return pl.col(name).cast(one.dtype)
+
+
+def _unescaped(name: str) -> pl.Expr:
+    """The text behind COPY's backslashes; the doubled ones step aside meanwhile."""
+    text = pl.col(name).str.replace_all("\\\\", "\x00", literal=True)
+    for letter, character in _ESCAPES.items():
+        text = text.str.replace_all(f"\\{letter}", character, literal=True)
+    return text.str.replace_all("\x00", "\\", literal=True)
+
+
+def _columns(
+    connection: psycopg.Connection, shown: str, identifier: sql.Identifier
+) -> dict[str, TableColumn]:
+    rows = connection.execute(
+        """SELECT a.attname, coalesce(b.typname, t.typname), NOT a.attnotnull
+        FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        LEFT JOIN pg_type b ON b.oid = t.typbasetype
+        WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped
+        ORDER BY a.attnum""",
+        [identifier.as_string(connection)],
+    ).fetchall()
+    if not rows:
+        raise SidesRefused(f"{shown}: there is no such table, or this role may not see it.")
+    return {name: TableColumn(name, kind, nullable) for name, kind, nullable in rows}
+
+
+def _taken_apart(address: str) -> tuple[str, str, str, str | None]:
+    """The address for libpq, as it is shown, the table it names, and its password."""
+    try:
+        parts = urlsplit(address)
+        query = dict(parse_qsl(parts.query))
+    except ValueError:
+        raise SidesRefused("An address of a table cannot be read.") from None
+    if problem := address_problem(address):
+        raise SidesRefused(f"An address of a table cannot be read: {problem}.")
+    named = query.pop("table", "")
+    password = parts.password or query.get("password")
+    shown = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"
+    url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query)))
+    return url, shown, named, password
+
+
+def _identifiers(named: str) -> list[str]:
+    """`schema.table`, either part in double quotes where it has to be."""
+    parts = re.findall(r'"((?:[^"]|"")+)"|([^".]+)', named)
+    return [quoted.replace('""', '"') or plain.lower() for quoted, plain in parts]

@@ -1,0 +1,169 @@
+"""Files that appear under their name only when they are whole and on disk, and for nobody else.
+
+What the product writes may hold personal data: folders are made with mode 0700 and files with 0600
+from their first moment, whatever the umask. What is there already keeps the mode somebody gave it.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from connectors.errors import ReconError, TurnNotGiven
+from connectors.process import whoami
+from connectors.recovery import reach
+from schemas.counting import grouped, quantity
+
+GOING = ".removing-"
+"""Begins the name of what is about to be removed: it is nobody's any more."""
+DRAFT = ".writing-"
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+PAUSE_SECONDS = 0.02
+NAME_LENGTH = 200
+OTHERS = 0o077
+"""The rights of everybody but the owner."""
+NAME_BYTES = 255
+"""Of a file's name, at most, on every file system in use."""
+
+
+def keep_private() -> None:
+    """Let what this process and its children write through foreign code be private as well."""
+    os.umask(OTHERS)
+
+
+def private_folder(path: Path) -> Path:
+    """The folder, made with those above it that are missing; one that is there stays as it is."""
+    if not path.is_dir():
+        if path.parent != path:
+            private_folder(path.parent)
+        path.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    return path
+
+
+def open_private(path: Path, *, append: bool = False, follow: bool = True) -> BinaryIO:
+    """A file of our own to write, emptied unless it is appended to.
+
+    One that an earlier version left readable for others is closed to them before it is written;
+    with `follow` off, a link in its place is an error.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0)
+    flags |= 0 if follow else os.O_NOFOLLOW
+    descriptor = os.open(path, flags | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        there = os.fstat(descriptor)
+        if there.st_mode & OTHERS and there.st_uid == os.geteuid():
+            os.fchmod(descriptor, PRIVATE_FILE)
+        if not append:
+            os.ftruncate(descriptor, 0)
+        return os.fdopen(descriptor, "ab" if append else "wb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+@contextmanager
+def file_alone(path: Path, wait_seconds: float, what: str) -> Iterator[None]:
+    """Keep other processes of this machine from doing the same; the lock dies with the process.
+
+    Raises TurnNotGiven, naming who has it, after the wait. `what` is done alone, in words.
+    """
+    deadline = time.monotonic() + wait_seconds
+    with open_private(path, append=True) as lock:
+        while not _locked(lock):
+            if time.monotonic() >= deadline:
+                raise TurnNotGiven(_who_locks(path, wait_seconds, what))
+            time.sleep(PAUSE_SECONDS)
+        os.ftruncate(lock.fileno(), 0)
+        # A full disk keeps nobody from anything here: the name is for those who wait.
+        with suppress(OSError):
+            os.write(lock.fileno(), f"{whoami()} since {_now()}".encode())
+        yield
+
+
+def _locked(lock: BinaryIO) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _who_locks(path: Path, wait_seconds: float, what: str) -> str:
+    who = path.read_text(errors="replace")[:NAME_LENGTH] or "a process that does not say its name"
+    return (
+        f"{what} is one process's turn at a time, and {wait_seconds:g} s were not enough for this "
+        f"one to come: {path} is locked by {who}. Wait for it; if it hangs, end that process "
+        "(kill -CONT lets one go on that was stopped, kill -KILL ends it). Nothing was changed; "
+        "run the same command again."
+    )
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def room_left(path: Path, error: OSError) -> str:
+    """Which disk is full, where that is what an error at this path says; empty otherwise."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    place = path.absolute()
+    while not place.is_mount():
+        place = place.parent
+    free = quantity(shutil.disk_usage(place).free, "byte", grouped)
+    return f" It lies on the disk mounted at {place}, which has {free} free."
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write beside the name, flush to disk, rename; a full disk leaves what was there before."""
+    temporary = None
+    try:
+        private_folder(path.parent)
+        _sweep(path.parent)
+        # It is made with mode 0600, and keeps it under its final name.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=DRAFT, delete=False) as file:
+            temporary = Path(file.name)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        reach("file-written")
+        temporary.replace(path)
+        reach("file-renamed")
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise ReconError(
+            f"{path} could not be written: {error.strerror}.{room_left(path, error)} "
+            "Free space or choose another folder, then run the command again."
+        ) from error
+
+
+def named(name: str, ending: str) -> str:
+    """The name with an ending, cut where both together are longer than a name may be."""
+    room = NAME_BYTES - len(ending)
+    head = os.fsencode(name)[:room]
+    while True:
+        try:
+            # Not within a character, where the name has none that are broken already.
+            head.decode() if len(os.fsencode(name)) > room else None
+            break
+        except UnicodeDecodeError as error:
+            if error.reason != "unexpected end of data":
+                break
+            head = head[: error.start]
+    return os.fsdecode(head) + ending
+
+
+def _sweep(folder: Path) -> None:
+    """Remove drafts of runs that were killed: nobody holds their lock."""
+    for draft in folder.glob(f"{DRAFT}*"):
+        with suppress(OSError), draft.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            draft.unlink(missing_ok=True)

@@ -1,0 +1,54 @@
+"""Blocks of bytes from a position of an extract, with one block in memory at a time."""
+
+import codecs
+from collections.abc import Iterator
+
+from connectors.files.content import Content
+
+
+def blocks(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
+    """The text from position `start` on, in pieces of at most `block_bytes`, none of them empty.
+
+    Blocks are cut anywhere, also inside a character. UTF-16 is read from its beginning again to
+    find `start`, because positions count the UTF-8 bytes it becomes.
+    """
+    if block_bytes < 1 or start < 0:
+        raise ValueError(f"start {start} and block_bytes {block_bytes} must be a place and a size")
+    return (
+        _transcoded(content, start, block_bytes)
+        if content.transcoded
+        else _raw(content, start, block_bytes)
+    )
+
+
+def _raw(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
+    with content.open() as file:
+        file.seek(start)
+        # Every later block ends where it would have ended when read from the beginning, so a run
+        # that goes on cuts the same chunks as one that was never interrupted.
+        wanted = block_bytes - start % block_bytes
+        while block := file.read(wanted):
+            yield block
+            wanted = block_bytes - file.tell() % block_bytes
+
+
+def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
+    # A lone surrogate passes into bytes that are no valid UTF-8, so that it costs its own record
+    # (Encoding) and not the file.
+    decoder = codecs.getincrementaldecoder(content.delivered_encoding)("surrogatepass")
+    skip = start
+    with content.open() as file:
+        file.seek(content.mark_bytes)
+        while piece := file.read(block_bytes):
+            text = decoder.decode(piece).encode("utf-8", "surrogatepass")
+            yield from _pieces(text, skip, block_bytes)
+            skip = max(0, skip - len(text))
+    text = decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+    yield from _pieces(text, skip, block_bytes)
+
+
+def _pieces(text: bytes, skip: int, block_bytes: int) -> Iterator[bytes]:
+    # Cut where a reading from the beginning cuts, so that chunks are the same after a stop.
+    for begin in range(skip - skip % block_bytes, len(text), block_bytes):
+        if piece := text[max(begin, skip) : begin + block_bytes]:
+            yield piece

@@ -1,0 +1,43 @@
+"""The cells of records without the signs that we put before what a spreadsheet would run."""
+
+import csv
+
+import polars as pl
+
+from connectors.files.header import QUOTED, Header
+from schemas.cells.formulas import Guard
+
+
+def split_cells(text: str, header: Header) -> list[str]:
+    """The cells of one record by the slow and obvious reader; none if it is not of their number."""
+    reader = csv.reader(
+        [text],
+        delimiter=header.dialect.delimiter.decode(),
+        quotechar=header.dialect.quote.decode(),
+        strict=True,
+    )
+    try:
+        cells = next(reader, [])
+    except csv.Error:
+        return []
+    if len(cells) != header.width:
+        return []
+    if header.quoted_column is not None and cells[header.quoted_column] == QUOTED:
+        cells = [_guard(header).take(cell) for cell in cells]
+    return cells
+
+
+def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:
+    """Cells of a chunk, of rows that say so without the signs."""
+    if header.quoted_column is None:
+        return cells
+    quoted = (pl.col(str(header.quoted_column)) == QUOTED).fill_null(value=False)
+    guard = _guard(header)
+    return cells.with_columns(
+        pl.when(quoted).then(guard.take_all(pl.col(name))).otherwise(pl.col(name)).alias(name)
+        for name in cells.columns
+    )
+
+
+def _guard(header: Header) -> Guard:
+    return Guard(header.dialect.delimiter.decode(), header.dialect.quote.decode())

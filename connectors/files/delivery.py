@@ -1,0 +1,307 @@
+"""What a user names, as extracts: folders, files, patterns and zip members, here or in a place.
+
+Names found in a delivery are data. They are shown and compared, and never used as a path.
+"""
+
+import errno
+import stat
+import struct
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, NamedTuple, cast
+
+from connectors.errors import DeliveryError
+from connectors.files.content import shown
+from connectors.files.stores import Place, Sort, location_of, place_of, unreadable
+from connectors.settings import Limits
+from schemas.counting import quantity
+
+EXTRACT_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
+CONTROL_NAME = "manifest.json"
+# Descriptions, checksums, signatures and marks of completion that travel with extracts.
+BESIDE_SUFFIXES = (
+    *(".json", ".toml", ".md", ".md5", ".sha1", ".sha256", ".sha512"),
+    *(".asc", ".sig", ".done", ".ok", ".ready", ".ctl", ".trg"),
+)
+
+
+class Fault(NamedTuple):
+    """Why a source will be refused when it is opened: a file refusal code and its detail."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One extract that was named, whether or not it can be read."""
+
+    name: str
+    """As shown; unique in its delivery: `payments.csv`, `archive.zip/payments.csv`."""
+    location: str
+    """Path or URL of the file that holds it."""
+    folder: str
+    key: str
+    """Its name inside `folder`, as a control manifest calls it."""
+    member: int | None = None
+    """Place in the zip's directory; two members may have the same name."""
+    packed_bytes: int | None = None
+    """What a zip member takes in the archive."""
+    fault: Fault | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is in an object place."""
+        return "://" in self.location
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """One control manifest found with the delivery, not yet read."""
+
+    source: Source
+    prefix: str = ""
+    """What the keys of its sources have before the names it lists (inside a zip)."""
+    of_file: str | None = None
+    """Key of the one file it is about; None: its folder."""
+    whole: bool = True
+    """Whether everything in its folder was named, so that an absent file is a loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """Everything that was found: what will be read, what will not, and the control manifests."""
+
+    sources: tuple[Source, ...]
+    left_alone: tuple[str, ...] = ()
+    """Names of files that are no extracts."""
+    controls: tuple[Control, ...] = ()
+
+
+def find_extracts(paths: Sequence[str], limits: Limits) -> Delivery:
+    """The delivery that `paths` name, in the order of the extracts' names.
+
+    Raises DeliveryError for a path that does not exist and for a delivery without any extract.
+    """
+    found = _Found(limits)
+    for path in paths:
+        _look(path, found)
+    if not found.sources:
+        beside = f" Left alone: {', '.join(sorted(found.left_alone))}." if found.left_alone else ""
+        raise DeliveryError(
+            f"{', '.join(shown(path) for path in paths) or 'No path'}: no extract found.{beside} "
+            "Name .csv, .csv.gz, .csv.zst or .zip files, or a folder that holds some."
+        )
+    sources = sorted(found.sources.values(), key=lambda source: (source.key, source.location))
+    return Delivery(
+        tuple(sorted(_told_apart(sources), key=lambda source: source.name)),
+        tuple(sorted(found.left_alone)),
+        tuple(sorted(found.controls.values(), key=lambda control: control.source.location)),
+    )
+
+
+@contextmanager
+def open_source(source: Source) -> Iterator[BinaryIO]:
+    """The bytes of the source as delivered, compressed ones still compressed.
+
+    Raises DeliveryError if it cannot be opened, zipfile.BadZipFile if its zip is broken.
+    """
+    try:
+        file = place_of(source.location).open(source.location)
+    except (OSError, ImportError) as error:
+        raise unreadable(source.location, error) from error
+    with file:
+        if source.member is None:
+            yield file
+            return
+        with _open_member(file, source.member) as member:
+            yield member
+
+
+def is_broken_zip(error: Exception) -> bool:
+    """Whether an error of the zip reader is about the archive's bytes and not about the disk.
+
+    Places outside the file and broken bzip2 data come as an OSError, others as ValueError.
+    """
+    if isinstance(error, OSError):
+        return error.errno in {None, errno.EINVAL}
+    return isinstance(error, zipfile.BadZipFile | EOFError | ValueError | struct.error)
+
+
+def _open_member(file: BinaryIO, number: int) -> BinaryIO:
+    try:
+        members = zipfile.ZipFile(file)
+        return cast("BinaryIO", members.open(members.infolist()[number]))
+    except (OSError, IndexError, ValueError, struct.error) as error:
+        if isinstance(error, IndexError) or is_broken_zip(error):
+            raise zipfile.BadZipFile(str(error)) from error
+        raise
+
+
+@dataclass(slots=True)
+class _Found:
+    limits: Limits
+    sources: dict[tuple[str, int | None], Source] = field(default_factory=dict)
+    left_alone: set[str] = field(default_factory=set)
+    controls: dict[tuple[str, int | None], Control] = field(default_factory=dict)
+
+    def add_source(self, source: Source) -> None:
+        self.sources.setdefault((source.location, source.member), source)
+
+    def add_control(self, control: Control) -> None:
+        place = (control.source.location, control.source.member)
+        if control.whole or place not in self.controls:
+            self.controls[place] = control
+
+
+def _look(path: str, found: _Found) -> None:
+    location = location_of(path)
+    try:
+        place = place_of(location)
+        sort = place.sort(location)
+        if sort == "folder":
+            for entry, entry_sort in place.entries(location):
+                _take(entry, entry_sort, found, named=False)
+        elif sort is not None:
+            _take(location, sort, found, named=True)
+        elif matches := place.matching(location):
+            for entry in matches:
+                _take(entry, place.sort(entry) or "other", found, named=False)
+                _take_neighbour(entry, place, found)
+        else:
+            raise DeliveryError(
+                f"{shown(path)}: no such file or folder. "
+                "Check the spelling; a pattern must match at least one file."
+            )
+        if sort == "file":
+            _take_neighbour(location, place, found)
+    except (OSError, ImportError) as error:
+        raise unreadable(location, error) from error
+
+
+def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
+    """Put one file where it belongs; a folder inside a folder is not entered."""
+    folder, _, file_name = location.rpartition("/")
+    source = Source(shown(file_name), location, folder, file_name)
+    lower = file_name.lower()
+    extract_like = ".csv" in lower or lower.endswith(".zip")
+    if sort == "folder":
+        found.left_alone.add(f"{source.name}/")
+    elif _is_control(lower):
+        about = file_name[: -len(".manifest.json")] if lower != CONTROL_NAME else None
+        found.add_control(Control(source, of_file=about))
+        found.left_alone.add(source.name)
+    elif not named and (_is_beside(lower) or not extract_like):
+        found.left_alone.add(source.name)
+    elif sort == "other":
+        found.add_source(replace(source, fault=Fault("unsupported_format", "not a regular file")))
+    elif lower.endswith(".zip"):
+        _take_members(source, found)
+    else:
+        found.add_source(replace(source, fault=_name_fault(lower)))
+
+
+def _take_neighbour(location: str, place: Place, found: _Found) -> None:
+    """A named file brings the manifest beside it, which then answers for this file only."""
+    folder, _, file_name = location.rpartition("/")
+    sidecar = f"{location}.manifest.json"
+    if place.sort(sidecar) == "file":
+        name = sidecar.rpartition("/")[2]
+        found.add_control(Control(Source(shown(name), sidecar, folder, name), of_file=file_name))
+    beside = f"{folder}/{CONTROL_NAME}"
+    if place.sort(beside) == "file":
+        control = Source(CONTROL_NAME, beside, folder, CONTROL_NAME)
+        found.add_control(Control(control, whole=False))
+
+
+def _take_members(archive: Source, found: _Found) -> None:
+    try:
+        with open_source(archive) as file, zipfile.ZipFile(file) as directory:
+            members = directory.infolist()
+    except Exception as error:
+        unknown = isinstance(error, NotImplementedError)
+        if not unknown and not is_broken_zip(error):
+            raise
+        code = "unsupported_format" if unknown else "corrupt_archive"
+        fault = Fault(code, shown(str(error)) or "no zip directory")
+        found.add_source(replace(archive, fault=fault))
+        return
+    if len(members) > found.limits.archive_members:
+        detail = f"{quantity(len(members), 'member')}; the limit is {found.limits.archive_members}"
+        found.add_source(replace(archive, fault=Fault("too_large", detail)))
+        return
+    extracts = 0
+    for number, member in enumerate(members):
+        extracts += _take_member(archive, number, member, found)
+    if extracts == 0:
+        fault = Fault("unsupported_format", "a zip archive without any .csv member")
+        found.add_source(replace(archive, fault=fault))
+
+
+def _take_member(archive: Source, number: int, member: zipfile.ZipInfo, found: _Found) -> bool:
+    if member.filename.endswith("/"):
+        return False
+    key = f"{archive.key}/{member.filename}"
+    source = replace(
+        archive, name=shown(key), key=key, member=number, packed_bytes=member.compress_size
+    )
+    lower = member.filename.rpartition("/")[2].lower()
+    if _is_control(lower):
+        found.add_control(Control(source, prefix=f"{archive.key}/"))
+        found.left_alone.add(source.name)
+        return False
+    if _is_beside(lower) or (".csv" not in lower and not lower.endswith(".zip")):
+        found.left_alone.add(source.name)
+        return False
+    fault = _name_fault(lower)
+    if stat.S_ISLNK(member.external_attr >> 16):
+        fault = Fault("unsupported_format", "a symbolic link, which holds no data")
+    elif member.flag_bits & 0x1:
+        fault = Fault("unsupported_format", "encrypted")
+    found.add_source(replace(source, fault=fault))
+    return True
+
+
+def _is_control(lower_name: str) -> bool:
+    return lower_name == CONTROL_NAME or lower_name.endswith(".manifest.json")
+
+
+def _is_beside(lower_name: str) -> bool:
+    return (
+        lower_name.startswith(".")
+        or lower_name.endswith(BESIDE_SUFFIXES)
+        or ".manifest." in lower_name
+    )
+
+
+def _name_fault(lower_name: str) -> Fault | None:
+    if lower_name.endswith(EXTRACT_SUFFIXES):
+        return None
+    suffix = shown(lower_name.rpartition(".")[2] if "." in lower_name else "", 20)
+    return Fault("unsupported_format", f"the name ends in .{suffix}" if suffix else "no suffix")
+
+
+def _told_apart(sources: Iterable[Source]) -> list[Source]:
+    """The same names from several places get more of their place, equal members a number."""
+    spellings: tuple[Callable[[Source], str], ...] = (
+        lambda source: source.key,
+        lambda source: f"{source.folder.rpartition('/')[2]}/{source.key}",
+        lambda source: f"{source.folder}/{source.key}",
+    )
+    remaining, done, used = list(sources), list[Source](), set[str]()
+    for spelling in spellings:
+        counts = Counter(shown(spelling(source)) for source in remaining)
+        for source in list(remaining):
+            name = shown(spelling(source))
+            if counts[name] == 1 and name not in used:
+                used.add(name)
+                done.append(replace(source, name=name))
+                remaining.remove(source)
+    numbers = Counter[str]()
+    for source in remaining:
+        numbers[source.key] += 1
+        done.append(replace(source, name=f"{shown(source.key)}#{numbers[source.key]}"))
+    return done

@@ -1,0 +1,349 @@
+"""An inbox: which files of a folder are complete, and moving them so that a kill loses nothing.
+
+Below the inbox itself:
+
+archive/<ab>/<key>/       what was taken, by its content
+quarantine/<name>/        what could not be read, with a <name>.why.txt
+.recon/taking/<token>/    a delivery between the inbox and one of these two
+.recon/waiting/<key>      an archived delivery whose import was not yet started for certain
+
+Everything is on one file system, so a move is a rename: it has happened or it has not.
+"""
+
+import fcntl
+import filecmp
+import json
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from uuid import uuid4
+
+from connectors.errors import DeliveryError, InboxHeldElsewhere
+from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
+from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, Source
+from connectors.files.manifest import Entry, entries_of
+
+UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
+"""A name under which a file is still being written; its rename says that it is complete."""
+SIDECAR = ".manifest.json"
+WHY = ".why.txt"
+OURS = frozenset({"archive", "quarantine"})
+
+Wait = Callable[[float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file as it was at one look; a file that is still written to differs at the next."""
+
+    inode: int
+    bytes: int
+    modified: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Files that belong together: one extract, or those a manifest names, with what is beside."""
+
+    names: tuple[str, ...]
+    """The first one names the delivery."""
+    seen: tuple[Seen | None, ...] = ()
+    """As they were when they were found complete, in the order of the names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """What one look at an inbox found."""
+
+    complete: tuple[Arrival, ...]
+    unfinished: Mapping[str, str]
+    """Name -> what it waits for."""
+    left_alone: tuple[str, ...]
+    """Folders, links, and marks that stand beside nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An archived delivery whose import has to be started."""
+
+    key: str
+    folder: Path
+    names: tuple[str, ...]
+
+    @property
+    def content_id(self) -> str:
+        """What the inbox took; the key says besides how often it was taken back."""
+        return self.key.partition("-")[0]
+
+    @property
+    def paths(self) -> list[str]:
+        """The extracts, as an import takes them."""
+        return paths_of(self.folder, self.names)
+
+
+def paths_of(folder: Path, names: Iterable[str]) -> list[str]:
+    """The extracts of a delivery; manifests beside them are found by their names."""
+    extracts = [str(folder / name) for name in names if not _is_beside(name)]
+    return extracts or [str(folder)]
+
+
+class Inbox:
+    """One folder that files are delivered to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.archive = folder / "archive"
+        self.quarantine = folder / "quarantine"
+        self.taking = folder / ".recon" / "taking"
+        self.waiting = folder / ".recon" / "waiting"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other watchers out; raises InboxHeldElsewhere. The lock dies with the process."""
+        if not self.folder.is_dir():
+            raise DeliveryError(f"{self.folder}: there is no such inbox. Create the folder.")
+        for place in (self.archive, self.quarantine, self.taking, self.waiting):
+            private_folder(place)
+        with open_private(self.folder / ".recon" / "lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise InboxHeldElsewhere(
+                    f"{self.folder} is being looked at by another run; nothing was changed."
+                ) from None
+            yield
+
+    def look(self, settle_seconds: float, wait: Wait) -> Arrivals:
+        """The deliveries that are complete.
+
+        A manifest that states the bytes of its files proves them complete at once. Any other file
+        is complete when it did not change while we waited.
+        """
+        seen = self._files()
+        told = _manifests(self.folder, seen)
+        groups = list(_groups(seen, told))
+        unfinished = {}
+        if any(not _proven(group, seen, told) for group in groups):
+            wait(settle_seconds)
+            later = self._files()
+            unfinished = {name: "has just arrived" for name in later if name not in seen}
+            seen = {name: one for name, one in seen.items() if later.get(name) == one}
+        unfinished |= self._unfinished()
+        complete = []
+        for group in groups:
+            absent = [name for name in group.names if name not in seen]
+            absent += _beside(group.names, unfinished)
+            if absent:
+                unfinished[group.names[0]] = f"not there yet, or changing: {', '.join(absent)}"
+            else:
+                complete.append(replace(group, seen=tuple(seen[name] for name in group.names)))
+        if any(_is_common(name) and told.get(name) is None for name in unfinished):
+            # The manifest may come to name what would be taken for a delivery of its own now.
+            held_back = [one for one in complete if not any(map(_is_common, one.names))]
+            unfinished |= {one.names[0]: "waits for the manifest" for one in held_back}
+            complete = [one for one in complete if one not in held_back]
+        known = {*unfinished, *(name for group in groups for name in group.names)}
+        return Arrivals(tuple(complete), unfinished, tuple(sorted(self._others(known))))
+
+    def take(self, arrival: Arrival) -> Path | None:
+        """Move a delivery out of the inbox; None: it changed meanwhile and was put back."""
+        folder = self.taking / uuid4().hex
+        private_folder(folder)
+        for name in arrival.names:
+            with suppress(FileNotFoundError):
+                (self.folder / name).rename(folder / name)
+        if tuple(_seen(folder / name) for name in arrival.names) == arrival.seen:
+            return folder
+        self.put_back(folder)
+        return None
+
+    def put_back(self, folder: Path) -> None:
+        """Undo a move; a file whose name is in use again meanwhile is put aside instead."""
+        for path in sorted(folder.iterdir()):
+            if path.name.endswith(WHY):
+                path.unlink()
+            elif not os.path.lexists(self.folder / path.name):
+                path.rename(self.folder / path.name)
+        if any(folder.iterdir()):
+            why = "Another file of this name arrived while this one was being taken in."
+            self.put_aside(folder, [path.name for path in folder.iterdir()], why)
+        else:
+            folder.rmdir()
+
+    def put_aside(self, folder: Path, names: Sequence[str], why: str) -> Path:
+        """Move what cannot be read to quarantine, with the reason beside it."""
+        text = (why.rstrip() + "\n").encode(errors="backslashreplace")
+        write_file(folder / named(names[0], WHY), text)
+        target, number = self.quarantine / names[0], 1
+        while os.path.lexists(target):
+            number += 1
+            target = self.quarantine / named(names[0], f"-{number}")
+        folder.rename(target)
+        return target
+
+    def home_of(self, key: str) -> Path:
+        """Where the delivery of this key is kept."""
+        return self.archive / key[:2] / key
+
+    def mark(self, waiting: Waiting) -> None:
+        """Note that an import has to be started, before its delivery leaves the inbox for good."""
+        note = {"folder": str(waiting.folder), "names": list(waiting.names)}
+        write_file(self.waiting / waiting.key, json.dumps(note).encode())
+
+    def unmark(self, key: str) -> None:
+        """The import was started."""
+        (self.waiting / key).unlink(missing_ok=True)
+
+    def keep(self, folder: Path, key: str, *, by_name: bool = True) -> Path:
+        """Archive a delivery under its key; the same bytes that are there already are left there.
+
+        `by_name`: under the same names too, for somebody will read them by their names.
+        """
+        home = self.home_of(key)
+        if _has_all_of(home, folder, by_name=False):
+            # A run may be about to read what is there by its names: others are put beside them.
+            for one in folder.iterdir() if by_name else ():
+                with suppress(OSError):  # The name is in use, or no file has two names here.
+                    os.link(one, home / one.name)
+        if _has_all_of(home, folder, by_name=by_name):
+            shutil.rmtree(folder)
+            return home
+        private_folder(home.parent)
+        if os.path.lexists(home):
+            # Under the same key, but not what was delivered: the good bytes take its place.
+            home.rename(Path(tempfile.mkdtemp(dir=home.parent, prefix=GOING)) / home.name)
+        folder.rename(home)
+        return home
+
+    def recover(self) -> list[Waiting]:
+        """Tidy up after a run that was killed; gives the imports it may not have started."""
+        for folder in sorted(self.taking.iterdir()):
+            with suppress(OSError):  # It stays where it is, and the next look tries again.
+                self.put_back(folder)
+        found = []
+        for path in sorted(self.waiting.iterdir()):
+            if path.name.startswith("."):
+                path.unlink()  # A note that was being written.
+                continue
+            note = json.loads(path.read_bytes())
+            if Path(note["folder"]).is_dir():
+                found.append(Waiting(path.name, Path(note["folder"]), tuple(note["names"])))
+            else:
+                path.unlink()
+        return found
+
+    def _files(self) -> dict[str, Seen]:
+        names = (path.name for path in sorted(self.folder.iterdir()))
+        wanted = (name for name in names if not _is_hidden(name) and not _is_unfinished(name))
+        found = ((name, _seen(self.folder / name)) for name in wanted)
+        return {name: seen for name, seen in found if seen is not None}
+
+    def _unfinished(self) -> Iterator[tuple[str, str]]:
+        for path in self.folder.iterdir():
+            if _is_unfinished(path.name) and not _is_hidden(path.name):
+                yield path.name, "is being written"
+
+    def _others(self, known: set[str]) -> Iterator[str]:
+        for path in self.folder.iterdir():
+            name = path.name
+            if not _is_hidden(name) and name not in known | OURS:
+                yield name + ("/" if path.is_dir() else "")
+
+
+def _has_all_of(home: Path, folder: Path, *, by_name: bool) -> bool:
+    """Whether every file of a folder is in another one, every byte compared."""
+    try:
+        kept = [path for path in home.iterdir() if _seen(path) is not None]
+        return all(
+            any(
+                filecmp.cmp(one, path, shallow=False)
+                for path in kept
+                if path.name == one.name or not by_name
+            )
+            for one in folder.iterdir()
+        )
+    except OSError:
+        return False
+
+
+def _seen(path: Path) -> Seen | None:
+    """The file now; None: there is none, or it is no regular file."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return Seen(found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Mapping[str, Entry] | None]:
+    """What each manifest says, by its name; None: it is none, or not yet."""
+    told: dict[str, Mapping[str, Entry] | None] = {}
+    for name in seen:
+        if _is_common(name) or name.lower().endswith(SIDECAR):
+            try:
+                told[name] = entries_of(Source(name, str(folder / name), str(folder), name))
+            except (DeliveryError, OSError):
+                told[name] = None
+    return told
+
+
+def _groups(
+    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, Entry] | None]
+) -> Iterator[Arrival]:
+    """The files by delivery; a file that a manifest names and that is absent is in it as well."""
+    left = dict.fromkeys(seen)
+    for manifest, entries in told.items():
+        if _is_common(manifest) and entries is not None:
+            names = [manifest, *entries, *_beside(entries, seen)]
+            yield Arrival(tuple(dict.fromkeys(names)))
+            left = {name: None for name in left if name not in names}
+    for name in [name for name in left if not _is_beside(name)]:
+        names = [name, *_beside([name], left)]
+        yield Arrival(tuple(names))
+        left = {one: None for one in left if one not in names}
+    yield from (Arrival((name,)) for name in left if _is_common(name))
+
+
+def _beside(names: Iterable[str], files: Iterable[str]) -> list[str]:
+    """Marks and manifests that carry the name of one of these files and more behind it."""
+    heads = tuple(f"{name}." for name in names)
+    return [file for file in files if file.startswith(heads) and _is_beside(file)]
+
+
+def _proven(
+    group: Arrival,
+    seen: Mapping[str, Seen],
+    told: Mapping[str, Mapping[str, Entry] | None],
+) -> bool:
+    """Whether manifests state the bytes of every extract, and every one has just as many."""
+    stated: dict[str, int | None] = {}
+    for manifest in group.names:
+        entries = told.get(manifest) or {}
+        stated |= {name: entry.bytes for name, entry in entries.items()}
+    extracts = [name for name in group.names if not _is_beside(name)]
+    return bool(extracts) and all(
+        name in seen and stated.get(name) == seen[name].bytes for name in extracts
+    )
+
+
+def _is_common(name: str) -> bool:
+    return name.lower() == CONTROL_NAME
+
+
+def _is_beside(name: str) -> bool:
+    return name.lower().endswith(BESIDE_SUFFIXES)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".")
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.lower().endswith(UNFINISHED)

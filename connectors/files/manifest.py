@@ -1,0 +1,350 @@
+"""Control manifests: what the sender says was sent, against what arrived and what was read."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Context, Decimal, InvalidOperation, localcontext
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from connectors.errors import DeliveryError, ExtractRefused
+from connectors.files.archive import BROKEN, Stored
+from connectors.files.content import refused, shown
+from connectors.files.delivery import Control, Delivery, Source, open_source
+from connectors.files.stores import unreadable
+
+MANIFEST_BYTES = 16 << 20
+READ_BYTES = 1 << 20
+EXACT = Context(prec=200)
+ALL = ""
+"""The currency of a sum that is stated without one."""
+
+Sums = Mapping[str, Mapping[str, Decimal]]
+"""Exact sums by field, then by currency as its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a manifest says of one file; None: it does not say."""
+
+    manifest: str
+    """Name of the manifest, for messages."""
+    rows: int | None = None
+    sha256: str | None = None
+    bytes: int | None = None
+    sums: Sums | None = None
+    hash_total: str | None = None
+
+
+def entry_text(entry: Entry) -> str:
+    """An entry as JSON, for the ledger."""
+    return json.dumps(asdict(entry), default=str, sort_keys=True)
+
+
+def read_entry(text: str) -> Entry:
+    """What `entry_text` wrote."""
+    shape = json.loads(text)
+    sums = shape.pop("sums")
+    if sums is not None:
+        sums = {
+            field: {currency: Decimal(value) for currency, value in by_currency.items()}
+            for field, by_currency in sums.items()
+        }
+    return Entry(**shape, sums=sums)
+
+
+class Gap(NamedTuple):
+    """A file of the manifest that is not in the delivery as stated, or the other way round."""
+
+    name: str
+    refusal: ExtractRefused
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """All that the manifests of one delivery say."""
+
+    entries: Mapping[str, Entry]
+    """By the source's name."""
+    gaps: tuple[Gap, ...]
+    """Each with code incomplete_file: absent files, files not listed, zips of other bytes."""
+
+
+def read_manifests(delivery: Delivery) -> Statement:
+    """What the manifests found with the delivery say of its sources.
+
+    Raises DeliveryError for a manifest that is not one, and for two that differ about a file.
+    """
+    entries: dict[str, Entry] = {}
+    gaps: list[Gap] = []
+    for control in delivery.controls:
+        stated = entries_of(control.source)
+        covered = [source for source in delivery.sources if _covers(control, source)]
+        for source in covered:
+            entry = stated.get(_called(control, source))
+            if entry is None:
+                continue
+            earlier = entries.setdefault(source.name, entry)
+            if _facts(earlier) != _facts(entry):
+                raise DeliveryError(
+                    f"{source.name}: {earlier.manifest} and {entry.manifest} state different "
+                    "things. Keep the right one."
+                )
+        gaps += _gaps(control, stated, covered, _delivered_names(control, delivery))
+    return Statement(entries, tuple(sorted(gaps, key=lambda gap: gap.name)))
+
+
+def check_bytes(entry: Entry, stored: Stored) -> None:
+    """Compare bytes and hash, of the file as delivered or of its decompressed content.
+
+    Raises ExtractRefused `incomplete_file` with both values.
+    """
+    sizes = (stored.delivered_bytes, stored.bytes)
+    hashes = (stored.delivered_sha256, stored.sha256)
+    details = []
+    if entry.bytes is not None and entry.bytes not in sizes:
+        details.append(_difference("bytes", entry.bytes, _both(sizes)))
+    if entry.sha256 is not None and entry.sha256 not in hashes:
+        details.append(_difference("sha256", entry.sha256, _both(hashes)))
+    if details:
+        raise incomplete(entry, stored.name, details)
+
+
+def differences(entry: Entry, rows: int, sums: Sums, hash_total: str | int) -> list[str]:
+    """What was read against what is stated, each difference with both numbers; empty: all tie.
+
+    `rows` counts data records, `sums` is by field and currency, `hash_total` is of the keys.
+    """
+    found = []
+    if entry.rows is not None and entry.rows != rows:
+        found.append(_difference("rows", entry.rows, rows))
+    for field, stated in (entry.sums or {}).items():
+        found += _sum_differences(field, stated, sums.get(field))
+    if entry.hash_total is not None and not _same_number(entry.hash_total, str(hash_total)):
+        found.append(_difference("hash total", entry.hash_total, hash_total))
+    return found
+
+
+def incomplete(entry: Entry, name: str, details: Sequence[str]) -> ExtractRefused:
+    """The refusal of a file whose numbers are not those of its manifest."""
+    return refused("incomplete_file", name, detail=f"{'; '.join(details)} ({entry.manifest})")
+
+
+def _sum_differences(
+    field: str, stated: Mapping[str, Decimal], read: Mapping[str, Decimal] | None
+) -> list[str]:
+    if read is None:
+        return [f"the manifest states a sum of {field}, which is no amount of this record"]
+    if ALL in stated:
+        # Not an amount of money but a control number: the sender added up all currencies.
+        with localcontext(EXACT):
+            total = sum(read.values(), Decimal(0))
+        return [] if stated[ALL] == total else [_difference(f"sum of {field}", stated[ALL], total)]
+    return [
+        _difference(f"sum of {field} in currency {shown(currency, 20)}", expected, actual)
+        for currency in sorted({*stated, *read})
+        if (expected := stated.get(currency, Decimal(0)))
+        != (actual := read.get(currency, Decimal(0)))
+    ]
+
+
+def _difference(what: str, stated: object, read: object) -> str:
+    numbers = [f"{n:f}" if isinstance(n, Decimal) else str(n) for n in (stated, read)]
+    return f"{what}: the manifest states {numbers[0]}, the file has {numbers[1]}"
+
+
+def _both(values: tuple[object, object]) -> str:
+    delivered, unpacked = values
+    return str(delivered) if delivered == unpacked else f"{delivered}, unpacked {unpacked}"
+
+
+def _same_number(one: str, other: str) -> bool:
+    try:
+        return Decimal(one) == Decimal(other)
+    except InvalidOperation:
+        return one == other
+
+
+def _facts(entry: Entry) -> tuple[object, ...]:
+    return (entry.rows, entry.sha256, entry.bytes, entry.sums, entry.hash_total)
+
+
+def _covers(control: Control, source: Source) -> bool:
+    """Whether the manifest speaks about this source."""
+    if control.prefix:
+        return source.location == control.source.location
+    if source.folder != control.source.folder:
+        return False
+    return control.of_file is None or _file_key(source) == control.of_file
+
+
+def _called(control: Control, source: Source) -> str:
+    return source.key.removeprefix(control.prefix)
+
+
+def _file_key(source: Source) -> str:
+    """Name of the file that holds the source: its own, or the zip's."""
+    return source.location.rpartition("/")[2]
+
+
+def _delivered_names(control: Control, delivery: Delivery) -> set[str]:
+    """What the manifest may list without a loss: extracts, and files that are left alone."""
+    beside = [source for source in delivery.sources if source.folder == control.source.folder]
+    return {_called(control, source) for source in beside}.union(
+        name.removeprefix(control.prefix) for name in delivery.left_alone
+    )
+
+
+def _gaps(
+    control: Control, stated: Mapping[str, Entry], covered: list[Source], delivered: set[str]
+) -> list[Gap]:
+    manifest = control.source.name
+    by_name = {_called(control, source): source for source in covered}
+    by_file: dict[str, list[Source]] = {}
+    for source in covered:
+        if source.member is not None and not control.prefix:
+            by_file.setdefault(_file_key(source), []).append(source)
+    gaps = []
+    for name, entry in stated.items():
+        if name in by_file:
+            gaps += _check_zip(name, entry, by_file[name])
+        elif name not in delivered and control.whole:
+            detail = f"listed in {manifest}, but not delivered"
+            where = shown(f"{control.prefix}{name}")
+            gaps.append(Gap(where, refused("incomplete_file", where, detail=detail)))
+    for name, source in by_name.items():
+        if control.whole and name not in stated and _file_key(source) not in stated:
+            detail = f"delivered, but not listed in {manifest}"
+            gaps.append(Gap(source.name, refused("incomplete_file", source.name, detail=detail)))
+    return gaps
+
+
+def _check_zip(name: str, entry: Entry, members: list[Source]) -> list[Gap]:
+    """A zip that is listed itself has other bytes than stated: none of its members is proved."""
+    if (entry.rows, entry.sums, entry.hash_total) != (None, None, None):
+        raise DeliveryError(
+            f"{entry.manifest}: rows and sums of {shown(name)} belong to its members. "
+            f"State them under {shown(members[0].key)}."
+        )
+    if entry.sha256 is None and entry.bytes is None:
+        return []
+    size, digest = 0, hashlib.sha256()
+    location = members[0].location
+    try:
+        with open_source(Source(shown(name), location, members[0].folder, name)) as file:
+            while piece := file.read(READ_BYTES):
+                size += len(piece)
+                digest.update(piece)
+    except OSError as error:
+        raise unreadable(location, error) from error
+    details = []
+    if entry.bytes not in {None, size}:
+        details.append(_difference(f"bytes of {shown(name)}", entry.bytes, size))
+    if entry.sha256 not in {None, digest.hexdigest()}:
+        details.append(_difference(f"sha256 of {shown(name)}", entry.sha256, digest.hexdigest()))
+    if not details:
+        return []
+    return [Gap(member.name, incomplete(entry, member.name, details)) for member in members]
+
+
+def entries_of(source: Source) -> dict[str, Entry]:
+    """What a control manifest says, by the name of the file; raises DeliveryError if it is none."""
+    try:
+        with open_source(source) as file:
+            text = file.read(MANIFEST_BYTES + 1)
+    except OSError as error:
+        raise unreadable(source.location, error) from error
+    except (*BROKEN, RuntimeError) as error:
+        raise _unusable(source, f"it cannot be unpacked: {shown(str(error))}") from error
+    if len(text) > MANIFEST_BYTES:
+        raise _unusable(source, f"it is longer than {MANIFEST_BYTES} bytes")
+    try:
+        document = json.loads(
+            text.decode("utf-8-sig"),
+            parse_float=Decimal,
+            parse_constant=Decimal,
+            object_pairs_hook=_unique,
+        )
+    except (ValueError, RecursionError) as error:
+        raise _unusable(source, shown(str(error))) from error
+    files = document.get("files") if isinstance(document, dict) else None
+    if not isinstance(files, dict):
+        raise _unusable(source, 'it has no "files"')
+    return {name: _entry(source, name, entry) for name, entry in files.items()}
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise ValueError("a name is stated twice")
+    return document
+
+
+def _entry(source: Source, name: str, stated: object) -> Entry:
+    where = f"files.{shown(name)}"
+    if not isinstance(stated, dict):
+        raise _unusable(source, f"{where} is not an object")
+    allowed = ("rows", "sha256", "bytes", "sums", "hash_total")
+    for key in stated:
+        if key not in allowed:
+            close = get_close_matches(key, allowed, n=1)
+            guess = f"; did you mean {close[0]}" if close else ""
+            raise _unusable(source, f"{where}.{shown(key)} is none of {', '.join(allowed)}{guess}")
+    hash_total = stated.get("hash_total")
+    return Entry(
+        manifest=source.name,
+        rows=_count(source, f"{where}.rows", stated.get("rows")),
+        sha256=_sha256(source, f"{where}.sha256", stated.get("sha256")),
+        bytes=_count(source, f"{where}.bytes", stated.get("bytes")),
+        sums=_sums(source, f"{where}.sums", stated.get("sums")),
+        hash_total=None if hash_total is None else str(hash_total).strip(),
+    )
+
+
+def _count(source: Source, where: str, value: object) -> int | None:
+    if value is None:
+        return None
+    text = str(value)
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise _unusable(source, f"{where} is not a whole number: {shown(text, 60)}")
+    return int(text)
+
+
+def _sha256(source: Source, where: str, value: object) -> str | None:
+    if value is None:
+        return None
+    text = str(value).strip().lower()
+    if not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise _unusable(source, f"{where} is not 64 hexadecimal digits: {shown(text, 80)}")
+    return text
+
+
+def _sums(source: Source, where: str, value: object) -> Sums | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise _unusable(source, f"{where} is not an object of fields")
+    return {
+        field: {
+            currency: _amount(source, f"{where}.{shown(field)}", amount)
+            for currency, amount in (by if isinstance(by, dict) else {ALL: by}).items()
+        }
+        for field, by in value.items()
+    }
+
+
+def _amount(source: Source, where: str, value: object) -> Decimal:
+    text = str(value).strip()
+    # Decimal reads more than numbers of money: digits of other scripts, underscores, NaN.
+    if isinstance(value, bool) or not re.fullmatch(r"[-+]?[0-9]{1,30}(\.[0-9]{1,30})?", text):
+        raise _unusable(source, f"{where} is not a plain decimal number: {shown(text, 60)}")
+    return Decimal(text)
+
+
+def _unusable(source: Source, why: str) -> DeliveryError:
+    return DeliveryError(
+        f"{source.name}: is no control manifest: {why}. Correct it, or take it out of the "
+        'delivery. Form: {"files": {"payments.csv": {"rows": 100, "sha256": "..."}}}.'
+    )

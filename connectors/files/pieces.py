@@ -1,0 +1,62 @@
+"""Blocks of an extract as they are read, with a look at those that come next."""
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from functools import cache
+
+from connectors.files.dialect import Dialect
+
+
+class Pieces:
+    """Iterates over the blocks, each with whether it is the last one."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._next: deque[bytes] = deque()
+
+    def __iter__(self) -> Iterator[tuple[bytes, bool]]:
+        while self._next or self._read():
+            piece = self._next.popleft()
+            yield piece, not (self._next or self._read())
+
+    def record_size(self, begun: bytes, dialect: Dialect) -> int | None:
+        """How long the record is that begins with these bytes and goes on with the next blocks.
+
+        None if it does not end within `look_ahead_bytes`. So a record whose quote never closes is
+        known by its bytes alone, and needs no more memory than they take.
+        """
+        bound = dialect.look_ahead_bytes
+        record = _record(dialect.delimiter, dialect.quote)
+        for wanted in (len(begun) + 1, bound + 1):
+            more = self._read_to(wanted - len(begun))
+            text = b"".join([begun, *self._next])
+            found = record.match(text, 0, bound + 1)
+            if found and (found.end() < len(text) or not more):
+                return found.end() if found.end() <= bound else None
+            if not more:
+                break
+        return None
+
+    def _read(self) -> bool:
+        piece = next(self._pieces, None)
+        if piece is not None:
+            self._next.append(piece)
+        return piece is not None
+
+    def _read_to(self, size: int) -> bool:
+        """Have at least so many bytes of the next blocks; False if there are no more."""
+        held = sum(map(len, self._next))
+        while held < size:
+            if not self._read():
+                return False
+            held += len(self._next[-1])
+        return True
+
+
+@cache
+def _record(delimiter: bytes, quote: bytes) -> re.Pattern[bytes]:
+    """A whole record by RFC 4180, up to the line end or the end of the data."""
+    signs = {b"d": re.escape(delimiter), b"q": re.escape(quote)}
+    field = b"(?:%(q)s(?:[^%(q)s]++|%(q)s%(q)s)*+%(q)s|[^%(q)s%(d)s\\r\\n]*+)" % signs
+    return re.compile(field + b"(?:" + signs[b"d"] + field + b")*+(?=[\\r\\n]|\\Z)")

@@ -1,0 +1,201 @@
+"""Feed profiles: what one sender's files are like, one small TOML file per feed."""
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from connectors.errors import ProfileError
+from connectors.files.content import shown
+from connectors.files.profile_keys import KEYS, SECTIONS, as_section, choice, known
+from schemas.cells.reading import Unread, read_integer, read_number
+from schemas.field import Kind
+from schemas.reasons import NOT_SHOWN
+from schemas.tables import EXTRACTS, SECRETS
+
+NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How one feed writes its extracts; every default is what the document's own form needs."""
+
+    feed: str = "default"
+    record: str | None = None
+    """Name of the record kind; None: recognised by the header."""
+    delimiter: str | None = None
+    """None: recognised by the header."""
+    quote: str = '"'
+    encoding: str | None = None
+    decimal: str = "."
+    thousands: str | None = None
+    date_format: str | None = None
+    """In directives of `datetime.strptime`; None: ISO 8601."""
+    date_zeros: str = "kept"
+    """Whether the feed writes the leading zeros of a date's digits: `kept`, or `dropped`."""
+    offset: str | None = None
+    """What a time without offset means: `+01:00` or `Z`."""
+    zone: str | None = None
+    """What a time without offset means: an IANA zone."""
+    null: tuple[str, ...] = ("",)
+    """Texts that stand for no value, in quotes or not; the default alone leaves `""` a text."""
+    unknown_columns: str = "refuse"
+    tenant: int | None = None
+    """The one tenant the batch may write."""
+    inner_record: str | None = None
+    """Kind of the records inside insert-batch data."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Our field by their column name."""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """Fields the sender does not deliver, with their text in every row."""
+    duplicate: str = "conflict"
+    reference: str = "flag"
+    complete: bool = False
+    """Whether a delivery brings every record it refers to: what it does not bring is rejected."""
+    budget_errors: int | None = None
+    """Rejected rows above which the batch is held; None: no limit."""
+    budget_rate: float | None = None
+    """Rejected share of the rows, 0 to 1, above which the batch is held; None: no limit."""
+    push: bool = False
+    """Whether what is applied goes on to the service."""
+    keep: str = "text"
+    """What of a clean row's text is kept in the database: `text`, or a `reference` to the file."""
+    compare_only: bool = False
+    """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
+
+    @property
+    def hash(self) -> str:
+        """Identity of the rules: the same whatever the file's spelling, order and comments."""
+        rules = {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in _LATER or value != _LATER[name]
+        }
+        text = json.dumps(rules, sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_LATER = {
+    "push": False,
+    "compare_only": False,
+    "keep": "text",
+    "date_zeros": "kept",
+    "complete": False,
+}
+"""Rules that older profiles know nothing of: unset, they leave the hash as it was."""
+DEFAULT = Profile()
+
+
+def load_profile(path: Path) -> Profile:
+    """The profile in `path`; ProfileError names the file, the key and what is allowed."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"{path}: is not TOML: {error}.") from error
+    try:
+        return read_profile(document)
+    except ProfileError as error:
+        raise ProfileError(f"{path}{_line_of(error, text)}: {error}") from error
+
+
+def _line_of(error: ProfileError, text: str) -> str:
+    """Where the constant stands that an error begins with."""
+    named = re.match(r"constants\.(\w+) ", str(error))
+    if named is None:
+        return ""
+    key = re.compile(rf"\s*(constants\.)?[\"']?{named[1]}[\"']?\s*=")
+    lines = (number for number, line in enumerate(text.splitlines(), 1) if key.match(line))
+    return next((f", line {number}" for number in lines), "")
+
+
+def read_profile(document: Mapping[str, Any]) -> Profile:
+    """The profile a TOML document states; ProfileError names the key and what is allowed."""
+    if "feed" not in document:
+        raise ProfileError('feed is missing. Name the feed: feed = "bank-x".')
+    values: dict[str, Any] = {}
+    for key, value in document.items():
+        if key in SECTIONS:
+            readers = SECTIONS[key]
+            for inner, inner_value in as_section(key, value).items():
+                name, reader = known(f"{key}.{inner}", inner, readers)
+                values[name] = reader(f"{key}.{inner}", inner_value)
+        else:
+            name, reader = known(key, key, KEYS, also=SECTIONS)
+            values[name] = reader(key, value)
+    profile = Profile(**values)
+    _check_together(profile)
+    return profile
+
+
+def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
+    """The profile with what is stated for one delivery; None is not stated. Raises ProfileError."""
+    given = {name: value for name, value in terms.items() if value is not None}
+    readers = dict(chain(KEYS.values(), *(section.values() for section in SECTIONS.values())))
+    return replace(profile, **{name: readers[name](name, value) for name, value in given.items()})
+
+
+def _check_together(profile: Profile) -> None:
+    if profile.offset and profile.zone:
+        raise ProfileError("offset and zone both say what a time without offset means. Keep one.")
+    if profile.date_zeros == "dropped" and not profile.date_format:
+        raise ProfileError("date_zeros is about date_format. Add one, or take date_zeros out.")
+    if profile.thousands == profile.decimal:
+        raise ProfileError(f"thousands and decimal are both {profile.decimal!r}. They must differ.")
+    if profile.delimiter == profile.quote:
+        raise ProfileError(f"delimiter and quote are both {profile.quote!r}. They must differ.")
+    if profile.inner_record and profile.record not in {None, "insert_batch_data"}:
+        raise ProfileError(
+            f"inner_record is for record insert_batch_data, not for {profile.record}. "
+            "Take one of them out."
+        )
+    fields = _fields(profile.record)
+    for section, names in (
+        ("columns", profile.columns.values()),
+        ("constants", profile.constants),
+    ):
+        for name in names:
+            choice(section, name, fields, f"a field of {profile.record or 'any record'}")
+    for name, text in profile.constants.items():
+        _check_constant(profile, name, text)
+    both = set(profile.columns.values()) & set(profile.constants)
+    if both:
+        raise ProfileError(
+            f"constants.{min(both)} is also the target of a column. "
+            "A field is delivered or constant; keep one."
+        )
+    folded = [theirs.strip().casefold() for theirs in profile.columns]
+    if len(set(folded)) != len(folded):
+        raise ProfileError("columns names a column twice (case and blanks around do not count).")
+
+
+def _check_constant(profile: Profile, name: str, text: str) -> None:
+    """Refuse a number that is none as constants are written: plainly, whatever the files do."""
+    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    kinds = {table.by_name[name].kind for table in tables if name in table.by_name}
+    if not text or not kinds <= NUMBERS:
+        return
+    whole = Kind.DOUBLE not in kinds
+    read = [read_integer(kind, text) if whole else read_number(text) for kind in kinds]
+    if not all(isinstance(one, Unread) for one in read):
+        return
+    written = f" The files' decimal sign is {profile.decimal!r}." if profile.decimal != "." else ""
+    what = "a whole number" if whole else 'a number written plainly, such as "1234.50"'
+    shown_text = NOT_SHOWN if name in SECRETS else repr(shown(text))
+    raise ProfileError(
+        f"constants.{name} = {shown_text} is not {what}. Constants have a decimal point and no "
+        f"thousands sign, whatever the files have.{written}"
+    )
+
+
+def _fields(record: str | None) -> tuple[str, ...]:
+    if record:
+        return EXTRACTS[record].columns
+    return tuple(dict.fromkeys(chain(*(table.columns for table in EXTRACTS.values()))))

@@ -1,0 +1,229 @@
+"""The keys of a feed profile: which field each one fills, and how its value is read.
+
+Whatever cannot be meant is refused with a ProfileError that names the key and what is allowed.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from connectors.errors import ProfileError
+from connectors.files.content import canonical_encoding, contains_ascii, shown
+from schemas.cells.dates import NoForm, date_form
+from schemas.tables import EXTRACTS
+
+THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}")
+UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
+
+Reader = Callable[[str, Any], Any]
+
+
+def known(
+    shown_key: str,
+    key: str,
+    readers: Mapping[str, tuple[str, Reader]],
+    also: Mapping[str, Any] | None = None,
+) -> tuple[str, Reader]:
+    """The Profile field a key fills and its reader; a key nobody knows is refused."""
+    allowed = (*readers, *(also or {}))
+    if key not in readers:
+        raise ProfileError(f"{shown(shown_key)} is not a key. {_suggestion(key, allowed)}")
+    return readers[key]
+
+
+def choice(key: str, value: str, allowed: tuple[str, ...], what: str) -> str:
+    """The value, when it is one of those allowed."""
+    if value not in allowed:
+        raise ProfileError(
+            f"{key} names {shown(value)!r}, not {what}. {_suggestion(value, allowed)}"
+        )
+    return value
+
+
+def _suggestion(value: str, allowed: tuple[str, ...]) -> str:
+    folded = {name.casefold(): name for name in allowed}
+    close = get_close_matches(value.casefold(), folded, n=1)
+    guess = f"Did you mean {folded[close[0]]}? " if close else ""
+    return f"{guess}Allowed: {', '.join(allowed)}."
+
+
+def _typed(key: str, value: object, kind: type, what: str) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise ProfileError(f"{key} = {shown(str(value))!r} is not {what}.")
+    return value
+
+
+def _text(key: str, value: object) -> str:
+    text: str = _typed(key, value, str, "a text in quotes")
+    return text
+
+
+def as_section(key: str, value: object) -> dict[str, Any]:
+    """What a section of the file holds."""
+    held: dict[str, Any] = _typed(key, value, dict, f"a section; write [{key}]")
+    return held
+
+
+def _one_of(*allowed: str) -> Reader:
+    return lambda key, value: choice(key, _text(key, value), allowed, "an allowed value")
+
+
+def _feed(key: str, value: object) -> str:
+    text = _text(key, value)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text):
+        raise ProfileError(
+            f"{key} = {shown(text)!r} is not a name. Use up to 64 letters, digits, dots, dashes "
+            "and underscores, a letter or digit first."
+        )
+    return text
+
+
+def _record(key: str, value: object) -> str:
+    return choice(key, _text(key, value), tuple(EXTRACTS), "a record kind")
+
+
+def _sign(key: str, value: object) -> str:
+    text = _text(key, value)
+    if len(text) != 1 or not text.isascii() or text.isalnum() or text in "\r\n\0+-.":
+        raise ProfileError(
+            f"{key} = {shown(text)!r} is not one ASCII sign. Allowed: a single character that is "
+            'no letter, digit, line end, point, plus or minus; "\\t" is the tab.'
+        )
+    return text
+
+
+def _encoding(key: str, value: object) -> str:
+    text = _text(key, value)
+    try:
+        name = canonical_encoding(text)
+        usable = name in UTF16 or contains_ascii(name)
+    except (LookupError, ValueError):
+        usable = False
+    if not usable:
+        raise ProfileError(
+            f"{key} = {shown(text)!r} cannot be read. Allowed: utf-8, utf-16, and encodings of one "
+            "byte a character that contain ASCII, such as cp1252, iso8859-15, cp850 or koi8-r."
+        )
+    return name
+
+
+def _date_format(key: str, value: object) -> str:
+    text = _text(key, value)
+    moment = datetime(2031, 12, 30, 23, 58, 57, tzinfo=UTC)
+    try:
+        read = date_form(text).wall(moment.strftime(text))
+    except NoForm as error:
+        raise ProfileError(f"{key} = {shown(text)!r} is no date format: {error}.") from error
+    if isinstance(read, str) or read.date() != moment.date():
+        raise ProfileError(f"{key} = {shown(text)!r} does not give day, month and year.")
+    if "%I" in text and "%p" not in text:
+        raise ProfileError(f"{key} = {shown(text)!r} does not tell morning from evening; add %p.")
+    return text
+
+
+def _offset(key: str, value: object) -> str:
+    text = _text(key, value)
+    if not re.fullmatch(r"Z|[+-](0\d|1[0-3]):[0-5]\d|[+-]14:00", text):
+        raise ProfileError(f"{key} = {shown(text)!r} is no offset. Write +01:00, -05:30 or Z.")
+    return text
+
+
+def _zone(key: str, value: object) -> str:
+    text = _text(key, value)
+    try:
+        ZoneInfo(text)
+    except (OSError, ValueError, KeyError) as error:
+        close = get_close_matches(text, available_timezones(), n=1)
+        guess = f" Did you mean {close[0]}?" if close else ""
+        raise ProfileError(
+            f"{key} = {shown(text)!r} is no IANA time zone such as Europe/Berlin.{guess}"
+        ) from error
+    return text
+
+
+def _nulls(key: str, value: object) -> tuple[str, ...]:
+    texts = _typed(key, value, list, 'a list of texts such as ["", "NULL"]')
+    return tuple(sorted({_text(key, text) for text in texts}))
+
+
+def _whole(least: int, most: int) -> Reader:
+    def read(key: str, value: object) -> int:
+        number: int = _typed(key, value, int, "a whole number")
+        if not least <= number <= most:
+            raise ProfileError(f"{key} = {number} is out of range. Use {least} to {most}.")
+        return number
+
+    return read
+
+
+def _flag(key: str, value: object) -> bool:
+    flag: bool = _typed(key, value, bool, "true or false")
+    return flag
+
+
+def _rate(key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ProfileError(f"{key} = {shown(str(value))!r} is not a share. Use 0 to 1.")
+    return float(value)
+
+
+def _columns(key: str, value: object) -> dict[str, str]:
+    pairs = {
+        theirs: _text(f"{key}.{theirs}", ours) for theirs, ours in as_section(key, value).items()
+    }
+    if any(not theirs.strip() for theirs in pairs):
+        raise ProfileError(f"{key} maps a column without a name.")
+    return pairs
+
+
+def _constants(key: str, value: object) -> dict[str, str]:
+    return {name: _constant(f"{key}.{name}", text) for name, text in as_section(key, value).items()}
+
+
+def _constant(key: str, value: object) -> str:
+    if isinstance(value, bool | int):
+        return str(value)
+    # 1.50 would lose its last digit on the way through a float.
+    text: str = _typed(key, value, str, "a text in quotes, a whole number, true or false")
+    return text
+
+
+KEYS: dict[str, tuple[str, Reader]] = {
+    "feed": ("feed", _feed),
+    "record": ("record", _record),
+    "delimiter": ("delimiter", _sign),
+    "quote": ("quote", _sign),
+    "encoding": ("encoding", _encoding),
+    "decimal": ("decimal", _one_of(".", ",")),
+    "thousands": ("thousands", _one_of(*THOUSANDS)),
+    "date_format": ("date_format", _date_format),
+    "date_zeros": ("date_zeros", _one_of("kept", "dropped")),
+    "offset": ("offset", _offset),
+    "zone": ("zone", _zone),
+    "null": ("null", _nulls),
+    "unknown_columns": ("unknown_columns", _one_of("refuse", "ignore")),
+    "tenant": ("tenant", _whole(-(2**31), 2**31 - 1)),
+    "inner_record": ("inner_record", _record),
+    "push": ("push", _flag),
+    "compare_only": ("compare_only", _flag),
+    "keep": ("keep", _one_of("text", "reference")),
+    "columns": ("columns", _columns),
+    "constants": ("constants", _constants),
+}
+"""Each top-level key with the Profile field it fills and how it is read."""
+
+SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
+    "policy": {
+        "duplicate": ("duplicate", _one_of("conflict", "last_wins")),
+        "reference": ("reference", _one_of("flag", "reject")),
+        "complete": ("complete", _flag),
+    },
+    "budget": {
+        "errors": ("budget_errors", _whole(0, 2**31 - 1)),
+        "rate": ("budget_rate", _rate),
+    },
+}
+"""Sections with keys of their own."""

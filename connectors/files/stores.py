@@ -1,0 +1,146 @@
+"""Where delivered files are: this disk, or an object store reached through fsspec."""
+
+import errno
+import glob
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, Protocol, cast
+
+from connectors.errors import DeliveryError
+from connectors.files.content import shown
+
+EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure"}
+STORES = (*EXTRAS, "memory")
+
+Sort = Literal["file", "folder", "other"]
+
+
+class Place(Protocol):
+    """What is asked of a place that holds files; locations have `/` between their parts.
+
+    Every method raises OSError or ImportError, whatever the store's own library raises.
+    """
+
+    def sort(self, location: str) -> Sort | None: ...
+    def entries(self, folder: str) -> list[tuple[str, Sort]]: ...
+    def matching(self, pattern: str) -> list[str]: ...
+    def open(self, location: str) -> BinaryIO: ...
+
+
+def place_of(location: str) -> Place:
+    """The place that holds `location`."""
+    return ObjectStore(location.partition("://")[0]) if "://" in location else Disk()
+
+
+def location_of(path: str) -> str:
+    """One spelling per place: an absolute path, or a URL of a known store.
+
+    Raises DeliveryError for another kind of URL, and for one that carries a password.
+    """
+    path = os.fspath(path).removeprefix("file://")
+    protocol, separator, rest = path.partition("://")
+    if not separator:
+        return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 (`..` is resolved)
+    if protocol not in STORES:
+        raise DeliveryError(
+            f"{shown(protocol, 20)}:// is no place extracts are read from. "
+            f"Use a local path or one of {', '.join(f'{store}://' for store in STORES)}."
+        )
+    user, at, _ = rest.partition("/")[0].partition("@")
+    if at and ":" in user:
+        raise DeliveryError(
+            f"{protocol}://...: the address holds a password. "
+            "Leave it out, and give credentials the way the store's own tools read them."
+        )
+    return f"{protocol}://{rest.rstrip('/')}"
+
+
+def unreadable(location: str, error: Exception) -> DeliveryError:
+    """The error of a file that exists by name but cannot be read; never the store's own text."""
+    if isinstance(error, ImportError):
+        protocol = location.partition("://")[0]
+        extra = EXTRAS.get(protocol, protocol)
+        return DeliveryError(f'{protocol}:// needs a package: pip install "recon[{extra}]".')
+    why = getattr(error, "strerror", None) or type(error).__name__
+    return DeliveryError(
+        f"{shown(location)}: cannot be read: {why}. Check that it exists and may be read."
+    )
+
+
+class Disk:
+    def sort(self, location: str) -> Sort | None:
+        path = Path(location)
+        try:
+            mode = path.stat().st_mode
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return None  # A manifest beside a file whose name leaves no room for its own.
+            if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise
+            # A link that leads nowhere, or in a circle, costs no other file of its folder.
+            return "other" if path.is_symlink() else None
+        return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+    def entries(self, folder: str) -> list[tuple[str, Sort]]:
+        paths = [f"{folder.rstrip('/')}/{path.name}" for path in sorted(Path(folder).iterdir())]
+        return [(path, self.sort(path) or "other") for path in paths]
+
+    def matching(self, pattern: str) -> list[str]:
+        return sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207 (it begins at the root)
+
+    def open(self, location: str) -> BinaryIO:
+        return Path(location).open("rb")
+
+
+class ObjectStore:
+    def __init__(self, protocol: str) -> None:
+        # Imported here: it takes a tenth of a second, and most deliveries are local.
+        import fsspec  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        with store_errors():
+            self._files: Any = fsspec.filesystem(protocol)
+        # A listing kept from an earlier look would hide what has arrived since.
+        self._files.invalidate_cache()
+
+    def sort(self, location: str) -> Sort | None:
+        try:
+            kind = self._ask("info", location)["type"]
+        except FileNotFoundError:
+            return None
+        return "folder" if kind == "directory" else "file"
+
+    def entries(self, folder: str) -> list[tuple[str, Sort]]:
+        own = self._files._strip_protocol(folder).rstrip("/")
+        rows = sorted(self._ask("ls", folder, detail=True), key=lambda row: str(row["name"]))
+        return [
+            (self._full(row["name"]), "folder" if row["type"] == "directory" else "file")
+            for row in rows
+            if row["name"].rstrip("/") != own
+        ]
+
+    def matching(self, pattern: str) -> list[str]:
+        return [self._full(name) for name in sorted(self._ask("glob", pattern))]
+
+    def open(self, location: str) -> BinaryIO:
+        return cast("BinaryIO", self._ask("open", location, mode="rb"))
+
+    def _ask(self, method: str, location: str, **options: object) -> Any:
+        with store_errors():
+            return getattr(self._files, method)(self._files._strip_protocol(location), **options)
+
+    def _full(self, name: str) -> str:
+        return str(self._files.unstrip_protocol(name))
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Turn what a store's own library raises, missing credentials among it, into OSError."""
+    try:
+        yield
+    except (OSError, ImportError):
+        raise
+    except Exception as error:
+        raise OSError(None, type(error).__name__) from error

@@ -1,0 +1,1 @@
+"""PostgreSQL: the ledger, staged rows, targets, and all that is written in it."""

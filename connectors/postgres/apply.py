@@ -1,0 +1,247 @@
+"""Apply: staged rows become database rows, each with its verdict, a range with its receipt.
+
+The rows of a range that the target knows are judged first; what is new is inserted, what changed
+is updated with its image kept. The target is locked against other writers meanwhile, so a verdict
+is still true when it is acted upon.
+
+A range whose keys lie beyond all that the target knows needs neither judging nor the lock: all its
+rows are new, and should one not be after all, the key's index refuses the whole range, which is
+then judged like any other. So several such ranges may be inserted at once.
+
+Most rows of a range end alike. Their verdict is told once, in the receipt of the range; only rows
+that end otherwise get an outcome of their own. `schemas.derived.views.staged_row` reads both.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from connectors.files.spool import Spooled
+from connectors.postgres.insert import insert_new
+from connectors.postgres.ranges import Range, absent, in_range, joined, ready, untold
+from schemas.derived.sql import key_columns, staged_name
+from schemas.derived.views import position, quoted
+from schemas.field import Table
+from schemas.kinds import stored_columns
+from schemas.ledger import LINEAGE
+from schemas.reasons import REASONS
+
+CONSTRAINT_ERRORS = (psycopg.errors.IntegrityError, psycopg.errors.DataError)
+NOT_NEW = (*CONSTRAINT_ERRORS, psycopg.errors.DeadlockDetected)
+"""What the database says when a range of new rows is not one; two that insert the same keys in
+different orders wait for each other."""
+INSERTED = "inserted"
+VERDICTS = (INSERTED, "updated", "unchanged", "stale")
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a range."""
+
+    counts: Counter[str]
+    verdict: str
+    """Of every clean row of the range without an outcome of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What there is to do about a range: most of what is delivered again is neither."""
+
+    new: bool
+    changed: bool
+
+
+def lock_target(connection: psycopg.Connection, table: Table) -> None:
+    """Keep other writers out of a target until the transaction ends."""
+    connection.execute(f"LOCK TABLE {table.name} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def apply_rows(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    spooled: Sequence[Spooled] = (),
+    span: tuple[int, int] | None = None,
+) -> Applied:
+    """Apply the clean rows of a range that have no outcome yet, inside the open transaction.
+
+    A row the database refuses by a constraint of its own ends in conflict with PostgreSQL's code;
+    it costs no other row. `spooled` are parts of the range whose rows are at hand, `span` the
+    least and the greatest value of the key's first column in the range, where they are known.
+    """
+    _tell_present(connection, table, rows, span)
+    known = _known(connection, rows, "TRUE")
+    work = Work(
+        new=not known or _ready_rows(connection, table, rows) > known.total(),
+        changed=known["updated"] > 0,
+    )
+    if work.new or work.changed:
+        connection.execute("ANALYZE present")
+    done = _act(connection, table, rows, work, spooled)
+    if done["conflict"]:
+        known = _known(connection, rows, untold("present"))
+    counts = done + known
+    verdict = max(VERDICTS, key=lambda name: counts[name])
+    for statement in _tell_exceptions(table, verdict, counts):
+        connection.execute(statement, rows.parameters() | {"verdict": verdict})
+    return Applied(counts, verdict)
+
+
+def add_rows(
+    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
+) -> Applied:
+    """Insert the clean rows of a range that have no outcome yet, inside the open transaction.
+
+    They are taken for new. Raises one of `NOT_NEW`, and nothing of the range may be kept, when one
+    of them is not, or the database refuses it for another reason: then `apply_rows` decides.
+    """
+    _tell_present(connection, table, rows, None, none=True)
+    return Applied(+Counter({INSERTED: insert_new(connection, table, rows, spooled)}), INSERTED)
+
+
+def may_meet(connection: psycopg.Connection, table: Table, span: tuple[int, int] | None) -> bool:
+    """Whether keys within the span may be in the target, by the ends of its index."""
+    if span is None:
+        return True
+    key = quoted(key_columns(table)[0])
+    ends = connection.execute(f"SELECT min({key}), max({key}) FROM {table.name}").fetchone()
+    assert ends is not None
+    return ends[0] is not None and span[0] <= ends[1] and span[1] >= ends[0]
+
+
+def _tell_present(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    span: tuple[int, int] | None,
+    *,
+    none: bool = False,
+) -> None:
+    """The temporary table `present`: what the target knows of the range; nothing, if `none`."""
+    judged = _judge_present(table, span)
+    if none or not may_meet(connection, table, span):
+        judged += " WITH NO DATA"
+    connection.execute("DROP TABLE IF EXISTS pg_temp.present")
+    connection.execute(judged, rows.parameters())
+
+
+def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
+    """The rows of the range whose key the target knows, with their verdicts."""
+    key = key_columns(table)
+    content = [name for name in stored_columns(table) if name not in key]
+    same, stale = "TRUE", ""
+    if content:
+        mine = ", ".join(f"s.{quoted(name)}" for name in content)
+        theirs = ", ".join(f"t.{quoted(name)}" for name in content)
+        same = f"({mine}) IS NOT DISTINCT FROM ({theirs})"
+    if table.version:
+        older = f"s.{quoted(table.version)} < t.{quoted(table.version)}"
+        stale = f"WHEN {older} THEN 'stale'"
+    within = ""
+    if span is not None:
+        # Says nothing new, but what was delivered is often a small part of what is known.
+        within = f"AND t.{quoted(key[0])} BETWEEN {int(span[0])} AND {int(span[1])}"
+    return f"""
+        CREATE TEMP TABLE present ON COMMIT DROP AS
+        SELECT s.record_number, CASE WHEN {same} THEN 'unchanged' {stale}
+            ELSE 'updated' END AS verdict
+        FROM {staged_name(table)} s JOIN {table.name} t ON {joined(key)}
+        WHERE {ready()} {within}"""
+
+
+def _known(connection: psycopg.Connection, rows: Range, where: str) -> Counter[str]:
+    """How many rows of `present` end with each verdict."""
+    found = connection.execute(
+        f"SELECT verdict, count(*) FROM present WHERE {where} GROUP BY 1", rows.parameters()
+    )
+    return Counter(dict(found.fetchall()))
+
+
+def _ready_rows(connection: psycopg.Connection, table: Table, rows: Range) -> int:
+    found = connection.execute(
+        f"SELECT count(*) FROM {staged_name(table)} s WHERE {ready()}", rows.parameters()
+    ).fetchone()
+    return int(found[0]) if found else 0
+
+
+def _act(
+    connection: psycopg.Connection,
+    table: Table,
+    rows: Range,
+    work: Work,
+    spooled: Sequence[Spooled] = (),
+) -> Counter[str]:
+    """Insert and update a range; returns how many rows were inserted and how many refused."""
+    try:
+        with connection.transaction():
+            inserted = insert_new(connection, table, rows, spooled) if work.new else 0
+            if work.changed:
+                for statement in (_keep_images(table), _update(table)):
+                    connection.execute(statement, rows.parameters())
+            return +Counter({INSERTED: inserted})
+    except CONSTRAINT_ERRORS as error:
+        if rows.first == rows.last:
+            _refuse(connection, table, rows, error)
+            return Counter(conflict=1)
+    first, second = rows.halves()
+    return _act(connection, table, first, work) + _act(connection, table, second, work)
+
+
+def _tell_exceptions(table: Table, verdict: str, counts: Counter[str]) -> Iterator[str]:
+    """Outcomes for the rows of the range that do not end like most of them."""
+    told = "INSERT INTO outcome (batch_id, extract_id, record_number, verdict)"
+    known = f"""{told} SELECT %(batch)s, %(extract)s, record_number, verdict FROM present
+        WHERE verdict <> %(verdict)s AND {untold("present")}"""
+    fresh = f"""{told} SELECT %(batch)s, %(extract)s, s.record_number, '{INSERTED}'
+        FROM {staged_name(table)} s WHERE {ready()} AND {absent()}"""
+    if counts[INSERTED] and verdict != INSERTED:
+        yield fresh
+    # Goes last: the rows it tells of would no longer be told apart as fresh.
+    if any(counts[name] for name in VERDICTS if name not in (INSERTED, verdict)):
+        yield known
+
+
+def _keep_images(table: Table) -> str:
+    return f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
+        SELECT %(batch)s, %(extract)s, s.record_number, '{table.name}', row_to_json(t)::text
+        FROM {_changed(table)} JOIN {table.name} t ON {joined(key_columns(table))}"""
+
+
+def _update(table: Table) -> str:
+    key = key_columns(table)
+    written = [
+        *(name for name in stored_columns(table) if name not in key),
+        *(field.name for field in LINEAGE),
+    ]
+    values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
+    return f"UPDATE {table.name} t SET {values} FROM {_changed(table)} WHERE {joined(key)}"
+
+
+def _changed(table: Table) -> str:
+    return f"""(SELECT s.* FROM {staged_name(table)} s
+        JOIN present p ON p.record_number = s.record_number AND p.verdict = 'updated'
+        WHERE {in_range("s")}) s"""
+
+
+def _refuse(
+    connection: psycopg.Connection, table: Table, rows: Range, error: psycopg.Error
+) -> None:
+    # Even its first line may quote a value.
+    said = "" if table.unquotable else error.diag.message_primary or ""
+    told = f"{error.sqlstate} {said}".strip()
+    parameters = rows.parameters() | {
+        "field": error.diag.column_name or "",
+        "message": REASONS["Constraint"].message(value=told),
+        "state": error.sqlstate or "",
+    }
+    connection.execute(
+        f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT batch_id, extract_id, record_number, 'conflict', json_build_array(
+            json_build_object('ErrorCode', 'Constraint', 'FieldName', %(field)s::text,
+            'Message', %(message)s::text, 'Meta', json_build_object('stage', 'apply',
+            'sqlstate', %(state)s::text, 'line', ({position("first_line")})::text)))::text
+        FROM {staged_name(table)} s WHERE {in_range("s")} AND error_data IS NULL""",
+        parameters,
+    )

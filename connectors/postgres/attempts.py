@@ -1,0 +1,185 @@
+"""Attempts: a row in error that was delivered again, in error too, is one reject and not two.
+
+It belongs to the delivery that brought it last. Once one attempt was taken in, none is left.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+import psycopg
+
+from connectors.postgres.corrections import read_name, staged_tables
+from connectors.postgres.ledger import batch_span
+from schemas.derived.sql import staged_name
+from schemas.derived.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, told_joins
+from schemas.field import Table
+
+
+class Row(NamedTuple):
+    """A staged row by its place, in the order attempts are made in."""
+
+    batch_id: int
+    extract_id: int
+    record_number: int
+
+
+class Later(NamedTuple):
+    """Why a row in error is not to be repaired in its own batch: another batch has its repair."""
+
+    batch_id: int
+    state: str
+    """REPAIRED, REJECTED or WAITING."""
+
+
+REPAIRED, REJECTED, WAITING = "repaired", "in error again", "waiting"
+
+
+def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Row, Later]:
+    """The rows of a batch whose repair came in a later one, whatever became of it there.
+
+    What was undone or discarded is no repair. A repair that was rejected is to be repaired in its
+    own batch: the row is the same, and what was corrected of it so far is there.
+    """
+    repairs, states = _repairs(connection, batch_id)
+    attempts: dict[Row, list[Row]] = {}
+    for row in repairs:
+        attempts.setdefault(_first(row, repairs), []).append(row)
+    found = _matched_by_key(connection, batch_id)
+    for first, rows in attempts.items():
+        settled = [row for row in rows if states[row] in SETTLING]
+        last = max(rows)
+        for row in (first, *rows):
+            if row.batch_id != batch_id:
+                continue
+            # One that was corrected in its turn counts as taken in, and not by its own batch.
+            if settled and (states.get(row) not in SETTLING or states.get(row) == CORRECTED):
+                found[row] = Later(max(settled).batch_id, REPAIRED)
+            elif not settled and row < last:
+                state = REJECTED if states[last] in ERRORS else WAITING
+                found[row] = Later(last.batch_id, state)
+    return found
+
+
+def counted_elsewhere(connection: psycopg.Connection, batch_id: int) -> int:
+    """How many rows in error of a batch count with another attempt of theirs: see below."""
+    family = {one for pair in _corrections(connection, batch_id) for one in pair}
+    standing = connection.execute(
+        "SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ('undone', 'discarded')",
+        [sorted(family)],
+    ).fetchall()
+    again = delivered_again(connection, [one for (one,) in standing])
+    return sum(row.batch_id == batch_id for row in again)
+
+
+def _corrections(connection: psycopg.Connection, batch_id: int) -> list[tuple[int, int]]:
+    """The corrections of the delivery a batch belongs to, and the batch each corrects."""
+    return connection.execute(
+        """WITH RECURSIVE above AS (
+            SELECT id, corrects FROM batch WHERE id = %s
+            UNION SELECT b.id, b.corrects FROM batch b JOIN above a ON b.id = a.corrects
+                AND b.id < a.id
+        ), family AS (
+            SELECT min(id) AS id FROM above
+            UNION SELECT b.id FROM batch b JOIN family f ON b.corrects = f.id AND b.id > f.id
+        )
+        SELECT b.id, b.corrects FROM batch b JOIN family USING (id)
+        WHERE b.corrects < b.id AND b.state NOT IN ('undone', 'discarded') ORDER BY b.id""",
+        [batch_id],
+    ).fetchall()
+
+
+def _repairs(
+    connection: psycopg.Connection, batch_id: int
+) -> tuple[dict[Row, Row], dict[Row, str]]:
+    """The rows that repair one of the same delivery, what each repairs, and their states."""
+    repairs: dict[Row, Row] = {}
+    states: dict[Row, str] = {}
+    for correction, corrected in _corrections(connection, batch_id):
+        for row, parent, state in _named_repairs(connection, correction):
+            if place := read_name(parent):
+                repairs[row] = Row(corrected, *place)
+                states[row] = state
+    return repairs, states
+
+
+def _first(row: Row, repairs: Mapping[Row, Row]) -> Row:
+    while row in repairs:
+        row = repairs[row]
+    return row
+
+
+def _matched_by_key(connection: psycopg.Connection, batch_id: int) -> dict[Row, Later]:
+    """The rows of a batch that are corrected by one with their key, which names none."""
+    found = connection.execute(
+        f"""SELECT o.extract_id, o.record_number,
+            (o.error_data::json -> 0 -> 'Meta' ->> 'batch')::int
+        FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}'
+            AND o.error_data IS NOT NULL""",
+        batch_span(connection, batch_id),
+    )
+    return {Row(batch_id, *place): Later(by, REPAIRED) for *place, by in found}
+
+
+def delivered_again(connection: psycopg.Connection, batches: Collection[int]) -> frozenset[Row]:
+    """Rows in error of these batches that count with another attempt of theirs, or with none."""
+    corrections = connection.execute(
+        "SELECT id, corrects FROM batch WHERE id = ANY(%s) AND corrects = ANY(%s) "
+        "AND corrects < id ORDER BY id",
+        [list(batches), list(batches)],
+    ).fetchall()
+    repairs: dict[Row, Row] = {}
+    for batch_id, corrected in corrections:
+        for row, parent, state in _named_repairs(connection, batch_id):
+            if state in ERRORS and (place := read_name(parent)):
+                repairs[row] = Row(corrected, *place)
+    attempts: dict[Row, list[Row]] = {}
+    for row in repairs:
+        attempts.setdefault(_first(row, repairs), []).append(row)
+    states = _states(connection, attempts)
+    again: set[Row] = set()
+    for first, rows in attempts.items():
+        if states.get(first) == CORRECTED:
+            again.update(rows)
+        else:
+            several = [first, *rows] if states.get(first) in ERRORS else rows
+            again.update(sorted(several)[:-1])
+    return frozenset(again)
+
+
+def _named_repairs(connection: psycopg.Connection, batch_id: int) -> Iterator[tuple[Row, str, str]]:
+    """The rows of a batch that name one they repair: that name, and their state."""
+    for table in staged_tables(connection, batch_id):
+        for extract_id, number, parent, state in connection.execute(
+            f"""SELECT s.extract_id, s.record_number, s.parent, {STATE}
+            FROM {staged_name(table)} s {told_joins(table)}
+            WHERE {of_batch("s")} AND s.parent IS NOT NULL""",
+            batch_span(connection, batch_id),
+        ):
+            yield Row(batch_id, extract_id, number), parent, state
+
+
+def _states(connection: psycopg.Connection, rows: Collection[Row]) -> dict[Row, str]:
+    found: dict[Row, str] = {}
+    for batch_id in sorted({row.batch_id for row in rows}):
+        mine = [row for row in rows if row.batch_id == batch_id]
+        for table in staged_tables(connection, batch_id):
+            found |= _states_of(connection, table, batch_id, mine)
+    return found
+
+
+def _states_of(
+    connection: psycopg.Connection, table: Table, batch_id: int, rows: Collection[Row]
+) -> dict[Row, str]:
+    lines = connection.execute(
+        f"""SELECT s.extract_id, s.record_number, {STATE}
+        FROM {staged_name(table)} s {told_joins(table)}
+        JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
+            ON s.extract_id = w.extract_id AND s.record_number = w.number
+        WHERE {of_batch("s")}""",
+        batch_span(connection, batch_id)
+        | {
+            "extracts": [row.extract_id for row in rows],
+            "numbers": [row.record_number for row in rows],
+        },
+    )
+    return {Row(batch_id, extract, number): state for extract, number, state in lines}

@@ -1,0 +1,252 @@
+"""The audit trail: its events, and the proof that none was changed, removed or slipped in.
+
+The chain covers every event. What is kept elsewhere because of an event (decisions, signatures,
+runs and their breaks) is compared with what the event says of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row, namedtuple_row, tuple_row
+
+from connectors.postgres.breaks import breaks_hash, decisions_hash
+from connectors.postgres.ledger import State
+from schemas.guards.batch_states import PREFIX
+from schemas.guards.trail_functions import DECIDED, GENESIS, RUN_FACTS, SAVED, SIGNED, TURN
+from schemas.guards.trail_rules import Event, chain_hash, link_hash
+
+ROWS_AT_ONCE = 5_000
+_DECIDED = (
+    "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner", "up_to"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What the proof came to."""
+
+    events: int
+    """Links that hold, from the first on."""
+    head: str
+    """Hash of the last of them; whoever notes it down can ask for it later."""
+    broken: str | None = None
+    """The first thing that does not hold, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One event as the audit trail lists it."""
+
+    position: int | None
+    """In the chain; None: it is not in it."""
+    id: int
+    batch_id: int | None
+    at: datetime
+    what: str
+    by: str
+    reason: str | None
+    detail: str | None
+    account: str | None
+    """Of the database that wrote it; `by` is what was said beside it."""
+    hash: str | None
+
+
+def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified:
+    """Prove the chain on one snapshot; `noted` is a hash that must still be in it."""
+    connection.execute("SELECT chain_waiting()")
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        seen: set[str] = set()
+        told: dict[str, list[tuple[int, Event]]] = {}
+        position, head, stamped = 0, GENESIS, False
+        for row in _links(connection):
+            fault = _fault(row, position + 1, head, stamped=stamped)
+            if fault:
+                return Verified(position, head, fault)
+            position, head, stamped = row.position, row.hash, row.account is not None
+            if noted == head:
+                seen.add(head)
+            event = _event(row)
+            if event.what in _KEPT:
+                told.setdefault(event.what, []).append((position, event))
+        if noted is not None and noted not in seen:
+            fault = f"no link has the hash {noted}: events after it were cut off, or all were"
+            return Verified(position, head, fault)
+        for check in (_decisions, _signatures, _runs, _batches):
+            for fault in check(connection, told):
+                return Verified(position, head, fault)
+        return Verified(position, head)
+
+
+def list_events(
+    connection: psycopg.Connection, most: int, *, what: str | None = None
+) -> list[Entry]:
+    """The latest events, the last one first; `what` is a part of what happened."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(
+            "SELECT c.position, e.*, c.hash FROM event e "
+            "LEFT JOIN event_chain c ON c.event_id = e.id "
+            "WHERE %(what)s::text IS NULL OR strpos(e.what, %(what)s) > 0 "
+            "ORDER BY c.position DESC NULLS FIRST, e.id DESC LIMIT %(most)s",
+            {"what": what, "most": most},
+        ).fetchall()
+    return [Entry(**row) for row in rows]
+
+
+def _links(connection: psycopg.Connection) -> Iterator[Any]:
+    """Links in order with their events; events outside the chain come last."""
+    with connection.cursor("audit", row_factory=namedtuple_row) as cursor:
+        cursor.itersize = ROWS_AT_ONCE
+        cursor.execute(
+            "SELECT c.position, c.previous_hash, c.hash, c.event_id, e.id, e.batch_id, e.at, "
+            "e.what, e.by, e.reason, e.detail, e.account, "
+            f"EXISTS (SELECT FROM {TURN} t WHERE t.event_id = e.id) AS waits FROM event_chain c "
+            "FULL JOIN event e ON e.id = c.event_id ORDER BY c.position NULLS LAST, e.id"
+        )
+        yield from cursor
+
+
+def _event(row: Any) -> Event:
+    return Event(
+        row.id, row.batch_id, row.at, row.what, row.by, row.reason, row.detail, row.account
+    )
+
+
+def _fault(row: Any, expected: int, head: str, *, stamped: bool) -> str | None:
+    """What is wrong with a link, or None; `stamped`: the event before it names its account."""
+    if row.position is None and row.waits:
+        return (
+            f"event {row.id} ({row.what}) waits for its link: a session that has written an event "
+            "and does not end its transaction keeps the chain. An administrator finds it with "
+            "SELECT pid, usename, xact_start FROM pg_stat_activity ORDER BY xact_start"
+        )
+    if row.position is None:
+        return f"event {row.id} ({row.what}) is not in the chain: it was added behind its back"
+    if row.position != expected:
+        return f"link {expected} is missing: the next one is {row.position}"
+    if row.id is None:
+        return f"link {expected}: its event {row.event_id} was removed"
+    if row.previous_hash != head:
+        return f"link {expected} (event {row.id}) does not follow the link before it"
+    if row.hash != link_hash(expected, head, _event(row)):
+        return f"link {expected}: event {row.id} ({row.what}) was changed after it was written"
+    if stamped and row.account is None:
+        return (
+            f"link {expected}: event {row.id} ({row.what}) names no account: it was not written by "
+            "the functions of the trail"
+        )
+    return None
+
+
+Told = dict[str, list[tuple[int, Event]]]
+
+
+def _decisions(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    events = _by_id(told, DECIDED)
+    with connection.cursor("decisions", row_factory=tuple_row) as cursor:
+        cursor.itersize = ROWS_AT_ONCE
+        cursor.execute(
+            f"SELECT event_id, {', '.join(_DECIDED)} FROM decision "
+            'ORDER BY event_id, break_id COLLATE "C"'
+        )
+        for number, rows in groupby(cursor, key=itemgetter(0)):
+            position, detail = events.pop(number, (None, {}))
+            content = decisions_hash(row[1:] for row in rows)
+            if content != detail.get("sha256"):
+                yield f"decisions of event {number} are not what {_link(position)} says of them"
+    yield from _missing(events, "decisions")
+
+
+def _signatures(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    events = _by_id(told, SIGNED)
+    names = ("reconciliation_id", "role", "report_hash", "by", "comment")
+    for row in _rows(connection, "signature"):
+        position, detail = events.pop(row["event_id"], (None, {}))
+        said = [detail.get(name) for name in ("reconciliation", *names[1:3], "by", "reason")]
+        if [row[name] for name in names] != said:
+            yield (
+                f"the signature {row['role']!r} under reconciliation {row['reconciliation_id']} "
+                f"is not what {_link(position)} says of it"
+            )
+    yield from _missing(events, "signature")
+
+
+def _runs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    events = _by_id(told, {SAVED: SAVED})
+    chains: dict[int | None, str | None] = {None: None}
+    for row in _rows(connection, "reconciliation"):
+        position, detail = events.pop(row["event_id"], (None, {}))
+        number = row["id"]
+        if any(row[name] != detail.get(name) for name in RUN_FACTS):
+            yield f"reconciliation {number} is not what {_link(position)} says of it"
+        if row["version"] != detail.get("version"):
+            yield f"reconciliation {number} is not of the version that {_link(position)} says"
+        rules = row["rules_text"]
+        if rules is not None and hashlib.sha256(rules.encode()).hexdigest() != row["rules_hash"]:
+            yield f"the rules of reconciliation {number} are not those it was judged by"
+        if breaks_hash(connection, number) != detail.get("breaks_hash"):
+            yield f"the breaks of reconciliation {number} are not what {_link(position)} says"
+        chains[number] = row["chain_hash"]
+        if row["chain_hash"] != chain_hash(chains.get(row["previous_id"]), row["report_hash"]):
+            yield f"reconciliation {number} does not follow reconciliation {row['previous_id']}"
+    yield from _missing(events, "reconciliation")
+
+
+def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """Where each batch is, is what the last event says that brought it there."""
+    last: dict[int | None, tuple[int, Event]] = {}
+    for what in _CAME_TO:
+        for position, event in told.get(what, []):
+            if event.batch_id not in last or last[event.batch_id][1].id < event.id:
+                last[event.batch_id] = (position, event)
+    for number, state in connection.execute("SELECT id, state FROM batch ORDER BY id").fetchall():
+        found = last.get(number)
+        if found is None or found[1].what != PREFIX + state:
+            said = f"{_link(found[0])} says {found[1].what!r}" if found else "no event says so"
+            yield f"batch {number} is {state}, and {said}: it was changed outside of the program"
+
+
+def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
+    return {
+        event.id: (
+            position,
+            _said(event.detail) | {"by": event.by, "reason": event.reason},
+        )
+        for what in kinds.values()
+        for position, event in told.get(what, [])
+    }
+
+
+def _said(detail: str | None) -> dict[str, Any]:
+    """What an event says; a text that is none of ours says nothing."""
+    try:
+        said = json.loads(detail or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _rows(connection: psycopg.Connection, table: str) -> list[dict[str, Any]]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(f"SELECT * FROM {table} ORDER BY event_id").fetchall()
+
+
+def _missing(events: dict[int, tuple[int | None, Any]], what: str) -> Iterator[str]:
+    for number, (position, _) in sorted(events.items()):
+        yield f"the {what} that event {number} ({_link(position)}) tells of was removed"
+
+
+def _link(position: int | None) -> str:
+    return "any event" if position is None else f"link {position}"
+
+
+_CAME_TO = {PREFIX + state for state in State}
+_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO}
+"""Events that tell of rows kept in other tables."""

@@ -1,0 +1,54 @@
+"""What the audit trail says of the report files of batches, so that altered ones are noticed."""
+
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import psycopg
+
+from connectors.postgres import ledger
+
+WRITTEN, REMOVED = "report written", "report removed"
+RENDERINGS = ("report.html", "report.txt")
+MANIFEST = "manifest.json"
+FILES = (*RENDERINGS, MANIFEST)
+"""What the folder of a batch's report holds."""
+
+
+class Noted(NamedTuple):
+    """The report of a batch as it was last written, and whether housekeeping removed it."""
+
+    batch_id: int
+    hashes: Mapping[str, str]
+    removed: bool
+
+
+def note_written(connection: psycopg.Connection, batch_id: int, hashes: Mapping[str, str]) -> None:
+    """Write down the SHA-256 of each file, unless that is what is written down already."""
+    last = noted_reports(connection, batch_id)
+    if not last or last[0].removed or last[0].hashes != hashes:
+        detail = {"sha256": dict(hashes)}
+        ledger.add_event(connection, WRITTEN, batch_id=batch_id, detail=detail)
+
+
+def note_removed(connection: psycopg.Connection, batch_id: int) -> None:
+    """Write down that a report is about to be removed: one that is missing else was lost."""
+    if noted_reports(connection, batch_id):
+        ledger.add_event(connection, REMOVED, batch_id=batch_id)
+
+
+def noted_reports(connection: psycopg.Connection, batch_id: int | None = None) -> list[Noted]:
+    """The last word on the report of each batch, or of one; none of an earlier version's.
+
+    One that a version before this wrote down may lack the hash of its manifest.
+    """
+    rows = connection.execute(
+        "SELECT DISTINCT ON (batch_id) batch_id, detail, what FROM event "
+        "WHERE what IN (%(written)s, %(removed)s) AND batch_id IS NOT NULL "
+        "AND (%(batch)s::int IS NULL OR batch_id = %(batch)s) ORDER BY batch_id, id DESC",
+        {"written": WRITTEN, "removed": REMOVED, "batch": batch_id},
+    )
+    return [
+        Noted(batch, json.loads(detail or "{}").get("sha256", {}), what == REMOVED)
+        for batch, detail, what in rows
+    ]

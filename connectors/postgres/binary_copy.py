@@ -1,0 +1,125 @@
+"""Rows as PostgreSQL's COPY reads them in binary, all rows of a frame at once.
+
+Only columns of a fixed size are written so, amounts of up to six digits behind the point, and one
+text of any length behind them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from schemas.derived.sql import IDENTITY, key_columns
+from schemas.field import Kind, Table
+from schemas.kinds import SCALE, stored_columns
+from schemas.ledger import LINEAGE
+
+HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+TAIL = b"\xff\xff"
+_FIXED = (
+    Kind.INTEGER,
+    Kind.INTEGER64,
+    Kind.DOUBLE,
+    Kind.BOOLEAN,
+    Kind.DATETIME,
+    Kind.DATETIME_OFFSET,
+)
+_SINCE_2000 = 946_684_800_000_000
+"""Microseconds from 1970, where frames begin to count, to 2000, where the server does."""
+_AMOUNT = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
+_ALWAYS_PLAIN = 8
+"""A decimal of so few characters has at most six behind the point."""
+
+
+class Texts(NamedTuple):
+    """A piece of a text for each row."""
+
+    source: NDArray[np.uint8]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+
+
+_NOWHERE = np.empty(0, np.int64)
+_NO_TEXTS = Texts(np.empty(0, np.uint8), _NOWHERE, _NOWHERE)
+
+
+def has_fixed_width(table: Table) -> bool:
+    """Whether rows of this record can be written out as tuples of few different lengths."""
+    return key_columns(table) != (IDENTITY,) and all(
+        field.kind in _FIXED for field in table.delivered
+    )
+
+
+def target_columns(table: Table) -> tuple[str, ...]:
+    """The columns of a target's tuple."""
+    return (*stored_columns(table), *(field.name for field in LINEAGE))
+
+
+def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
+    """Which rows can be written out: none of the decimals has too many digits."""
+    amounts = [
+        field.name
+        for field in table.delivered
+        if field.kind is Kind.DOUBLE
+        and frame.select((pl.col(field.name).str.len_bytes() > _ALWAYS_PLAIN).any()).item()
+    ]
+    if not amounts:
+        return pl.Series("plain", [True]).new_from_index(0, frame.height)
+    plain = [pl.col(name).is_null() | pl.col(name).str.contains(_AMOUNT) for name in amounts]
+    return frame.select(pl.all_horizontal(plain).alias("plain"))["plain"]
+
+
+def in_millionths(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+    """`plain_rows` with every decimal as an integer, and the number of digits it was written with.
+
+    Those are columns of their own, behind the others.
+    """
+    doubles = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
+    return frame.with_columns(
+        part
+        for name in doubles
+        for part in (
+            # A decimal without a point has none behind it.
+            (pl.col(name).str.len_bytes() - pl.col(name).str.find(".", literal=True) - 1)
+            .fill_null(0)
+            .cast(pl.Int8)
+            .alias(name + SCALE),
+            pl.col(name).cast(pl.Decimal(18, 6)).to_physical().cast(pl.Int64),
+        )
+    )
+
+
+def encode(
+    table: Table, frame: pl.DataFrame, columns: Sequence[str], texts: Texts = _NO_TEXTS
+) -> memoryview:
+    """The columns of rows `in_millionths` as COPY reads them; behind them the rows' own texts."""
+    # What compiles the loop takes longer to load than a small delivery to import.
+    from connectors.postgres.binary_rows import room, write_rows  # noqa: PLC0415
+
+    shape = len(columns), frame.height
+    values, given = np.empty(shape, np.int64), np.ones(shape, np.bool_)
+    sizes, scales = np.empty(len(columns), np.int64), np.zeros(shape, np.int8)
+    for number, name in enumerate(columns):
+        column = frame[name]
+        if column.null_count():
+            given[number] = column.is_not_null().to_numpy()
+        cells = column.to_physical().fill_null(0).to_numpy()
+        values[number], sizes[number] = cells, cells.dtype.itemsize
+        if isinstance(column.dtype, pl.Datetime):
+            values[number] -= _SINCE_2000
+        field = table.by_name.get(name)
+        if field is not None and field.kind is Kind.DOUBLE:
+            sizes[number] = 0
+            scales[number] = frame[name + SCALE].to_numpy()
+    out = np.empty(room(*shape) + int((texts.stop - texts.start).sum()), np.uint8)
+    return out[: write_rows(values, scales, given, sizes, *texts, out)].data
+
+
+def pieces(parts: Sequence[bytes | memoryview], size: int) -> Iterator[bytes | memoryview]:
+    """What is sent, in pieces of a size the server takes well."""
+    for part in parts:
+        view = memoryview(part)
+        for begin in range(0, len(view), size):
+            yield view[begin : begin + size]

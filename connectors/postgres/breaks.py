@@ -1,0 +1,193 @@
+"""Breaks as runs left them, and what was decided about them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import psycopg
+from psycopg import sql
+
+from connectors.postgres.ledger import detail_text, write_trail
+from connectors.postgres.staging import CopyRows, copy_text
+from connectors.process import whoami
+from schemas.field import Kind, Table
+from schemas.guards.trail_functions import DECIDED, breaks_digest
+from schemas.guards.trail_rules import content_hash
+from schemas.kinds import Dtype, frame_columns
+from schemas.ledger import BREAK_STATE, DECISION
+from schemas.life import Choice
+
+DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
+AMOUNT = pl.Decimal(38, 18)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is decided about some breaks, by whom and why."""
+
+    what: Choice
+    reason: str
+    by: str | None = None
+    """None: the user of this process."""
+    until: date | None = None
+    """Last day of an acceptance."""
+    side: str | None = None
+    """Where it was resolved: source or service."""
+    owner: str | None = None
+    up_to: Decimal | None = None
+    """Ceiling of an acceptance; None: the break exactly as it was."""
+
+
+def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFrame) -> None:
+    """Draft the breaks of a run; the frame has the columns of the ledger but the run's number."""
+    connection.execute("SELECT draft('break_state')")
+    rows = breaks.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *_names()[1:])
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, _names()))
+    )
+    CopyRows(statement, (copy_text(rows),)).send(connection)
+
+
+def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:
+    """The hash of everything the ledger keeps of a run's breaks, or is about to keep."""
+    row = connection.execute(
+        f"SELECT {breaks_digest(table)} WHERE reconciliation_id = %s",
+        [number],
+    ).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def breaks_of(connection: psycopg.Connection, number: int) -> pl.DataFrame:
+    """The breaks a run left, resolved ones of this very run included."""
+    return _frame(
+        connection, BREAK_STATE, "reconciliation_id = %(run)s ORDER BY break_id", {"run": number}
+    )
+
+
+def breaks_before(
+    connection: psycopg.Connection, scope_hash: str, number: int | None, found: pl.Series
+) -> pl.DataFrame:
+    """What a scope's next run carries forward: the breaks of its last run, number `number`.
+
+    Of breaks that are `found` (ids) now and were resolved in a run before that, what was then.
+    """
+    if number is None:
+        return _empty(BREAK_STATE)
+    last = breaks_of(connection, number)
+    unknown = found.filter(~found.is_in(last["break_id"].implode())).to_list()
+    former = _frame(
+        connection,
+        BREAK_STATE,
+        """(reconciliation_id, break_id) IN (
+            SELECT max(b.reconciliation_id), b.break_id FROM break_state b
+            JOIN reconciliation r ON r.id = b.reconciliation_id
+            WHERE r.scope_hash = %(scope)s AND b.break_id = ANY(%(ids)s) GROUP BY b.break_id
+        ) ORDER BY break_id""",
+        {"scope": scope_hash, "ids": unknown},
+    )
+    return pl.concat([last, former])
+
+
+def decisions_since(
+    connection: psycopg.Connection, scope_hash: str, decided_through: int
+) -> pl.DataFrame:
+    """What was decided in a scope after this decision, in order."""
+    return _frame(
+        connection,
+        DECISION,
+        "id > %(after)s AND reconciliation_id IN "
+        "(SELECT id FROM reconciliation WHERE scope_hash = %(scope)s) ORDER BY id",
+        {"after": decided_through, "scope": scope_hash},
+    )
+
+
+def accepted_on(
+    connection: psycopg.Connection, scope_hash: str, decided_through: int, breaks: Sequence[str]
+) -> pl.DataFrame:
+    """These breaks as the runs left them on which each was accepted last, up to a decision."""
+    return _frame(
+        connection,
+        BREAK_STATE,
+        """(reconciliation_id, break_id) IN (
+            SELECT DISTINCT ON (d.break_id) d.reconciliation_id, d.break_id FROM decision d
+            JOIN reconciliation r ON r.id = d.reconciliation_id
+            WHERE r.scope_hash = %(scope)s AND d.id <= %(through)s AND d.what = %(what)s
+            AND d.break_id = ANY(%(ids)s) ORDER BY d.break_id, d.id DESC
+        ) ORDER BY break_id""",
+        {
+            "scope": scope_hash,
+            "through": decided_through,
+            "what": Choice.ACCEPT.value,
+            "ids": list(breaks),
+        },
+    )
+
+
+def add_decisions(
+    connection: psycopg.Connection, number: int, breaks: Sequence[str], decision: Decision
+) -> int:
+    """Keep one decision for each of these breaks of a run, and one event for all of them."""
+    by = decision.by or whoami()
+    until = decision.until.isoformat() if decision.until else None
+    up_to = format(decision.up_to, "f") if decision.up_to is not None else None
+    terms = (decision.what.value, by, decision.reason, until, decision.side, decision.owner)
+    ids = sorted(breaks)
+    detail = {
+        "reconciliation": number,
+        "breaks": len(ids),
+        "sha256": decisions_hash((number, one, *terms, up_to) for one in ids),
+    } | {
+        name: value
+        for name, value in (
+            ("until", until),
+            ("side", decision.side),
+            ("owner", decision.owner),
+            ("up_to", up_to),
+        )
+        if value
+    }
+    connection.execute("SELECT draft('decision')")
+    connection.execute(
+        "INSERT INTO draft_decision (reconciliation_id, break_id, what, by, reason, until, side, "
+        "owner, up_to) SELECT %s, id, %s, %s, %s, %s, %s, %s, %s FROM unnest(%s::text[]) id",
+        [number, *terms, up_to, ids],
+    )
+    write_trail(
+        connection, "decide", DECIDED[decision.what], by, decision.reason, detail_text(detail)
+    )
+    return len(ids)
+
+
+def decisions_hash(lines: Iterable[Sequence[object]]) -> str:
+    """The hash of decisions, a ceiling last; one without is hashed as before there were any."""
+    return content_hash(line if line[-1] is not None else line[:-1] for line in lines)
+
+
+def _names() -> list[str]:
+    return [field.name for field in BREAK_STATE]
+
+
+def _empty(table: Table) -> pl.DataFrame:
+    return pl.DataFrame(schema=_types(table))
+
+
+def _types(table: Table) -> dict[str, Dtype]:
+    # Money is exact here; the ledger has no other numbers of this kind.
+    return {
+        field.name: AMOUNT if field.kind is Kind.DOUBLE else frame_columns(field)[field.name]
+        for field in table
+    }
+
+
+def _frame(
+    connection: psycopg.Connection, table: Table, condition: str, parameters: dict[str, Any]
+) -> pl.DataFrame:
+    names = ", ".join(field.name for field in table)
+    rows = connection.execute(
+        f"SELECT {names} FROM {table.name} WHERE {condition}", parameters
+    ).fetchall()
+    return pl.DataFrame(rows, schema=_types(table), orient="row")

@@ -1,0 +1,217 @@
+"""Corrections: a rejected row ends as corrected once the row that repairs it was taken in.
+
+Which row repairs which is told by the delivery: its batch names the batch it corrects, its rows
+name the rows. A row that names none repairs those with its key, and that is said. What follows
+from that is written down as an outcome of the repaired row, and taken back when it is true no
+longer.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import psycopg
+
+from connectors.postgres.ledger import batch_span, list_receipts
+from schemas.derived.sql import key_columns, staged_name
+from schemas.derived.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, quoted, told_joins
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+
+def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
+    """Let the rows of a batch be corrected that were repaired, and no others.
+
+    A repair may be repaired in its turn, so the batches this one corrects are settled as well.
+    Call it inside a transaction; whatever was settled before, the outcome is the same.
+    """
+    current: int | None = batch_id
+    while current is not None:
+        # Two repairs that end at once must see each other.
+        connection.execute("SELECT lock_corrections(%s)", [current])
+        named = _gather(connection, current)
+        _withdraw(connection, current)
+        if named:
+            for table in staged_tables(connection, current):
+                _tell(connection, table, current)
+        current = _corrects(connection, current)
+
+
+class Place(NamedTuple):
+    """Where a row is that repairs another one, or is repaired by it."""
+
+    batch_id: int
+    file: str
+    record_number: int
+    line: int
+    state: str
+
+
+def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> Place | None:
+    """The row that a row of this batch repairs, by the name it was delivered with."""
+    found = read_name(name)
+    corrected = _corrects(connection, batch_id)
+    if found is None or corrected is None:
+        return None
+    return _place(connection, corrected, *found)
+
+
+def read_name(name: str) -> tuple[int, int] | None:
+    """Extract and record number of the row that a ReconRow names; None: it names none."""
+    found = re.fullmatch(r"(\d{1,9}):(\d{1,18})", name)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def repairs_of(
+    connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
+) -> list[Place]:
+    """The rows that came to repair a row, in the order they came, whatever became of them."""
+    batches = connection.execute(
+        "SELECT id FROM batch WHERE corrects = %s AND id > corrects ORDER BY id", [batch_id]
+    ).fetchall()
+    places = []
+    for (correction,) in batches:
+        for table in staged_tables(connection, correction):
+            rows = connection.execute(
+                f"""SELECT extract_id, record_number FROM {staged_name(table)} s
+                WHERE {of_batch("s")} AND s.parent = %(name)s ORDER BY 1, 2""",
+                batch_span(connection, correction) | {"name": f"{extract_id}:{record_number}"},
+            ).fetchall()
+            places += [_place(connection, correction, *row) for row in rows]
+    return [place for place in places if place is not None]
+
+
+def _place(
+    connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
+) -> Place | None:
+    row = connection.execute(
+        "SELECT e.name, s.first_line, s.state FROM staged_row s "
+        "JOIN extract e ON e.id = s.extract_id "
+        "WHERE s.batch_id = %s AND s.extract_id = %s AND s.record_number = %s",
+        [batch_id, extract_id, record_number],
+    ).fetchone()
+    return Place(batch_id, row[0], record_number, *row[1:]) if row else None
+
+
+def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:
+    """The batch that this one corrects; only an earlier one, so that no circle can arise."""
+    row = connection.execute(
+        "SELECT corrects FROM batch WHERE id = %s AND corrects < id", [batch_id]
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Table]:
+    """The record kinds that a batch has rows of."""
+    receipts = list_receipts(connection, batch_id, "stage")
+    found = {record for receipt in receipts for record in receipt.totals}
+    return (table for name, table in EXTRACTS.items() if name in found)
+
+
+def _gather(connection: psycopg.Connection, batch_id: int) -> int:
+    """Collect the names of the rows that a batch's corrections repair; returns how many."""
+    connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
+    connection.execute(
+        "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int) ON COMMIT DROP"
+    )
+    corrections = connection.execute(
+        "SELECT id FROM batch WHERE corrects = %s AND id > corrects "
+        "AND state NOT IN ('undone', 'discarded')",
+        [batch_id],
+    ).fetchall()
+    named = 0
+    for (correction,) in corrections:
+        for table in staged_tables(connection, correction):
+            named += connection.execute(
+                f"""INSERT INTO repaired SELECT s.parent
+                FROM {staged_name(table)} s {told_joins(table)}
+                WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({_listed(SETTLING)})
+                ON CONFLICT DO NOTHING""",
+                batch_span(connection, correction),
+            ).rowcount
+    if corrections:
+        for table in staged_tables(connection, batch_id):
+            named += _gather_by_key(connection, table, batch_id, [one for (one,) in corrections])
+    connection.execute("ANALYZE repaired")
+    return named
+
+
+def _gather_by_key(
+    connection: psycopg.Connection, table: Table, batch_id: int, corrections: Iterable[int]
+) -> int:
+    """Collect the rows in error with the key of a row that repairs without naming one."""
+    if not table.key:
+        return 0
+    keys = key_columns(table)
+    listed = ", ".join(f"s.{quoted(name)}" for name in keys)
+    known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
+    connection.execute("DROP TABLE IF EXISTS pg_temp.in_error")
+    # What was corrected before is looked at again, whatever it was corrected by.
+    found = connection.execute(
+        f"""CREATE TEMP TABLE in_error ON COMMIT DROP AS SELECT {_name("s")} AS name, {listed}
+        FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")} AND {known}
+        AND (s.error_data IS NOT NULL OR o.verdict IN ({_listed(ERRORS)}))""",
+        batch_span(connection, batch_id),
+    ).rowcount
+    if not found:
+        return 0
+    connection.execute("ANALYZE in_error")
+    same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in keys)
+    return sum(
+        connection.execute(
+            f"""INSERT INTO repaired SELECT w.name, %(batch)s FROM in_error w WHERE EXISTS (
+                SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
+                AND {same} AND s.parent IS NULL AND {STATE} IN ({_listed(SETTLING)}))
+            ON CONFLICT DO NOTHING""",
+            batch_span(connection, correction),
+        ).rowcount
+        for correction in corrections
+        if table in staged_tables(connection, correction)
+    )
+
+
+def _withdraw(connection: psycopg.Connection, batch_id: int) -> None:
+    connection.execute(
+        f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}'
+        AND NOT EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
+            AND (by_key IS NULL) = (o.error_data IS NULL))""",
+        batch_span(connection, batch_id),
+    )
+
+
+def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
+    connection.execute(
+        f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}', {_MATCHED}
+        FROM {staged_name(table)} s {told_joins(table)} JOIN repaired ON name = {_name("s")}
+        WHERE {of_batch("s")} AND {STATE} IN ({_listed(ERRORS)})""",
+        batch_span(connection, batch_id),
+    )
+
+
+def matched_by_key(
+    connection: psycopg.Connection, extract_id: int, record_number: int
+) -> str | None:
+    """How a row was found to be corrected, where no row names it."""
+    row = connection.execute(
+        "SELECT error_data::json -> 0 ->> 'Message' FROM outcome "
+        f"WHERE extract_id = %s AND record_number = %s AND verdict = '{CORRECTED}'",
+        [extract_id, record_number],
+    ).fetchone()
+    return row[0] if row else None
+
+
+_MATCHED = """CASE WHEN by_key IS NOT NULL THEN json_build_array(json_build_object(
+    'ErrorCode', 'MatchedByKey', 'FieldName', '', 'Message', 'A row of batch ' || by_key
+    || ' has its key and names no row that it repairs: matched by key.',
+    'Meta', json_build_object('stage', 'correct', 'batch', by_key::text)))::text END"""
+"""Why a row ends as corrected that no row of a correction names."""
+
+
+def _name(alias: str) -> str:
+    """A row's name as `recon rejects` writes it into the first column."""
+    return f"{alias}.extract_id || ':' || {alias}.record_number"
+
+
+def _listed(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)

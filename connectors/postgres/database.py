@@ -1,0 +1,335 @@
+"""The one PostgreSQL: which it is, whether it can be used, and connections to it."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+from connectors.errors import DatabaseUnusable, StatementRefused
+from connectors.postgres.heartbeat import DEFAULT_SECONDS
+from connectors.postgres.refusals import told
+from connectors.postgres.schema_lock import busy_schema, lock_schema
+from connectors.postgres.server.embedded import answers, embedded_url
+from connectors.settings import MIB, Settings
+from schemas.derived.sql import METADATA, SCHEMA
+from schemas.derived.views import VIEWS
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+OLDEST_SERVER = 150000
+"""PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
+CONNECT_SECONDS = 10
+ROOM_SECONDS = (0.1, 0.3, 0.6)
+"""Waits for room where as many are connected as may be: closed sessions go soon after."""
+STATEMENT_SECONDS = 900
+"""No statement may wait for ever; a chunk takes seconds."""
+MISSING_SHOWN = 5
+COPY_BYTES = MIB
+"""A piece in which rows are sent, and the room for one on its way; the system may have less."""
+SILENT_PEER: dict[str, Any] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+"""A server that vanished without a word is noticed within a minute."""
+SILENT_CLIENT = (
+    "SELECT set_config('client_connection_check_interval', '1s', FALSE) "
+    "WHERE version() !~ 'windows|Visual C'"
+)
+"""A run that died in a long statement must not hold its batch until that ends; Windows cannot."""
+
+
+def database_url(settings: Settings) -> str:
+    """The libpq URL of the database, the embedded server started where it is the one."""
+    if settings.database_url is None:
+        return embedded_url(embedded_folder(settings))
+    return "postgresql://" + settings.database_url.split("://", 1)[1]
+
+
+def embedded_folder(settings: Settings) -> Path:
+    """Data folder of the embedded server."""
+    return settings.home / "postgres"
+
+
+WORK_MEMORY = "256MB"
+"""A million rows are joined and judged in the server's memory instead of on its disk."""
+
+
+class Database:
+    """Connections to one database whose schema is known to be ours and current."""
+
+    def __init__(
+        self,
+        url: str,
+        wait_seconds: int,
+        embedded: Path | None = None,
+        lease_seconds: int = DEFAULT_SECONDS,
+    ) -> None:
+        self.url = url
+        self.lease_seconds = lease_seconds
+        self.embedded = embedded
+        """Data folder of the embedded server, if it is one: killed, it is started again."""
+        self.wait_seconds = wait_seconds
+        """How long a lost connection is waited for."""
+
+    @contextmanager
+    def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
+        """One connection outside any transaction; transactions are opened explicitly.
+
+        `patient`: where the role or the server is at its limit of connections, those that have just
+        been closed are given a moment to go. Raises DatabaseUnusable, DatabaseLost when it is lost
+        meanwhile, and StatementRefused for what the database says to a statement and nobody has
+        dealt with.
+        """
+        try:
+            connection = self._with_room() if patient else self._open()
+        except psycopg.OperationalError as error:
+            raise DatabaseUnusable(_no_connection(error)) from None
+        with connection, errors_told(connection):
+            connection.execute(SILENT_CLIENT)
+            _widen(connection)
+            yield connection
+
+    def _with_room(self) -> psycopg.Connection:
+        for seconds in ROOM_SECONDS:
+            try:
+                return self._open()
+            except psycopg.OperationalError as error:
+                # The client gives no SQLSTATE for what is said before there is a session.
+                if "too many" not in str(error):
+                    raise
+            time.sleep(seconds)
+        return self._open()
+
+    def _open(self) -> psycopg.Connection:
+        try:
+            return self._connected()
+        except psycopg.OperationalError:
+            if self.embedded is None or answers(self.embedded):
+                raise
+        embedded_url(self.embedded)
+        return self._connected()
+
+    def _connected(self) -> psycopg.Connection:
+        return psycopg.connect(
+            self.url,
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
+            f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
+            f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
+            # A client whose machine is gone is noticed within a minute.
+            "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
+            **SILENT_PEER,
+        )
+
+
+def _widen(connection: psycopg.Connection) -> None:
+    """Let a piece of COPY wait for a local server, not the client; TCP sees to it by itself."""
+    with socket.socket(fileno=os.dup(connection.fileno())) as shared:
+        if shared.family == socket.AF_UNIX:
+            shared.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, COPY_BYTES)
+
+
+@contextmanager
+def errors_told(connection: psycopg.Connection) -> Iterator[None]:
+    """Raise DatabaseLost and StatementRefused for what the database says."""
+    try:
+        yield
+    except psycopg.Error as error:
+        if (ended := _ended_by(error)) is not None:
+            raise ended from None
+        # Without the error itself: its details quote rows, and Prefect keeps them.
+        raise told(error, lost=connection.broken, user=connection.info.user) from None
+    except UnicodeEncodeError:
+        raise StatementRefused(
+            "A text that was given, such as a reason or a name, is not UTF-8 and cannot be kept. "
+            "Give it in UTF-8; nothing was changed."
+        ) from None
+
+
+def _ended_by(error: BaseException) -> BaseException | None:
+    """What ended the process in the middle of a statement, such as a Cancel on the pages.
+
+    What is still asked of that connection on the way out is refused by the client: the statement
+    is under way. That refusal is not why the run ended.
+    """
+    told: BaseException | None = error
+    while told is not None and isinstance(told, Exception):
+        told = told.__context__
+    return told
+
+
+def analyse(connection: psycopg.Connection, *tables: str) -> None:
+    """Let the planner know rows that were just written; without, it expects a handful of them.
+
+    Counts and distinct keys are all our statements need, and a small sample tells those. A table
+    the server itself is busy with is left out: waiting would make it give up its vacuum.
+    """
+    connection.execute("SET default_statistics_target = 10")
+    connection.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(tables)}")
+
+
+def summarise(connection: psycopg.Connection, *tables: str) -> None:
+    """Bring the block range indexes up to date, so that a range is found without the whole table.
+
+    The server does it by itself only when it vacuums.
+    """
+    connection.execute(
+        "SELECT brin_summarize_new_values(i.indexrelid) FROM pg_index i "
+        "JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_am a ON a.oid = c.relam "
+        "WHERE a.amname = 'brin' AND i.indrelid = ANY(%s::regclass[]) "
+        # Only the owner may; for a lesser role the server's own pass has to do.
+        "AND pg_has_role(c.relowner, 'USAGE')",
+        [list(tables)],
+    )
+
+
+def _nothing(_: psycopg.Connection) -> None:
+    """What is asked of most databases when they are opened."""
+
+
+def open_database(
+    settings: Settings, ask: Callable[[psycopg.Connection], None] = _nothing
+) -> Database:
+    """The database, migrated to this version's schema; raises DatabaseUnusable.
+
+    `ask` gets the connection that looked whether it is, which saves one of its own.
+    """
+    url = database_url(settings)
+    engine = sa.create_engine(
+        url.replace("postgresql://", "postgresql+psycopg://", 1), hide_parameters=True
+    )
+    try:
+        with engine.begin() as connection:
+            _refuse_unusable(connection)
+            migrate(connection, settings.limits.database_wait_seconds)
+            _refuse_incomplete(connection)
+            connection.execute(sa.text(f"SET LOCAL search_path = {SCHEMA}"))
+            driver: Any = connection.connection.driver_connection
+            with errors_told(driver):
+                ask(driver)
+    except sa.exc.DBAPIError as error:
+        if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise told(error.orig, lost=False, user=engine.url.username or "") from None
+        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            raise busy_schema(engine, SCHEMA, settings.limits.database_wait_seconds) from None
+        raise DatabaseUnusable(_no_connection(error.orig or error)) from None
+    finally:
+        engine.dispose()
+    embedded = None if settings.database_url else embedded_folder(settings)
+    limits = settings.limits
+    return Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
+
+
+@cache
+def newest_revision() -> str:
+    """The revision of this version's schema, which is the number of its file.
+
+    Alembic would run every file of a revision to tell: longer than many a command takes.
+    """
+    files = (MIGRATIONS / "versions").glob("[0-9]*_*.py")
+    return max(path.name.partition("_")[0] for path in files)
+
+
+def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
+    """Bring the schema to the newest revision; nothing happens when it is there already.
+
+    No lock is waited for longer than `wait_seconds`.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    newest = newest_revision()
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    if context.get_current_revision() == newest:
+        return
+    try:
+        lock_schema(connection, SCHEMA, context._version, wait_seconds)
+    except sa.exc.ProgrammingError as error:
+        raise _not_allowed(error, context.get_current_revision(), newest) from None
+    if context.get_current_revision() == newest:
+        return
+    known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
+    current = context.get_current_revision()
+    if current is not None and current not in known:
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} is at revision {current}, which this version does not know. "
+            "It was migrated by a newer version; use that one."
+        )
+    try:
+        command.upgrade(config, "head")
+    except sa.exc.ProgrammingError as error:
+        raise _not_allowed(error, current, newest) from None
+
+
+def _not_allowed(
+    error: sa.exc.ProgrammingError, current: str | None, newest: str | None
+) -> Exception:
+    """The same as text where a right is missing; what else is wrong stays what it is."""
+    if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+        return error
+    return DatabaseUnusable(
+        f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
+        f"this version needs revision {newest}, and the role of RECON_DATABASE_URL may not "
+        "bring it there. Run any command, `recon status` for one, once as the owner of the "
+        "schema; nothing was changed."
+    )
+
+
+def _refuse_incomplete(connection: sa.Connection) -> None:
+    """A table or column that somebody took away is told before any row is touched."""
+    found = connection.execute(
+        sa.text(
+            "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+            "WHERE c.relnamespace = to_regnamespace(:schema) AND a.attnum > 0 "
+            "AND NOT a.attisdropped"
+        ),
+        {"schema": SCHEMA},
+    )
+    there = {(table, column) for table, column in found}
+    missing = [
+        f"{table.name}.{column.name}"
+        for table in METADATA.sorted_tables
+        for column in table.columns
+        if (table.name, column.name) not in there
+    ]
+    missing += [view for view in VIEWS if view not in {table for table, _ in there}]
+    if missing:
+        shown = ", ".join(missing[:MISSING_SHOWN])
+        more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} lacks {shown}{more}. It was changed by hand or restored in "
+            "part: restore it from a backup, or name an empty database. Nothing was changed."
+        )
+
+
+def _refuse_unusable(connection: sa.Connection) -> None:
+    version = int(connection.scalar(sa.text("SHOW server_version_num")) or 0)
+    if version < OLDEST_SERVER:
+        raise DatabaseUnusable(
+            f"PostgreSQL {version // 10000} is too old; version 15 or newer is needed."
+        )
+    if connection.scalar(sa.text("SELECT pg_is_in_recovery()")) or (
+        connection.scalar(sa.text("SHOW transaction_read_only")) == "on"
+    ):
+        raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
+
+
+def _no_connection(error: BaseException) -> str:
+    # libpq's text names host and database, never the password.
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return (
+        f"The database cannot be used: {first.rstrip('.')}. "
+        "Check RECON_DATABASE_URL, the server and the role's rights."
+    )

@@ -1,0 +1,192 @@
+"""Digests of what the database keeps of a batch: its staged rows, and what became of them.
+
+Receipts say what an extract adds up to; a date, a reference or a text can change without changing
+that. So the database hashes every staged row once all of them are there, and again before they are
+compared. The digests are receipts, and a hash of these stands in the audit trail, which is chained.
+Numbers that the database gives (of batch and extract) are in none: a lost run has used up some, and
+the same delivery has the same digests whatever went wrong meanwhile.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+import psycopg
+from psycopg import sql
+
+from connectors.postgres.ledger import batch_span
+from schemas.derived.sql import SCHEMA, staged_columns, staged_name
+from schemas.derived.views import CORRECTED, of_batch
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+KEEP = "keep "
+"""Of the stage whose receipts have the digests, before the name of the record kind."""
+NUMBERED = frozenset({"batch_id", "extract_id"})
+ROWS, ENDS = "rows", "ends"
+"""Of the detail of an event that ends a stage."""
+
+
+class Digest(NamedTuple):
+    """The rows of one extract that were staged as one record kind."""
+
+    rows: int
+    sum: str | None
+    """The sum of the 64-bit hashes of the rows: their order says nothing.
+
+    None: other columns were hashed than there are now, as versions add some.
+    """
+
+
+Digests = dict[tuple[int, str], Digest]
+"""By extract and record kind."""
+
+
+class Recorded(NamedTuple):
+    """What the audit trail says of a batch; None: an earlier version took it in."""
+
+    rows: str | None = None
+    ends: str | None = None
+
+
+def row_digests(connection: psycopg.Connection, table: Table, batches: Collection[int]) -> Digests:
+    """Every staged row of some batches hashed: place, text, reasons and all values."""
+    found = connection.execute(_digests_of(table), {"batches": list(batches)})
+    return {(one, table.name): Digest(rows, total) for one, rows, total, *_ in found}
+
+
+def keep_digests(
+    connection: psycopg.Connection, tables: Iterable[Table], batch_id: int, epoch: int
+) -> dict[str, object]:
+    """Write the receipts of what is staged of a batch; what the event says that ends the stage.
+
+    Call it inside the transaction that ends it.
+    """
+    for table in tables:
+        connection.execute(
+            sql.SQL(
+                "INSERT INTO receipt (batch_id, extract_id, stage, chunk, first_record, "
+                "last_record, sha256, counts, totals, epoch, written_at) "
+                "SELECT %(batch)s, id, %(stage)s, 0, first, last, %(form)s || total, "
+                "json_build_object('rows', rows)::text, '{{}}', %(epoch)s, now() "
+                "FROM ({}) d (id, rows, total, first, last)"
+            ).format(_digests_of(table)),
+            {
+                "batches": [batch_id],
+                "batch": batch_id,
+                "stage": KEEP + table.name,
+                "form": f"{_form(table)} ",
+                "epoch": epoch,
+            },
+        )
+    return {ROWS: _hash_of_receipts(connection, [batch_id]).get(batch_id, "")}
+
+
+def kept_digests(connection: psycopg.Connection, batches: Collection[int]) -> Digests:
+    """What the receipts say of the rows of some batches."""
+    rows = connection.execute(
+        f"SELECT extract_id, stage, counts, sha256 FROM receipt WHERE stage LIKE '{KEEP}%%' "
+        "AND batch_id = ANY(%s)",
+        [list(batches)],
+    )
+    found: Digests = {}
+    for extract, stage, counts, text in rows:
+        record = stage.removeprefix(KEEP)
+        form, _, total = text.partition(" ")
+        known = record in EXTRACTS and form == _form(EXTRACTS[record])
+        found[extract, record] = Digest(json.loads(counts)["rows"], total if known else None)
+    return found
+
+
+def ends_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, object] | None:
+    """What the event says that ends a batch; None: one before it has said it.
+
+    It is said once. What was changed since then would be said as if it had always been so.
+    """
+    if recorded(connection, [batch_id])[batch_id].ends is not None:
+        return None
+    return {ENDS: ends_digest(connection, batch_id)}
+
+
+def ends_digest(connection: psycopg.Connection, batch_id: int) -> str:
+    """What became of the rows of a batch, by the receipts of applying and by outcomes of rows.
+
+    That a row was corrected is left out: the batches behind this one say so, and take it back.
+    """
+    row = connection.execute(
+        f"""WITH e AS (
+                SELECT id, row_number() OVER (ORDER BY id) AS place
+                FROM extract WHERE batch_id = %(batch)s)
+            SELECT
+            (SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(
+                ROW(e.place, o.record_number, o.verdict, o.error_data), 0)), 0)
+            FROM outcome o JOIN e ON e.id = o.extract_id
+            WHERE {of_batch("o")} AND o.verdict <> '{CORRECTED}'),
+            (SELECT count(*) || ' ' || coalesce(sum(hash_record_extended(
+                ROW(e.place, r.stage, r.first_record, r.last_record, r.verdict), 0)), 0)
+            FROM receipt r JOIN e ON e.id = r.extract_id
+            WHERE r.batch_id = %(batch)s AND r.stage LIKE 'apply %%')""",
+        batch_span(connection, batch_id),
+    ).fetchone()
+    assert row is not None
+    return " ".join(row)
+
+
+def recorded(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, Recorded]:
+    """What the audit trail says of each batch since it was last read."""
+    found = dict.fromkeys(batches, Recorded())
+    for batch, detail in connection.execute(
+        "SELECT batch_id, detail FROM event WHERE batch_id = ANY(%s) AND what LIKE 'batch %%' "
+        "AND detail IS NOT NULL ORDER BY id",
+        [list(batches)],
+    ):
+        told = json.loads(detail)
+        found[batch] = Recorded(
+            told.get(ROWS, found[batch].rows), told.get(ENDS, found[batch].ends)
+        )
+    return found
+
+
+def changed_receipts(connection: psycopg.Connection, told: dict[int, Recorded]) -> list[int]:
+    """The batches whose receipts of staged rows are not those the audit trail tells of."""
+    said = {batch: one.rows for batch, one in told.items() if one.rows is not None}
+    there = _hash_of_receipts(connection, said)
+    return sorted(batch for batch, rows in said.items() if there.get(batch, "") != rows)
+
+
+def _hash_of_receipts(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
+    found: dict[int, list[str]] = {}
+    for batch, *told in connection.execute(
+        f"SELECT batch_id, stage, counts, sha256 FROM receipt "
+        f"WHERE stage LIKE '{KEEP}%%' AND batch_id = ANY(%s) ORDER BY extract_id, stage",
+        [list(batches)],
+    ):
+        found.setdefault(batch, []).append(json.dumps(told))
+    return {
+        batch: hashlib.sha256("\n".join(lines).encode()).hexdigest()
+        for batch, lines in found.items()
+    }
+
+
+def _digests_of(table: Table) -> sql.Composed:
+    """SQL for the digests by extract; the range of extracts is what the range indexes know."""
+    return sql.SQL(
+        "SELECT s.extract_id, count(*), sum(hash_record_extended(ROW({}), 0))::text, "
+        "min(s.record_number), max(s.record_number) FROM {} s "
+        "WHERE s.batch_id = ANY(%(batches)s) AND s.extract_id "
+        "BETWEEN (SELECT min(id) FROM extract WHERE batch_id = ANY(%(batches)s)) "
+        "AND (SELECT max(id) FROM extract WHERE batch_id = ANY(%(batches)s)) GROUP BY 1"
+    ).format(
+        sql.SQL(", ").join(sql.Identifier("s", name) for name in _hashed(table)),
+        sql.Identifier(SCHEMA, staged_name(table)),
+    )
+
+
+def _form(table: Table) -> str:
+    """Which columns are hashed."""
+    return hashlib.sha256("\n".join(_hashed(table)).encode()).hexdigest()[:16]
+
+
+def _hashed(table: Table) -> list[str]:
+    return [name for name in staged_columns(table) if name not in NUMBERED]

@@ -1,0 +1,214 @@
+"""What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row, namedtuple_row
+
+from connectors.postgres.ledger import Extract, batch_span, list_receipts
+from schemas.derived.sql import staged_name
+from schemas.derived.views import CORRECTED, of_batch, position
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+SEARCHED = 4_096
+"""Records looked through at first for the one a line is in; eight times as many each next time."""
+
+
+class Finding(NamedTuple):
+    """One reason against rows of one record kind, with the first row that has it."""
+
+    record: str
+    code: str
+    field: str
+    rows: int
+    extract_id: int
+    line: int
+    record_number: int
+    value: str
+
+
+class Note(NamedTuple):
+    """A finding that rejected no row."""
+
+    record: str
+    code: str
+    field: str
+    value: str
+    rows: int
+    extract_id: int
+    record_number: int
+    line: int
+    message: str
+
+
+class RejectedRow(NamedTuple):
+    """One row that carries HasError."""
+
+    extract_id: int
+    record_number: int
+    first_line: int
+    last_line: int
+    byte_start: int
+    byte_end: int
+    data: str | None
+    raw: str | None
+    error_data: str
+
+
+def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding]:
+    """The reasons of a batch for one record kind, most frequent first."""
+    rows = connection.execute(
+        f"""WITH reasons AS (
+            SELECT extract_id, record_number, first_line,
+                json_array_elements(error_data::json) AS reason
+            FROM ({_erroneous(table)}) r
+        ), named AS (
+            SELECT extract_id, record_number, first_line, reason ->> 'ErrorCode' AS code,
+                reason ->> 'FieldName' AS field, reason -> 'Meta' ->> 'value' AS value
+            FROM reasons
+        )
+        SELECT '{table.name}', code, field, count(*),
+            (array_agg(extract_id ORDER BY extract_id, record_number))[1],
+            (array_agg(first_line ORDER BY extract_id, record_number))[1],
+            (array_agg(record_number ORDER BY extract_id, record_number))[1],
+            coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
+        FROM named GROUP BY code, field ORDER BY count(*) DESC, code, field""",
+        batch_span(connection, batch_id),
+    ).fetchall()
+    return [Finding(*row) for row in rows]
+
+
+def rejected_rows(
+    connection: psycopg.Connection, table: Table, batch_id: int, *, most: int | None = None
+) -> Iterator[RejectedRow]:
+    """The rows of one record kind that carry HasError, in the order they were delivered."""
+    limit = "" if most is None else f"LIMIT {int(most)}"
+    with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
+        yield from cursor.stream(
+            f"""SELECT extract_id, record_number, first_line, last_line, byte_start, byte_end,
+                data, raw, error_data
+            FROM ({_erroneous(table)}) r ORDER BY extract_id, record_number {limit}""",
+            batch_span(connection, batch_id),
+        )
+
+
+def rows_at(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    extracts: Sequence[int],
+    numbers: Sequence[int],
+) -> Iterator[RejectedRow]:
+    """Rows of one record kind by their extract and record number, rejected or not."""
+    with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
+        yield from cursor.stream(
+            f"""SELECT {_PLACED}, s.data, s.raw,
+                coalesce(s.error_data, '[]') AS error_data
+            FROM {staged_name(table)} s
+            JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
+                ON s.extract_id = w.extract_id AND s.record_number = w.number
+            WHERE {of_batch("s")} ORDER BY s.extract_id, s.record_number""",
+            batch_span(connection, batch_id)
+            | {"extracts": list(extracts), "numbers": list(numbers)},
+        )
+
+
+def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
+    """What was noted about a batch without rejecting rows, with the line of the first row."""
+    noted = connection.execute(
+        "SELECT DISTINCT record FROM note WHERE batch_id = %s ORDER BY record", [batch_id]
+    ).fetchall()
+    found: list[Note] = []
+    for (record,) in noted:
+        rows = connection.execute(
+            f"""SELECT n.record, n.code, n.field, n.value, n.rows, n.extract_id, n.record_number,
+                coalesce({position("first_line")}, n.record_number + 1), n.message
+            FROM note n LEFT JOIN {staged_name(EXTRACTS[record])} s
+                ON s.extract_id = n.extract_id AND s.record_number = n.record_number
+                AND {of_batch("s")}
+            WHERE n.batch_id = %(batch)s AND n.record = %(record)s
+            ORDER BY n.code, n.field, n.value""",
+            batch_span(connection, batch_id) | {"record": record},
+        ).fetchall()
+        found += [Note(*row) for row in rows]
+    return found
+
+
+def wrong_fields(error_data: str) -> frozenset[str]:
+    """The fields that the reasons of a row name; empty text for a reason against the whole row."""
+    return frozenset(str(error["FieldName"]) for error in json.loads(error_data))
+
+
+def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:
+    """Everything known about one staged row."""
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        return cursor.execute(
+            "SELECT * FROM staged_row WHERE extract_id = %s AND record_number = %s",
+            [extract_id, record_number],
+        ).fetchall()
+
+
+class LastRow(NamedTuple):
+    """The last row that begins at a line or before it; the line may be behind its end."""
+
+    record_number: int
+    last_line: int
+
+
+def row_from_line(connection: psycopg.Connection, extract: Extract, line: int) -> LastRow | None:
+    """The row a line is in, or else the last one before it; None: the line is before them all.
+
+    A header and every record before it take a line at least, so a record's number is below its
+    first line; where records have several lines it is far below.
+    """
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id)
+    last = max((receipt.last_record for receipt in receipts), default=0)
+    tables = [EXTRACTS[name] for name in sorted({n for one in receipts for n in one.totals})]
+    high, span = min(line - 1, last), SEARCHED
+    while high > 0:
+        values = {"batch": extract.batch_id, "extract": extract.id, "line": line}
+        values |= {"above": max(0, high - span), "most": high}
+        found = [
+            LastRow(*row)
+            for table in tables
+            for row in connection.execute(
+                f"""SELECT s.record_number, {position("last_line")} FROM {staged_name(table)} s
+                WHERE s.batch_id = %(batch)s AND s.extract_id = %(extract)s
+                    AND s.record_number > %(above)s AND s.record_number <= %(most)s
+                    AND {position("first_line")} <= %(line)s
+                ORDER BY s.record_number DESC LIMIT 1""",
+                values,
+            )
+        ]
+        if found:
+            return max(found)
+        high, span = high - span, span * 8
+    return None
+
+
+_PLACED = ", ".join(
+    f"{position(name)} AS {name}"
+    for name in ("extract_id", "record_number", "first_line", "last_line", "byte_start", "byte_end")
+)
+
+
+def _erroneous(table: Table) -> str:
+    return f"""
+        SELECT {_PLACED}, s.data, s.raw, s.error_data
+        FROM {staged_name(table)} s WHERE {of_batch("s")} AND s.error_data IS NOT NULL
+            AND {_not_corrected()}
+        UNION ALL
+        SELECT {_PLACED}, s.data, s.raw, o.error_data
+        FROM {staged_name(table)} s
+        JOIN outcome o ON o.extract_id = s.extract_id AND o.record_number = s.record_number
+        WHERE {of_batch("s")} AND {of_batch("o")} AND o.error_data IS NOT NULL
+            AND {_not_corrected()}"""
+
+
+def _not_corrected() -> str:
+    return f"""NOT EXISTS (SELECT 1 FROM outcome c WHERE {of_batch("c")}
+        AND c.extract_id = s.extract_id AND c.record_number = s.record_number
+        AND c.verdict = '{CORRECTED}')"""

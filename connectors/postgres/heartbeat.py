@@ -1,0 +1,281 @@
+"""The heartbeat of a session that holds something: who does not renew it is taken over.
+
+A process that is killed loses its session and with it what it holds. One that is frozen, or whose
+machine is gone, keeps both: so it renews a lease by the server's clock, and once that has run out
+anybody who needs what it holds ends its session. `schemas.guards.leases` has the functions that do
+it.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import psycopg
+
+from connectors.errors import TurnNotGiven
+from connectors.process import whoami
+from schemas.derived.sql import SCHEMA
+from schemas.guards.leases import ENDED_SESSION, MINE, Held
+
+DEFAULT_SECONDS, MOST_SECONDS = 120, 10**9
+MOST_MILLISECONDS = 2**31 - 1
+FREE_SECONDS = 10
+"""How long a session that was ended may take to let go."""
+MOST_PATIENCE_SECONDS = 900
+"""The longest that anybody waits for a turn, however long a lease is."""
+PAUSE_SECONDS = 0.05
+STATEMENT_SECONDS = 5
+# It goes on while a machine sleeps, which the monotonic clock does not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+Session = tuple[int, datetime]
+"""Number of a session of the database, and when it says it began."""
+
+
+def lease_name(kind: Held, whose: object = "") -> str:
+    """Name of the lease on something."""
+    return f"{kind} {whose}".rstrip()
+
+
+class Heartbeat:
+    """Renews what a session holds, from a thread and a session of its own."""
+
+    def __init__(self, connection: psycopg.Connection, name: str, session: Session) -> None:
+        self.name = name
+        self.lost = False
+        """Somebody else has it, or nobody."""
+        self.seconds = _seconds(connection)
+        self._parameters: dict[str, Any] = connection.info.get_parameters() | {
+            "password": connection.info.password,
+            "connect_timeout": STATEMENT_SECONDS,
+            "options": f"-c statement_timeout={STATEMENT_SECONDS}s -c application_name=recon-lease",
+        }
+        self._session = session
+        self._own: psycopg.Connection | None = None
+        self._turn = threading.Lock()
+        self._ended = threading.Event()
+        self._renewed = _now()
+        self._thread = threading.Thread(target=self._beat, name=f"lease of {name}", daemon=True)
+        self._thread.start()
+
+    def holds(self) -> bool:
+        """Whether the lease is ours now; asked before each effect that cannot be taken back.
+
+        Costs nothing while it was renewed lately; a process that was frozen asks the server first.
+        """
+        if not self.lost and _now() - self._renewed >= self.seconds / 2:
+            with suppress(psycopg.Error, OSError):
+                self._renew()
+        return not self.lost and _now() - self._renewed < self.seconds
+
+    def end(self) -> None:
+        """Renew it no more."""
+        self._ended.set()
+        self._thread.join()
+
+    def successor(self) -> str:
+        """Who else has it now, in words; empty where nobody has, or the server does not answer."""
+        with suppress(psycopg.Error, OSError), self._turn:
+            return who_holds(self._server(), self.name, but=self._session[0])
+        return ""
+
+    def _beat(self) -> None:
+        try:
+            while not self._ended.wait(self.seconds / 3):
+                with suppress(psycopg.Error, OSError):
+                    self._renew()
+                    self._end_blockers()
+        finally:
+            with self._turn:
+                if self._own is not None:
+                    self._own.close()
+
+    def _renew(self) -> None:
+        with self._turn:
+            began = _now()
+            row = (
+                self._server()
+                .execute(
+                    f"SELECT {SCHEMA}.renew_lease(%s, %s, %s, %s)",
+                    [self.name, *self._session, self.seconds],
+                )
+                .fetchone()
+            )
+            self.lost = self.lost or not (row and row[0])
+            self._renewed = began
+
+    def _end_blockers(self) -> None:
+        """End whoever keeps our own session waiting, if its lease has run out."""
+        with self._turn:
+            names = (
+                self._server()
+                .execute(
+                    f"SELECT name FROM {SCHEMA}.lease WHERE pid = ANY(pg_blocking_pids(%s)) "
+                    "AND expires_at < clock_timestamp()",
+                    [self._session[0]],
+                )
+                .fetchall()
+            )
+            for (name,) in names:
+                end_holder(self._server(), name)
+
+    def _server(self) -> psycopg.Connection:
+        if self._own is None or self._own.broken:
+            self._own = psycopg.connect(**self._parameters, autocommit=True)
+        return self._own
+
+
+class Taken(NamedTuple):
+    """A lease that this session has."""
+
+    name: str
+    session: Session
+    former: str | None
+    """Who had it until it ran out; None: it was free."""
+
+
+def take(
+    connection: psycopg.Connection, kind: Held, whose: object = "", wait_seconds: float = 0
+) -> Taken | None:
+    """Hold something for this session, outside of a transaction; None: another session holds it.
+
+    One whose lease has run out is ended, and what it held taken over.
+    """
+    name = lease_name(kind, whose)
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        if session := _keep(connection, kind, whose):
+            return Taken(name, session, None)
+        if former := end_holder(connection, name):
+            let_go_by = time.monotonic() + FREE_SECONDS
+            while time.monotonic() < let_go_by:
+                if session := _keep(connection, kind, whose):
+                    return Taken(name, session, former)
+                time.sleep(PAUSE_SECONDS)
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(PAUSE_SECONDS)
+
+
+@contextmanager
+def renewed(connection: psycopg.Connection, taken: Taken) -> Iterator[Heartbeat]:
+    """Renew what this session has taken, and let it go at the end."""
+    heartbeat = Heartbeat(connection, taken.name, taken.session)
+    try:
+        yield heartbeat
+    finally:
+        heartbeat.end()
+        let_go(connection, taken)
+
+
+def let_go(connection: psycopg.Connection, taken: Taken) -> None:
+    """Hold it no more; what a lost session held is free by itself."""
+    if not connection.closed:
+        connection.execute("SELECT drop_lease(%s)", [taken.name])
+
+
+@contextmanager
+def in_turn(connection: psycopg.Connection, kind: Held, what: str) -> Iterator[Heartbeat]:
+    """Do alone what takes others moments; raises TurnNotGiven, naming who has it, after a wait.
+
+    The wait outlasts the lease of one that is frozen. `what` is what is waited for, in words.
+    """
+    seconds = min(_seconds(connection) + FREE_SECONDS, MOST_PATIENCE_SECONDS)
+    taken = take(connection, kind, wait_seconds=seconds)
+    if taken is None:
+        raise TurnNotGiven(
+            f"{what} is one run's turn at a time, and {seconds} s were not enough for this one to "
+            f"come: {holder_text(connection, kind)}Nothing was changed; run the same command again."
+        )
+    with renewed(connection, taken) as heartbeat:
+        yield heartbeat
+
+
+def _keep(connection: psycopg.Connection, kind: Held, whose: object) -> Session | None:
+    row = connection.execute(
+        f"SELECT pid, started FROM keep_{kind}(%s, %s, %s, ({MINE}))",
+        [str(whose), whoami(), _seconds(connection)],
+    ).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+def end_if_idle(connection: psycopg.Connection) -> None:
+    """Let the server end the open transaction if its process does nothing for as long as a lease.
+
+    For those whose session nobody else may be allowed to end.
+    """
+    milliseconds = min(_seconds(connection) * 1000, MOST_MILLISECONDS)
+    connection.execute(
+        "SELECT set_config('idle_in_transaction_session_timeout', %s, TRUE)", [str(milliseconds)]
+    )
+
+
+def end_holder(connection: psycopg.Connection, name: str) -> str | None:
+    """End the session of a lease that ran out; gives its owner, None where nothing was ended."""
+    for statement in (ENDED_SESSION.format(name="%s"), f"SELECT {SCHEMA}.end_holder(%s)"):
+        # First as ourselves, who may end sessions of our own account; then as the schema's owner.
+        with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
+            row = connection.execute(statement, [name]).fetchone()
+            if row and row[0]:
+                return str(row[0])
+    return None
+
+
+def who_holds(connection: psycopg.Connection, name: str, but: int | None = None) -> str:
+    """Who has a lease and since when, in words; empty: nobody, or the session `but`."""
+    row = connection.execute(
+        f"SELECT l.owner, l.since, l.account, l.pid, a.application_name FROM {SCHEMA}.lease l "
+        "LEFT JOIN pg_stat_activity a ON a.pid = l.pid "
+        "WHERE l.name = %s AND l.pid IS DISTINCT FROM %s",
+        [name, but],
+    ).fetchone()
+    if row is None:
+        return ""
+    owner, since, account, pid, program = row
+    return (
+        f"{owner}{f' since {since:%Y-%m-%d %H:%M:%S} UTC' if since else ''} "
+        f"(account {account}, session {pid} of the database{f', {program}' if program else ''})"
+    )
+
+
+def holder_text(connection: psycopg.Connection, kind: Held, whose: object = "") -> str:
+    """Who holds something, and when and how it comes free, as sentences; empty: nobody does."""
+    name = lease_name(kind, whose)
+    who = who_holds(connection, name)
+    return f"it is held by {who}. {when_free(connection, name)}" if who else ""
+
+
+def when_free(connection: psycopg.Connection, name: str) -> str:
+    """When a lease can be taken over, in words for the one who has to wait."""
+    row = connection.execute(
+        "SELECT l.account, l.pid, l.expires_at, l.expires_at < clock_timestamp() "
+        f"FROM {SCHEMA}.lease l WHERE l.name = %s",
+        [name],
+    ).fetchone()
+    if row is None:
+        return ""
+    account, pid, expires, over = row
+    if over:
+        return (
+            f"It has not renewed its lease since {expires:%Y-%m-%d %H:%M:%S} UTC, and this account "
+            f"may not end its session: run this as {account}, or let somebody who may run "
+            f"SELECT pg_terminate_backend({pid}). "
+        )
+    return (
+        f"If it hangs, it can be taken over by the same command once its lease has run out, which "
+        f"it renews until {expires:%Y-%m-%d %H:%M:%S} UTC or later; at once, SELECT "
+        f"pg_terminate_backend({pid}) as {account} ends it. "
+    )
+
+
+def _seconds(connection: psycopg.Connection) -> int:
+    row = connection.execute("SELECT current_setting('recon.lease_seconds', TRUE)").fetchone()
+    return min(int(row[0]), MOST_SECONDS) if row and row[0] else DEFAULT_SECONDS
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)

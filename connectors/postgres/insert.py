@@ -1,0 +1,99 @@
+"""Insert: the new rows of a range into its target, from the spool or from the staged rows.
+
+The temporary table `present` says which rows of the range the target knows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import psycopg
+from numpy.typing import NDArray
+
+from connectors.files.spool import OF_EXTRACT, Spooled, read_spool
+from connectors.postgres import binary_copy
+from connectors.postgres.database import COPY_BYTES
+from connectors.postgres.ranges import Range, absent, in_range, ready
+from schemas.derived.sql import IDENTITY, key_columns, staged_name
+from schemas.derived.views import quoted
+from schemas.field import Table
+from schemas.kinds import stored_columns
+from schemas.ledger import LINEAGE
+
+MOST_LEFT_OUT = 200_000
+"""Rows of a range that end otherwise, up to which the others are copied around them."""
+
+
+def insert_new(
+    connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
+) -> int:
+    """Insert what is new in a range: rows at hand by COPY, which costs half, all other by SQL."""
+    left_out = _left_out(connection, rows) if spooled else None
+    if left_out is None:
+        return connection.execute(_insert(table), rows.parameters()).rowcount
+    columns = ", ".join(map(quoted, binary_copy.target_columns(table)))
+    copied: list[Spooled] = []
+    with connection.cursor() as cursor:
+        with cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
+            copy.write(binary_copy.HEAD)
+            for part in spooled:
+                written = _written_out(table, rows, part, left_out)
+                if written is not None:
+                    for piece in binary_copy.pieces([written], COPY_BYTES):
+                        copy.write(piece)
+                    copied.append(part)
+            copy.write(binary_copy.TAIL)
+        added = cursor.rowcount
+    for between in _between(rows, copied):
+        added += connection.execute(_insert(table), between.parameters()).rowcount
+    return added
+
+
+def _written_out(
+    table: Table, rows: Range, part: Spooled, left_out: NDArray[np.int64]
+) -> memoryview | None:
+    """The rows of a part but those left out, as COPY takes them; None: they are not at hand."""
+    frame = read_spool(part)
+    if frame is None:
+        return None
+    if len(left_out):
+        frame = frame.filter(pl.Series(~np.isin(frame["record_number"].to_numpy(), left_out)))
+    ids = zip(OF_EXTRACT, (rows.batch_id, rows.extract_id), strict=True)
+    frame = frame.with_columns(pl.lit(number, pl.Int32).alias(name) for name, number in ids)
+    return binary_copy.encode(table, frame, binary_copy.target_columns(table))
+
+
+def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] | None:
+    """Record numbers of the range that are not to be inserted; None: too many."""
+    found = connection.execute(
+        f"SELECT record_number FROM present UNION SELECT record_number FROM outcome o "
+        f"WHERE {in_range('o')} ORDER BY 1 LIMIT {MOST_LEFT_OUT + 1}",
+        rows.parameters(),
+    ).fetchall()
+    if len(found) > MOST_LEFT_OUT:
+        return None
+    return np.array([number for (number,) in found], np.int64)
+
+
+def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
+    """What of a range is not in the parts."""
+    free = rows.first
+    for part in parts:
+        if part.first > free:
+            yield replace(rows, first=free, last=part.first - 1)
+        free = part.last + 1
+    if free <= rows.last:
+        yield replace(rows, first=free)
+
+
+def _insert(table: Table) -> str:
+    key = key_columns(table)
+    columns = [
+        *stored_columns(table),
+        *([IDENTITY] if key == (IDENTITY,) else []),
+        *(field.name for field in LINEAGE),
+    ]
+    names = ", ".join(quoted(name) for name in columns)
+    return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
+        WHERE {ready()} AND {absent()}"""

@@ -1,0 +1,125 @@
+"""The lease of a run on its batch, and the epoch that every commit looks at."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+import psycopg
+
+from connectors.errors import BatchHeldElsewhere, BatchUnknown
+from connectors.postgres.heartbeat import Heartbeat, lease_name, renewed, take, when_free, who_holds
+from connectors.postgres.ledger import ENDED, Receipt, State, add_event, clues_text
+from connectors.process import whoami
+from schemas.guards.leases import Held
+
+
+class Lease:
+    """One run's hold on one batch: a lease of its connection, and an epoch."""
+
+    def __init__(
+        self,
+        connection: psycopg.Connection,
+        batch_id: int,
+        epoch: int,
+        heartbeat: Heartbeat | None = None,
+    ) -> None:
+        self.connection = connection
+        self.batch_id = batch_id
+        self.epoch = epoch
+        self._heartbeat = heartbeat
+
+    def why_not(self) -> str | None:
+        """Why this run may do nothing more outside of the database; None: it may."""
+        if self._heartbeat is None or self._heartbeat.holds():
+            return None
+        return (
+            f"This run was frozen, or lost its database, for {self._heartbeat.seconds} s, and may "
+            "have been taken over."
+        )
+
+    @contextmanager
+    def transaction(self) -> Iterator[psycopg.Connection]:
+        """A transaction that commits only while this run still holds the batch."""
+        with self.connection.transaction():
+            row = self.connection.execute(
+                "SELECT lease_epoch, lease_owner FROM batch WHERE id = %s FOR SHARE",
+                [self.batch_id],
+            ).fetchone()
+            if row is None or row[0] != self.epoch:
+                raise BatchHeldElsewhere(
+                    f"Batch {self.batch_id} was taken over by {row and row[1]}; "
+                    "this run has stopped and wrote nothing since."
+                )
+            yield self.connection
+
+    def add_receipt(self, receipt: Receipt) -> None:
+        """Write a chunk's receipt; call it inside the transaction of the chunk's rows."""
+        values = {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__} | {
+            "counts": json.dumps(receipt.counts, sort_keys=True),
+            "totals": json.dumps(receipt.totals, sort_keys=True),
+            "clues": clues_text(receipt.clues),
+            "epoch": self.epoch,
+            "written_at": datetime.now(UTC),
+        }
+        self.connection.execute(
+            f"INSERT INTO receipt ({', '.join(values)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
+            values,
+        )
+
+    def set_state(
+        self,
+        state: State,
+        *,
+        held_because: str | None = None,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        """Move the batch on; an ended batch carries the database's time."""
+        with self.transaction() as connection:
+            connection.execute(
+                "UPDATE batch SET state = %s, held_because = %s, "
+                "ended_at = CASE WHEN %s THEN now() END WHERE id = %s",
+                [state, held_because, state in ENDED, self.batch_id],
+            )
+            add_event(
+                connection,
+                f"batch {state.value}",
+                batch_id=self.batch_id,
+                reason=held_because,
+                detail=detail,
+            )
+
+
+@contextmanager
+def hold_batch(connection: psycopg.Connection, batch_id: int) -> Iterator[Lease]:
+    """Hold a batch for this run; raises BatchHeldElsewhere naming the holder.
+
+    It is free once the connection is gone, so a killed run never blocks the next one; one that is
+    frozen does not renew its lease and is ended.
+    """
+    taken = take(connection, Held.BATCH, batch_id)
+    if taken is None:
+        name = lease_name(Held.BATCH, batch_id)
+        holder = who_holds(connection, name) or "another run"
+        raise BatchHeldElsewhere(
+            f"Batch {batch_id} is being worked on by {holder}. Wait for it, or stop that run. "
+            f"{when_free(connection, name)}Nothing was changed."
+        )
+    with renewed(connection, taken) as heartbeat:
+        row = connection.execute(
+            "UPDATE batch SET lease_owner = %s, lease_epoch = lease_epoch + 1 WHERE id = %s "
+            "RETURNING lease_epoch",
+            [f"{whoami()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC", batch_id],
+        ).fetchone()
+        if row is None:
+            raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
+        if taken.former is not None:
+            add_event(
+                connection,
+                "batch taken over",
+                batch_id=batch_id,
+                reason="its run did not renew its lease",
+                detail={"from": taken.former},
+            )
+        yield Lease(connection, batch_id, row[0], heartbeat)

@@ -1,0 +1,346 @@
+"""The ledger: batches, extracts, receipts, leases and the audit trail; the truth about a batch.
+
+Prefect's state never is. Every write of a run goes through `Lease.transaction`, which checks that
+the run still holds its batch: a run that was frozen and taken over writes nothing any more.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from connectors.errors import BatchUnknown, ExtractRefused
+from connectors.forms import form_of_code
+from connectors.process import whoami
+from schemas.derived.sql import SCHEMA
+
+
+class State(StrEnum):
+    """Where a batch is; the last five are ends."""
+
+    RECEIVED = "received"
+    STAGED = "staged"
+    CHECKED = "checked"
+    HELD = "held"
+    MERGED = "merged"
+    COMPLETE = "complete"
+    COMPLETE_WITH_ERRORS = "complete_with_errors"
+    FAILED = "failed"
+    DISCARDED = "discarded"
+    UNDONE = "undone"
+
+
+ENDED = (State.COMPLETE, State.COMPLETE_WITH_ERRORS, State.DISCARDED, State.UNDONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One row of the batch table."""
+
+    id: int
+    content_id: str
+    feed: str
+    profile: str
+    state: State
+    corrects: int | None
+    held_because: str | None
+    opened_at: datetime
+    ended_at: datetime | None
+    service: str | None
+    """Base URL of the service its records go to; None: the database only."""
+    lease_owner: str | None
+    lease_epoch: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", State(self.state))
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """One row of the extract table."""
+
+    id: int
+    batch_id: int
+    name: str
+    sha256: str | None
+    bytes: int | None
+    record: str | None
+    header: str | None
+    manifest: str | None
+    refused: str | None
+    message: str | None
+    pieces: str | None = None
+    """Hashes of the pieces of its content; None: an earlier version kept it."""
+    cleared_at: datetime | None = None
+    """When housekeeping removed its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof that a chunk of a stage was committed, and what was in it."""
+
+    batch_id: int
+    extract_id: int
+    stage: str
+    chunk: int
+    first_record: int
+    last_record: int
+    counts: Mapping[str, int]
+    totals: Mapping[str, Any]
+    byte_start: int | None = None
+    byte_end: int | None = None
+    last_line: int | None = None
+    inside: bool | None = None
+    sha256: str | None = None
+    verdict: str | None = None
+    clues: Mapping[str, Any] = field(default_factory=dict)
+    """Where later stages need to look, by record kind; they judge without them too."""
+
+
+def find_batch(connection: psycopg.Connection, batch_id: int) -> Batch:
+    """The batch of this id; raises BatchUnknown."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        batch = cursor.execute("SELECT * FROM batch WHERE id = %s", [batch_id]).fetchone()
+    if batch is None:
+        raise BatchUnknown(f"There is no batch {batch_id}. `recon status` lists the batches.")
+    return batch
+
+
+def find_content(connection: psycopg.Connection, content_id: str) -> Batch | None:
+    """The batch that took this very content, unless it was undone or discarded."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM batch WHERE content_id = %s AND state NOT IN ('undone', 'discarded') "
+            "ORDER BY id LIMIT 1",
+            [content_id],
+        ).fetchone()
+
+
+def find_extract(connection: psycopg.Connection, feed: str, sha256: str) -> Extract | None:
+    """The extract that first brought these bytes in this feed, unless it was undone."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "WHERE e.sha256 = %s AND b.feed = %s AND e.refused IS NULL "
+            "AND b.state NOT IN ('undone', 'discarded') ORDER BY e.id LIMIT 1",
+            [sha256, feed],
+        ).fetchone()
+
+
+def is_content_expected(connection: psycopg.Connection, sha256: str) -> bool:
+    """Whether the archive should hold this content: a file brought it, nobody removed it."""
+    row = connection.execute(
+        "SELECT 1 FROM extract WHERE sha256 = %s AND cleared_at IS NULL LIMIT 1", [sha256]
+    ).fetchone()
+    return row is not None
+
+
+def content_is_back(connection: psycopg.Connection, sha256: str) -> None:
+    """Write down that a content is kept again, so that it is missed where it is not there."""
+    connection.execute(
+        "UPDATE extract SET cleared_at = NULL WHERE sha256 = %s AND cleared_at IS NOT NULL",
+        [sha256],
+    )
+
+
+def find_name(connection: psycopg.Connection, feed: str, name: str) -> Extract | None:
+    """The latest extract delivered under this name in this feed."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id "
+            "WHERE e.name = %s AND b.feed = %s ORDER BY e.id DESC LIMIT 1",
+            [name, feed],
+        ).fetchone()
+
+
+def list_batches(connection: psycopg.Connection, limit: int) -> list[Batch]:
+    """The latest batches, newest first."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute("SELECT * FROM batch ORDER BY id DESC LIMIT %s", [limit]).fetchall()
+
+
+def batches_of(connection: psycopg.Connection, numbers: Iterable[int]) -> list[Batch]:
+    """The batches of these numbers, the first one first."""
+    with connection.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM batch WHERE id = ANY(%s) ORDER BY id", [list(numbers)]
+        ).fetchall()
+
+
+def add_batch(
+    connection: psycopg.Connection,
+    *,
+    content_id: str,
+    feed: str,
+    profile: str,
+    corrects: int | None,
+    service: str | None = None,
+) -> int:
+    """Open a batch; its id is the BatchId of the document, its time that of the database."""
+    row = connection.execute(
+        "INSERT INTO batch (content_id, feed, profile, state, corrects, service, opened_at, "
+        "lease_epoch) VALUES (%s, %s, %s, %s, %s, %s, now(), 0) RETURNING id",
+        [content_id, feed, profile, State.RECEIVED, corrects, service],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def add_secret_constants(
+    connection: psycopg.Connection, batch_id: int, constants: Mapping[str, str]
+) -> None:
+    """Keep the secrets of a batch's profile where readers of the ledger cannot read them."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO secret_constant (batch_id, field, value) VALUES (%s, %s, %s)",
+            [(batch_id, name, text) for name, text in constants.items()],
+        )
+
+
+def list_secret_constants(connection: psycopg.Connection, batch_id: int) -> dict[str, str]:
+    """The secrets of a batch's profile by their field."""
+    rows = connection.execute(
+        "SELECT field, value FROM secret_constant WHERE batch_id = %s", [batch_id]
+    ).fetchall()
+    return dict(rows)
+
+
+def add_extract(connection: psycopg.Connection, extract: Extract) -> int:
+    """Record one file of a batch, readable or refused; its `id` is given by the database."""
+    row = connection.execute(
+        "INSERT INTO extract (batch_id, name, sha256, bytes, record, header, manifest, refused, "
+        "message, pieces) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) RETURNING id",
+        [
+            extract.batch_id,
+            extract.name,
+            extract.sha256,
+            extract.bytes,
+            extract.record,
+            extract.header,
+            extract.manifest,
+            extract.refused,
+            extract.message,
+            extract.pieces,
+        ],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def refuse_extract(
+    connection: psycopg.Connection, extract: Extract, refusal: ExtractRefused
+) -> None:
+    """Refuse a file after it was read: its rows do not match what its manifest says."""
+    connection.execute(
+        "UPDATE extract SET refused = %s, message = %s WHERE id = %s",
+        [refusal.code, str(refusal), extract.id],
+    )
+    connection.execute("DELETE FROM receipt WHERE extract_id = %s", [extract.id])
+    connection.execute("DELETE FROM outcome WHERE extract_id = %s", [extract.id])
+    add_event(
+        connection,
+        "extract refused",
+        batch_id=extract.batch_id,
+        reason=str(refusal),
+        detail={"name": extract.name},
+    )
+
+
+def list_extracts(connection: psycopg.Connection, batch_id: int) -> list[Extract]:
+    """The files of a batch in the order they were read."""
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM extract WHERE batch_id = %s ORDER BY id", [batch_id]
+        ).fetchall()
+
+
+def batch_span(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:
+    """The parameters of `views.of_batch`: the batch and the range of its extracts."""
+    row = connection.execute(
+        "SELECT coalesce(min(id), 0), coalesce(max(id), 0) FROM extract WHERE batch_id = %s",
+        [batch_id],
+    ).fetchone()
+    assert row is not None
+    return {"batch": batch_id, "low": row[0], "high": row[1]}
+
+
+def list_receipts(
+    connection: psycopg.Connection, batch_id: int, stage: str, extract_id: int | None = None
+) -> list[Receipt]:
+    """The receipts of a stage in order, of one extract or of all."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(
+            "SELECT * FROM receipt WHERE batch_id = %(batch)s AND stage = %(stage)s "
+            "AND (%(extract)s::int IS NULL OR extract_id = %(extract)s) "
+            "ORDER BY extract_id, chunk",
+            {"batch": batch_id, "stage": stage, "extract": extract_id},
+        ).fetchall()
+    wanted = Receipt.__dataclass_fields__
+    return [
+        Receipt(
+            **{name: value for name, value in row.items() if name in wanted}
+            | {name: json.loads(row[name] or "{}") for name in ("counts", "totals")}
+            | {"clues": _readable_clues(row["clues"])}
+        )
+        for row in rows
+    ]
+
+
+def clues_text(clues: Mapping[str, Any]) -> str | None:
+    """Clues as they are kept, under the form they have."""
+    return json.dumps({form_of_code(): clues}) if clues else None
+
+
+def _readable_clues(text: str | None) -> dict[str, Any]:
+    """Clues of this form; those that another version left are not read, and nothing needs them."""
+    kept = json.loads(text or "{}")
+    return dict(kept.get(form_of_code(), {}))
+
+
+def withdraw_receipts(
+    connection: psycopg.Connection, stage: str, extract_id: int, chunk: int, record: int
+) -> None:
+    """Forget what is said of an extract from a chunk, which begins with this record, on."""
+    connection.execute(
+        "DELETE FROM receipt WHERE extract_id = %s AND stage = %s AND chunk >= %s",
+        [extract_id, stage, chunk],
+    )
+    connection.execute(
+        "DELETE FROM outcome WHERE extract_id = %s AND record_number >= %s", [extract_id, record]
+    )
+
+
+def add_event(
+    connection: psycopg.Connection,
+    what: str,
+    *,
+    batch_id: int | None = None,
+    by: str | None = None,
+    reason: str | None = None,
+    detail: Mapping[str, object] | None = None,
+) -> int:
+    """Add to the audit trail, which chains it on commit; nothing is ever taken from it."""
+    return write_trail(
+        connection, "add_event", batch_id, what, by or whoami(), reason, detail_text(detail)
+    )
+
+
+def write_trail(connection: psycopg.Connection, function: str, *values: object) -> int:
+    """Call one of the functions of `schemas.guards.trail_functions`; gives the id of the event.
+
+    The database stamps the time and the account; `by` is a note beside it.
+    """
+    marks = ", ".join(["%s"] * len(values))
+    row = connection.execute(f"SELECT {SCHEMA}.{function}({marks})", values).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def detail_text(detail: Mapping[str, object] | None) -> str | None:
+    """What an event says beside its reason, as it is kept."""
+    return None if detail is None else json.dumps(detail, sort_keys=True)

@@ -1,0 +1,133 @@
+"""Listings of the service that were pulled: which of them counts, and since when.
+
+The same listing is kept once, so the batch it came with first says nothing of its age: every pull
+tells in the audit trail which contents the service answered, and when it was asked. The clock is
+that of the database, which stamps the sends as well.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.postgres.ledger import Extract
+from schemas.derived.sql import SCHEMA, STAGED
+from schemas.derived.views import LISTING_FEED
+from schemas.operations import OPERATIONS
+from schemas.tables import INSERT_BATCH_DATA
+
+PULLED = "pull"
+"""What the event says that is written when listings were read."""
+KEPT, ASKED = "kept", "asked_at"
+"""In its detail, of each listing: the hash of its extract, and when the service was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """The newest complete listing of a record kind."""
+
+    extract: Extract
+    asked_at: datetime
+    """When the service was asked: what was sent later need not be in it."""
+
+
+def clock(connection: psycopg.Connection) -> datetime:
+    """The time by the clock that stamps what is sent."""
+    row = connection.execute("SELECT clock_timestamp()").fetchone()
+    assert row is not None
+    moment: datetime = row[0]
+    return moment
+
+
+def newest_listings(connection: psycopg.Connection) -> dict[str, Pulled]:
+    """Per record kind the listing that the service answered last, whatever batch it is in.
+
+    One whose batch has not come to its end is not whole, and one that was taken back counts not.
+    """
+    with connection.cursor(row_factory=class_row(Extract)) as cursor:
+        extracts = cursor.execute(
+            "SELECT e.* FROM extract e JOIN batch b ON b.id = e.batch_id WHERE b.feed = %s "
+            "AND e.refused IS NULL AND b.state IN ('complete', 'complete_with_errors') "
+            "ORDER BY e.id",
+            [LISTING_FEED],
+        ).fetchall()
+    # A run that died before it said what it read has opened the batch, and an earlier version told
+    # of the batch alone.
+    of_batch: dict[int, datetime] = dict(
+        connection.execute(
+            "SELECT b.id, greatest(b.opened_at, max(e.at)) FROM batch b LEFT JOIN event e "
+            f"ON e.batch_id = b.id AND e.what = '{PULLED}' AND e.detail NOT LIKE '%%\"{KEPT}\"%%' "
+            "WHERE b.feed = %s GROUP BY b.id, b.opened_at",
+            [LISTING_FEED],
+        ).fetchall()
+    )
+    of_content: dict[str, datetime] = dict(
+        connection.execute(
+            f"SELECT one.value ->> '{KEPT}', "
+            f"max(coalesce((one.value ->> '{ASKED}')::timestamptz, at)) "
+            "FROM event, jsonb_each(detail::jsonb -> 'listings') AS one "
+            f"WHERE what = '{PULLED}' AND one.value ? '{KEPT}' GROUP BY 1"
+        ).fetchall()
+    )
+    newest: dict[str, Pulled] = {}
+    for extract in extracts:
+        assert extract.record is not None
+        assert extract.sha256 is not None
+        pulled = Pulled(extract, of_content.get(extract.sha256, of_batch[extract.batch_id]))
+        known = newest.get(extract.record)
+        if known is None or pulled.asked_at >= known.asked_at:
+            newest[extract.record] = pulled
+    return newest
+
+
+def listing_batches(connection: psycopg.Connection) -> list[int]:
+    """Every batch of listings."""
+    rows = connection.execute("SELECT id FROM batch WHERE feed = %s", [LISTING_FEED]).fetchall()
+    return [number for (number,) in rows]
+
+
+def last_sent(connection: psycopg.Connection, extracts: Sequence[int]) -> dict[str, datetime]:
+    """Per record kind of some extracts, when the last of what is to reach the service went there.
+
+    Kinds that no operation takes go there in other ways, not before they are delivered here. What
+    is being sent right now is not sent yet.
+    """
+    return dict(
+        connection.execute(
+            "WITH received AS (SELECT batch_id, min(at) AS at FROM event "
+            "WHERE what = 'batch received' GROUP BY 1) "
+            "SELECT e.record, max(greatest(r.at, "
+            "(SELECT max(CASE state WHEN 'sending' THEN clock_timestamp() ELSE changed_at END) "
+            "FROM send WHERE extract_id = e.id AND state <> 'unsent'))) "
+            "FROM extract e JOIN batch b ON b.id = e.batch_id JOIN received r ON r.batch_id = b.id "
+            "WHERE e.id = ANY(%s) AND e.record = ANY(%s) AND b.service IS NOT NULL GROUP BY 1",
+            [list(extracts), [one.response for one in OPERATIONS if one.returns_list]],
+        ).fetchall()
+    )
+
+
+def brought_elsewhere(
+    connection: psycopg.Connection, numbers: Collection[int], batches: Sequence[int]
+) -> set[int]:
+    """Which of the service's batches have rows of batches beside these, too."""
+    extracts = connection.execute(
+        "SELECT e.id FROM extract e JOIN batch b ON b.id = e.batch_id WHERE e.record = %s "
+        "AND e.refused IS NULL AND b.state NOT IN ('undone', 'discarded') AND b.feed <> %s "
+        "AND b.id <> ALL(%s)",
+        [INSERT_BATCH_DATA.name, LISTING_FEED, list(batches)],
+    ).fetchall()
+    found: set[int] = set()
+    if not extracts:
+        return found
+    others = [extract for (extract,) in extracts]
+    for record, staged in STAGED.items():
+        own = ', "BatchId"' if record == INSERT_BATCH_DATA.name else ""
+        rows = connection.execute(
+            f"SELECT DISTINCT coalesce(source_batch_id{own}) FROM {SCHEMA}.{staged.name} "
+            f"WHERE extract_id = ANY(%s) AND coalesce(source_batch_id{own}) = ANY(%s)",
+            [others, list(numbers)],
+        ).fetchall()
+        found.update(number for (number,) in rows)
+    return found

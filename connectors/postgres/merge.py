@@ -1,0 +1,275 @@
+"""Merge: what the rows of a batch mean to each other, judged in the database by their keys.
+
+Outcomes are only added here; staged rows are never changed. Memory does not grow with the batch:
+PostgreSQL groups and joins, and only counts come back.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import psycopg
+
+from connectors.postgres.ledger import batch_span
+from schemas.derived.sql import key_columns, staged_name
+from schemas.derived.views import json_expression, of_batch, position, quoted
+from schemas.field import Reference, Table
+from schemas.reasons import NOT_SHOWN, REASONS
+from schemas.tables import TABLES
+
+
+def mark_duplicates(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    *,
+    last_wins: bool,
+    keys: Sequence[Sequence[int | str]] | None = None,
+) -> dict[str, int]:
+    """Settle rows of one batch that share a key; returns how many got which verdict.
+
+    Same content: the first counts, the others are superseded. Other content: all conflict, unless
+    the feed's policy lets the last one win. `keys` are the only ones that may occur twice, where
+    that is known.
+    """
+    if keys is not None:
+        if not keys:
+            return {}
+        _offer_keys(connection, table, keys)
+    key = _key(table)
+    # A key that occurs once after all gets no verdict, so what is offered need not be counted.
+    repeated = f"SELECT {key} FROM offered"
+    if keys is None:
+        repeated = f"""SELECT {key} FROM {staged_name(table)} s
+            WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1"""
+    value = f"'{NOT_SHOWN}'"
+    if not table.unquotable:
+        parts = (f"coalesce({quoted(name)}::text, '')" for name in table.identity)
+        value = " || ', ' || ".join(parts)
+    verdict = (
+        "CASE WHEN from_end > 1 THEN 'superseded' END"
+        if last_wins
+        else "CASE WHEN NOT same THEN 'conflict' WHEN from_start > 1 THEN 'superseded' END"
+    )
+    statement = f"""
+        WITH repeated AS (
+            {repeated}
+        ), content AS (
+            SELECT extract_id, record_number, {position("first_line")} AS line, {key},
+                {value} AS key_value,
+                md5({json_expression(table, "s")}) AS content
+            FROM {staged_name(table)} s JOIN repeated USING ({key}) WHERE {_ready()}
+        ), ranked AS (
+            SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
+                row_number() OVER (same_key ORDER BY extract_id, record_number) AS from_start,
+                row_number() OVER (same_key ORDER BY extract_id DESC, record_number DESC)
+                    AS from_end
+            FROM content WINDOW same_key AS (PARTITION BY {key})
+        ), judged AS (
+            SELECT extract_id, record_number, line, key_value, {verdict} AS verdict
+            FROM ranked
+        ), told AS (
+            INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+            SELECT %(batch)s, extract_id, record_number, verdict,
+                CASE verdict WHEN 'conflict' THEN {_error("ConflictingKey", table.identity[0])}
+                END
+            FROM judged WHERE verdict IS NOT NULL RETURNING verdict
+        )
+        SELECT verdict, count(*) FROM told GROUP BY verdict"""
+    return dict(connection.execute(statement, batch_span(connection, batch_id)).fetchall())
+
+
+def check_reference(
+    connection: psycopg.Connection,
+    table: Table,
+    reference: Reference,
+    batch_id: int,
+    *,
+    reject: bool,
+    complete: bool = False,
+    values: Sequence[Sequence[int | str]] | None = None,
+) -> int:
+    """Find references that lead nowhere or to another tenant; returns how many rows have one.
+
+    By default a note per value says so; a feed may have such rows rejected instead. `values` are
+    all that the rows name, with the tenant, each once, where they are known. What a batch that is
+    `complete` refers to has to be in it; the database is not asked.
+    """
+    _find_missing(connection, table, reference, batch_id, values, complete=complete)
+    counted = connection.execute("SELECT count(*) FROM missing").fetchone()
+    if counted == (0,):
+        return 0
+    span: Mapping[str, object] = batch_span(connection, batch_id)
+    of = f"m.value = s.{quoted(reference.field)}"
+    if _bound(reference, table):
+        of += f" AND m.tenant = {_tenant(reference, table)}"
+    if reject:
+        statement = f"""
+            INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+            SELECT %(batch)s, s.extract_id, s.record_number, 'rejected',
+                CASE m.code WHEN 'ReferenceMissing'
+                    THEN {_error("ReferenceMissing", reference.field, reference.table)}
+                    ELSE {_error("ReferenceTenant", reference.field, reference.table)} END
+            FROM (SELECT s.*, {quoted(reference.field)}::text AS key_value,
+                      {position("first_line")} AS line
+                  FROM {staged_name(table)} s) s
+            JOIN missing m ON {of}
+            WHERE {_ready()} AND {_untold()}"""
+        return connection.execute(statement, span).rowcount
+    statement = f"""
+        WITH named AS (
+            SELECT m.value, m.code, count(*) AS rows,
+                min((s.extract_id::bigint << 40) + s.record_number) AS first
+            FROM {staged_name(table)} s JOIN missing m ON {of}
+            WHERE {_ready()} AND {_untold()} GROUP BY m.value, m.tenant, m.code
+        ), told AS (
+            INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
+                rows, message)
+            SELECT %(batch)s, first >> 40, first & ((1::bigint << 40) - 1), '{table.name}', code,
+                '{reference.field}', value::text, rows, CASE code
+                    WHEN 'ReferenceMissing' THEN {_message("ReferenceMissing", reference)}
+                    ELSE {_message("ReferenceTenant", reference)} END
+            FROM named RETURNING rows
+        )
+        SELECT coalesce(sum(rows), 0) FROM told"""
+    row = connection.execute(statement, span).fetchone()
+    return int(row[0]) if row else 0
+
+
+def join_by_hash(connection: psycopg.Connection, *, only: bool) -> None:
+    """Keep the rows of a batch from being joined one by one, until the transaction ends.
+
+    A batch's rows have no index but that of their place, and the planner, which expects few of
+    them to be left by a condition, would read all of one side for every row of the other.
+    """
+    connection.execute(f"SET LOCAL enable_nestloop = {'off' if only else 'on'}")
+
+
+def _find_missing(
+    connection: psycopg.Connection,
+    table: Table,
+    reference: Reference,
+    batch_id: int,
+    values: Sequence[Sequence[int | str]] | None,
+    *,
+    complete: bool,
+) -> None:
+    """The temporary table `missing`: values that lead nowhere or to another tenant, once each.
+
+    Every step is a table of its own that the planner has counted. So a small delivery looks its
+    values up in the target by its index, and a large one reads the target once.
+    """
+    for name, columns in (
+        ("used", "value bigint, tenant integer"),
+        ("met", "value bigint, tenant integer"),
+        ("missing", "value bigint, tenant integer, code text"),
+    ):
+        connection.execute(f"DROP TABLE IF EXISTS pg_temp.{name}")
+        connection.execute(f"CREATE TEMP TABLE {name} ({columns}) ON COMMIT DROP")
+    _offer_used(connection, table, reference, batch_id, values)
+    target = TABLES[reference.table]
+    tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
+    column = quoted(reference.column)
+    if not complete:
+        join_by_hash(connection, only=False)
+        connection.execute(
+            f"INSERT INTO met SELECT {column}, {tenant} FROM {target.name} "
+            f"WHERE {column} IN (SELECT value FROM used)"
+        )
+        join_by_hash(connection, only=True)
+    # Rows in conflict are left out: nobody knows which of them will be the record. Superseded ones
+    # are the record by the row that counts, or not at all where that one was rejected.
+    connection.execute(
+        f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s
+        WHERE {_ready()} AND {column} IN (SELECT value FROM used)
+            AND {_untold()}""",
+        batch_span(connection, batch_id),
+    )
+    connection.execute("ANALYZE met")
+    same = "AND k.tenant = u.tenant" if _bound(reference, table) else ""
+    connection.execute(
+        f"""INSERT INTO missing SELECT u.value, u.tenant,
+            CASE WHEN v.value IS NULL THEN 'ReferenceMissing' ELSE 'ReferenceTenant' END
+        FROM used u LEFT JOIN (SELECT DISTINCT value FROM met) v ON v.value = u.value
+        WHERE NOT EXISTS (SELECT FROM met k WHERE k.value = u.value {same})"""
+    )
+    connection.execute("ANALYZE missing")
+
+
+def _offer_used(
+    connection: psycopg.Connection,
+    table: Table,
+    reference: Reference,
+    batch_id: int,
+    values: Sequence[Sequence[int | str]] | None,
+) -> None:
+    """The temporary table `used`: every value that the rows name, with its tenant, once."""
+    if values is None:
+        field = quoted(reference.field)
+        connection.execute(
+            f"""INSERT INTO used SELECT DISTINCT {field}, {_tenant(reference, table)}
+            FROM {staged_name(table)} s
+            WHERE {_ready()} AND {_untold()} AND {field} IS NOT NULL""",
+            batch_span(connection, batch_id),
+        )
+    else:
+        with connection.cursor().copy("COPY used FROM STDIN") as copy:
+            for value in values:
+                copy.write_row(value)
+    connection.execute("ANALYZE used")
+
+
+def _offer_keys(
+    connection: psycopg.Connection, table: Table, keys: Sequence[Sequence[int | str]]
+) -> None:
+    """The temporary table `offered` with each of the keys once."""
+    names = _key(table)
+    connection.execute("DROP TABLE IF EXISTS pg_temp.offered, pg_temp.told_keys")
+    for name in ("offered", "told_keys"):
+        connection.execute(
+            f"CREATE TEMP TABLE {name} ON COMMIT DROP AS "
+            f"SELECT {names} FROM {staged_name(table)} WHERE FALSE"
+        )
+    with connection.cursor().copy(f"COPY told_keys ({names}) FROM STDIN") as copy:
+        for key in keys:
+            copy.write_row(key)
+    connection.execute(f"INSERT INTO offered SELECT DISTINCT {names} FROM told_keys")
+    connection.execute("ANALYZE offered")
+
+
+def _key(table: Table) -> str:
+    return ", ".join(quoted(name) for name in key_columns(table))
+
+
+def _ready() -> str:
+    return f"{of_batch('s')} AND s.error_data IS NULL"
+
+
+def _untold() -> str:
+    """Staged rows `s` without an outcome."""
+    return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
+        AND o.extract_id = s.extract_id AND o.record_number = s.record_number)"""
+
+
+def _tenant(reference: Reference, table: Table) -> str:
+    return f"s.{quoted('TenantsId')}" if _bound(reference, table) else "NULL::integer"
+
+
+def _bound(reference: Reference, table: Table) -> bool:
+    """Whether a row and the record it refers to have to be of one tenant."""
+    return reference.same_tenant and table.tenant is not None
+
+
+def _message(code: str, reference: Reference) -> str:
+    text = REASONS[code].message(field=reference.field, value="\0", of=reference.table)
+    before, after = text.replace("'", "''").split("\0")
+    return f"'{before}' || value || '{after}'"
+
+
+def _error(code: str, field: str, of: str = "") -> str:
+    """SQL for the ErrorData of one reason; `key_value` and `line` are columns in reach."""
+    text = REASONS[code].message(field=field, value="\0", of=of)
+    before, after = (json.dumps(part)[1:-1].replace("'", "''") for part in text.split("\0"))
+    return f"""json_build_array(json_build_object('ErrorCode', '{code}', 'FieldName', '{field}',
+        'Message', '{before}' || key_value || '{after}', 'Meta', json_build_object(
+        'stage', 'merge', 'column', '{field}', 'value', key_value,
+        'line', line::text)))::text"""

@@ -1,0 +1,112 @@
+"""The ledger at a glance: batches with their rows and errors, without reading a staged row."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
+from connectors.postgres.ledger import ENDED, State
+
+
+class BatchLine(NamedTuple):
+    """One batch as lists show it."""
+
+    id: int
+    feed: str
+    state: State
+    opened_at: datetime
+    files: int
+    refused: int
+    """Files that could not be read."""
+    rows: int
+    errors: int
+    """Rows that carry HasError now: those corrected since are none any more, and one that was
+    delivered again, in error too, counts with its last attempt only."""
+    at_service: Mapping[str, int]
+    """State at the service -> rows; those refused, differing or in doubt are errors too."""
+    held_because: str | None
+    repaired: Mapping[int, int] = {}
+    """Later batch -> how many of its rejects that one repaired, where none is left."""
+
+
+def list_overview(
+    connection: psycopg.Connection, most: int, *, since: datetime | None = None
+) -> list[BatchLine]:
+    """The latest batches, newest first; `since` keeps those opened later or not ended yet."""
+    with connection.cursor(row_factory=class_row(BatchLine)) as cursor:
+        lines = cursor.execute(_OVERVIEW, {"most": most, "since": since, "ended": list(ENDED)})
+        listed = [line._replace(state=State(line.state)) for line in lines]
+    again = Counter(row.batch_id for row in delivered_again(connection, _standing(connection)))
+    counted = [line._replace(errors=line.errors - again[line.id]) for line in listed]
+    return [
+        line._replace(repaired=_repaired(connection, line.id))
+        if line.state is State.COMPLETE_WITH_ERRORS and not line.errors
+        else line
+        for line in counted
+    ]
+
+
+def _repaired(connection: psycopg.Connection, batch_id: int) -> dict[int, int]:
+    """The later batches that repaired the rejects of a batch, if every one was."""
+    later = later_attempts(connection, batch_id).values()
+    if any(one.state != REPAIRED for one in later):
+        return {}
+    return dict(sorted(Counter(one.batch_id for one in later).items()))
+
+
+def _standing(connection: psycopg.Connection) -> list[int]:
+    """Batches that correct or are corrected, and were not taken back."""
+    rows = connection.execute(
+        "SELECT id FROM batch b WHERE state NOT IN ('undone', 'discarded') AND (corrects IS NOT "
+        "NULL OR EXISTS (SELECT 1 FROM batch c WHERE c.corrects = b.id))"
+    ).fetchall()
+    return [batch_id for (batch_id,) in rows]
+
+
+def count_taken_back(connection: psycopg.Connection, content_id: str) -> int:
+    """How many batches took this content and were undone or discarded since."""
+    row = connection.execute(
+        "SELECT count(*) FROM batch WHERE content_id = %s AND state IN ('undone', 'discarded')",
+        [content_id],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+_OVERVIEW = """
+    WITH shown AS (
+        SELECT * FROM batch WHERE %(since)s::timestamptz IS NULL
+            OR opened_at >= %(since)s OR state <> ALL(%(ended)s)
+        ORDER BY id DESC LIMIT %(most)s
+    ), files AS (
+        SELECT batch_id, count(*) AS files, count(refused) AS refused
+        FROM extract WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), staged AS (
+        SELECT batch_id, sum(value::bigint) AS rows,
+            sum(value::bigint) FILTER (WHERE key = 'rejected') AS rejected
+        FROM receipt, json_each_text(counts::json)
+        WHERE stage = 'stage' AND batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), told AS (
+        SELECT batch_id, count(*) FILTER (WHERE verdict IN ('rejected', 'conflict'))
+            - count(*) FILTER (WHERE verdict = 'corrected') AS errors
+        FROM outcome WHERE batch_id IN (SELECT id FROM shown) GROUP BY 1
+    ), sent AS (
+        SELECT batch_id, json_object_agg(state, rows) AS states,
+            coalesce(sum(rows) FILTER (WHERE state IN ('refused', 'differs', 'in_doubt')), 0)
+                AS undecided
+        FROM (
+            SELECT batch_id, state, count(*) AS rows FROM send
+            WHERE batch_id IN (SELECT id FROM shown WHERE service IS NOT NULL) GROUP BY 1, 2
+        ) counted GROUP BY 1
+    )
+    SELECT b.id, b.feed, b.state, b.opened_at, coalesce(f.files, 0) AS files,
+        coalesce(f.refused, 0) AS refused, coalesce(s.rows, 0)::bigint AS rows,
+        (coalesce(s.rejected, 0) + coalesce(t.errors, 0) + coalesce(u.undecided, 0))::bigint
+            AS errors, coalesce(u.states, '{}') AS at_service, b.held_because
+    FROM shown b LEFT JOIN files f ON f.batch_id = b.id LEFT JOIN staged s ON s.batch_id = b.id
+    LEFT JOIN told t ON t.batch_id = b.id LEFT JOIN sent u ON u.batch_id = b.id
+    ORDER BY b.id DESC"""

@@ -1,0 +1,1 @@
+"""Sends: planned, claimed and answered in the database, through one gate."""

@@ -1,0 +1,76 @@
+"""How many windows of POSTs were claimed, counted twice: in the database and in RECON_HOME.
+
+A run writes its marker once, so a copy of the database's disk that was made while it was sending
+knows the run and not its last rows. The database counts each window in the commit that claims it;
+the home counts it after that and before its first byte leaves. So the home is ahead of no database
+but one that was restored.
+"""
+
+import errno
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import psycopg
+
+from connectors.errors import ReconError
+from connectors.files.atomic import PRIVATE_FILE, room_left
+
+_PREFIX, _SUFFIX = "push-", ".windows"
+_DIGITS = 20
+"""Of one width, so that a count is written over the one before in one piece."""
+
+
+def count_window(connection: psycopg.Connection, operation: str) -> int:
+    """Count a window that is claimed, inside the open transaction; gives the new count."""
+    row = connection.execute(
+        "UPDATE push_lane SET windows = coalesce(windows, 0) + 1 WHERE operation = %s "
+        "RETURNING windows",
+        [operation],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def note_window(home: Path, operation: str, count: int) -> None:
+    """Write the count down at home before the first byte of the window leaves."""
+    path = home / f"{_PREFIX}{operation}{_SUFFIX}"
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+        try:
+            if os.pwrite(descriptor, f"{count:0{_DIGITS}}".encode(), 0) < _DIGITS:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise ReconError(
+            f"{path} cannot be written: {error.strerror}.{room_left(path, error)} The rows that "
+            "were to be sent next were not sent and are unsent; make room or give the rights, and "
+            "run the same command again."
+        ) from error
+
+
+def windows_at_home(home: Path) -> Mapping[str, int]:
+    """Operation -> windows that this home has counted; raises ValueError where one is unreadable.
+
+    Read before those of the database, which is never behind while a run is under way. An empty file
+    is one for which there was no room: nothing was sent behind it.
+    """
+    return {
+        path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX): int(path.read_bytes() or b"0")
+        for path in sorted(home.glob(f"{_PREFIX}*{_SUFFIX}"))
+    }
+
+
+def knows_windows(connection: psycopg.Connection, at_home: Mapping[str, int]) -> bool:
+    """Whether the database has claimed every window that the home has counted."""
+    rows = connection.execute("SELECT operation, coalesce(windows, 0) FROM push_lane")
+    known: dict[str, int] = dict(rows.fetchall())
+    return all(known.get(name, 0) >= count for name, count in at_home.items())
+
+
+def forget_windows(home: Path) -> None:
+    """Count from the database again, once somebody has said what became of the rows."""
+    for path in home.glob(f"{_PREFIX}*{_SUFFIX}"):
+        path.unlink(missing_ok=True)

@@ -1,0 +1,328 @@
+"""The one gate before a send: only the newest copy of the database and of RECON_HOME passes.
+
+A database that was restored, or that runs twice, has rows as unsent that the service may have. So
+every run that sends writes an epoch into the database before its first byte leaves, and a marker
+with the same token into RECON_HOME. The next one passes only where both still tell the same story:
+the database has the marker's token (it is not older than the home), no newer epoch of the home is
+there (the home is not older than the database), the epoch's row was written by this very database
+(a dump that is restored writes it again), it has claimed every window that the home has counted,
+and the marker is the file that was written, not a copy.
+Anything else holds pushes until somebody says from where to go on.
+"""
+
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import namedtuple_row
+
+from connectors.errors import PushHeld, ReconError
+from connectors.files.atomic import file_alone, private_folder, room_left
+from connectors.postgres.heartbeat import in_turn
+from connectors.postgres.push.count import forget_windows, knows_windows, windows_at_home
+from connectors.recovery import reach
+from schemas.guards.leases import Held
+
+MARKER = "push-marker.json"
+LOCK = ".push-marker.lock"
+LOOKS = 5
+"""A run writes its marker once: more than one between two looks is a home that is very busy."""
+BIRTH = 0
+"""Number of the epoch that the first batch of a database writes; nothing is sent under it."""
+HELD = "held"
+"""Home of an epoch that holds every home: one of them has found that the database is older."""
+_EPOCHS = "Writing down that rows are sent from here"
+IN_DOUBT, UNSENT = "in_doubt", "unsent"
+"""What the rows are that a restored database has as unsent: possibly sent, or certainly not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What the home has seen of the database last."""
+
+    number: int
+    token: str
+    home: str
+    inode: str
+
+
+class _Epoch(NamedTuple):
+    number: int
+    token: str
+    home: str
+    native: bool
+    """Whether this very database wrote the row: no dump, no copy, no other timeline."""
+    inode: str | None
+    """Of the marker, as it was sealed; None: the run died before it sent anything."""
+    changed_ns: int | None
+
+
+class _Identity(NamedTuple):
+    """Which database this is, in words that a restored one does not share."""
+
+    system: str
+    timeline: str
+    database_oid: int
+
+
+class _Unreadable(Enum):
+    MARKER = "the marker is there, and cannot be read"
+
+
+class _Hold(NamedTuple):
+    why: str
+    database_is_older: bool = False
+    """Than this home, so that other homes have to be held as well."""
+
+
+def why_held(connection: psycopg.Connection, home: Path) -> str | None:
+    """Why nothing may be sent from this home to a service; None: nothing is in the way.
+
+    A run that passes the gate meanwhile writes the marker and the epochs one after the other: where
+    the marker has changed since, what was found is a mixture of both, and is looked for again.
+    """
+    marker = _try_marker(home)
+    for _ in range(LOOKS):
+        hold = _find_hold(connection, home, marker)
+        before, marker = marker, _try_marker(home)
+        if hold is None or marker == before:
+            break
+    return None if hold is None else hold.why
+
+
+def _find_hold(
+    connection: psycopg.Connection, home: Path, marker: Marker | _Unreadable | None
+) -> _Hold | None:
+    try:
+        counted = windows_at_home(home)
+    except (OSError, ValueError):
+        marker = _Unreadable.MARKER
+    if isinstance(marker, _Unreadable):
+        return _Hold(
+            f"{home / MARKER} cannot be read, so nobody can tell which database it has seen"
+        )
+    epochs = _epochs(connection, marker)
+    sent = [one for one in epochs if one.inode is not None]
+    held = None
+    if epochs and epochs[-1].home == HELD:
+        held = _Hold(
+            "the database is older than another RECON_HOME that sends: it was restored, and does "
+            "not know of the last rows that were sent from there"
+        )
+    if marker is None:
+        if sent:
+            return _Hold(
+                f"this RECON_HOME ({home}) has no marker, and rows were sent from another one: it "
+                "is new, was lost, or its database was restored"
+            )
+        if not all(one.native for one in epochs if one.number == BIRTH):
+            return _Hold("the database is a copy: it was restored or moved since its first batch")
+        return held
+    known = {one.number: one for one in epochs}.get(marker.number)
+    older = f"the database is older than this RECON_HOME ({home})"
+    if known is None or known.token != marker.token:
+        return _Hold(
+            f"{older}: it does not know of the last run that sent rows from here. It was "
+            "restored, or is another one",
+            database_is_older=True,
+        )
+    if not known.native:
+        return _Hold(
+            "the database is a copy: it was restored, moved, or failed over since rows were sent "
+            "the last time"
+        )
+    if any(one.home == marker.home and one.number > marker.number for one in sent):
+        return _Hold(f"this RECON_HOME ({home}) is older than the database: it was restored")
+    if not knows_windows(connection, counted):
+        return _Hold(
+            f"{older}: it does not know of the last rows that were sent from here. It was "
+            "restored from a copy made while a run was sending",
+            database_is_older=True,
+        )
+    if not _is_original(home / MARKER, marker, known):
+        return _Hold(
+            f"this RECON_HOME ({home}) is a copy: its marker was restored, copied or touched"
+        )
+    return held
+
+
+def held_text(why: str) -> str:
+    """The same for people, with what to do."""
+    return (
+        f"Pushes are held: {why}. Nothing is sent, because rows that are unsent here may be at the "
+        "service already. See that no other copy of this database sends; then say from where to "
+        "go on: `recon restored --unsent in-doubt --reason ...` (what is unsent may have been "
+        "sent), or `--unsent unsent` (it was certainly not)."
+    )
+
+
+def told_where_sent(connection: psycopg.Connection, home: Path) -> str | None:
+    """The same for whoever may send with this account; None: nothing is held, or others send."""
+    row = connection.execute("SELECT has_table_privilege('push_seal', 'INSERT')").fetchone()
+    why = why_held(connection, home) if row and row[0] else None
+    return held_text(why) if why else None
+
+
+def pass_gate(connection: psycopg.Connection, home: Path, wait_seconds: float) -> None:
+    """Begin an epoch before the first byte of a send; raises PushHeld.
+
+    Raises TurnNotGiven where another run of this home is at it for longer than `wait_seconds`.
+    """
+    with _alone(home, wait_seconds):
+        hold = _find_hold(connection, home, _try_marker(home))
+        if hold is not None:
+            if hold.database_is_older:
+                _hold_all(connection)
+            raise PushHeld(held_text(hold.why))
+        _begin(connection, home)
+
+
+@contextmanager
+def going_on(connection: psycopg.Connection, home: Path, wait_seconds: float) -> Iterator[None]:
+    """Let this database and this home go on together, once the block has decided about rows."""
+    with _alone(home, wait_seconds):
+        with connection.transaction():
+            yield
+        forget_windows(home)
+        _begin(connection, home)
+
+
+def note_birth(connection: psycopg.Connection) -> None:
+    """Write down which database has the first batch, inside the open transaction."""
+    if connection.execute("SELECT 1 FROM push_epoch LIMIT 1").fetchone() is None:
+        _insert(connection, BIRTH, "")
+
+
+def _begin(connection: psycopg.Connection, home: Path) -> None:
+    """Epoch, marker, seal: a run that dies in between has sent nothing, and holds nobody."""
+    before = _try_marker(home)
+    owner = before.home if isinstance(before, Marker) else secrets.token_hex(16)
+    with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
+        number = 1 + _newest(connection)[0]
+        token = _insert(connection, number, owner)
+    reach("push-epoch")
+    inode, changed = _write_marker(home, number, token, owner)
+    connection.execute(
+        "INSERT INTO push_seal (number, inode, changed_ns) VALUES (%s, %s, %s)",
+        [number, inode, changed],
+    )
+    reach("push-sealed")
+
+
+def _hold_all(connection: psycopg.Connection) -> None:
+    """Hold the other homes too: what was sent from here may be unsent for them."""
+    with in_turn(connection, Held.EPOCH, _EPOCHS), connection.transaction():
+        number, newest = _newest(connection)
+        if newest != HELD:
+            _insert(connection, number + 1, HELD)
+
+
+def _newest(connection: psycopg.Connection) -> tuple[int, str]:
+    """Number and home of the newest epoch; in turn, so that no other one is written meanwhile."""
+    row = connection.execute(
+        "SELECT number, home FROM push_epoch ORDER BY number DESC LIMIT 1"
+    ).fetchone()
+    return (row[0], row[1]) if row else (BIRTH, "")
+
+
+def _insert(connection: psycopg.Connection, number: int, home: str) -> str:
+    token, identity = secrets.token_hex(16), _identity(connection)
+    connection.execute(
+        "INSERT INTO push_epoch (number, token, home, system, timeline, database_oid, xid, at) "
+        "VALUES (%s, %s, %s, %s, %s, %s, pg_current_xact_id()::text::bigint, now())",
+        [number, token, home, *identity],
+    )
+    return token
+
+
+def _epochs(connection: psycopg.Connection, marker: Marker | None) -> Sequence[_Epoch]:
+    """The first one, the latest, the latest that was sealed, and from that of the marker on."""
+    with connection.cursor(row_factory=namedtuple_row) as cursor:
+        rows = cursor.execute(
+            "SELECT p.number, p.token, p.home, (p.system, p.timeline, p.database_oid) = "
+            "(%(system)s::text, %(timeline)s::text, %(database_oid)s::bigint) "
+            "AND p.xmin::text::bigint = p.xid %% 4294967296 "
+            "AS native, s.inode, s.changed_ns "
+            "FROM push_epoch p LEFT JOIN push_seal s ON s.number = p.number "
+            "WHERE p.number = 0 OR p.number >= %(marker)s "
+            "OR p.number IN ((SELECT max(number) FROM push_seal), "
+            "(SELECT max(number) FROM push_epoch)) ORDER BY p.number",
+            _identity(connection)._asdict() | {"marker": marker.number if marker else None},
+        ).fetchall()
+    return [_Epoch(*row) for row in rows]
+
+
+def _identity(connection: psycopg.Connection) -> _Identity:
+    row = connection.execute(
+        "SELECT oid, substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8), "
+        "has_function_privilege('pg_control_system()', 'execute') "
+        "FROM pg_database WHERE datname = current_database()"
+    ).fetchone()
+    assert row is not None
+    system = ""
+    if row[2]:
+        told = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+        system = str(told[0]) if told else ""
+    return _Identity(system, row[1], row[0])
+
+
+def _try_marker(home: Path) -> Marker | _Unreadable | None:
+    try:
+        shape: dict[str, Any] = json.loads((home / MARKER).read_bytes())
+        return Marker(**shape)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        return _Unreadable.MARKER
+
+
+def _write_marker(home: Path, number: int, token: str, owner: str) -> tuple[str, int]:
+    """Write the marker; gives its inode and the time of its last change, which no copy has."""
+    path, draft = home / MARKER, None
+    try:
+        descriptor, draft = tempfile.mkstemp(dir=home, prefix=f".{MARKER}-")
+        with os.fdopen(descriptor, "wb") as file:
+            inode = str(os.fstat(file.fileno()).st_ino)
+            file.write(json.dumps(asdict(Marker(number, token, owner, inode))).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        Path(draft).replace(path)
+        folder = os.open(home, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return inode, path.stat().st_ctime_ns
+    except OSError as error:
+        if draft is not None:
+            Path(draft).unlink(missing_ok=True)
+        raise ReconError(
+            f"{path} cannot be written: {error.strerror}.{room_left(path, error)} Nothing was "
+            "sent. Make room or give the rights, and run the same command again."
+        ) from error
+
+
+def _is_original(path: Path, marker: Marker, epoch: _Epoch) -> bool:
+    there = path.lstat()
+    if str(there.st_ino) != marker.inode:
+        return False
+    return epoch.inode is None or (str(there.st_ino), there.st_ctime_ns) == (
+        epoch.inode,
+        epoch.changed_ns,
+    )
+
+
+@contextmanager
+def _alone(home: Path, wait_seconds: float) -> Iterator[None]:
+    """One run of a home at a time looks and writes."""
+    private_folder(home)
+    with file_alone(home / LOCK, wait_seconds, "Beginning to send from here"):
+        yield

@@ -1,0 +1,332 @@
+"""Sends as people ask for them: which batches wait, what became of rows, what was decided."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.postgres.ledger import batch_span
+from connectors.postgres.recount import Sum, key_number
+from schemas.derived.push_keys import push_key
+from schemas.derived.sql import staged_name
+from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
+from schemas.field import Table
+from schemas.operations import PUSHES, Operation
+from schemas.tables import EXTRACTS
+
+MOST_NAMED = 1_000
+"""Rows of one decision that the audit trail names one by one; more are counted."""
+
+
+_REPEATABLE = "x.state = 'in_doubt' AND x.own_key"
+
+
+class SendState(StrEnum):
+    """Where one row is on its way to the service, in the order reports show them."""
+
+    ACKNOWLEDGED = "acknowledged"
+    REFUSED = "refused"
+    DIFFERS = "differs"
+    IN_DOUBT = "in_doubt"
+    ABANDONED = "abandoned"
+    SUPERSEDED = "superseded"
+    UNSENT = "unsent"
+    SENDING = "sending"
+
+
+class Decision(StrEnum):
+    """What an operator says of rows that are not settled."""
+
+    CONFIRM = "confirm"
+    RESEND = "resend"
+    ABANDON = "abandon"
+
+
+DECIDABLE: dict[Decision, tuple[SendState, ...]] = {
+    Decision.CONFIRM: (SendState.IN_DOUBT, SendState.DIFFERS),
+    Decision.RESEND: (
+        SendState.IN_DOUBT,
+        SendState.DIFFERS,
+        SendState.REFUSED,
+        SendState.ABANDONED,
+    ),
+    Decision.ABANDON: (
+        SendState.IN_DOUBT,
+        SendState.DIFFERS,
+        SendState.REFUSED,
+        SendState.UNSENT,
+    ),
+}
+"""The states from which each decision leads on."""
+_LEADS_TO = {
+    Decision.CONFIRM: SendState.ACKNOWLEDGED,
+    Decision.RESEND: SendState.UNSENT,
+    Decision.ABANDON: SendState.ABANDONED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which sends of a batch are meant; what is None does not narrow it."""
+
+    batch_id: int
+    operation: str | None = None
+    states: tuple[str, ...] = ()
+    rows: tuple[tuple[int, int], ...] | None = None
+    """Extract and record number of each."""
+
+
+class Sent(NamedTuple):
+    """One send, with what was or will be sent; secrets are masked."""
+
+    file: str
+    record_number: int
+    line: int
+    record: str
+    operation: str
+    state: str
+    attempts: int
+    status: int | None
+    push_key: str
+    jsondata: str
+    echo: str | None
+    service_id: str | None
+    error_data: str | None
+
+
+def waiting_batches(connection: psycopg.Connection, *, repeatable: bool = False) -> list[int]:
+    """The batches that have something to push, the oldest first.
+
+    `repeatable`: the host lets POSTs in doubt be sent once more.
+    """
+    rows = connection.execute(
+        "SELECT b.id FROM batch b WHERE b.service IS NOT NULL "
+        "AND (b.state = 'merged' OR b.state IN ('complete', 'complete_with_errors', 'failed') "
+        "AND EXISTS (SELECT 1 FROM send x WHERE x.batch_id = b.id "
+        f"AND (x.state IN ('unsent', 'sending') OR %(repeatable)s AND {_REPEATABLE}))) "
+        "ORDER BY b.id",
+        {"repeatable": repeatable},
+    ).fetchall()
+    return [row[0] for row in rows]
+
+
+def is_unsettled(
+    connection: psycopg.Connection, batch_id: int, *, repeatable: bool = False
+) -> bool:
+    """Whether a push could change anything of a batch: rows to send, or to follow another row.
+
+    `repeatable`: the host lets POSTs in doubt be sent once more.
+    """
+    return (
+        connection.execute(
+            "SELECT 1 FROM send x WHERE batch_id = %(batch)s "
+            "AND (state IN ('unsent', 'sending') OR %(repeatable)s AND "
+            f"{_REPEATABLE} OR twin AND state NOT IN ('acknowledged', 'superseded')) LIMIT 1",
+            {"batch": batch_id, "repeatable": repeatable},
+        ).fetchone()
+        is not None
+    )
+
+
+def row_name(connection: psycopg.Connection, batch_id: int, number: int) -> str:
+    """How `recon resolve` names the row of a send."""
+    row = connection.execute(
+        "SELECT e.name, x.record_number FROM send x JOIN extract e ON e.id = x.extract_id "
+        "WHERE x.batch_id = %s AND x.number = %s",
+        [batch_id, number],
+    ).fetchone()
+    assert row is not None
+    return f"{row[0]}:record:{row[1]}"
+
+
+def count_states(connection: psycopg.Connection, batch_id: int) -> dict[str, dict[str, int]]:
+    """Operation -> state -> rows of a batch."""
+    counts: dict[str, dict[str, int]] = {}
+    for operation, state, rows in connection.execute(
+        "SELECT operation, state, count(*) FROM send WHERE batch_id = %s "
+        "GROUP BY 1, 2 ORDER BY 1, 2",
+        [batch_id],
+    ):
+        counts.setdefault(operation, {})[state] = rows
+    return counts
+
+
+def left_at_service(connection: psycopg.Connection, batch_id: int) -> dict[str, int]:
+    """Operation -> rows of a batch that the service has, or may have."""
+    rows = connection.execute(
+        "SELECT operation, count(*) FROM send WHERE batch_id = %s AND attempts > 0 "
+        "AND state IN ('acknowledged', 'differs', 'in_doubt', 'sending') GROUP BY 1 ORDER BY 1",
+        [batch_id],
+    )
+    return dict(rows.fetchall())
+
+
+def recount_sends(connection: psycopg.Connection, table: Table, batch_id: int) -> Iterator[Sum]:
+    """What the rows of a batch add up to by their state at the service, row by row."""
+    currency = f"coalesce({quoted(table.currency)}::text, '')" if table.currency else "''"
+    sums = "".join(f", coalesce(sum({quoted(name)}), 0)" for name in table.amounts)
+    rows = connection.execute(
+        f"""SELECT s.extract_id, x.state, {currency}, count(*),
+            coalesce(sum({key_number(table)}), 0) {sums}
+        FROM send x JOIN {staged_name(table)} s
+            ON s.extract_id = x.extract_id AND s.record_number = x.record_number
+        WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s AND {of_batch("s")}
+        GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
+        batch_span(connection, batch_id) | {"operation": PUSHES[table.name].name},
+    )
+    for extract_id, state, money, count, keys, *amounts in rows:
+        found = dict(zip(table.amounts, amounts, strict=True))
+        yield Sum(extract_id, state, money, count, int(keys), found)
+
+
+class Refusal(NamedTuple):
+    """One reason why rows of a record kind are not settled at the service, with the first row."""
+
+    state: str
+    code: str
+    field: str
+    message: str
+    rows: int
+    extract_id: int
+    line: int
+    record_number: int
+    value: str
+
+
+def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Refusal]:
+    """What the service had against the rows of a batch, most frequent first."""
+    with connection.cursor(row_factory=class_row(Refusal)) as cursor:
+        return cursor.execute(
+            f"""WITH reasons AS (
+                SELECT x.state, x.extract_id, x.record_number,
+                    {position("first_line")} AS first_line,
+                    json_array_elements(x.error_data::json) AS reason
+                FROM send x JOIN {staged_name(table)} s
+                    ON s.extract_id = x.extract_id AND s.record_number = x.record_number
+                WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s
+                    AND x.state = ANY(%(states)s) AND {of_batch("s")}
+            ), named AS (
+                SELECT state, extract_id, record_number, first_line,
+                    coalesce(reason ->> 'ErrorCode', '') AS code,
+                    coalesce(reason ->> 'FieldName', '') AS field,
+                    coalesce(reason ->> 'Message', '') AS message,
+                    reason -> 'Meta' ->> 'value' AS value
+                FROM reasons
+            )
+            SELECT state, code, field, min(message) AS message, count(*) AS rows,
+                (array_agg(extract_id ORDER BY extract_id, record_number))[1] AS extract_id,
+                (array_agg(first_line ORDER BY extract_id, record_number))[1] AS line,
+                (array_agg(record_number ORDER BY extract_id, record_number))[1] AS record_number,
+                coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '') AS value
+            FROM named GROUP BY state, code, field ORDER BY count(*) DESC, state, code, field""",
+            batch_span(connection, batch_id)
+            | {"operation": PUSHES[table.name].name, "states": list(SEND_ERRORS)},
+        ).fetchall()
+
+
+def list_sends(connection: psycopg.Connection, chosen: Selection) -> Iterator[Sent]:
+    """The chosen sends in push order, record kind by record kind."""
+    for record, operation in PUSHES.items():
+        if chosen.operation in (None, operation.name):
+            yield from _list(connection, EXTRACTS[record], operation, chosen)
+
+
+def _list(
+    connection: psycopg.Connection, table: Table, operation: Operation, chosen: Selection
+) -> Iterator[Sent]:
+    key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
+    where, values = _where(chosen)
+    rows = connection.execute(
+        f"""SELECT e.name, e.sha256, x.record_number, {position("first_line")}, x.state, x.attempts,
+            x.status,
+            {json_expression(table, "s")}, x.echo, x.service_id, x.error_data, {key}
+        FROM send x JOIN extract e ON e.id = x.extract_id
+        JOIN {staged_name(table)} s
+            ON s.extract_id = x.extract_id AND s.record_number = x.record_number
+        WHERE {where} AND x.operation = %(of)s AND {of_batch("s")} ORDER BY x.number""",
+        values | batch_span(connection, chosen.batch_id) | {"of": operation.name},
+    )
+    for name, sha256, number, line, state, attempts, status, *rest in rows:
+        jsondata, echo, service_id, error_data, *identity = rest
+        hidden = table.columns if table.unquotable and state in SEND_ERRORS else table.secrets
+        yield Sent(
+            file=name,
+            record_number=number,
+            line=line,
+            record=table.name,
+            operation=operation.name,
+            state=state,
+            attempts=attempts,
+            status=status,
+            push_key=push_key(operation, jsondata, tuple(identity), sha256 or "", number),
+            jsondata=_masked(jsondata, hidden),
+            echo=_masked(echo, hidden) if echo else None,
+            service_id=service_id,
+            error_data=error_data,
+        )
+
+
+def decide(connection: psycopg.Connection, chosen: Selection, decision: Decision) -> dict[str, Any]:
+    """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
+
+    Only rows in a state the decision is for are changed. A row that is sent again keeps its push
+    key, and a row that was decided upon follows no other row any more.
+    """
+    where, values = _where(chosen)
+    rows = connection.execute(
+        f"""WITH before AS (
+            SELECT x.extract_id, x.record_number, x.operation, x.state FROM send x
+            WHERE {where} AND x.state = ANY(%(from)s) FOR UPDATE
+        )
+        UPDATE send x SET state = %(to)s, changed_at = now(),
+            twin = FALSE,
+            error_data = CASE WHEN %(to)s = 'abandoned' THEN x.error_data END
+        FROM before b WHERE b.extract_id = x.extract_id AND b.record_number = x.record_number
+        RETURNING b.operation, b.state, b.extract_id, b.record_number""",
+        values
+        | {"from": [state.value for state in DECIDABLE[decision]], "to": _LEADS_TO[decision]},
+    ).fetchall()
+    counts: dict[str, dict[str, int]] = {}
+    for operation, state, *_ in rows:
+        of_operation = counts.setdefault(operation, {})
+        of_operation[state] = of_operation.get(state, 0) + 1
+    named = sorted((extract_id, number) for *_, extract_id, number in rows)[:MOST_NAMED]
+    return {
+        "decision": decision.value,
+        "operation": chosen.operation,
+        "states": list(chosen.states),
+        "rows": len(rows),
+        "counts": counts,
+        "named": [f"{extract_id}:{number}" for extract_id, number in named],
+    }
+
+
+def _where(chosen: Selection) -> tuple[str, dict[str, object]]:
+    parts = ["x.batch_id = %(chosen_batch)s"]
+    values: dict[str, object] = {"chosen_batch": chosen.batch_id}
+    if chosen.operation is not None:
+        parts.append("x.operation = %(chosen_operation)s")
+        values["chosen_operation"] = chosen.operation
+    if chosen.states:
+        parts.append("x.state = ANY(%(chosen_states)s)")
+        values["chosen_states"] = list(chosen.states)
+    if chosen.rows is not None:
+        parts.append(
+            "(x.extract_id, x.record_number) IN "
+            "(SELECT * FROM unnest(%(chosen_extracts)s::int[], %(chosen_records)s::bigint[]))"
+        )
+        values["chosen_extracts"] = [extract_id for extract_id, _ in chosen.rows]
+        values["chosen_records"] = [number for _, number in chosen.rows]
+    return " AND ".join(parts), values
+
+
+def _masked(jsondata: str, secret: Sequence[str]) -> str:
+    if not any(f'"{name}":' in jsondata for name in secret):
+        return jsondata
+    record = json.loads(jsondata)
+    shown = {name: "***" if name in secret else value for name, value in record.items()}
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,256 @@
+"""Reconciliations: the runs of a scope, one after the other, and what each left behind.
+
+A run holds its scope from the moment it reads the run before it until it is saved; its files are
+written before, so that what is saved names files that are there.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+import polars as pl
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
+from connectors.postgres.breaks import DRAFTED_BREAKS, breaks_hash, copy_breaks
+from connectors.postgres.heartbeat import Taken, end_if_idle, holder_text, renewed, take
+from connectors.postgres.ledger import detail_text, write_trail
+from connectors.process import whoami
+from schemas.counting import quantity
+from schemas.guards.leases import Held
+
+DECISION_SECONDS = 60
+"""How long a decision waits for another one; each takes moments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """One row of the reconciliation table."""
+
+    id: int
+    scope: str
+    scope_hash: str
+    as_of: date
+    rules_hash: str
+    verdict: str
+    report_hash: str
+    chain_hash: str
+    previous_id: int | None
+    decided_through: int
+    """The last decision it has acted on; 0: none."""
+    opened_at: datetime
+    folder: str
+    """Of its files, under the reports folder."""
+    event_id: int
+    rules_text: str | None = None
+    """None: of a run of an earlier version, which has them in its totals alone."""
+    version: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.as_of, str):
+            object.__setattr__(self, "as_of", date.fromisoformat(self.as_of))
+
+
+def scope_hash(scope: str) -> str:
+    """What tells two scopes apart."""
+    return hashlib.sha256(scope.encode()).hexdigest()
+
+
+@contextmanager
+def hold_scope(connection: psycopg.Connection, scope: str) -> Iterator[None]:
+    """Reconcile a scope alone; raises ScopeHeldElsewhere. The hold dies with the connection."""
+    whole = scope_hash(scope)
+    taken = take(connection, Held.SCOPE, whole)
+    if taken is None:
+        raise ScopeHeldElsewhere(
+            f"Another run reconciles the same scope, {scope}, or somebody decides about its "
+            f"breaks: {holder_text(connection, Held.SCOPE, whole)}Wait for it, then run this "
+            "again. Nothing was changed."
+        )
+    with renewed(connection, taken):
+        _note_former(connection, taken)
+        yield
+
+
+@contextmanager
+def keep_scope(connection: psycopg.Connection, run: Reconciliation) -> Iterator[None]:
+    """A transaction in which nobody else reconciles or decides in a run's scope.
+
+    Raises ScopeHeldElsewhere while a run is under way, because it has read the decisions already,
+    and where this process did nothing for so long that it was ended.
+    """
+    turn = take(connection, Held.DECISION, run.scope_hash, DECISION_SECONDS)
+    if turn is None:
+        raise ScopeHeldElsewhere(
+            f"Somebody else decides about reconciliation {run.id} of {run.scope!r}: "
+            f"{holder_text(connection, Held.DECISION, run.scope_hash)}Nothing was changed."
+        )
+    with renewed(connection, turn):
+        taken = take(connection, Held.SCOPE, run.scope_hash)
+        if taken is None:
+            raise ScopeHeldElsewhere(
+                f"The scope {run.scope!r} of reconciliation {run.id} is being reconciled right "
+                f"now: {holder_text(connection, Held.SCOPE, run.scope_hash)}Wait for that run and "
+                "decide on its result. Nothing was changed."
+            )
+        began = datetime.now(UTC)
+        with renewed(connection, taken) as heartbeat:
+            _note_former(connection, taken)
+            try:
+                with connection.transaction():
+                    end_if_idle(connection)
+                    yield
+            except psycopg.Error as error:
+                now = heartbeat.successor()
+                if now or isinstance(error, psycopg.errors.IdleInTransactionSessionTimeout):
+                    raise ScopeHeldElsewhere(_frozen(run, began, heartbeat.seconds, now)) from None
+                raise
+
+
+def _frozen(run: Reconciliation, began: datetime, seconds: int, now: str) -> str:
+    """What became of a decision whose process was frozen."""
+    return (
+        f"This decision about reconciliation {run.id} of {run.scope!r}, by {whoami()} since "
+        f"{began:%Y-%m-%d %H:%M:%S} UTC, did nothing for longer than its lease of "
+        f"{quantity(seconds, 'second')}, and its session was ended. "
+        f"{f'The scope is held by {now} now. ' if now else ''}"
+        "Nothing was decided: look at the latest run, and decide again."
+    )
+
+
+def _note_former(connection: psycopg.Connection, taken: Taken) -> None:
+    if taken.former is not None:
+        detail = detail_text({"from": taken.former, "lease": taken.name})
+        write_trail(connection, "took_over", whoami(), detail)
+
+
+def find_run(connection: psycopg.Connection, number: int | None = None) -> Reconciliation:
+    """The reconciliation of this number, or the latest of all; raises ReconciliationUnknown."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        run = cursor.execute(
+            "SELECT * FROM reconciliation WHERE %(id)s::int IS NULL OR id = %(id)s "
+            "ORDER BY id DESC LIMIT 1",
+            {"id": number},
+        ).fetchone()
+    if run is None:
+        missing = "no reconciliation yet" if number is None else f"no reconciliation {number}"
+        raise ReconciliationUnknown(f"There is {missing}. `recon reconcile` makes one.")
+    return run
+
+
+def list_runs(connection: psycopg.Connection) -> list[Reconciliation]:
+    """Every reconciliation, the first one first."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute("SELECT * FROM reconciliation ORDER BY id").fetchall()
+
+
+def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | None:
+    """The run of this scope that the next one follows."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM reconciliation WHERE scope_hash = %s ORDER BY id DESC LIMIT 1",
+            [scope_hash(scope)],
+        ).fetchone()
+
+
+def latest_runs(connection: psycopg.Connection) -> list[Reconciliation]:
+    """The last run of every scope, the first one first."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM reconciliation WHERE id IN "
+            "(SELECT max(id) FROM reconciliation GROUP BY scope_hash) ORDER BY id"
+        ).fetchall()
+
+
+def rules_text_of(connection: psycopg.Connection, rules_hash: str) -> str | None:
+    """The rules with this hash, as any run of this version kept them."""
+    row = connection.execute(
+        "SELECT rules_text FROM reconciliation "
+        "WHERE rules_hash = %s AND rules_text IS NOT NULL LIMIT 1",
+        [rules_hash],
+    ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def runs_by_rules(connection: psycopg.Connection, rules_hash: str) -> list[str]:
+    """Folders of the runs that used these rules, the latest first."""
+    rows = connection.execute(
+        "SELECT folder FROM reconciliation WHERE rules_hash = %s ORDER BY id DESC", [rules_hash]
+    ).fetchall()
+    return [str(folder) for (folder,) in rows]
+
+
+def first_run(
+    connection: psycopg.Connection, scope: str, before: int | None = None
+) -> Reconciliation | None:
+    """The first run of a scope, where it is one before the run of this number."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT * FROM reconciliation WHERE scope_hash = %(scope)s "
+            "AND (%(before)s::int IS NULL OR id < %(before)s) ORDER BY id LIMIT 1",
+            {"scope": scope_hash(scope), "before": before},
+        ).fetchone()
+
+
+def next_number(connection: psycopg.Connection) -> int:
+    """A number for a run that is under way, to name its folder; one that dies leaves a gap."""
+    row = connection.execute("SELECT next_reconciliation()").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def save_run(
+    connection: psycopg.Connection,
+    *,
+    number: int,
+    scope: str,
+    as_of: date,
+    rules_hash: str,
+    verdict: str,
+    report_hash: str,
+    chain_hash: str,
+    previous: Reconciliation | None,
+    decided_through: int,
+    folder: str,
+    breaks: pl.DataFrame,
+    by: str | None = None,
+    reason: str = "",
+    rules_text: str | None = None,
+    version: str | None = None,
+) -> Reconciliation:
+    """Save a run with its breaks in one transaction; the caller holds the scope.
+
+    `reason` is that of a restatement. `breaks` has the columns of the ledger's break states,
+    without the run's number.
+    """
+    facts = {
+        "id": number,
+        "scope_hash": scope_hash(scope),
+        "as_of": as_of.isoformat(),
+        "rules_hash": rules_hash,
+        "verdict": verdict,
+        "report_hash": report_hash,
+        "chain_hash": chain_hash,
+        "previous_id": previous.id if previous else None,
+        "decided_through": decided_through,
+        "folder": folder,
+    }
+    with connection.transaction():
+        last = latest_run(connection, scope)
+        assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
+        copy_breaks(connection, number, breaks)
+        hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
+        told = facts | {"version": version, "breaks": breaks.height, "breaks_hash": hashed}
+        detail = detail_text(told | ({"restates": reason} if reason else {}))
+        values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
+        connection.execute("SELECT draft('reconciliation')")
+        connection.execute(
+            f"INSERT INTO draft_reconciliation ({', '.join(values)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
+            values,
+        )
+        write_trail(connection, "conclude", by or whoami(), detail)
+    return find_run(connection, number)

@@ -1,0 +1,63 @@
+"""What the database said, as a user is told it: what failed, what stands, what to do next.
+
+Only the first line of its message is kept, which quotes no row; details would.
+"""
+
+import re
+
+import psycopg
+from psycopg import errors
+
+from connectors.errors import DatabaseLost, DatabaseUnusable, ReconError, StatementRefused
+from schemas.guards.roles import OWNER, role_for
+
+AGAIN = "What was committed is kept; run the command again and it goes on from there."
+NOT_OURS = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
+NO_ROOM = "53"
+"""The class of SQLSTATE of a server that lacks disk, memory or connections."""
+_DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':]+)")
+
+
+def told(error: psycopg.Error, *, lost: bool, user: str = "") -> ReconError:
+    """The error as text; `lost`: the connection of `user` did not outlive it."""
+    said = error.diag.message_primary or _first_line(error)
+    state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
+    if lost and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return DatabaseLost(f"The connection to the database was lost: {said}{state}. {AGAIN}")
+    if error.sqlstate and error.sqlstate.startswith(NO_ROOM):
+        return DatabaseUnusable(
+            f"The database server has no room left: {said}{state}. Make room there. {AGAIN}"
+        )
+    if isinstance(error, errors.InsufficientPrivilege):
+        return StatementRefused(
+            f"The role {user or 'of RECON_DATABASE_URL'} lacks a right: {said}{state}. "
+            f"{_who_may(said)} " + AGAIN
+        )
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return StatementRefused(
+            f"The database server is read-only: {said}{state}. Connect to the primary. {AGAIN}"
+        )
+    if isinstance(error, NOT_OURS):
+        return StatementRefused(
+            f"The schema is not what this version made: {said}{state}. Restore it. {AGAIN}"
+        )
+    return StatementRefused(
+        f"The database refused a statement: {said}{state}. Nothing of its transaction was "
+        f"written; the server's log has the rest. {AGAIN}"
+    )
+
+
+def _who_may(said: str) -> str:
+    """Which of our roles has the right that was missing, as far as the message names it."""
+    found = _DENIED.search(said)
+    role = role_for(*found.groups()) if found else None
+    if role is None:
+        return "Connect as a role that has it; docs/production.md lists what each may."
+    if role == OWNER:
+        return "Only the owner of the schema has it."
+    return f"Connect as a member of {role}."
+
+
+def _first_line(error: psycopg.Error) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

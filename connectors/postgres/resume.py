@@ -1,0 +1,67 @@
+"""Resume: what lost its connection is run again, a bounded number of times.
+
+What is run again has to find out by itself what of it was committed: the answer of a COMMIT may be
+what was lost.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from connectors.errors import (
+    BatchHeldElsewhere,
+    DatabaseLost,
+    DatabaseUnusable,
+    ScopeHeldElsewhere,
+)
+from connectors.postgres.database import Database
+
+ATTEMPTS = 3
+"""Runs of the same thing, the first one included."""
+PAUSE_SECONDS = 0.2
+
+log = logging.getLogger("recon.database")
+Result = TypeVar("Result")
+
+
+def resumed(database: Database, run: Callable[[], Result]) -> Result:
+    """What `run` returns; run again when its connection was lost, but not for ever.
+
+    Raises DatabaseLost when the server does not come back, or the connection is lost every time.
+    """
+    try:
+        return run()
+    except DatabaseLost as error:
+        lost = error
+    for attempt in range(2, ATTEMPTS + 1):
+        log.warning("%s Attempt %s of %s follows by itself.", lost, attempt, ATTEMPTS)
+        deadline = time.monotonic() + database.wait_seconds
+        _await_server(database, lost, deadline)
+        try:
+            return _run_when_let(run, deadline)
+        except DatabaseLost as error:
+            lost = error
+    raise lost
+
+
+def _await_server(database: Database, lost: DatabaseLost, deadline: float) -> None:
+    while True:
+        try:
+            with database.connect():
+                return
+        except DatabaseUnusable:
+            if time.monotonic() > deadline:
+                raise lost from None
+        time.sleep(PAUSE_SECONDS)
+
+
+def _run_when_let(run: Callable[[], Result], deadline: float) -> Result:
+    """The lost connection holds what it held until the server has noticed that nobody is there."""
+    while True:
+        try:
+            return run()
+        except (BatchHeldElsewhere, ScopeHeldElsewhere):
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE_SECONDS)

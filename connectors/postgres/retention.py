@@ -1,0 +1,184 @@
+"""Files that nobody needs any more: found by what the ledger says of their batches, and removed.
+
+Each removal is one rename or one unlink, so a run that is killed leaves nothing half removed that
+the next one would not finish.
+"""
+
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import psycopg
+
+from connectors.files.atomic import GOING
+from connectors.postgres.ledger import State
+
+"""Prefix of a folder that is on its way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unneeded:
+    """One file or folder that may go."""
+
+    path: Path
+    bytes: int
+    modified: float
+
+    def is_still(self) -> bool:
+        """Whether it was not delivered or written again since it was found."""
+        try:
+            return self.path.lstat().st_mtime == self.modified
+        except FileNotFoundError:
+            return False
+
+
+def closed_batches(connection: psycopg.Connection, before: datetime) -> set[int]:
+    """Batches that ended before a time and that nothing is left to do about.
+
+    A batch with rows in error is not closed, however old it is: they are written out for correction
+    from the delivered content, or wait for a decision. One with rows to push has not ended.
+    """
+    rows = connection.execute(
+        """WITH ended AS (
+            SELECT id, state FROM batch WHERE ended_at < %(before)s AND state = ANY(%(ended)s)
+        ), staged AS (
+            SELECT batch_id, sum(coalesce((counts::json ->> 'rejected')::bigint, 0)) AS rows
+            FROM receipt WHERE stage = 'stage' AND batch_id IN (SELECT id FROM ended) GROUP BY 1
+        ), told AS (
+            SELECT batch_id, count(*) FILTER (WHERE verdict IN ('rejected', 'conflict'))
+                - count(*) FILTER (WHERE verdict = 'corrected') AS rows
+            FROM outcome WHERE batch_id IN (SELECT id FROM ended) GROUP BY 1
+        )
+        SELECT e.id FROM ended e LEFT JOIN staged s ON s.batch_id = e.id
+        LEFT JOIN told t ON t.batch_id = e.id
+        WHERE e.state <> %(with_errors)s OR (coalesce(s.rows, 0) + coalesce(t.rows, 0) = 0
+            AND NOT EXISTS (SELECT 1 FROM send WHERE batch_id = e.id
+                AND state IN ('refused', 'differs', 'in_doubt')))""",
+        {
+            "before": before,
+            "ended": [
+                State.COMPLETE,
+                State.COMPLETE_WITH_ERRORS,
+                State.DISCARDED,
+                State.UNDONE,
+            ],
+            "with_errors": State.COMPLETE_WITH_ERRORS,
+        },
+    )
+    return {int(row[0]) for row in rows}
+
+
+def needed_contents(connection: psycopg.Connection, closed: Collection[int]) -> set[str]:
+    """Hashes of the delivered contents of every batch that is not closed."""
+    rows = connection.execute(
+        "SELECT DISTINCT sha256 FROM extract WHERE sha256 IS NOT NULL AND NOT batch_id = ANY(%s)",
+        [list(closed)],
+    )
+    return {str(row[0]) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """One content as the ledger has it."""
+
+    sha256: str
+    bytes: int
+    cleared: bool
+    """Housekeeping may have removed it for every file that brought it."""
+    files: tuple[str, ...]
+    batches: tuple[int, ...]
+
+
+def expected_contents(connection: psycopg.Connection) -> list[Expected]:
+    """The contents that the archive holds by what the ledger says, by their hash."""
+    rows = connection.execute(
+        "SELECT sha256, max(bytes), bool_and(cleared_at IS NOT NULL), "
+        "array_agg(format('%s of batch %s', name, batch_id) ORDER BY id), "
+        "array_agg(DISTINCT batch_id) FROM extract WHERE sha256 IS NOT NULL GROUP BY 1 ORDER BY 1"
+    )
+    return [Expected(row[0], row[1], row[2], tuple(row[3]), tuple(row[4])) for row in rows]
+
+
+def mark_cleared(connection: psycopg.Connection, sha256: str) -> None:
+    """Write down that a content is about to be removed: what is missing else was lost."""
+    connection.execute("UPDATE extract SET cleared_at = now() WHERE sha256 = %s", [sha256])
+
+
+def closed_deliveries(connection: psycopg.Connection, closed: Collection[int]) -> set[str]:
+    """Content ids all of whose batches are closed; one no batch knows is not among them."""
+    rows = connection.execute(
+        "SELECT content_id FROM batch WHERE content_id <> '' GROUP BY 1 "
+        "HAVING bool_and(id = ANY(%s))",
+        [list(closed)],
+    )
+    return {str(row[0]) for row in rows}
+
+
+def unneeded_contents(archive: Path, needed: Collection[str], before: float) -> Iterator[Unneeded]:
+    """Archived contents that no batch needs and that were not delivered lately."""
+    for path in sorted(archive.glob("??/*.csv")):
+        if path.stem not in needed:
+            yield from _old(path, before)
+
+
+def unneeded_reports(reports: Path, closed: Collection[int], before: float) -> Iterator[Unneeded]:
+    """Report folders of closed batches, and what an earlier removal left."""
+    for batch in sorted(closed):
+        yield from _old(reports / f"batch-{batch}", before)
+    yield from _leftovers(reports)
+
+
+def unneeded_deliveries(
+    archive: Path, closed: Collection[str], before: float
+) -> Iterator[Unneeded]:
+    """Deliveries an inbox has archived, under a key that begins with their content id."""
+    for path in sorted(archive.glob("??/*")):
+        if path.name.partition("-")[0] in closed:
+            yield from _old(path, before)
+    for folder in sorted(archive.glob("??")):
+        yield from _leftovers(folder)
+
+
+def old_files(folder: Path, before: float) -> Iterator[Unneeded]:
+    """Files that were last written before a time."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            yield from _old(path, before)
+
+
+def remove(found: Unneeded) -> None:
+    """Remove a file, or a folder after it was renamed; what is gone already is gone."""
+    with suppress(FileNotFoundError):
+        if not found.path.is_dir():
+            found.path.unlink()
+            return
+        going = found.path
+        if not going.name.startswith(GOING):
+            going = found.path.with_name(GOING + found.path.name)
+            found.path.rename(going)
+        shutil.rmtree(going)
+
+
+def _old(path: Path, before: float) -> Iterator[Unneeded]:
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        if status.st_mtime < before:
+            size = _folder_bytes(path) if path.is_dir() else status.st_size
+            yield Unneeded(path, size, status.st_mtime)
+
+
+def _leftovers(folder: Path) -> Iterator[Unneeded]:
+    for path in sorted(folder.glob(f"{GOING}*")):
+        yield Unneeded(path, _folder_bytes(path), path.stat().st_mtime)
+
+
+def _folder_bytes(folder: Path) -> int:
+    return sum(
+        os.lstat(Path(place) / name).st_size
+        for place, _, names in os.walk(folder)
+        for name in names
+    )

@@ -1,0 +1,1 @@
+"""The embedded server: a real PostgreSQL from a wheel, started and stopped."""

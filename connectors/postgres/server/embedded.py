@@ -1,0 +1,138 @@
+"""The embedded PostgreSQL: a real server from a wheel, in a data folder of the project's own.
+
+Nobody but the user of this process reaches it: its folder and socket are private, it listens on no
+address, and it asks the system who connects. Who still needs it is told by locks, which die with
+their holders; no number in a file is ever believed.
+"""
+
+import atexit
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import SubprocessError
+
+import psutil  # type: ignore[import-untyped]
+import psycopg
+from psycopg import sql
+
+from connectors.errors import DatabaseUnusable, TurnNotGiven
+from connectors.files.atomic import file_alone, open_private, private_folder
+from connectors.postgres.server.postmaster import Postmaster
+from connectors.settings import MIB
+
+DATABASE = "recon"
+LEAST_BUFFERS, MOST_BUFFERS = 128 * MIB, 512 * MIB
+"""Memory of the server for pages, an eighth of the machine's: what a million rows take at most."""
+# One server without replicas: what a bulk load writes to a new table need not be logged twice,
+# checkpoints should not interrupt it, and the files of its log are used again rather than made
+# anew. Nothing here weakens durability.
+SERVER_SETTINGS = {
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "wal_buffers": "64MB",
+    "min_wal_size": "1GB",
+    "max_wal_size": "4GB",
+    "checkpoint_timeout": "15min",
+}
+
+START_SECONDS = 180
+"""How long another process may take to start or stop the server, also after a crash."""
+
+_needed: dict[Path, int] = {}
+"""Servers this process needs: data folder -> descriptor of the lock that says so."""
+
+
+def embedded_url(folder: Path, database: str = DATABASE) -> str:
+    """URL of a database on the embedded server, started when it is not running.
+
+    The server stops when the last process that asked for it ends. Raises DatabaseUnusable.
+    """
+    folder = folder.absolute()
+    server = Postmaster(folder)
+    try:
+        private_folder(folder.parent)
+        with _alone(folder):
+            _need(folder)
+            if server.prepare():
+                server.start()
+                with psycopg.connect(server.uri(), autocommit=True) as connection:
+                    _set_up(connection)
+                server.stop()
+            server.start()
+            with psycopg.connect(server.uri(), autocommit=True) as connection:
+                if server.close_to_others():
+                    connection.execute("SELECT pg_reload_conf()")
+                _set_up(connection)
+                _create(connection, database)
+    except IsADirectoryError as error:
+        raise DatabaseUnusable(
+            f"The embedded PostgreSQL in {folder} does not start: {error.filename} is a folder, "
+            "where a file of the server belongs. recon makes none of that name: look what is in "
+            "it, move it out of the way, and run the same command again. Nothing was changed."
+        ) from error
+    except (OSError, SubprocessError, psycopg.Error) as error:
+        raise DatabaseUnusable(
+            f"The embedded PostgreSQL in {folder} does not start ({error}). "
+            f"Read {server.log}, free disk space, or set RECON_DATABASE_URL to a server of "
+            "your own."
+        ) from error
+    return server.uri(database)
+
+
+def answers(folder: Path) -> bool:
+    """Whether the embedded server of this folder takes connections."""
+    return Postmaster(folder.absolute()).listens()
+
+
+def _set_up(connection: psycopg.Connection) -> None:
+    """Settings nobody has made on this server yet; they count from its next start on."""
+    buffers = max(LEAST_BUFFERS, min(MOST_BUFFERS, int(psutil.virtual_memory().total) // 8))
+    settings = SERVER_SETTINGS | {"shared_buffers": f"{buffers // MIB}MB"}
+    made = connection.execute(
+        "SELECT name FROM pg_file_settings WHERE sourcefile LIKE '%postgresql.auto.conf'"
+    ).fetchall()
+    for name in settings.keys() - {name for (name,) in made}:
+        statement = sql.SQL("ALTER SYSTEM SET {} = {}")
+        connection.execute(statement.format(sql.Identifier(name), settings[name]))
+
+
+def _create(connection: psycopg.Connection, database: str) -> None:
+    found = connection.execute(
+        "SELECT 1 FROM pg_database WHERE datname = %s", [database]
+    ).fetchone()
+    if not found:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(database)))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two processes must not both set the server up, or one stop what the other starts."""
+    lock, what = folder.with_suffix(".lock"), "Starting or stopping the embedded PostgreSQL"
+    with file_alone(lock, START_SECONDS, what):
+        yield
+
+
+def _need(folder: Path) -> None:
+    """Keep the server running until this process ends."""
+    if folder not in _needed:
+        with open_private(folder.with_suffix(".users")) as users:
+            fcntl.flock(users, fcntl.LOCK_SH)
+            _needed[folder] = os.dup(users.fileno())
+        atexit.register(_release, folder, os.getpid())
+
+
+def _release(folder: Path, process: int) -> None:
+    """Stop the server, unless another process needs it."""
+    if os.getpid() != process:
+        return  # A copy of the process that asked for it.
+    users = _needed.pop(folder)
+    try:
+        with _alone(folder):
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            Postmaster(folder).stop()
+    except (OSError, DatabaseUnusable, TurnNotGiven):
+        pass  # Others need it, or its folder is gone.
+    finally:
+        os.close(users)

@@ -1,0 +1,345 @@
+"""The process of an embedded PostgreSQL: prepared, found, started and stopped.
+
+A process is taken for this server's only on the word of the system: it listens on the socket in
+the data folder, or works in that folder as the folder's owner. `postmaster.pid` is never believed.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]
+import psycopg
+
+from connectors.errors import DatabaseUnusable
+from connectors.files.atomic import OTHERS, open_private, private_folder
+from connectors.postgres.server.programs import (
+    as_seen_inside,
+    give,
+    identity,
+    name_of,
+    owner_of,
+    program,
+    server_user,
+)
+
+LONGEST_SOCKET = 100
+"""Bytes of a socket's path that every system takes."""
+START_SECONDS = STOP_SECONDS = 60
+PAUSE_SECONDS = 0.02
+
+_started: dict[Path, subprocess.Popen[bytes]] = {}
+"""Servers this process is the parent of: their end has to be looked at."""
+
+
+class Postmaster:
+    """The server of one data folder; the caller keeps others from doing the same meanwhile."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "log"
+        self._living = folder.with_suffix(".alive")
+
+    def uri(self, database: str = "postgres") -> str:
+        """URL of a database, over the socket in the data folder."""
+        return f"postgresql://postgres:@/{database}?host={self._socket_folder()}"
+
+    def prepare(self) -> bool:
+        """Make the data folder where there is none; says whether it did. All of it, or nothing."""
+        if (self.folder / "PG_VERSION").exists():
+            return False
+        draft = self.folder.with_suffix(".new")
+        shutil.rmtree(draft, ignore_errors=True)  # Of a process that was killed.
+        private_folder(draft)
+        if os.geteuid() == 0:
+            user = server_user()
+            os.chown(draft, user.pw_uid, user.pw_gid)
+        options = ["--auth=reject", "--auth-local=peer", "--encoding=utf8", "-U", "postgres"]
+        done = subprocess.run(
+            [program("initdb", draft), "-D", as_seen_inside(draft), *options],
+            **identity(draft),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise DatabaseUnusable(
+                f"The embedded PostgreSQL in {self.folder} cannot be set up: "
+                f"{(done.stderr or done.stdout).strip()[-500:]}"
+            )
+        Postmaster(draft)._let_in_only_us()
+        draft.rename(self.folder)
+        return True
+
+    def start(self) -> None:
+        """Start the server unless it runs; what a dead one left behind does not block it."""
+        if os.geteuid() == 0 and self.folder.stat().st_uid == 0:
+            give(self.folder, server_user())  # A copy that root brought back.
+        _forget_ended(self.folder)
+        if self.listens() and self._answers():
+            return
+        # It may also have been ending when it was asked.
+        self._await_end_of_former()
+        for path in [self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*")]:
+            if path.is_dir() and not path.is_symlink():
+                _remove_empty(path)
+            path.unlink(missing_ok=True)
+        self.close_to_others()
+        self._launch()
+        if not self._answers():
+            raise DatabaseUnusable(
+                f"The embedded PostgreSQL in {self.folder} ended as soon as it was started: "
+                f"{self._last_words()} Read {self.log}; nothing was changed."
+            )
+
+    def stop(self) -> None:
+        """Stop the server, whoever started it; raises DatabaseUnusable when it does not end."""
+        found = self.listener()
+        for pid in [found] if found else [process.pid for process in self._processes()]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+        self._await_end(STOP_SECONDS)
+
+    def listens(self) -> bool:
+        """Whether the server is there."""
+        return any(_connected(path) for path in self._sockets())
+
+    def close_to_others(self) -> bool:
+        """Let in only this folder's owner and root, as the system says who they are.
+
+        Rules that somebody made are kept, unless they trust whoever comes. Says if it did anything.
+        """
+        rules = _lines(self.folder / "pg_hba.conf")
+        if not any("trust" in line.partition("#")[0].split() for line in rules):
+            return False
+        self._let_in_only_us()
+        return True
+
+    def _let_in_only_us(self) -> None:
+        owner = self.folder.stat().st_uid
+        names = {name_of(owner), name_of(0), name_of(os.geteuid())}
+        people = "".join(f'recon "{name}" all\n' for name in sorted(names))
+        _replace(self.folder / "pg_ident.conf", f"# Who may be any role of this server.\n{people}")
+        told = (
+            "# Only over the socket, only those in pg_ident.conf.\nlocal all all peer map=recon\n"
+        )
+        _replace(self.folder / "pg_hba.conf", told)
+
+    def _launch(self) -> None:
+        # The server and each of its processes hold this lock as long as they live.
+        with (
+            open_private(self._living) as living,
+            open_private(self.log, append=True, follow=False) as log,
+        ):
+            fcntl.flock(living, fcntl.LOCK_EX)
+            os.fchown(log.fileno(), *owner_of(self.folder))
+            _started[self.folder] = subprocess.Popen(
+                [
+                    program("postgres", self.folder),
+                    *("-D", as_seen_inside(self.folder)),
+                    *("-k", "."),
+                    *("-h", ""),
+                ],
+                **identity(self.folder),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us, not for it.
+                pass_fds=[living.fileno()],
+            )
+
+    def _answers(self) -> bool:
+        """Whether it takes connections, once it is ready; False: it has ended meanwhile."""
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                psycopg.connect(self.uri(), connect_timeout=START_SECONDS).close()
+            except psycopg.OperationalError as error:
+                process = _started.get(self.folder)
+                if process.poll() is not None if process else not self.listens():
+                    return False
+                if time.monotonic() > deadline:
+                    raise DatabaseUnusable(
+                        f"The embedded PostgreSQL in {self.folder} does not answer within "
+                        f"{START_SECONDS} s: {str(error).strip()} Read {self.log}."
+                    ) from None
+            else:
+                return True
+            time.sleep(PAUSE_SECONDS)
+
+    def _last_words(self) -> str:
+        lines = [line for line in _lines(self.log) if "FATAL" in line or "PANIC" in line]
+        return lines[-1] if lines else "it said nothing."
+
+    def _await_end_of_former(self) -> None:
+        """Nothing listens; a server that is ending, or what is left of a killed one, comes first.
+
+        Two servers in one folder would destroy it.
+        """
+        for name, seconds in ((None, 5), (signal.SIGINT, 30), (signal.SIGKILL, 10)):
+            for process in self._processes():
+                with suppress(psutil.NoSuchProcess):
+                    if name is not None:
+                        process.send_signal(name)
+            with suppress(DatabaseUnusable):
+                self._await_end(seconds)
+                return
+        self._await_end(1)
+
+    def _await_end(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while self._is_alive():
+            if time.monotonic() > deadline:
+                raise DatabaseUnusable(
+                    f"Something still works in {self.folder} and has not ended after "
+                    f"{seconds:g} s: a server in another container or on another machine, or one "
+                    "that hangs. Stop it there; nothing was changed."
+                )
+            time.sleep(PAUSE_SECONDS)
+        child = _started.pop(self.folder, None)
+        if child is not None:
+            child.wait(STOP_SECONDS)
+
+    def _is_alive(self) -> bool:
+        child = _started.get(self.folder)
+        if child is not None and child.poll() is None:
+            return True
+        with suppress(FileNotFoundError), self._living.open("rb") as living:
+            try:
+                fcntl.flock(living, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return self.listens() or bool(self._processes())
+
+    def listener(self) -> int | None:
+        """The process that listens on our socket, by the word of the system."""
+        for path in self._sockets():
+            if (peer := _connected(path)) and peer.pid > 1:
+                return peer.pid
+        return None
+
+    def _sockets(self) -> list[Path]:
+        folder = Path(self._socket_folder())
+        with suppress(OSError):
+            return [folder / path.name for path in self.folder.glob(".s.PGSQL.*[0-9]")]
+        return []
+
+    def _processes(self) -> list[psutil.Process]:
+        """Server processes that work in the folder, or were started for it, as its owner."""
+        try:
+            owner = self.folder.stat().st_uid
+        except FileNotFoundError:
+            return []
+        found = []
+        for process in psutil.process_iter():
+            with suppress(psutil.Error, OSError):
+                if process.name() == "postgres" and process.uids().effective == owner:
+                    if process.status() == psutil.STATUS_ZOMBIE:
+                        continue
+                    if _works_in(process, self.folder):
+                        found.append(process)
+        return found
+
+    def _socket_folder(self) -> str:
+        """The data folder, by a short name where its own is too long for a socket."""
+        own = str(self.folder)
+        if len(os.fsencode(own)) + len("/.s.PGSQL.65535") <= LONGEST_SOCKET:
+            return own
+        link = _own_runtime_folder() / hashlib.sha256(os.fsencode(own)).hexdigest()[:12]
+        with suppress(OSError):
+            if link.readlink() == self.folder:
+                return str(link)
+        draft = link.with_suffix(f".{os.getpid()}")
+        draft.unlink(missing_ok=True)
+        draft.symlink_to(self.folder)
+        draft.replace(link)
+        return str(link)
+
+
+def _remove_empty(path: Path) -> None:
+    """Remove a folder in the place of a file, unless something is in it."""
+    try:
+        path.rmdir()
+    except OSError:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path)) from None
+
+
+def _forget_ended(folder: Path) -> None:
+    if (child := _started.get(folder)) is not None and child.poll() is not None:
+        del _started[folder]
+
+
+class _Peer:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        """0 where the system does not tell."""
+
+
+def _connected(path: Path) -> _Peer | None:
+    """Who listens on a socket; None: nobody."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(START_SECONDS)
+        try:
+            client.connect(str(path))
+        except OSError:
+            return None
+        if not hasattr(socket, "SO_PEERCRED"):
+            return _Peer(0)
+        told = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return _Peer(struct.unpack("3i", told)[0])
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    with suppress(psutil.AccessDenied):
+        return Path(process.cwd()).samefile(folder)
+    arguments = process.cmdline()
+    return "-D" in arguments and arguments[arguments.index("-D") + 1 :][:1] == [str(folder)]
+
+
+def _own_runtime_folder() -> Path:
+    """A folder with a short name that nobody else can look into or replace."""
+    for place in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):  # noqa: S108
+        if not place or not Path(place).is_dir() or len(os.fsencode(place)) > LONGEST_SOCKET // 2:
+            continue
+        folder = Path(place) / f"recon-{os.geteuid()}"
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        there = folder.lstat()
+        ours = stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid()
+        if ours and not there.st_mode & OTHERS:
+            return folder
+    raise DatabaseUnusable(
+        "The path of RECON_HOME is too long for a socket, and there is no private folder for a "
+        f"short one: {tempfile.gettempdir()}/recon-{os.geteuid()} belongs to somebody else or is "
+        "open to others. Remove it, set XDG_RUNTIME_DIR, or choose a shorter RECON_HOME."
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    with suppress(OSError):
+        return [line.strip() for line in path.read_text(errors="replace").splitlines()]
+    return []
+
+
+def _replace(path: Path, text: str) -> None:
+    """Give a file of the server new content; it stays its owner's."""
+    owner = path.stat()
+    draft = path.with_suffix(".new")
+    with open_private(draft) as file:
+        os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

@@ -1,0 +1,126 @@
+"""Signatures: who prepared and who approved the report of a run, bound to the report's hash."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.postgres.ledger import detail_text, write_trail
+from connectors.postgres.reconciliations import Reconciliation
+from schemas.guards.trail_functions import SIGNED
+from schemas.life import Role
+
+ACCEPTED = "accepted_changes"
+ACCEPTED_RULES = "accepted_rules"
+"""What an earlier version kept: the hash of the changed rules alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """One row of the signature table."""
+
+    reconciliation_id: int
+    role: Role
+    by: str
+    comment: str
+    at: datetime
+    report_hash: str
+    event_id: int
+    account: str = ""
+    """Who typed it, as the audit trail has it."""
+    accepted_changes: str = ""
+    """Hash of the changes of how the figures are made that were accepted with it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "role", Role(self.role))
+
+
+def add_signature(
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    role: Role,
+    *,
+    by: str,
+    comment: str,
+    process: str,
+    accepted_changes: str | None = None,
+) -> None:
+    """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name.
+
+    `accepted_changes` is the hash of what changed of how the figures are made, where it is accepted
+    with it.
+    """
+    detail = {
+        "reconciliation": run.id,
+        "role": role.value,
+        "report_hash": run.report_hash,
+        "process": process,
+    } | ({ACCEPTED: accepted_changes} if accepted_changes else {})
+    connection.execute("SELECT draft('signature')")
+    connection.execute(
+        "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
+        "VALUES (%s, %s, %s, %s, %s)",
+        [run.id, role.value, by, comment, run.report_hash],
+    )
+    write_trail(connection, "sign", SIGNED[role], by, comment, detail_text(detail))
+
+
+def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Signature]:
+    """The signatures under the report of a run."""
+    with connection.cursor(row_factory=class_row(Signature)) as cursor:
+        found = cursor.execute(
+            "SELECT s.*, coalesce(e.account, e.detail::json ->> 'process', '') AS account, "
+            f"coalesce(e.detail::json ->> '{ACCEPTED}', e.detail::json ->> '{ACCEPTED_RULES}', '') "
+            "AS accepted_changes "
+            "FROM signature s LEFT JOIN event e ON e.id = s.event_id "
+            "WHERE s.reconciliation_id = %s",
+            [number],
+        ).fetchall()
+    return {signature.role: signature for signature in found}
+
+
+def signed_reports(connection: psycopg.Connection) -> set[tuple[str, str, str]]:
+    """Report hash, role and name of every signature there is."""
+    rows = connection.execute("SELECT report_hash, role, by FROM signature").fetchall()
+    return {(str(hash_), str(role), str(by)) for hash_, role, by in rows}
+
+
+def last_approved(
+    connection: psycopg.Connection,
+    scope_hash: str,
+    until: date | None = None,
+    before: int | None = None,
+) -> Reconciliation | None:
+    """The latest run of a scope whose report was approved, of those as of a day or before it.
+
+    With `before`, of the runs before this number.
+    """
+    runs = approved_runs(connection, scope_hash, until)
+    earlier = (run for run in runs if before is None or run.id < before)
+    return max(earlier, key=lambda run: run.id, default=None)
+
+
+def last_approved_runs(
+    connection: psycopg.Connection, before: int | None = None
+) -> list[Reconciliation]:
+    """Of every scope the last run whose report was approved, of those before a number."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT DISTINCT ON (r.scope_hash) r.* FROM reconciliation r "
+            "JOIN signature s ON s.reconciliation_id = r.id WHERE s.role = %(role)s "
+            "AND (%(before)s::int IS NULL OR r.id < %(before)s) ORDER BY r.scope_hash, r.id DESC",
+            {"role": Role.APPROVED.value, "before": before},
+        ).fetchall()
+
+
+def approved_runs(
+    connection: psycopg.Connection, scope_hash: str, until: date | None = None
+) -> list[Reconciliation]:
+    """The runs of a scope whose reports were approved, the earliest day first."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        return cursor.execute(
+            "SELECT r.* FROM reconciliation r JOIN signature s ON s.reconciliation_id = r.id "
+            "WHERE r.scope_hash = %s AND s.role = %s AND r.as_of <= %s ORDER BY r.as_of, r.id",
+            [scope_hash, Role.APPROVED.value, (until or date.max).isoformat()],
+        ).fetchall()

@@ -1,0 +1,309 @@
+"""The truth sources the database holds, as frames: extract rows, database rows, answers, listings.
+
+Rows come by COPY in its text form, where every row is one line, and are parsed by polars in blocks.
+Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+
+import polars as pl
+import psycopg
+from psycopg.errors import error_from_result
+from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn
+
+from connectors.postgres.push.plan import TWIN
+from schemas.amounts import BEYOND, UNREADABLE, spelled
+from schemas.derived.sql import SCHEMA, staged_name
+from schemas.derived.views import BY_KEY, STATE, position, quoted, told_joins
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET, WORD, Dtype
+from schemas.reasons import NOT_SHOWN
+
+AMOUNT = pl.Decimal(38, 18)
+BLOCK_BYTES = 16 * 1024 * 1024
+NULL = "\\N"
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """One source of one record kind."""
+
+    rows: pl.DataFrame
+    unfit: int
+    """Rows with an amount beyond 20 digits before the point or 18 behind it.
+
+    The amount is null there, and its text is beside it (`BEYOND`).
+    """
+
+
+@contextmanager
+def one_moment(connection: psycopg.Connection) -> Iterator[None]:
+    """Read everything as it is now, whatever is imported, undone or pushed meanwhile."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        # Between two reads the kept files are hashed, for as long as that takes.
+        connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield
+
+
+def extract_rows(
+    connection: psycopg.Connection, table: Table, batches: Sequence[int], places: pl.DataFrame
+) -> Truth:
+    """E: the staged rows of some batches with their end states; rejected ones have null fields.
+
+    `places` names the files: columns `extract_id` and `file`.
+    """
+    place: dict[str, tuple[str, Dtype]] = {
+        "state": (f"CASE WHEN c.error_data IS NOT NULL THEN '{BY_KEY}' ELSE {STATE} END", WORD),
+        "line": (position("first_line"), pl.Int64()),
+        "row": ("s.record_number", pl.Int64()),
+        "extract_id": ("s.extract_id", pl.Int32()),
+        "batch_id": ("s.batch_id", pl.Int32()),
+    }
+    source = f"""{SCHEMA}.{staged_name(table)} s {told_joins(table, batch=False)}
+        WHERE s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])
+        ORDER BY s.extract_id, s.record_number"""
+    unread: dict[str, tuple[str, Dtype]] = {
+        name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
+        for name in table.amounts
+    }
+    truth = _read(connection, table, "s", source, place | unread)
+    file = pl.col("extract_id").replace_strict(
+        places["extract_id"], places["file"], default=None, return_dtype=WORD
+    )
+    read = [name for name in unread if truth.rows[name].null_count() == truth.rows.height]
+    return Truth(truth.rows.drop(read).with_columns(file.alias("file")), truth.unfit)
+
+
+def without_text(
+    connection: psycopg.Connection, table: Table, extracts: Collection[int]
+) -> pl.DataFrame:
+    """The rows of some extracts whose text is in the kept file alone: `extract_id` and `row`."""
+    columns: dict[str, tuple[str, Dtype]] = {
+        "extract_id": ("extract_id", pl.Int32()),
+        "row": ("record_number", pl.Int64()),
+    }
+    source = f"""{SCHEMA}.{staged_name(table)}
+        WHERE extract_id = ANY('{{{_numbers(extracts)}}}'::int[]) AND data IS NULL"""
+    return _copied(connection, columns, source)
+
+
+def database_rows(connection: psycopg.Connection, table: Table) -> Truth:
+    """D: the rows of the target as they are now, with the staged row that last wrote each."""
+    place: dict[str, tuple[str, Dtype]] = {
+        "row": ("t.record_number", pl.Int64()),
+        "extract_id": ("t.extract_id", pl.Int32()),
+        "batch_id": ("t.batch_id", pl.Int32()),
+    }
+    return _read(connection, table, "t", f"{SCHEMA}.{table.name} t", place)
+
+
+def answers(connection: psycopg.Connection, operation: str, batches: Sequence[int]) -> pl.DataFrame:
+    """A: what became of the sends of an operation, one line per staged row.
+
+    A row that was not sent itself, because its record was sent by another row, has the answer that
+    this one got.
+    """
+    columns: dict[str, tuple[str, Dtype]] = {
+        "row": ("x.record_number", pl.Int64()),
+        "extract_id": ("x.extract_id", pl.Int32()),
+        "state": ("x.state", WORD),
+        "status": ("coalesce(x.status, o.status)", pl.Int32()),
+        "echo": ("coalesce(x.echo, o.echo)", pl.String()),
+    }
+    # Only an operation of the operation table comes here.
+    source = f"""{SCHEMA}.send x LEFT JOIN LATERAL (
+            SELECT o.status, o.echo FROM {SCHEMA}.send o
+            WHERE x.twin AND x.status IS NULL AND o.operation = x.operation AND o.state = x.state
+                AND (o.extract_id, o.record_number) = (x.writer_extract_id, x.writer_record_number)
+                AND NOT o.twin
+            UNION ALL
+            SELECT o.status, o.echo FROM {SCHEMA}.send o
+            WHERE x.twin AND x.status IS NULL AND o.operation = x.operation AND o.state = x.state
+                AND o.writer_extract_id = x.writer_extract_id
+                AND o.writer_record_number = x.writer_record_number AND {TWIN} AND NOT o.twin
+            LIMIT 1
+        ) o ON TRUE
+        WHERE x.operation = '{operation}'
+        AND x.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"""
+    return _copied(connection, columns, source)
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return ",".join(str(int(number)) for number in numbers)
+
+
+def _read(
+    connection: psycopg.Connection,
+    table: Table,
+    alias: str,
+    source: str,
+    place: Mapping[str, tuple[str, Dtype]],
+) -> Truth:
+    columns = {
+        name: column
+        for field in table.delivered
+        for name, column in _field_columns(field, alias).items()
+    }
+    texts: dict[str, tuple[str, Dtype]] = {
+        name + BEYOND: (_text_beyond(name, alias), pl.String()) for name in table.amounts
+    }
+    frame = _copied(connection, {**columns, **place, **texts}, source)
+    there = [name for name in texts if frame[name].null_count() < frame.height]
+    unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()) if there else None
+    return Truth(
+        frame.drop(name for name in texts if name not in there).with_columns(
+            pl.col(there).map_elements(_spelled, return_dtype=pl.String)
+        ),
+        0 if unfit is None else int(unfit.item()),
+    )
+
+
+def _field_columns(field: Field, alias: str) -> dict[str, tuple[str, Dtype]]:
+    column = f"{alias}.{quoted(field.name)}"
+    match field.kind:
+        case Kind.DOUBLE if field.amount:
+            exact = f"CASE WHEN {_fits(field.name, alias)} THEN {column} END"
+            return {field.name: (exact, AMOUNT)}
+        case Kind.DOUBLE:
+            return {field.name: (column, pl.Float64())}
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            zone = "UTC" if field.kind is Kind.DATETIME_OFFSET else None
+            moment = f"(extract(epoch FROM {column}) * 1000000)::bigint"
+            return {
+                field.name: (moment, pl.Datetime("us", zone)),
+                field.name + OFFSET: (f"{alias}.{quoted(field.name + OFFSET)}", pl.Int16()),
+            }
+        case Kind.INTEGER:
+            return {field.name: (column, pl.Int32())}
+        case Kind.INTEGER64:
+            return {field.name: (column, pl.Int64())}
+        case Kind.BOOLEAN:
+            return {field.name: (f"{column}::text", pl.Boolean())}
+        case _:
+            return {field.name: (column, pl.String())}
+
+
+def _fits(name: str, alias: str) -> str:
+    column = f"{alias}.{quoted(name)}"
+    return f"abs({column}) < 1e20 AND scale(trim_scale({column})) <= 18"
+
+
+def _text_beyond(name: str, alias: str) -> str:
+    column = f"{alias}.{quoted(name)}"
+    return f"CASE WHEN NOT ({_fits(name, alias)}) THEN {column}::text END"
+
+
+def _unreadable(field: Field, alias: str) -> str:
+    """SQL for what stands in place of an amount of a row in error, in words; null: a number does.
+
+    What was delivered is quoted. An amount that need not be there and is not is none, and no
+    number either: it is unreadable only where the row says so of it, or could not be told apart.
+    """
+    named = "coalesce(e ->> 'FieldName', '')"
+    of_field, of_row = f"{named} = '{field.name}'", f"{named} = ''"
+    value = "e -> 'Meta' ->> 'value'"
+    told = f"""SELECT CASE WHEN NOT {of_field} THEN 'the row cannot be told apart'
+            WHEN {value} = '{NOT_SHOWN}' THEN 'not shown'
+            WHEN {value} IS NULL THEN 'it is empty' ELSE '"' || ({value}) || '"' END
+        FROM json_array_elements({alias}.error_data::json) e
+        WHERE {of_field} OR {of_row} ORDER BY {of_field} DESC LIMIT 1"""
+    otherwise = "'it is empty'" if field.required else "NULL"
+    return f"""CASE WHEN {alias}.error_data IS NOT NULL AND {alias}.{quoted(field.name)} IS NULL
+        THEN coalesce(({told}), {otherwise}) END"""
+
+
+def _spelled(text: str) -> str:
+    return spelled(Decimal(text))
+
+
+def _copied(
+    connection: psycopg.Connection, columns: Mapping[str, tuple[str, Dtype]], source: str
+) -> pl.DataFrame:
+    """The rows of a SELECT as a frame with these columns: name -> SQL and type."""
+    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in columns.items())
+    statement = f"COPY (SELECT {selected} FROM {source}) TO STDOUT"
+    types = {name: dtype for name, (_, dtype) in columns.items()}
+    blocks = [_parsed(block, types) for block in _blocks(connection, statement)]
+    # Columns of one piece each: what is gathered from them later takes half the time.
+    return pl.concat(blocks, rechunk=True) if blocks else pl.DataFrame(schema=types)
+
+
+def _blocks(connection: psycopg.Connection, statement: str) -> Iterator[bytes]:
+    pending = bytearray()
+    with connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
+        # The server sends whole rows.
+        while row := copy.read():
+            pending += row
+            ended = _drained(connection.pgconn, pending)
+            if len(pending) >= BLOCK_BYTES:
+                yield bytes(pending)
+                pending.clear()
+            if ended:
+                break
+    if pending:
+        yield bytes(pending)
+
+
+def _drained(received: PGconn, pending: bytearray) -> bool:
+    """Add the rows that have come already, at most a block; True when there are no more to come.
+
+    psycopg goes through its waiting for every row, which takes five times the CPU; so that is done
+    only where there is something to wait for.
+    """
+    size = 1
+    while size > 0 and len(pending) < BLOCK_BYTES:
+        size, row = received.get_copy_data(1)
+        if size > 0:
+            pending += row
+    if size >= 0:
+        return False
+    # Every result is taken before one of them is told of: the connection is usable again then.
+    for result in list(iter(received.get_result, None)):
+        if result.status != ExecStatus.COMMAND_OK:
+            raise error_from_result(result)
+    return True
+
+
+def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
+    frame = pl.read_csv(
+        block,
+        has_header=False,
+        separator="\t",
+        quote_char=None,
+        null_values=NULL,
+        schema={name: _delivered_as(dtype) for name, dtype in types.items()},
+        empty_string_is_null=False,
+    )
+    texts = [name for name, dtype in types.items() if dtype == pl.String]
+    booleans = [name for name, dtype in types.items() if dtype == pl.Boolean]
+    return frame.with_columns(
+        *(_unescaped(name) for name in texts if b"\\" in block),
+        *(pl.col(name) == "true" for name in booleans),
+        *(
+            pl.col(name).cast(dtype)
+            for name, dtype in types.items()
+            if isinstance(dtype, pl.Datetime)
+        ),
+    )
+
+
+def _delivered_as(dtype: Dtype) -> Dtype:
+    if isinstance(dtype, pl.Datetime):
+        return pl.Int64()
+    return pl.String() if dtype == pl.Boolean else dtype
+
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+
+
+def _unescaped(name: str) -> pl.Expr:
+    """The text behind COPY's backslashes; the doubled ones step aside meanwhile."""
+    text = pl.col(name).str.replace_all("\\\\", "\x00", literal=True)
+    for letter, character in _ESCAPES.items():
+        text = text.str.replace_all(f"\\{letter}", character, literal=True)
+    return text.str.replace_all("\x00", "\\", literal=True)

@@ -1,0 +1,1 @@
+"""What runs the flows: deployments, automations, hooks, the product on one machine."""

@@ -1,0 +1,186 @@
+"""Automations: what the server does by itself when a run or a batch comes to a bad end.
+
+They are created or updated by name, so registering twice leaves one of each; whether one is
+switched on stays as an operator left it. The names of events follow the names of states, so every
+state of ours that wants somebody's attention is listed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import cast
+from uuid import UUID
+
+from prefect.blocks.webhook import Webhook
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import BlockTypeUpdate
+from prefect.client.schemas.objects import StateType
+from prefect.events.actions import (
+    ActionTypes,
+    CallWebhook,
+    ChangeFlowRunState,
+    DoNothing,
+    RunDeployment,
+)
+from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
+from prefect.exceptions import ObjectNotFound
+from prefect.types import SecretDict
+from pydantic import SecretStr
+
+from connectors.errors import SettingsError
+from flows.ops.deployments import TAG
+
+NOTICE = "recon-notice"
+"""Name of the webhook block, made from RECON_NOTIFY_URL."""
+ATTENTION = (
+    *("Failed", "Crashed", "TimedOut", "Suspended"),
+    *("Held", "Rejected", "Breaks", "Incomplete"),
+)
+"""States of a run after which somebody has to look."""
+ALIVE = timedelta(seconds=150)
+"""Silence after which a run counts as dead: five heartbeats."""
+NOT_DEAD = (
+    *(
+        "Completed",
+        "CompletedWithErrors",
+        "Skipped",
+        "Discarded",
+        "Undone",
+        "Cancelled",
+        "Cancelling",
+    ),
+    *("AwaitingRetry", "AwaitingConcurrencySlot", "Paused", "Retrying", "Scheduled", "Late"),
+    *("Pending", *ATTENTION),
+)
+"""States in which a run rightly sends no heartbeat, every name of ours included."""
+BATCH_ENDS = ("completed_with_errors", "held", "rejected", "failed", "crashed", "cancelled")
+"""Ends after which the table of batches has a next step to show."""
+
+MESSAGE = (
+    '{"text": "recon: {{ flow.name }} / {{ flow_run.name }} is '
+    '{{ flow_run.state.name }}. Run {{ flow_run.id | string }}"}'
+)
+"""What the webhook gets, in the form that chat services take; no row and no value is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """How somebody is told."""
+
+    url: SecretStr | None = None
+    """A webhook; None: the firing of the automation is an event of the feed, and that is all."""
+
+
+def register(notices: Notices) -> list[str]:
+    """Create or update the automations on the server; gives their names."""
+    with get_client(sync_client=True) as client:
+        wanted = list(_automations(client, _telling(client, notices)))
+        for automation in wanted:
+            _upsert(client, automation)
+    return [automation.name for automation in wanted]
+
+
+def _automations(client: SyncPrefectClient, tell: ActionTypes) -> Iterator[AutomationCore]:
+    yield AutomationCore(
+        name="recon: a run needs somebody",
+        description="A run failed, crashed, holds a batch, or waits for a decision.",
+        trigger=_after_states(*ATTENTION),
+        actions=[tell],
+    )
+    yield AutomationCore(
+        name="recon: silent runs are crashed",
+        description=(
+            "A run without heartbeat whose worker died too would be Running for ever. Off until "
+            "somebody wants it: a machine that sleeps is silent as well."
+        ),
+        enabled=False,
+        trigger=EventTrigger(
+            after={"prefect.flow-run.heartbeat"},
+            expect={
+                "prefect.flow-run.heartbeat",
+                *(f"prefect.flow-run.{state}" for state in NOT_DEAD),
+            },
+            match={"prefect.resource.id": ["prefect.flow-run.*"]},
+            match_related=_ours(),
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=ALIVE,
+        ),
+        actions=[
+            ChangeFlowRunState(
+                name=None,
+                state=StateType.CRASHED,
+                message="No heartbeat; Retry goes on where it stopped.",
+                force=False,
+            )
+        ],
+    )
+    try:
+        board = client.read_deployment_by_name("batch-board/board")
+    except ObjectNotFound:
+        return
+    yield AutomationCore(
+        name="recon: a batch has a next step",
+        description="The table of batches is written anew: a batch has rejects, is held or failed.",
+        trigger=EventTrigger(
+            expect={f"recon.batch.{end}" for end in BATCH_ENDS},
+            match={"prefect.resource.id": ["recon.batch.*"]},
+            posture=Posture.Reactive,
+            threshold=1,
+        ),
+        actions=[
+            RunDeployment(
+                source="selected", deployment_id=board.id, parameters=None, job_variables=None
+            )
+        ],
+    )
+
+
+def _after_states(*states: str) -> EventTrigger:
+    return EventTrigger(
+        expect={f"prefect.flow-run.{state}" for state in states},
+        match={"prefect.resource.id": ["prefect.flow-run.*"]},
+        match_related=_ours(),
+        posture=Posture.Reactive,
+        threshold=1,
+    )
+
+
+def _ours() -> dict[str, str | list[str]]:
+    return {
+        "prefect.resource.id": [f"prefect.tag.{TAG}"],
+        "prefect.resource.role": ["tag"],
+    }
+
+
+def _telling(client: SyncPrefectClient, notices: Notices) -> ActionTypes:
+    if notices.url is None:
+        return DoNothing()
+    if not notices.url.get_secret_value().startswith(("http://", "https://")):
+        raise SettingsError("RECON_NOTIFY_URL must be the http(s) address of a webhook.")
+    headers = SecretDict({"Content-Type": "application/json"})
+    block = Webhook(method="POST", url=notices.url, headers=headers)
+    saved = cast(UUID, block.save(NOTICE, overwrite=True))
+    _without_picture(client)
+    return CallWebhook(block_document_id=saved, payload=MESSAGE)
+
+
+def _without_picture(client: SyncPrefectClient) -> None:
+    """Take the address of its logo from the block type; each saving of the block brings it back.
+
+    The Event Feed fetches it, from outside, for every event of the webhook.
+    """
+    found = client.read_block_type_by_slug(Webhook.get_block_type_slug())
+    client.update_block_type(found.id, BlockTypeUpdate(logo_url=None))
+
+
+def _upsert(client: SyncPrefectClient, wanted: AutomationCore) -> None:
+    found = client.read_automations_by_name(wanted.name)
+    if not found:
+        client.create_automation(wanted)
+        return
+    first, *copies = found
+    client.update_automation(first.id, wanted.model_copy(update={"enabled": first.enabled}))
+    for copy in copies:
+        client.delete_automation(copy.id)

@@ -1,0 +1,299 @@
+"""The demonstration behind `recon demo`: faults are found, repaired, sent on, and all is proven.
+
+It is imported without Prefect, so that the environment Prefect reads can be set first.
+"""
+
+import os
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from connectors.errors import DeliveryError
+from connectors.files.atomic import write_file
+from connectors.postgres.database import database_url, open_database
+from connectors.postgres.ledger import State
+from connectors.settings import Settings, read_settings
+from schemas.counting import grouped, quantity
+from schemas.derived.sql import SCHEMA
+from schemas.derived.views import quoted
+from schemas.field import Table
+from schemas.operations import PUSHES
+from schemas.tables import EXTRACTS
+
+if TYPE_CHECKING:
+    from flows.tasks.batch import Manifest
+
+FEED = "demo"
+"""A feed of its own: a sample that was imported by hand before is taken again."""
+UNCHANGED = {"unchanged", "superseded"}
+"""Verdicts of a delivery that brings nothing new; superseded are rows that repeat another."""
+
+PROFILES = """active = "demo"
+
+[profiles.demo]
+PREFECT_SERVER_ANALYTICS_ENABLED = "false"
+PREFECT_SERVER_UI_V2_ENABLED = "false"
+PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT = "false"
+"""
+
+SERVICE_USER = "demo"
+SERVICE_PASSWORD = "demo"  # noqa: S105 -- of a sandbox that listens on this machine only.
+LISTED = {
+    "avatar": "avatars.csv",
+    "payment_plan_detail": "payment_plan_details.csv",
+    "insert_batch_data": "insert_batch_data.csv",
+}
+"""What the service has of its own, by record."""
+
+Show = Callable[[str], None]
+
+
+def run_demo(show: Show) -> int:
+    """Import the samples through the flow on a Prefect server of the demo's own; 0: proven."""
+    samples = find_samples()
+    os.environ.setdefault("RECON_CURRENCIES", str(samples / "currencies.csv"))
+    settings = read_settings()
+    _isolate_prefect(settings.home / "prefect")
+    from prefect.settings import (  # noqa: PLC0415 -- it reads the environment once.
+        PREFECT_API_URL,
+        temporary_settings,
+    )
+
+    show(f"Starting PostgreSQL and a Prefect server of the demo's own in {settings.home} ...")
+    open_database(settings)  # A database that cannot be used is told at once, without retries.
+    # A file in the folder one stands in may name another server.
+    with temporary_settings({PREFECT_API_URL: None}):
+        proven = tell(settings, samples, show)
+    return 0 if proven else 1
+
+
+def find_samples() -> Path:
+    """The folder of the sample deliveries; raises DeliveryError naming where it was looked for."""
+    installed = Path(sysconfig.get_path("data")) / "share" / "recon"
+    places = [
+        folder / "data_samples" for folder in (Path.cwd(), Path(__file__).parents[2], installed)
+    ]
+    for place in places:
+        if all((place / name).is_dir() for name in ("clean", "dirty", "correction")):
+            return place
+    raise DeliveryError(
+        f"The sample deliveries are in none of {', '.join(map(str, places))}. "
+        "Run `recon demo` in a checkout of the project."
+    )
+
+
+def tell(settings: Settings, samples: Path, show: Show) -> bool:
+    """The story; whether it went as it must, the first time and every time after."""
+    profile = settings.home / "demo.toml"
+    write_file(profile, f'feed = "{FEED}"\n'.encode())
+    with serve(settings, samples) as url, environment(url):
+        show(f"The documented service runs as a sandbox at {url}.")
+        story = _Story(settings, samples, profile, show)
+        return _tell(story, settings, show)
+
+
+def _tell(story: "_Story", settings: Settings, show: Show) -> bool:
+    dirty = story.deliver(
+        "dirty", "A delivery with planted faults: its good rows are applied and sent, no bad one."
+    )
+    correction = story.deliver(
+        "correction", "The repaired rows, delivered again.", corrects=dirty.batch_id
+    )
+    clean = story.deliver(
+        "clean", "The same delivery as it should have been: nothing is left to change."
+    )
+    again = story.deliver("dirty", "The first delivery once more: the same bytes are taken once.")
+    story.pull("What the service lists is read back; it is kept to be compared, not applied.")
+
+    proven = (
+        dirty.state is State.COMPLETE_WITH_ERRORS
+        and correction.state is State.COMPLETE
+        and clean.state is State.COMPLETE
+        and set(clean.rows) <= UNCHANGED
+        and again.batch_id == dirty.batch_id
+        and again.known is not None
+    )
+    proven = story.compare("The service's own tables against the database.") and proven
+    show("")
+    if proven:
+        show("Proven: the repaired database equals the clean delivery, row by row; residual zero;")
+        show("and the service has exactly what the database has, sent once.")
+        show("(Superseded in clean: insert-batch rows that say they were merged before.)")
+        _what_next(settings, dirty.batch_id, show)
+    else:
+        show("The demonstration did not end as it must. The reports show where it differs:")
+        show(f"  {settings.reports}")
+    return proven
+
+
+@contextmanager
+def serve(settings: Settings, samples: Path) -> Iterator[str]:
+    """The documented service on this machine, with listings of its own; gives its base URL."""
+    from connectors.sandbox import Sandbox, SandboxOptions, User  # noqa: PLC0415 -- slow.
+
+    # The batches of an earlier demonstration in this folder go to the same address.
+    note = settings.home / "demo-service.port"
+    port = int(note.read_text()) if note.is_file() else 0
+    user = User(SERVICE_USER, SERVICE_PASSWORD, ("Client", "Admin", "Partner"))
+    options = SandboxOptions(port=port, users=(user,), password_cost=2**4)
+    sandbox = Sandbox(options, database_url(settings))
+    with sandbox.running() as url:
+        write_file(note, url.rpartition(":")[2].encode())
+        with open_database(settings).connect() as connection:
+            for record, name in LISTED.items():
+                known = f"SELECT 1 FROM {sandbox_schema()}.{record} LIMIT 1"
+                if not connection.execute(known).fetchone():
+                    sandbox.load(record, samples / "clean" / name)
+        yield url
+
+
+@contextmanager
+def environment(url: str) -> Iterator[None]:
+    """The environment in which runs know this service and no other, as long as it lasts."""
+    before = {name: text for name, text in os.environ.items() if name.startswith("RECON_SERVICE_")}
+    for name in before:
+        del os.environ[name]
+    mine = {"URL": url, "USER": SERVICE_USER, "PASSWORD": SERVICE_PASSWORD}
+    os.environ |= {f"RECON_SERVICE_{name}": text for name, text in mine.items()}
+    try:
+        yield
+    finally:
+        for name in mine:
+            del os.environ[f"RECON_SERVICE_{name}"]
+        os.environ |= before
+
+
+def sandbox_schema() -> str:
+    """The schema the sandbox keeps its records in."""
+    from connectors.sandbox.shapes import SCHEMA as KEPT_IN  # noqa: PLC0415 -- slow.
+
+    return KEPT_IN
+
+
+class _Story:
+    """Deliveries through the flow, one after the other, each told in a few lines."""
+
+    def __init__(self, settings: Settings, samples: Path, profile: Path, show: Show) -> None:
+        self.database = open_database(settings)
+        self.samples = samples
+        self.profile = profile
+        self.show = show
+        self.chapter = 0
+
+    def deliver(self, name: str, about: str, corrects: int | None = None) -> "Manifest":
+        """Import one sample; raises the ReconError of a run that failed."""
+        from flows.import_batch import run_import  # noqa: PLC0415 -- the same.
+        from flows.tasks.batch import Manifest  # noqa: PLC0415 -- the same.
+        from flows.tasks.delivery import Delivery  # noqa: PLC0415 -- imports Prefect.
+
+        self._begin(f"{name}: {about}")
+        started = time.monotonic()
+        delivery = Delivery(
+            paths=[str(self.samples / name)],
+            profile=str(self.profile),
+            corrects=corrects,
+            push=True,
+        )
+        state = run_import(delivery)
+        seconds = time.monotonic() - started
+        manifest = Manifest.model_validate(state.result())
+        if manifest.known:
+            self.show(f"   {manifest.known}")
+        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in manifest.rows.items())
+        self.show(f"   batch {manifest.batch_id}: {state.name} in {seconds:.1f} s")
+        self.show(f"   {quantity(sum(manifest.rows.values()), 'row', grouped)}: {counted}")
+        self.show(f"   at the service: {self._at_service(manifest.batch_id)}")
+        self.show(f"   report: {manifest.folder}/report.html")
+        return manifest
+
+    def pull(self, about: str) -> None:
+        """Read every listing; raises the ReconError of a run that failed."""
+        from flows.pull_listings import pull_listings  # noqa: PLC0415 -- imports Prefect.
+
+        self._begin(f"listings: {about}")
+        found: Any = pull_listings(return_state=True).result()
+        for one in found["listings"]:
+            self.show(
+                f"   {one['name']}: {quantity(one['rows'], 'row', grouped)}, whole: {one['proof']}"
+            )
+        self.show(f"   batch {found['batch_id']}")
+
+    def compare(self, about: str) -> bool:
+        """Count and add up both sides; whether they agree."""
+        self._begin(f"proof: {about}")
+        agreed = True
+        with self.database.connect() as connection:
+            for record, operation in PUSHES.items():
+                kept = _REGISTERED if record == "client_registration" else record
+                ours, theirs = (
+                    connection.execute(_counted(EXTRACTS[record], place)).fetchone()
+                    for place in (f"{SCHEMA}.{record}", f"{sandbox_schema()}.{kept}")
+                )
+                told = "equal" if ours == theirs else "NOT EQUAL"
+                self.show(f"   {operation.name}: {_amounts(record, ours)}: {told}")
+                agreed = agreed and ours == theirs
+        return agreed
+
+    def _begin(self, heading: str) -> None:
+        self.chapter += 1
+        self.show(f"\n{self.chapter}. {heading}")
+
+    def _at_service(self, batch_id: int) -> str:
+        with self.database.connect() as connection:
+            counts = connection.execute(
+                "SELECT state, attempts > 0, count(*) FROM send WHERE batch_id = %s "
+                "GROUP BY 1, 2 ORDER BY 2 DESC, 1",
+                [batch_id],
+            ).fetchall()
+        told = [
+            f"{rows:,} {state.replace('_', ' ')}" + ("" if sent else " before, not sent again")
+            for state, sent, rows in counts
+        ]
+        return ", ".join(told) or "nothing to send"
+
+
+_REGISTERED = f"""user_account a JOIN {SCHEMA}.client_registration r ON r."EMail" = a."Email" """
+"""A registration is kept as an account; the demonstration's own user is one as well."""
+
+
+def _counted(table: Table, place: str) -> str:
+    sums = "".join(f", trim_scale(sum({quoted(name)}::numeric))::text" for name in table.amounts)
+    return f"SELECT count(*){sums} FROM {place}"
+
+
+def _amounts(record: str, found: tuple[Any, ...] | None) -> str:
+    rows, *sums = found or (0,)
+    named = zip(EXTRACTS[record].amounts, sums, strict=False)
+    return ", ".join(
+        [quantity(rows, "row", grouped), *(f"{name} {value}" for name, value in named)]
+    )
+
+
+def _what_next(settings: Settings, dirty: int, show: Show) -> None:
+    show("\nTry next:")
+    show("  recon status")
+    show(f"  recon row {dirty} payments.csv --record 257  why a row was rejected, and its text")
+    show(f"  recon rejects {dirty} --out rejects          rejected rows as CSV files to correct")
+    show("  DO_NOT_TRACK=1 PREFECT_HOME=... prefect server start        the runs in the browser,")
+    show(f"      where PREFECT_HOME is {settings.home / 'prefect'}")
+
+
+def _isolate_prefect(home: Path) -> None:
+    """Let Prefect know nothing of the user's settings, call nobody, and keep to one folder."""
+    for name in [name for name in os.environ if name.startswith("PREFECT_")]:
+        del os.environ[name]
+    # A server that is started on this folder later calls nobody either, nor do its pages.
+    write_file(home / "profiles.toml", PROFILES.encode())
+    os.environ |= {
+        "PREFECT_HOME": str(home),
+        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "120",
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": f"sqlite+aiosqlite:///{home / 'prefect.db'}",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "DO_NOT_TRACK": "1",
+        # The run pages get every line; the terminal belongs to the story.
+        "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    }

@@ -1,0 +1,412 @@
+"""The whole product on one machine, behind `recon up`: started in order, watched, stopped in order.
+
+PostgreSQL, a Prefect server on a database of its own, the sandbox of the service, a work pool with
+one worker, and the deployments. This process is the only parent; importing it imports no Prefect.
+"""
+
+import base64
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import psutil  # type: ignore[import-untyped]
+import psycopg
+
+from connectors.errors import ReconError, SettingsError
+from connectors.files.atomic import open_private, private_folder, write_file
+from connectors.postgres.database import database_url, embedded_folder, open_database
+from connectors.postgres.push.gate import told_where_sent
+from connectors.postgres.server.embedded import answers, embedded_url
+from connectors.sandbox import Sandbox, SandboxOptions, User
+from connectors.settings import Settings, is_loopback
+from flows.ops.running import Running, alone, children_of, find, log_tail, note, stop_all
+from flows.ops.whose_server import holder_of, who_answers
+
+SERVER_SECONDS = 180
+"""How long a server may take to answer the first time: it makes its tables."""
+STOP_SECONDS = 20
+"""How long a part may take to end before it is killed."""
+QUERY_SECONDS = "2"
+"""How often the worker looks for runs."""
+HEARTBEAT_SECONDS = "30"
+"""How often a run says that it lives; the automation for silent runs goes by it."""
+SANDBOX_USER = User("demo", "demo", ("Client", "Admin", "Partner"))
+LISTED = {
+    "avatar": "avatars.csv",
+    "message_tone": "message_tones.csv",
+    "payment_gateway": "payment_gateways.csv",
+}
+"""What the listings of a new sandbox show: record -> sample file."""
+
+Show = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How the machine is set up."""
+
+    host: str = "127.0.0.1"
+    port: int = 4200
+    sandbox_port: int = 8080
+    pages: str = "v1"
+    """Which of Prefect's two user interfaces: v2 asks an outside address for its configuration."""
+
+    @property
+    def address(self) -> str:
+        """Where clients on this machine find the Prefect server."""
+        return f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}"  # noqa: S104
+
+
+def run(settings: Settings, choice: Choice, show: Show) -> int:
+    """Start everything, stay until interrupted, stop everything; raises ReconError."""
+    login = os.environ.get("RECON_UP_AUTH") or None
+    refuse_open_doors(choice, login)
+    folder = settings.home / "up"
+    with alone(folder) as free:
+        if not free:
+            show(told(find(folder)))
+            show_held(settings, show)
+            return 0
+        stop_all(find(folder))  # What a killed run left behind.
+        stopped = _stop_signals()
+        with ExitStack() as parts:
+            refuse_taken_port(choice, login)
+            parts.callback(note, folder, None)
+            running = _start(settings, choice, login, parts, show, folder)
+            note(folder, running)
+            show(told(running))
+            show_held(settings, show)
+            show("Ctrl-C stops everything.")
+            _watch(settings, running, stopped)
+            show("Stopping ...")
+    show("Everything is stopped.")
+    return 0
+
+
+def refuse_open_doors(choice: Choice, login: str | None) -> None:
+    """Raise SettingsError for a server others could reach without a login."""
+    if login is not None and not all(login.partition(":")):
+        # The text is not shown: it holds a password.
+        raise SettingsError("RECON_UP_AUTH must be NAME:PASSWORD.")
+    if not is_loopback(choice.host) and login is None:
+        raise SettingsError(
+            f"--host {choice.host} can be reached from other machines, and whoever reaches the "
+            "server may run anything. Set RECON_UP_AUTH=NAME:PASSWORD, or stay on 127.0.0.1."
+        )
+
+
+def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> None:
+    """Raise SettingsError where it is up on other terms than are asked for now."""
+    if running is None or not running.process.alive():
+        return
+    other = [
+        f"--{name.replace('_', '-')} {value} (it is {running.terms[name]})"
+        for name, value in asked.items()
+        if name in running.terms and running.terms[name] != str(value)
+    ]
+    if other:
+        raise SettingsError(
+            f"recon is up already, otherwise than asked for: {', '.join(other)}. Nothing was "
+            f"changed. `recon down` stops it first.\n{told(running)}"
+        )
+
+
+def refuse_taken_port(choice: Choice, login: str | None) -> None:
+    """Raise SettingsError where somebody answers at the address; nothing of theirs is touched."""
+    answering = who_answers(choice.address, login)
+    if answering is None and not _is_listened_to(choice):
+        return
+    who = f"{answering or 'something that says nothing'}{holder_of(choice.port)}"
+    raise SettingsError(
+        f"Port {choice.port} is already in use by {who}. It is not what `recon up` started in this "
+        "RECON_HOME, so it was left alone; nothing was started and nothing registered. Take "
+        f"another port: recon up --port {choice.port + 1}. To register with that server instead: "
+        f"PREFECT_API_URL={choice.address}/api recon deploy"
+    )
+
+
+def _is_listened_to(choice: Choice) -> bool:
+    place = urlsplit(choice.address)
+    with suppress(OSError), socket.create_connection((place.hostname, place.port), timeout=5):
+        return True
+    return False
+
+
+def told(running: Running | None) -> str:
+    """What runs where, for a person."""
+    if running is None:
+        return "recon up is just starting here; ask again in a moment."
+    return (
+        f"recon is up (process {running.process.pid}):\n"
+        f"  pages    {running.prefect}\n"
+        f"  API      {running.prefect}/api    (export PREFECT_API_URL=...)\n"
+        f"  service  {running.sandbox}    ({_about_sandbox()})\n"
+        f"  inbox    {running.inbox}\n"
+        f"  logs     {running.logs}"
+    )
+
+
+def show_held(settings: Settings, show: Show) -> None:
+    """Say that the runs started here send nothing, where that is so."""
+
+    def say(connection: psycopg.Connection) -> None:
+        held = told_where_sent(connection, settings.home)
+        if held:
+            show(held)
+
+    open_database(settings, say)
+
+
+def _about_sandbox() -> str:
+    if "RECON_SERVICE_URL" in os.environ:
+        return "the sandbox; runs push to RECON_SERVICE_URL instead"
+    return "the sandbox, user demo, password demo"
+
+
+def _start(
+    settings: Settings,
+    choice: Choice,
+    login: str | None,
+    parts: ExitStack,
+    show: Show,
+    folder: Path,
+) -> Running:
+    show(f"Starting PostgreSQL in {settings.home / 'postgres'} ...")
+    open_database(settings)
+    target = database_url(settings)
+    inbox = settings.home / "inbox"
+    private_folder(inbox)
+
+    show("Starting the sandbox of the service ...")
+    # Never in a database of the user's own.
+    own = embedded_url(embedded_folder(settings))
+    sandbox = parts.enter_context(_sandbox(choice, own, show))
+
+    environment = prefect_environment(settings, choice, login)
+    server_only = {
+        "PREFECT_SERVER_DATABASE_CONNECTION_URL": _server_database(settings),
+        "PREFECT_SERVER_ENCRYPTION_KEY": _encryption_key(folder),
+    }
+    show("Starting the Prefect server ...")
+    server = parts.enter_context(
+        _child(folder, "server", ["prefect", "server", "start"], environment | server_only)
+    )
+    _await_health(folder, server, choice, login)
+    work = environment | _work_environment(settings, target, sandbox)
+    show("Registering pool, blocks, deployments and automations ...")
+    _register(folder, work)
+    show("Starting the worker ...")
+    worker = parts.enter_context(
+        _child(
+            folder,
+            "worker",
+            ["prefect", "worker", "start", "--pool", "recon", "--type", "process"],
+            work,
+        )
+    )
+    return Running.of(
+        {"server": server, "worker": worker},
+        {name: str(value) for name, value in asdict(choice).items()},
+        prefect=choice.address,
+        sandbox=sandbox,
+        inbox=str(inbox),
+        logs=str(folder),
+    )
+
+
+@contextmanager
+def _sandbox(choice: Choice, database: str, show: Show) -> Iterator[str]:
+    from flows.ops.demo import find_samples  # noqa: PLC0415 -- needed only here.
+
+    options = SandboxOptions(port=choice.sandbox_port, users=(SANDBOX_USER,))
+    sandbox = Sandbox(options, database)
+    with sandbox.running() as url:
+        with psycopg.connect(database) as connection:
+            shown = connection.execute("SELECT count(*) FROM sandbox.avatar").fetchone()
+        if shown == (0,):
+            try:
+                samples = find_samples() / "clean"
+                for record, name in LISTED.items():
+                    sandbox.load(record, samples / name)
+            except ReconError as missing:
+                show(f"The listings of the sandbox are empty: {missing}")
+        yield url
+
+
+def prefect_environment(settings: Settings, choice: Choice, login: str | None) -> dict[str, str]:
+    """The environment of every part: nothing of the user's Prefect settings, nobody called."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    secret = (
+        {"PREFECT_SERVER_API_AUTH_STRING": login, "PREFECT_API_AUTH_STRING": login} if login else {}
+    )
+    return {
+        **kept,
+        **secret,
+        "DO_NOT_TRACK": "1",
+        "PREFECT_HOME": str(settings.home / "prefect"),
+        "PREFECT_PROFILES_PATH": str(settings.home / "up" / "profiles.toml"),
+        "PREFECT_API_URL": f"{choice.address}/api",
+        "PREFECT_SERVER_API_HOST": choice.host,
+        # The pages ask this port, whatever the command line says.
+        "PREFECT_SERVER_API_PORT": str(choice.port),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+        "PREFECT_SERVER_UI_V2_ENABLED": "true" if choice.pages == "v2" else "false",
+        # Prefect's own block types show pictures from outside; ours and the webhook are enough.
+        "PREFECT_SERVER_REGISTER_BLOCKS_ON_START": "false",
+        "PREFECT_WORKER_QUERY_SECONDS": QUERY_SECONDS,
+        "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": HEARTBEAT_SECONDS,
+        "PREFECT_LOGGING_EXTRA_LOGGERS": "recon",
+        "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
+        "PREFECT_RESULTS_DEFAULT_SERIALIZER": "json",
+    }
+
+
+def _work_environment(settings: Settings, target: str, sandbox: str) -> dict[str, str]:
+    """What runs need; the service is the sandbox unless the user has named another."""
+    ours = {"RECON_HOME": str(settings.home), "RECON_DATABASE_URL": target}
+    if "RECON_SERVICE_URL" in os.environ:
+        return ours
+    return ours | {
+        "RECON_SERVICE_URL": sandbox,
+        "RECON_SERVICE_USER": SANDBOX_USER.name,
+        "RECON_SERVICE_PASSWORD": SANDBOX_USER.password,
+    }
+
+
+def _server_database(settings: Settings) -> str:
+    """The server's own database on the embedded PostgreSQL, with the extension it needs."""
+    url = embedded_url(embedded_folder(settings), "prefect")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
+    socket = parse_qs(urlsplit(url).query)["host"][0]
+    return f"postgresql+asyncpg://postgres@/prefect?host={socket}"
+
+
+def _encryption_key(folder: Path) -> str:
+    """What the values of blocks are encrypted with; without it the server keeps one beside them."""
+    path = folder / "blocks.key"
+    if not path.exists() or not path.stat().st_size:
+        write_file(path, base64.urlsafe_b64encode(secrets.token_bytes(32)))
+    return path.read_text()
+
+
+@contextmanager
+def _child(
+    folder: Path, name: str, arguments: list[str], environment: Mapping[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """One part of the machine as a process; at the end it and what it started are gone."""
+    with open_private(folder / f"{name}.log", append=True) as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *arguments],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches this process only; it stops them in order.
+        )
+    try:
+        yield process
+    finally:
+        left = children_of(process.pid)
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_SECONDS)
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        _, alive = psutil.wait_procs(left, timeout=STOP_SECONDS / 4)
+        for one in alive:
+            with suppress(psutil.NoSuchProcess):
+                one.terminate()
+        for one in psutil.wait_procs(alive, timeout=STOP_SECONDS / 4)[1]:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+
+
+def _await_health(
+    folder: Path, server: subprocess.Popen[bytes], choice: Choice, login: str | None
+) -> None:
+    headers = {}
+    if login:
+        headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
+    pause = threading.Event()
+    with httpx.Client(trust_env=False, timeout=5, headers=headers) as client:
+        for _ in range(SERVER_SECONDS * 4):
+            if server.poll() is not None:
+                raise ReconError(_ended("server", folder))
+            with suppress(httpx.TransportError):
+                if client.get(f"{choice.address}/api/health").status_code == httpx.codes.OK:
+                    _refuse_stranger(folder, choice, login)
+                    return
+            pause.wait(0.25)
+    raise ReconError(
+        f"The Prefect server did not answer within {SERVER_SECONDS} s: "
+        f"{log_tail(folder / 'server.log')}"
+    )
+
+
+def _refuse_stranger(folder: Path, choice: Choice, login: str | None) -> None:
+    """Raise ReconError where another server came to the port before ours did."""
+    answering = who_answers(choice.address, login)
+    if answering is None or answering.home in (None, str(folder.parent / "prefect")):
+        return
+    raise ReconError(
+        f"Port {choice.port} was taken meanwhile by {answering}{holder_of(choice.port)}. It was "
+        f"left alone. Take another port: recon up --port {choice.port + 1}."
+    )
+
+
+def _register(folder: Path, environment: Mapping[str, str]) -> None:
+    log = folder / "deploy.log"
+    with open_private(log) as file:
+        done = subprocess.run(
+            [sys.executable, "-m", "flows", "deploy"],
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            timeout=SERVER_SECONDS,
+            start_new_session=True,
+            check=False,
+        )
+    if done.returncode:
+        raise ReconError(f"The deployments could not be registered: {log_tail(log)}")
+
+
+def _stop_signals() -> threading.Event:
+    stopped = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: stopped.set())
+    return stopped
+
+
+def _watch(settings: Settings, running: Running, stopped: threading.Event) -> None:
+    """Wait for the end; a part that ends by itself ends the rest, and says why.
+
+    Only the database is started again: all parts find it at the same place.
+    """
+    folder, database = settings.home / "up", embedded_folder(settings)
+    while not stopped.wait(1):
+        if not answers(database):
+            embedded_url(database)
+        for name, one in running.children.items():
+            if not one.alive():
+                raise ReconError(_ended(name, folder))
+
+
+def _ended(name: str, folder: Path) -> str:
+    path = folder / f"{name}.log"
+    return f"The {name} ended by itself; everything else was stopped. {path} says: {log_tail(path)}"

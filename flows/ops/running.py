@@ -1,0 +1,136 @@
+"""What `recon up` has running: noted in a file, guarded by a lock that dies with its holder."""
+
+import fcntl
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from subprocess import Popen
+
+import psutil  # type: ignore[import-untyped]
+
+from connectors.files.atomic import open_private, private_folder, write_file
+
+LINES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process; its start tells it from a later one that got the same number."""
+
+    pid: int
+    started: float
+
+    @classmethod
+    def of(cls, pid: int) -> "Process":
+        """The process that has this number now."""
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def find(self) -> psutil.Process | None:
+        """The process itself while it lives."""
+        with suppress(psutil.NoSuchProcess):
+            found = psutil.Process(self.pid)
+            same = found.create_time() == self.started
+            if same and found.status() != psutil.STATUS_ZOMBIE:
+                return found
+        return None
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self.find() is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The parts of a machine that is up."""
+
+    process: Process
+    prefect: str
+    sandbox: str
+    inbox: str
+    logs: str
+    children: Mapping[str, Process] = field(default_factory=dict)
+    terms: Mapping[str, str] = field(default_factory=dict)
+    """Options it was started with, as text; a note of an earlier version has none."""
+
+    @classmethod
+    def of(
+        cls, children: Mapping[str, Popen[bytes]], terms: Mapping[str, str], **places: str
+    ) -> "Running":
+        """This process and what it started."""
+        found = {name: Process.of(child.pid) for name, child in children.items()}
+        return cls(Process.of(psutil.Process().pid), **places, children=found, terms=terms)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[bool]:
+    """Whether this process is the one that runs here; the lock is free when it is gone."""
+    private_folder(folder)
+    with open_private(folder / "lock") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+def note(folder: Path, running: Running | None) -> None:
+    """Write down what runs; None: nothing does."""
+    path = folder / "running.json"
+    if running is None:
+        path.unlink(missing_ok=True)
+    else:
+        write_file(path, json.dumps(asdict(running), indent=2).encode())
+
+
+def find(folder: Path) -> Running | None:
+    """What was last written down, by a process that may be gone."""
+    try:
+        known = json.loads((folder / "running.json").read_bytes())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    processes = {name: Process(**one) for name, one in known.pop("children").items()}
+    return Running(Process(**known.pop("process")), **known, children=processes)
+
+
+def children_of(pid: int) -> list[psutil.Process]:
+    """Every living process below this one."""
+    with suppress(psutil.NoSuchProcess):
+        return list(psutil.Process(pid).children(recursive=True))
+    return []
+
+
+def stop_all(running: Running | None, seconds: float = 10) -> int:
+    """End what a dead process left running, the worker first; gives how many there were."""
+    if running is None:
+        return 0
+    left = [found for one in running.children.values() if (found := one.find())]
+    left += [child for one in left for child in children_of(one.pid)]
+    for one in reversed(left):
+        with suppress(psutil.NoSuchProcess):
+            one.terminate()
+    for one in psutil.wait_procs(left, timeout=seconds)[1]:
+        with suppress(psutil.NoSuchProcess):
+            one.kill()
+    return len(left)
+
+
+def await_end(process: Process, seconds: float) -> bool:
+    """Whether the process ends within this time."""
+    deadline = time.monotonic() + seconds
+    while process.alive():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def log_tail(path: Path) -> str:
+    """The last lines of a log, for an error text."""
+    with suppress(OSError):
+        lines = path.read_text(errors="replace").strip().splitlines()
+        return "\n" + "\n".join(lines[-LINES_SHOWN:])
+    return "(no log was written)"

@@ -1,0 +1,1 @@
+"""A reconciliation and what people decide about it."""

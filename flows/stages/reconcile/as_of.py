@@ -1,0 +1,114 @@
+"""The day of a reconciliation: today or before it, and not before the last run of the scope.
+
+Today is the day in RECON_TIME_ZONE, for the command line, schedules and the Prefect form alike. A
+day before the last run of the scope is a restatement: it needs a reason, and is a scope of its own,
+so that nothing that is decided or signed there stands for the runs that it restates.
+"""
+
+from datetime import UTC, date, datetime, time
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import psycopg
+
+from connectors.errors import DayRefused
+from connectors.postgres.reconciliations import latest_run, scope_hash
+from connectors.postgres.signatures import approved_runs
+
+RESTATED = "; restated as of "
+"""What follows the scope in that of a restatement, which is held against the scope's own runs."""
+
+
+class Names(NamedTuple):
+    """How whoever asks for a run sets its day, and why it is a restatement."""
+
+    as_of: str
+    restate: str
+    because: str
+    """How a reason is given, with one for an example."""
+
+
+OPTIONS = Names("--as-of", "--restate", '--restate "the March file came late"')
+"""On the command line."""
+PARAMETERS = Names(
+    "parameter as_of", "parameter restate", "parameter restate, such as: the March file came late"
+)
+"""Of a deployment."""
+
+
+def today(zone: ZoneInfo) -> date:
+    """The business day it is."""
+    return day_at(datetime.now(UTC), zone)
+
+
+def day_at(moment: datetime, zone: ZoneInfo) -> date:
+    """The business day of a moment."""
+    return moment.astimezone(zone).date()
+
+
+def first_moment(day: date, zone: ZoneInfo) -> datetime:
+    """When a business day begins."""
+    return datetime.combine(day, time(), zone)
+
+
+def scope_as_of(scope: str, as_of: date, restate: str | None) -> str:
+    """The scope a run belongs to."""
+    return scope if restate is None else f"{scope}{RESTATED}{as_of}"
+
+
+def refuse_day(
+    connection: psycopg.Connection,
+    scope: str,
+    as_of: date,
+    restate: str | None,
+    zone: ZoneInfo,
+    names: Names = OPTIONS,
+) -> str:
+    """What a run of `scope` restates, for its first page; empty where it is none.
+
+    Raises DayRefused for a day in the future, one before the last run that nobody called a
+    restatement, and a restatement of nothing.
+    """
+    now = today(zone)
+    if as_of > now:
+        raise DayRefused(
+            f"{_first(names.as_of)} {as_of} is in the future: it is {now} in {zone.key}. A report "
+            f"ends with a day that has come; leave {names.as_of} out for today."
+        )
+    last = latest_run(connection, scope)
+    if restate is None:
+        if last is not None and as_of < last.as_of:
+            raise DayRefused(
+                f"{_first(names.as_of)} {as_of} is before the last run of this scope: "
+                f"reconciliation {last.id} is as of {last.as_of}. To report an earlier day again, "
+                f"say why: {names.because}. It does not replace what was signed."
+            )
+        return ""
+    reason = " ".join(restate.split())
+    if not reason:
+        raise DayRefused(f"{_first(names.restate)} needs a reason: {names.because}.")
+    if last is None or as_of >= last.as_of:
+        known = "has no run yet" if last is None else f"was last reconciled as of {last.as_of}"
+        raise DayRefused(
+            f"There is nothing to restate: this scope {known}. Leave {names.restate} out, or "
+            f"name a day before that with {names.as_of}."
+        )
+    signed = approved_runs(connection, scope_hash(scope), as_of)
+    whose = ""
+    if signed:
+        whose = f"; reconciliation {signed[-1].id} as of {signed[-1].as_of} stays signed"
+    return (
+        f"This is a restatement as of {as_of}, after reconciliation {last.id} as of {last.as_of}: "
+        f"{reason}. Its signature replaces no other{whose}."
+    )
+
+
+def _first(words: str) -> str:
+    """The same at the beginning of a sentence."""
+    return words[0].upper() + words[1:]
+
+
+def later_run(connection: psycopg.Connection, scope: str, as_of: date) -> int | None:
+    """The run that has told of a later day already, so that a late one has nothing to add."""
+    last = latest_run(connection, scope)
+    return last.id if last is not None and as_of < last.as_of else None

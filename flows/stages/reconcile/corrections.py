@@ -1,0 +1,146 @@
+"""Corrections: the delivered rows behind open breaks as CSV files, to be edited and delivered.
+
+A row keeps its own header and text. In front of it are ReconRow, the row it stands for, and
+BreakId, the breaks it is to close. A file holds rows of one batch, the one that `--corrects` names.
+"""
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+
+import polars as pl
+import psycopg
+
+from connectors.files.header import BREAK_COLUMN, PARENT_COLUMN, Header
+from connectors.files.rewriting import Line, write_rows
+from connectors.postgres import ledger
+from connectors.postgres.findings import rows_at
+from connectors.postgres.ledger import Extract
+from flows.stages.kept import is_cleared, open_archived
+from flows.stages.reconcile.sources import Gathered
+from flows.stages.rows.rejects import rewritten
+from flows.stages.rows.texts import Texts
+from flows.stages.terms import restored_profile
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.lifecycle import is_open
+from schemas.breaks import BREAKS, BreakClass
+from schemas.kinds import WORD
+from schemas.tables import EXTRACTS
+
+log = logging.getLogger("recon.reconcile")
+FOLDER = "corrections"
+
+_CURED_IN_ROWS = (
+    BreakClass.ACCURACY,
+    BreakClass.PRECISION,
+    BreakClass.DUPLICATE,
+    BreakClass.TENANT,
+    BreakClass.REFERENCE,
+    BreakClass.RATE,
+)
+CORRECTABLE = (
+    "REJECTED",
+    "REFUSED",
+    "KEY_MISSING",
+    *(code for code, one in BREAKS.items() if one.group in _CURED_IN_ROWS),
+)
+"""Breaks that another text in the delivered row may close."""
+
+
+def corrections(
+    workspace: Workspace, connection: psycopg.Connection, carried: pl.DataFrame, gathered: Gathered
+) -> dict[str, bytes]:
+    """Files by their name below the report's folder; none where no row can close a break."""
+    extracts = {extract.id: extract for extract in gathered.extracts}
+    pieces: dict[str, bytes] = {}
+    for (record, batch), rows in _wanted(carried, gathered):
+        headings = _headings(
+            workspace, connection, [extracts[e] for e in rows["extract_id"].unique()]
+        )
+        ids = dict(zip(zip(rows["extract_id"], rows["row"], strict=True), rows["ids"], strict=True))
+        found = rows_at(
+            connection,
+            EXTRACTS[record],
+            batch,
+            rows["extract_id"].to_list(),
+            rows["row"].to_list(),
+        )
+        by_heading: dict[tuple[str, ...], tuple[Header, list[Line]]] = {}
+        table = EXTRACTS[record]
+        for row in Texts(workspace, connection, [batch], without=gathered.unproven).filled(found):
+            header = headings.get(row.extract_id)
+            if header is None or (header.table.holds_records and table.unquotable):
+                continue
+            place = (row.extract_id, row.record_number)
+            own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
+            text = rewritten(table, row, header, with_secrets=False)
+            columns = (header.dialect.delimiter.decode(), *header.names)
+            by_heading.setdefault(columns, (header, []))[1].append(Line(own, text))
+        for number, (header, lines) in enumerate(by_heading.values(), 1):
+            more = "" if number == 1 else f"-{number}"
+            pieces[f"{record}/{batch}{more}"] = write_rows(header, lines)
+    again = {
+        str(extract.batch_id) for extract in gathered.extracts if _corrects(connection, extract)
+    }
+    names = _names(list(pieces), again)
+    return {f"{FOLDER}/{name}": pieces[key] for key, name in names.items()}
+
+
+def _corrects(connection: psycopg.Connection, extract: Extract) -> bool:
+    return ledger.find_batch(connection, extract.batch_id).corrects is not None
+
+
+def _wanted(
+    carried: pl.DataFrame, gathered: Gathered
+) -> Iterator[tuple[tuple[str, int], pl.DataFrame]]:
+    """By record kind and batch: the rows behind breaks (extract_id, row) and the breaks' ids."""
+    # What cannot be proven is not written out as what was delivered.
+    proven = ~pl.col("extract_id").is_in(list(gathered.unproven))
+    asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
+        "id", "record", pl.col("file").cast(WORD), "line", "batch_id"
+    )
+    place = ["file", "line", "batch_id"]
+    for record, frame in sorted(gathered.sources.extract.items()):
+        mine = asked.filter(pl.col("record") == record).drop("record")
+        rows = (
+            frame.select(*place, "extract_id", "row")
+            .filter(proven)
+            .join(mine, on=place, how="inner")
+            .group_by("batch_id", "extract_id", "row")
+            .agg(pl.col("id").unique().sort().str.join(" ").alias("ids"))
+            .sort("batch_id", "extract_id", "row")
+        )
+        for (batch,), part in rows.group_by("batch_id", maintain_order=True):
+            yield (record, int(str(batch))), part
+
+
+def _headings(
+    workspace: Workspace, connection: psycopg.Connection, extracts: list[Extract]
+) -> Mapping[int, Header]:
+    """The headers of extracts; one whose content was cleared away has none any more."""
+    found = {}
+    for extract in sorted(extracts, key=lambda one: one.id):
+        if is_cleared(workspace, extract):
+            log.warning(
+                "%s: its content was cleared away, so none of it is in %s", extract.name, FOLDER
+            )
+            continue
+        profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
+        _, found[extract.id] = open_archived(workspace, extract, profile)
+    return found
+
+
+def _names(keys: list[str], again: Collection[str]) -> dict[str, str]:
+    """`payment.csv`; where its rows come from several batches, or from a correction, it says which.
+
+    `again` are the batches that correct one themselves.
+    """
+    by_record: dict[str, list[str]] = {}
+    for key in keys:
+        by_record.setdefault(key.partition("/")[0], []).append(key)
+    return {
+        key: f"{record}.csv"
+        if len(mine) == 1 and key.partition("/")[2].partition("-")[0] not in again
+        else f"{record}-batch-{key.partition('/')[2]}.csv"
+        for record, mine in by_record.items()
+        for key in mine
+    }

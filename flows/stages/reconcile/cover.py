@@ -1,0 +1,203 @@
+"""The cover of a reconciliation: its inputs, the sources that were there, and what is missing."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+import psycopg
+
+from connectors.postgres.ledger import Extract
+from connectors.postgres.reconciliations import Reconciliation
+from flows.stages.reconcile.as_of import scope_as_of
+from flows.stages.reconcile.listings import LISTED, PULLED
+from flows.stages.reconcile.method import method_now
+from flows.stages.reconcile.sign import last_sign_off
+from flows.stages.reconcile.since_signed import changes_since, signed_acceptances
+from flows.stages.reconcile.sources import Gathered, Scope
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.conclusion import Facts
+from flows.steps.reconcile.cut_off import Cut
+from flows.steps.reconcile.joins import Judgement
+from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignOff, TruthLine
+from flows.steps.rules.rules import Rules
+from schemas.amounts import spelled
+from schemas.counting import agree, quantity
+from schemas.operations import PUSHES
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+
+def gather_facts(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: Scope,
+    rules: Rules,
+    gathered: Gathered,
+    judgement: Judgement,
+    previous: Reconciliation | None,
+    run: RunLine,
+    *,
+    cut: Cut,
+    restates: str,
+    until: date,
+    unread: Mapping[str, str],
+) -> Facts:
+    """What the cover tells of a run beside its verdict.
+
+    `cut` is what stands apart from the report's day `until`; `restates` what it restates;
+    `unread` the record kinds whose listings could not be pulled for this run, and why.
+    """
+    signed = last_sign_off(connection, scope.text, until)
+    method = method_now(workspace, rules, gathered)
+    return Facts(
+        title=f"Reconciliation of {scope.text}",
+        zone=method.zone,
+        version=method.version,
+        inputs=tuple(_input(one, gathered) for one in (*gathered.extracts, *gathered.listings)),
+        truths=_truths(gathered),
+        incomplete=_incomplete(gathered, rules, unread),
+        previous=PreviousLine(previous.as_of, previous.report_hash, previous.verdict)
+        if previous
+        else None,
+        sign_off=_since(signed, judgement.changed_since),
+        currencies=method.currencies or {},
+        undated=tuple(
+            record
+            for record, table in EXTRACTS.items()
+            if table.business_date is None
+            and record in {*gathered.sources.extract, *gathered.sources.listings}
+        ),
+        after=cut.lines,
+        restates=restates,
+        run=run,
+        changes=changes_since(
+            workspace,
+            connection,
+            scope,
+            scope_as_of(scope.text, until, restates or None),
+            method,
+        ),
+        signed_acceptances=signed_acceptances(connection, scope.text),
+    )
+
+
+def _since(signed: SignOff | None, changed: int) -> SignOff | None:
+    if signed is None or signed.approved_by is None:
+        return signed
+    return SignOff(
+        signed.prepared_by,
+        signed.approved_by,
+        signed.comment,
+        signed.report_hash,
+        signed.chain_hash,
+        changed,
+        signed.signatures,
+    )
+
+
+def _input(extract: Extract, gathered: Gathered) -> InputLine:
+    sources = gathered.sources
+    side = sources.listings if extract in gathered.listings else sources.extract
+    frame = side.get(extract.record or "")
+    rows = 0 if frame is None else int((frame["extract_id"] == extract.id).sum())
+    return InputLine(
+        name=extract.name,
+        record=extract.record or "",
+        bytes=extract.bytes or 0,
+        sha256=extract.sha256 or "",
+        rows=rows,
+        batch_id=extract.batch_id,
+    )
+
+
+def _truths(gathered: Gathered) -> tuple[TruthLine, ...]:
+    """Per record kind: the sources that were compared, and those that could have been."""
+    sources = gathered.sources
+    lines = []
+    for record in EXTRACTS:
+        if record not in sources.extract and record not in sources.listings:
+            continue
+        found = [
+            letter
+            for letter, there in (
+                ("D", record in sources.database),
+                ("A", record in sources.answers),
+                ("G", record in sources.listings),
+                ("P", bool(sources.signed)),
+            )
+            if there
+        ]
+        missing = []
+        if record in PUSHES and record not in sources.answers:
+            missing.append("A")
+        if record in LISTED and record not in sources.listings:
+            missing.append("G")
+        brought = "E" if record in sources.extract else ""
+        note = "" if record in LISTED else "the service has no listing of these records"
+        lines.append(TruthLine(record, brought, tuple(found), tuple(missing), note))
+    return tuple(lines)
+
+
+def _incomplete(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> tuple[str, ...]:
+    """What keeps the run from a verdict, in the reader's words."""
+    told = [
+        f"batch {batch.id} is {batch.state.replace('_', ' ')}: what it brings is not all there"
+        for batch in gathered.waiting
+    ]
+    told += [
+        f"what is kept cannot be proven: {why}" for why in dict.fromkeys(gathered.unproven.values())
+    ]
+    told += _unshown(gathered)
+    if not gathered.sources.extract and not gathered.unproven:
+        told.append("there is no extract in this scope: nothing to hold the target against")
+    told += [
+        f"{quantity(signed.height, 'record')} of {EXTRACTS[record].title.lower()} "
+        f"{agree(signed.height, 'was', 'were')} signed, and no batch of this scope brings any"
+        for record, signed in sorted(gathered.sources.signed.items())
+        if signed.height and record not in gathered.sources.database
+    ]
+    told += gathered.untied
+    for record, amounts in sorted(gathered.unfit.items()):
+        told.append(
+            f"{quantity(amounts, 'amount')} of {EXTRACTS[record].title.lower()} "
+            f"{agree(amounts, 'is', 'are')} too large or too long to be added up exactly, or no "
+            f"{agree(amounts, 'number: it is', 'numbers: they are')} shown as "
+            f"{agree(amounts, 'it is', 'they are')}, and not judged"
+        )
+    told += _without_listing(gathered, rules, unread)
+    return tuple(told)
+
+
+def _unshown(gathered: Gathered) -> Iterator[str]:
+    """Extracts whose rows are no evidence, and what they come to."""
+    names = {one.id: f"{one.name} of batch {one.batch_id}" for one in gathered.extracts}
+    for (extract, record), (totals, _) in sorted(gathered.unshown.items()):
+        table = EXTRACTS[record]
+        money = [
+            f"{name} {spelled(amounts[name])} in "
+            + (f"currency {currency}" if currency else "no currency")
+            for currency, amounts in sorted(totals.amounts.items())
+            for name in table.amounts
+            if amounts.get(name)
+        ]
+        yield (
+            f"{names[extract]}, {table.title.lower()}: {quantity(totals.rows, 'row')} "
+            f"{agree(totals.rows, 'is', 'are')} kept by reference to it and "
+            f"{agree(totals.rows, 'proves', 'prove')} nothing"
+            + (f" ({'; '.join(money)})" if money else "")
+        )
+
+
+def _without_listing(gathered: Gathered, rules: Rules, unread: Mapping[str, str]) -> Iterator[str]:
+    """The record kinds that lack a listing to be held against, one sentence each."""
+    for record in sorted({*LISTED} & {*gathered.sources.extract, *unread}):
+        name = f"the service's listing of {EXTRACTS[record].title.lower()}"
+        pull = f"recon pull {PULLED[record]}, or a run of pull-listings/pull; then reconcile again"
+        rows = record == INSERT_BATCH_DATA.name
+        if record in unread:
+            why = unread[record].rstrip(". ")
+            yield f"{name} could not be pulled: {why}; mend that, then reconcile again"
+        elif rows and "batches" not in rules.references:
+            continue
+        elif record in gathered.older:
+            yield f"{name} is older than what was sent: {pull}"
+        elif rows and gathered.service and record not in gathered.sources.listings:
+            yield f"{name} was not pulled: {pull}"

@@ -1,0 +1,64 @@
+"""What is known of the records of breaks that a run did not find again."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from flows.stages.reconcile.sources import Gathered
+from flows.steps.breaks.lifecycle import with_own
+from flows.steps.breaks.match_breaks import key_text
+from schemas.breaks import BREAKS, BreakClass
+from schemas.tables import EXTRACTS
+
+BETWEEN = (
+    BreakClass.REFERENCE,
+    BreakClass.RATE,
+    BreakClass.PLAN,
+    BreakClass.DOCUMENT,
+    BreakClass.BATCH,
+    BreakClass.DUPLICATE,
+    BreakClass.GOVERNANCE,
+)
+"""Breaks of records held against other records, which may have come in another extract."""
+
+
+def doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
+    """Ids of breaks that may only seem gone, because a kept content cannot be proven.
+
+    Those about its own records, and those of records that are held against other records.
+    """
+    broken = list(gathered.unproven)
+    if not broken:
+        return gone["id"].clear()
+    files = [(one.batch_id, one.name) for one in gathered.extracts if one.id in gathered.unproven]
+    places = pl.DataFrame(files, schema={"batch_id": pl.Int32(), "file": pl.String()}, orient="row")
+    frames = {
+        record: frame.filter(pl.col("extract_id").is_in(broken))
+        for record, frame in gathered.sources.extract.items()
+    }
+    keys = newest_batches(frames, gone["record"]).select("record", "key").unique()
+    between = [code for code, one in BREAKS.items() if one.group in BETWEEN]
+    told = with_own(gone, keys).select("id", "record", "code", "batch_id", "file", "own")
+    return pl.concat(
+        [
+            told.join(places, on=["batch_id", "file"], how="semi")["id"],
+            told.join(keys.rename({"key": "own"}), on=["record", "own"], how="semi")["id"],
+            told.filter(pl.col("code").is_in(between))["id"],
+        ]
+    )
+
+
+def newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl.DataFrame:
+    """The youngest batch that brought each record of some kinds, by the key breaks name it by."""
+    asked = set(records)
+    parts = [
+        frame.select(
+            pl.lit(record).alias("record"),
+            key_text(EXTRACTS[record], frame).alias("key"),
+            "batch_id",
+        )
+        for record, frame in frames.items()
+        if record in asked and frame.height
+    ]
+    schema = {"record": pl.String(), "key": pl.String(), "batch_id": pl.Int32()}
+    return pl.concat([pl.DataFrame(schema=schema), *parts])

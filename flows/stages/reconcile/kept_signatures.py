@@ -1,0 +1,83 @@
+"""Signatures kept beside the reports they are under, too.
+
+A database that is restored to before a signature does not know it. The report's folder does, so the
+next run of the scope says so on page one instead of going on as if nobody had signed.
+"""
+
+import json
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+
+from connectors.errors import ReconError
+from connectors.files.atomic import write_file
+from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.signatures import Signature, signed_reports
+from flows.stages.workspace import Workspace
+
+log = logging.getLogger("recon.sign")
+
+FOLDER = "reconciliation-"
+SIGNATURES = "signatures.json"
+"""No part of the report: what is signed cannot hold its own signatures."""
+
+
+def folder_of(number: int) -> str:
+    """The folder of a run's files, under the reports."""
+    return f"{FOLDER}{number}"
+
+
+def is_taken(workspace: Workspace, number: int) -> bool:
+    """Whether a folder of this number is there; a restored database gives out numbers again."""
+    return (workspace.settings.reports / folder_of(number)).exists()
+
+
+def keep_signatures(workspace: Workspace, run: Reconciliation, signatures: list[Signature]) -> None:
+    """Write the signatures of a run into its folder; they are in the database already."""
+    told = {
+        "reconciliation": run.id,
+        "scope": run.scope,
+        "as_of": run.as_of.isoformat(),
+        "signatures": [
+            {
+                "role": one.role.value,
+                "by": one.by,
+                "at": one.at.isoformat(),
+                "report_hash": one.report_hash,
+                "accepted_changes": one.accepted_changes,
+            }
+            for one in signatures
+        ],
+    }
+    path = workspace.settings.reports / run.folder / SIGNATURES
+    try:
+        write_file(path, (json.dumps(told, indent=1, ensure_ascii=False) + "\n").encode())
+    except ReconError as error:
+        log.warning("The signature is in the database, and not beside the report: %s", error)
+
+
+def lost_signatures(
+    workspace: Workspace, connection: psycopg.Connection, scope: str
+) -> Iterator[str]:
+    """What folders of reports of a scope say was signed, and the database knows nothing of."""
+    known = signed_reports(connection)
+    for path in sorted(workspace.settings.reports.glob(f"{FOLDER}*/{SIGNATURES}"), key=str):
+        try:
+            told: Any = json.loads(path.read_bytes())
+            if told["scope"] != scope:
+                continue
+            signed = [(one["role"], one["by"], one["at"][:10], one["report_hash"])
+                      for one in told["signatures"]]  # fmt: skip
+            as_of = str(told["as_of"])
+        except (OSError, ValueError, TypeError, KeyError):
+            yield f"{path.parent.name}/{SIGNATURES} cannot be read."
+            continue
+        for role, by, day, hash_ in signed:
+            if (hash_, role, by) not in known:
+                yield (
+                    f"The report in {path.parent.name}, as of {as_of}, was {role} by {by} on "
+                    f"{day}, and this database does not know it: it was restored to before "
+                    "that, or is another one. Nothing here is held against that report."
+                )

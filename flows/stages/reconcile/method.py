@@ -1,0 +1,69 @@
+"""How the figures of a run are made: its rules, what its feeds were read by, settings, version."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import psycopg
+
+from connectors.postgres.currencies import read_currencies
+from connectors.postgres.reconciliations import Reconciliation
+from flows.stages.reconcile.rules import TOTALS, text_of
+from flows.stages.reconcile.sources import Gathered
+from flows.stages.workspace import Workspace
+from flows.steps.rules.canonical import rules_hash, rules_text
+from flows.steps.rules.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """All that decides about the figures of a run beside its records."""
+
+    rules_hash: str
+    rules_text: str | None
+    """Canonical; None: they are not kept."""
+    version: str = ""
+    """Of recon; empty: not told, as by a run of an earlier version."""
+    zone: str = ""
+    """Whose day it is; empty: not told."""
+    currencies: Mapping[str, str] | None = None
+    """Names by CurrenciesId; None: not told."""
+    batches: frozenset[int] | None = None
+    """The batches it read, whose profiles the ledger keeps; None: not told."""
+    told_by: str = ""
+    """The file that tells all this; empty: the run is under way."""
+
+
+def method_now(workspace: Workspace, rules: Rules, gathered: Gathered) -> Method:
+    """How the figures of a run under way are made."""
+    return Method(
+        rules_hash(rules),
+        rules_text(rules),
+        version("recon"),
+        workspace.settings.time_zone.key,
+        read_currencies(workspace.settings.currencies),
+        frozenset(one.batch_id for one in (*gathered.extracts, *gathered.listings)),
+    )
+
+
+def method_of(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> Method:
+    """How the figures of an earlier run were made, as far as its totals tell."""
+    text = text_of(workspace, connection, run.rules_hash)
+    path = f"{run.folder}/{TOTALS}"
+    try:
+        told: Any = json.loads((workspace.settings.reports / path).read_bytes())
+        cover = told["cover"]
+        batches = [one["batch_id"] for one in cover["inputs"]]
+        return Method(
+            run.rules_hash,
+            text,
+            str(cover.get("version") or run.version or ""),
+            str(cover.get("zone") or ""),
+            dict(told["currencies"]),
+            None if None in batches else frozenset(map(int, batches)),
+            path,
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return Method(run.rules_hash, text, run.version or "", told_by=path)

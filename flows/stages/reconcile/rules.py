@@ -1,0 +1,61 @@
+"""The rules of a run, read from a file; a file that cannot be used is refused with its line."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import psycopg
+
+from connectors.errors import RulesError
+from connectors.files.rule_files import rule_file_text
+from connectors.postgres.reconciliations import rules_text_of, runs_by_rules
+from flows.stages.workspace import Workspace
+from flows.steps.rules.file import read_rules_text
+from flows.steps.rules.rules import Rules
+from flows.steps.rules.values import RulesRefused
+
+TOTALS = "totals.json"
+
+
+def read_rules(path: Path | None) -> Rules:
+    """The rules of a TOML file, or the default ones; raises RulesError naming file and line."""
+    if path is None:
+        return Rules()
+    try:
+        return read_rules_text(rule_file_text(path))
+    except RulesRefused as refused:
+        raise RulesError(f"{path}: {refused}") from refused
+
+
+def rules_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -> Rules | None:
+    """The rules with this hash, from the runs that used them; None where no run tells them.
+
+    Runs of an earlier version have them in their totals alone.
+    """
+    text = text_of(workspace, connection, hash_)
+    if text is None:
+        return None
+    try:
+        return read_rules_text(text)
+    except RulesRefused:
+        return None
+
+
+def text_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) -> str | None:
+    """The canonical text of the rules with this hash."""
+    text = rules_text_of(connection, hash_)
+    if text is not None:
+        return text
+    for folder in runs_by_rules(connection, hash_):
+        told = _told(workspace.settings.reports / folder / TOTALS)
+        if told is not None and hashlib.sha256(told.encode()).hexdigest() == hash_:
+            return told
+    return None
+
+
+def _told(path: Path) -> str | None:
+    try:
+        text = json.loads(path.read_bytes())["cover"]["rules_text"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return text if isinstance(text, str) else None

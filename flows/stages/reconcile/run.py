@@ -1,0 +1,366 @@
+"""Reconcile: gather the truths of a scope, judge them, carry breaks forward, write the report.
+
+The run holds its scope from reading the run before it until it is saved. Its files are written
+before it is saved, so what the ledger names is there; a run that dies leaves a folder without a
+run, and the next one starts anew.
+"""
+
+import getpass
+import json
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+
+from connectors.errors import ReconciliationUnknown
+from connectors.postgres.breaks import decisions_since
+from connectors.postgres.reconciliations import (
+    Reconciliation,
+    find_run,
+    hold_scope,
+    latest_run,
+    next_number,
+    save_run,
+    scope_hash,
+)
+from connectors.postgres.resume import resumed
+from connectors.postgres.signatures import approved_runs
+from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
+from flows.stages.reconcile.breaks import breaks_left
+from flows.stages.reconcile.cover import gather_facts
+from flows.stages.reconcile.gone import doubted, newest_batches
+from flows.stages.reconcile.kept_signatures import folder_of, is_taken
+from flows.stages.reconcile.rules import rules_of
+from flows.stages.reconcile.sign import check_files, signed_sources
+from flows.stages.reconcile.sources import Gathered, Scope, gather_truths
+from flows.stages.reconcile.why_gone import changed_sides, taken_back
+from flows.stages.reconcile.write import TEXT, Written, render_text, write_reconciliation
+from flows.stages.recovery import reach
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.ageing import with_ages
+from flows.steps.breaks.aside import other_terms, set_aside
+from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.lifecycle import carry, to_saved, with_own
+from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.severity import severities
+from flows.steps.reconcile.conclusion import conclude
+from flows.steps.reconcile.cut_off import Cut, cut_off
+from flows.steps.reconcile.joins import Judgement, judge
+from flows.steps.reconcile.report import ReconciliationReport, RunLine
+from flows.steps.reconcile.self_test import self_test
+from flows.steps.rules.canonical import rules_hash, rules_text
+from flows.steps.rules.rules import Rules
+from schemas.kinds import WORD
+from schemas.life import ASIDE, OPEN, RECONCILED, RESOLVED
+from schemas.tables import CURRENCY_RATE, EXTRACTS
+
+log = logging.getLogger("recon.reconcile")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is to be reconciled, on which day and by which rules."""
+
+    scope: Scope
+    as_of: date
+    rules: Rules
+    by: str | None = None
+    restate: str | None = None
+    """Why a day before the last run of the scope is reconciled again."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Record kinds whose listings were to be pulled for this run and could not be, and why."""
+    names: Names = OPTIONS
+    """What refusals call the day and the reason."""
+
+    @property
+    def scope_text(self) -> str:
+        """The scope as the ledger names it: a restatement is a scope of its own.
+
+        So nothing that is decided or signed there stands for the runs it restates.
+        """
+        return scope_as_of(self.scope.text, self.as_of, self.restate)
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """A reconciliation that was saved."""
+
+    run: Reconciliation
+    report: ReconciliationReport
+    written: Written
+
+    @property
+    def exit_code(self) -> int:
+        """0: reconciled, accepted breaks included; 1: anything else."""
+        return 0 if self.report.reconciles else 1
+
+    @property
+    def open_breaks(self) -> int:
+        """Breaks that ask for action."""
+        return sum(one.state in OPEN for one in self.report.breaks)
+
+    def text(self) -> str:
+        """The report for a terminal, and where all of it is."""
+        return f"{render_text(self.report)}\n{_where(self.run, self.written.folder)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The run for scripts."""
+        return _as_json(self.run, self.written.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A reconciliation looked at again."""
+
+    run: Reconciliation
+    folder: Path
+    text: str
+
+    @property
+    def exit_code(self) -> int:
+        """As `Reconciled.exit_code`."""
+        return 0 if self.run.verdict in RECONCILED else 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The run for scripts."""
+        return _as_json(self.run, self.folder)
+
+
+def shown(workspace: Workspace, number: int | None) -> Shown:
+    """A reconciliation from its files, proven to be those it was saved with."""
+    with workspace.database.connect() as connection:
+        run = find_run(connection, number)
+    folder = check_files(workspace, run)
+    told = (folder / TEXT).read_text(encoding="utf-8")
+    return Shown(run, folder, f"{told}\n{_where(run, folder)}")
+
+
+def _where(run: Reconciliation, folder: Path) -> str:
+    return (
+        f"reconciliation {run.id} of {run.scope}: {run.verdict}\n"
+        f"report: {folder / 'report.html'}\n"
+        f"report hash {run.report_hash}"
+    )
+
+
+def _as_json(run: Reconciliation, folder: Path) -> dict[str, Any]:
+    totals = json.loads((folder / "totals.json").read_text(encoding="utf-8"))
+    return {
+        "reconciliation": run.id,
+        "scope": run.scope,
+        "as_of": run.as_of.isoformat(),
+        "verdict": run.verdict,
+        "report_hash": run.report_hash,
+        "chain_hash": run.chain_hash,
+        "folder": str(folder),
+        "totals": totals,
+    }
+
+
+def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
+    """Reconcile a scope; what was signed before is held against what is there now."""
+    written: dict[int, _Unsaved] = {}
+
+    def run() -> Reconciled:
+        return _saved(workspace, written) or _reconcile(workspace, asked, written)
+
+    return resumed(workspace.database, run)
+
+
+_Unsaved = tuple[ReconciliationReport, Written]
+"""Of a run whose files are written: it may have been saved, or not."""
+
+
+def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled | None:
+    """The run that lost its connection while it was saved, if it was."""
+    with workspace.database.connect() as connection:
+        for number, (report, files) in written.items():
+            with suppress(ReconciliationUnknown):
+                return Reconciled(find_run(connection, number), report, files)
+    return None
+
+
+def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved]) -> Reconciled:
+    scope = asked.scope_text
+    with workspace.database.connect() as connection, hold_scope(connection, scope):
+        zone = workspace.settings.time_zone
+        restates = refuse_day(
+            connection, asked.scope.text, asked.as_of, asked.restate, zone, asked.names
+        )
+        workspace.progress("gather", 0, 3)
+        gathered = gather_truths(
+            workspace,
+            connection,
+            asked.scope,
+            signed_sources(workspace, asked.scope.text, asked.as_of),
+            _approved(connection, asked),
+        )
+        cut = cut_off(gathered.sources, asked.as_of)
+        reach("gathered")
+        workspace.progress("judge", 1, 3)
+        judgement = judge(cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut)
+        previous = latest_run(connection, scope)
+        carried, decided_through = _carried(
+            workspace, connection, scope, previous, gathered, cut, judgement, asked
+        )
+        there = carried.filter(~pl.col("state").is_in((*RESOLVED, *ASIDE)))
+        causes = find_causes(
+            there, gathered.sources.database.get(CURRENCY_RATE.name), moments(there, gathered)
+        )
+        carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
+        number = next_number(connection)
+        while is_taken(workspace, number):
+            # Of a run that died; or the database was restored, and the report may be signed.
+            number = next_number(connection)
+        report = conclude(
+            sources=cut.kept,
+            judgement=judgement,
+            carried=carried,
+            causes=causes.lines,
+            self_test=self_test(asked.rules),
+            rules=asked.rules,
+            as_of=asked.as_of,
+            service=gathered.service,
+            facts=gather_facts(
+                workspace,
+                connection,
+                asked.scope,
+                asked.rules,
+                gathered,
+                judgement,
+                previous,
+                RunLine(number, asked.by or getpass.getuser()),
+                cut=cut,
+                restates=restates,
+                until=asked.as_of,
+                unread=asked.unread,
+            ),
+        )
+        workspace.progress("write", 2, 3)
+        folder = folder_of(number)
+        written = write_reconciliation(
+            workspace,
+            folder,
+            number,
+            report,
+            carried,
+            replace(gathered, sources=cut.kept),
+            previous,
+        )
+        unsaved[number] = report, written
+        reach("reconciliation-written")
+        run = save_run(
+            connection,
+            number=number,
+            scope=scope,
+            as_of=asked.as_of,
+            rules_hash=rules_hash(asked.rules),
+            verdict=report.cover.verdict,
+            report_hash=written.report_hash,
+            chain_hash=written.chain_hash,
+            previous=previous,
+            decided_through=decided_through,
+            folder=folder,
+            breaks=to_saved(carried.drop("age_days", "age_business_days", "severity")),
+            by=asked.by,
+            reason=restates,
+            rules_text=rules_text(asked.rules),
+            version=report.cover.version,
+        )
+        reach("reconciled")
+        workspace.progress("write", 3, 3)
+    log.info("Reconciliation %s of %s: %s", run.id, scope, run.verdict)
+    return Reconciled(run, report, written)
+
+
+def _carried(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: str,
+    previous: Reconciliation | None,
+    gathered: Gathered,
+    cut: Cut,
+    judgement: Judgement,
+    asked: Asked,
+) -> tuple[pl.DataFrame, int]:
+    """The breaks with their lives, severities and ages, and the last decision that was heard."""
+    through = previous.decided_through if previous else 0
+    before = breaks_left(connection, scope, previous, judgement.breaks["id"])
+    decisions = decisions_since(connection, scope_hash(scope), through)
+    gone = before.filter(~pl.col("state").is_in(RESOLVED)).join(
+        judgement.breaks.select("id"), on="id", how="anti"
+    )
+    mine = rules_hash(asked.rules)
+    apart = cut.keys(gone["record"])
+    later = with_own(gone, apart).join(
+        apart.rename({"key": "own"}), on=["record", "own"], how="semi"
+    )
+    newest = newest_batches(gathered.sources.extract, gone["record"])
+    changed = set_aside(
+        gone,
+        newest,
+        sources=cut.kept,
+        batches=gathered.batches,
+        rules=asked.rules,
+        rules_hash=mine,
+        as_of=asked.as_of,
+        found_then=_found_then(workspace, connection, gathered, gone, asked),
+        tolerated=judgement.tolerances.rows,
+        later=later["id"],
+        doubted=doubted(gathered, gone),
+        sides=changed_sides(connection, gathered, gone, newest, previous, asked.rules, asked.as_of),
+        taken_back=taken_back(connection, gathered, gone),
+    )
+    carried = carry(judgement.breaks, before, decisions, changed, asked.as_of, mine)
+    carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))
+    heard = max((through, *decisions["id"]))
+    return with_ages(carried, asked.as_of, asked.rules.calendar), heard
+
+
+def _approved(connection: psycopg.Connection, asked: Asked) -> tuple[tuple[int, date], ...]:
+    """The signed runs whose periods a late record may belong to."""
+    runs = approved_runs(connection, scope_hash(asked.scope.text), asked.as_of)
+    return tuple((run.id, run.as_of) for run in runs)
+
+
+def _found_then(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    gathered: Gathered,
+    gone: pl.DataFrame,
+    asked: Asked,
+) -> dict[str, list[str]]:
+    """Ids of the breaks there would be by the rules, and as of the day, of the runs before."""
+    found = {}
+    for of, day in other_terms(gone, rules_hash(asked.rules), asked.as_of):
+        rules = rules_of(workspace, connection, of)
+        if rules is not None:
+            cut = cut_off(gathered.sources, day)
+            then = judge(cut.kept, rules, day, service=gathered.service, cut=cut)
+            found[of] = then.breaks["id"].to_list()
+    return found
+
+
+def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:
+    """When the records of some breaks happened: record, key and at."""
+    schema = {"record": pl.String(), "key": pl.String(), "at": pl.Datetime("us")}
+    parts = [pl.DataFrame(schema=schema)]
+    for record, frame in gathered.sources.extract.items():
+        table = EXTRACTS[record]
+        if table.version is None:
+            continue
+        places = (
+            breaks.filter(pl.col("record") == record)
+            .select(pl.col("file").cast(WORD), "line")
+            .unique()
+        )
+        rows = frame.join(places, on=["file", "line"], how="semi")
+        at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
+        parts.append(rows.select(pl.lit(record).alias("record"), key_text(table, rows), at))
+    return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)

@@ -1,0 +1,375 @@
+"""Sign-off: two people stand for a report, each bound to the very files that were written.
+
+The report's hash is made from the hashes of its files. It is recomputed from the files themselves
+whenever somebody signs, and whenever a later run builds on what was signed.
+"""
+
+import getpass
+import hashlib
+import json
+import unicodedata
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import psycopg
+
+from connectors.errors import DecisionsMissing, SignatureRefused
+from connectors.postgres.reconciliations import (
+    Reconciliation,
+    find_run,
+    keep_scope,
+    latest_run,
+    scope_hash,
+)
+from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
+from connectors.process import whoami
+from flows.report.spelling import shortened
+from flows.stages.reconcile.as_of import RESTATED
+from flows.stages.reconcile.breaks import breaks_now, what_is_open
+from flows.stages.reconcile.kept_signatures import keep_signatures
+from flows.stages.reconcile.rules import TOTALS, rules_of
+from flows.stages.reconcile.since_signed import to_accept
+from flows.stages.reconcile.sources import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.severity import severities
+from flows.steps.reconcile.report import Changes, SignatureLine, SignOff
+from flows.steps.reconcile.signed import unpack_records
+from flows.steps.rules.canonical import rules_hash
+from flows.steps.rules.changes import HASH, method_rows
+from flows.steps.rules.rules import Rules
+from schemas.counting import agree, quantity
+from schemas.guards.trail_rules import report_hash
+from schemas.life import RECONCILED, Role
+
+MANIFEST = "manifest.json"
+RECORDS = "records.parquet"
+"""The records of the database as a run found them; what a signature is later held against."""
+BLOCK = 1024 * 1024
+ANOTHER = (
+    "Bring the folder back as it was written, or reconcile again for a report that can be signed."
+)
+HELD_AGAINST = (
+    "This report was approved, and the next one is held against it: bring the folder back as it "
+    "was written, from a backup, then run this again."
+)
+"""What to do about files that are not those of a report."""
+LISTED, VALUE = 10, 60
+"""Changes that a refusal lists, and characters of a value in it; page one has all."""
+SHORTEST = 8
+"""Characters of a hash that name it at the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A run after somebody has signed its report."""
+
+    run: Reconciliation
+    signatures: dict[Role, Signature]
+    waits: str | None = None
+    """Of one that was prepared: what keeps it from being approved, and what to do."""
+
+
+def prepare(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:
+    """Stand for a report as the one who prepared it; raises SignatureRefused.
+
+    One that cannot be approved can be prepared all the same: `Signed.waits` says why.
+    """
+    return _sign(workspace, number, Role.PREPARED, by, comment)
+
+
+def approve(
+    workspace: Workspace,
+    number: int | None,
+    *,
+    by: str | None,
+    comment: str,
+    accept_changes: str | None = None,
+    accept_restated: date | None = None,
+) -> Signed:
+    """Approve a prepared report, as somebody else and with no open break left unaccepted.
+
+    Where its figures are made otherwise than those signed last (rules, feed profiles, settings,
+    version), `accept_changes` names the hash that page one has of that, or how it begins: whoever
+    approves accepts it. So is a restatement accepted, by naming its day in `accept_restated`.
+    """
+    return _sign(workspace, number, Role.APPROVED, by, comment, accept_changes, accept_restated)
+
+
+def signed_sources(
+    workspace: Workspace, scope: str, until: date | None = None
+) -> dict[str, pl.DataFrame]:
+    """P: the records of the last approved run of a scope by kind; nothing where none was approved.
+
+    Only runs as of `until` or before it are meant. Raises SignatureRefused where the files of the
+    run are not those that were signed.
+    """
+    with workspace.database.connect() as connection:
+        run = last_approved(connection, scope_hash(scope), until)
+    if run is None:
+        return {}
+    folder = check_files(workspace, run, HELD_AGAINST)
+    if RECORDS not in _listed(folder, run):
+        raise SignatureRefused(
+            f"Reconciliation {run.id} was signed without {RECORDS}, so nothing can be held "
+            f"against it. {folder} has the files it was signed with."
+        )
+    return unpack_records(pl.read_parquet(folder / RECORDS))
+
+
+def last_sign_off(
+    connection: psycopg.Connection, scope: str, until: date | None = None
+) -> SignOff | None:
+    """Who stood for the last approved report of a scope, or else for the last one.
+
+    `changed_since` is 0 here: the run that compares fills it in.
+    """
+    run = last_approved(connection, scope_hash(scope), until) or latest_run(connection, scope)
+    if run is None:
+        return None
+    signatures = signatures_of(connection, run.id)
+    prepared, approved = (signatures.get(role) for role in Role)
+    return SignOff(
+        prepared_by=prepared.by if prepared else None,
+        approved_by=approved.by if approved else None,
+        comment="; ".join(one.comment for one in (prepared, approved) if one and one.comment),
+        report_hash=run.report_hash,
+        chain_hash=run.chain_hash,
+        changed_since=0,
+        signatures=tuple(_line(signatures[role]) for role in Role if role in signatures),
+    )
+
+
+def _line(signature: Signature) -> SignatureLine:
+    return SignatureLine(
+        role=signature.role.value,
+        by=signature.by,
+        account=signature.account,
+        at=signature.at,
+        comment=signature.comment,
+        accepted_changes=signature.accepted_changes,
+    )
+
+
+def check_files(workspace: Workspace, run: Reconciliation, way_out: str = ANOTHER) -> Path:
+    """The folder of a run, its files proven to be those it was saved with."""
+    folder = workspace.settings.reports / run.folder
+    hashes = {name: _sha256(folder / name) for name in sorted(_listed(folder, run, way_out))}
+    if report_hash(hashes) == run.report_hash:
+        return folder
+    changed = [name for name, told in _listed(folder, run, way_out).items() if hashes[name] != told]
+    what = (
+        f"changed since: {', '.join(sorted(changed))}" if changed else f"not those {MANIFEST} had"
+    )
+    raise SignatureRefused(
+        f"The report of reconciliation {run.id} is not what was written: its files in {folder} are "
+        f"{what}. Find out who changed them. {way_out}"
+    )
+
+
+def _sign(
+    workspace: Workspace,
+    number: int | None,
+    role: Role,
+    by: str | None,
+    comment: str,
+    accept_changes: str | None = None,
+    accept_restated: date | None = None,
+) -> Signed:
+    person = " ".join((by if by is not None else getpass.getuser()).split())
+    if not person:
+        raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
+    with workspace.database.connect() as connection:
+        run = find_run(connection, number)
+        # Hashing large files may take longer than a scope is kept for a process that says nothing.
+        check_files(workspace, run)
+        with keep_scope(connection, run):
+            signatures = signatures_of(connection, run.id)
+            if role in signatures:
+                raise SignatureRefused(
+                    f"The report of reconciliation {run.id} was {role.value} by "
+                    f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
+                )
+            changes = None
+            if role is Role.APPROVED:
+                _refuse_same_person(run, signatures.get(Role.PREPARED), person)
+                _refuse_open_breaks(workspace, connection, run)
+                _refuse_unnamed_day(run, accept_restated)
+                changes = _accepted_changes(workspace, connection, run, accept_changes)
+            add_signature(
+                connection, run, role, by=person, comment=comment.strip(), process=whoami(),
+                accepted_changes=changes,
+            )  # fmt: skip
+        waits = None if role is Role.APPROVED else what_waits(workspace, connection, run)
+        signed = Signed(run, signatures_of(connection, run.id), waits)
+    keep_signatures(workspace, run, [*signed.signatures.values()])
+    return signed
+
+
+def _refuse_same_person(run: Reconciliation, prepared: Signature | None, person: str) -> None:
+    if prepared is None:
+        raise SignatureRefused(
+            f"Nobody has prepared the report of reconciliation {run.id} yet: "
+            f"recon sign prepare {run.id}."
+        )
+    if _same(prepared.by, person):
+        raise SignatureRefused(
+            f"{prepared.by} prepared the report of reconciliation {run.id}; "
+            "somebody else has to approve it."
+        )
+
+
+def _refuse_open_breaks(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+) -> None:
+    waits = what_waits(workspace, connection, run)
+    if waits:
+        raise DecisionsMissing(waits)
+
+
+def what_waits(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+) -> str | None:
+    """What keeps a report from being approved by anybody, and what to do; None: nothing."""
+    breaks = breaks_now(connection, run)
+    left = breaks.filter(is_open()).height
+    again = _again(run)
+    if left:
+        rules = rules_of(workspace, connection, run.rules_hash) or Rules()
+        told = what_is_open(breaks, severities(breaks, rules, run.as_of))
+        return (
+            f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}), {told}. "
+            f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
+            f"them: recon breaks accept --run {run.id} --state open --reason REASON "
+            f"--until YYYY-MM-DD. Then reconcile again: {again}"
+        )
+    if run.verdict not in RECONCILED:
+        return (
+            f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
+            "Where its breaks are accepted since, reconcile again for a report that says so; "
+            f"otherwise its cover says what is missing: {again}"
+        )
+    return None
+
+
+def _again(run: Reconciliation) -> str:
+    """The command that reconciles the scope of a run as of its day once more."""
+    text, restated, _ = run.scope.partition(RESTATED)
+    scope = Scope.read(text)
+    return " ".join(
+        [
+            "recon reconcile",
+            *(scope.options if scope else [f"(its scope is {text})"]),
+            f"--as-of {run.as_of}",
+            *(["--restate REASON"] if restated else []),
+            *(["--rules FILE"] if run.rules_hash != rules_hash(Rules()) else []),
+        ]
+    )
+
+
+def _refuse_unnamed_day(run: Reconciliation, named: date | None) -> None:
+    """A restatement is approved as one: whoever approves it names its day."""
+    if RESTATED not in run.scope:
+        if named is not None:
+            raise SignatureRefused(
+                f"Reconciliation {run.id} restates nothing: leave --accept-restated out."
+            )
+        return
+    if named is None:
+        raise DecisionsMissing(
+            f"Reconciliation {run.id} restates an earlier day, {run.as_of}, after a later one was "
+            "reported; its first page says why. Whoever approves the report accepts that too: "
+            f"recon sign approve {run.id} --accept-restated {run.as_of}"
+        )
+    if named != run.as_of:
+        raise SignatureRefused(
+            f"--accept-restated {named} is not the day of reconciliation {run.id}, which is as of "
+            f"{run.as_of}. Name it as its first page does."
+        )
+
+
+def _accepted_changes(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, named: str | None
+) -> str | None:
+    """The hash of what is other of how the figures are made, which the approver names.
+
+    None where nothing is. The one on page one may be named as well where all of that was accepted
+    with another report since.
+    """
+    changes = to_accept(workspace, connection, run)
+    on_page = _on_page(workspace, run)
+    given = (named or "").strip().lower()
+    fits = {one for one in (changes.accept, on_page) if one and one.startswith(given)}
+    if given and (len(given) < SHORTEST or not fits):
+        what = f"which is {changes.accept}" if changes.accept else "in which nothing changed"
+        raise SignatureRefused(
+            f"--accept-changes {given} is not the hash of the changes of reconciliation {run.id}, "
+            f"{what}. Name it as its first page does, or leave it out where that names none."
+        )
+    if changes.accept and (not given or changes.accept not in fits):
+        where = (
+            "Its first page lists it."
+            if changes.accept == on_page
+            else "Its first page does not have all of that."
+        )
+        raise DecisionsMissing(
+            f"How the figures of reconciliation {run.id} are made has changed since "
+            f"{changes.since}: {_told(run, changes)}. {where} Whoever approves the report accepts "
+            f"that too: recon sign approve {run.id} --accept-changes {changes.accept[:HASH]}"
+        )
+    return (changes.accept or on_page) if given else None
+
+
+def _on_page(workspace: Workspace, run: Reconciliation) -> str:
+    """The hash that page one has; empty where it has none, as that of an earlier version."""
+    totals = json.loads((workspace.settings.reports / run.folder / TOTALS).read_bytes())
+    return str((totals.get("changes") or {}).get("accept") or "")
+
+
+def _told(run: Reconciliation, changes: Changes) -> str:
+    """The changes in a sentence, the first of them in full."""
+    rows = method_rows(changes, run.rules_hash)
+    told = [
+        f"{name} {shortened(old, VALUE)} -> {shortened(new, VALUE)}"
+        for name, old, new in rows[:LISTED]
+    ]
+    if len(rows) > LISTED:
+        told.append(f"{len(rows) - LISTED} more")
+    aside = sum(one.breaks for one in changes.aside)
+    if aside and not changes.signed:
+        told.append(f"{quantity(aside, 'break')} {agree(aside, 'is', 'are')} set aside by rules")
+    return "; ".join(told)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names are one person's, however they are typed."""
+
+    def plain(name: str) -> str:
+        return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+    return plain(one) == plain(other)
+
+
+def _listed(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[str, str]:
+    """File -> sha256, as the manifest of a run has them."""
+    try:
+        manifest: Any = json.loads((folder / MANIFEST).read_bytes())
+        return {str(name): str(value) for name, value in manifest["sha256"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        raise SignatureRefused(
+            f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. {way_out}"
+        ) from None
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while block := file.read(BLOCK):
+                digest.update(block)
+    except OSError:
+        return "missing"
+    return digest.hexdigest()

@@ -1,0 +1,111 @@
+"""What page one holds a run against: the last signed run of its scope, and scopes around it.
+
+How the figures are made, and acceptances, that are other than they were, and open breaks that only
+the report of another scope shows.
+"""
+
+from collections.abc import Iterator
+
+import polars as pl
+import psycopg
+
+from connectors.postgres.reconciliations import Reconciliation, scope_hash
+from connectors.postgres.signatures import last_approved
+from flows.stages.reconcile.breaks import breaks_now
+from flows.stages.reconcile.held_against import Base, baseline, of_same_records
+from flows.stages.reconcile.kept_signatures import lost_signatures
+from flows.stages.reconcile.method import Method, method_of
+from flows.stages.reconcile.profile_changes import profile_changes
+from flows.stages.reconcile.setting_changes import setting_changes
+from flows.stages.reconcile.sources import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.acceptance import accepted_terms
+from flows.steps.breaks.lifecycle import RULES, is_aside, is_open
+from flows.steps.reconcile.report import AsideLine, Changes
+from flows.steps.rules.changes import accepted_by, rule_changes
+from schemas.counting import quantity
+from schemas.life import BreakState
+
+
+def changes_since(
+    workspace: Workspace, connection: psycopg.Connection, scope: Scope, own: str, now: Method
+) -> Changes:
+    """What is other than in the last signed run of a scope; its first run where none is signed.
+
+    `own` is the scope as the run is saved under: that of a restatement is another than `scope`.
+    """
+    notes = (*_around(connection, scope, own), *lost_signatures(workspace, connection, own))
+    base = baseline(connection, scope.text)
+    if base is None:
+        return Changes(since="", notes=notes)
+    return _method_changes(workspace, connection, base, now, notes)
+
+
+def to_accept(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> Changes:
+    """What whoever approves a report now accepts with it: how its figures are made otherwise.
+
+    It is held against what is signed by now, which may be more than when the report was written.
+    """
+    base = baseline(connection, run.scope, run.id)
+    if base is None:
+        return Changes(since="")
+    now = method_of(workspace, connection, run)
+    by_rules = breaks_now(connection, run).filter(is_aside() & (pl.col("aside_by") == RULES))
+    aside = [AsideLine(str(state), "", by_rules=True, breaks=len(frame))
+             for (state,), frame in by_rules.group_by("state")]  # fmt: skip
+    changes = _method_changes(workspace, connection, base, now, aside=tuple(aside))
+    return accepted_by(changes, now.rules_hash)
+
+
+def signed_acceptances(connection: psycopg.Connection, scope: str) -> pl.DataFrame:
+    """The breaks that were accepted when the last report of a scope was approved, and as what."""
+    base = last_approved(connection, scope_hash(scope))
+    if base is None:
+        return pl.DataFrame(schema={"id": pl.String(), "signed_as": pl.String()})
+    accepted = breaks_now(connection, base).filter(pl.col("state") == BreakState.ACCEPTED)
+    return accepted.select("id", accepted_terms().alias("signed_as"))
+
+
+def _method_changes(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    base: Base,
+    now: Method,
+    notes: tuple[str, ...] = (),
+    aside: tuple[AsideLine, ...] = (),
+) -> Changes:
+    before = method_of(workspace, connection, base.run)
+    known = before.rules_text is not None and now.rules_text is not None
+    if not known:
+        same = "the same" if before.rules_hash == now.rules_hash else "another"
+        notes = (
+            *notes,
+            f"The rules of {base.text} are not kept: their hash is {before.rules_hash}, and it is "
+            f"{same} now.",
+        )
+    return Changes(
+        since=base.text,
+        signed=base.signed,
+        rules_before=before.rules_hash,
+        rules=rule_changes(before.rules_text or "", now.rules_text or "") if known else (),
+        profiles=tuple(profile_changes(connection, base, before, now)),
+        settings=tuple(setting_changes(before, now)),
+        notes=notes,
+        aside=aside,
+    )
+
+
+def _around(connection: psycopg.Connection, scope: Scope, own: str) -> Iterator[str]:
+    """Scopes that have open breaks which runs of this one may not see, and carry none of forward.
+
+    Those are wider ones, and such as overlap with it; a narrower one is about nothing else.
+    """
+    for run, wider in of_same_records(connection, scope):
+        left = breaks_now(connection, run).filter(is_open()).height
+        if left and run.scope != own:
+            which = "A wider" if wider else "An overlapping"
+            yield (
+                f"{which} scope has {quantity(left, 'open break')}, not "
+                f"carried here (recon breaks list --run {run.id}): reconciliation {run.id} as of "
+                f"{run.as_of}, {run.scope}"
+            )

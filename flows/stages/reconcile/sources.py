@@ -1,0 +1,457 @@
+"""Gather the truth sources of a reconciliation: which batches count, and their rows as frames."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+import polars as pl
+import psycopg
+
+from connectors.errors import EvidenceBroken
+from connectors.postgres import ledger
+from connectors.postgres import sources as truths
+from connectors.postgres.attempts import Row, delivered_again
+from connectors.postgres.ledger import Batch, Extract, State
+from connectors.postgres.listings import listing_batches
+from flows.stages.kept import unproven
+from flows.stages.reconcile.listings import PULLED, counting_listings, of_scope
+from flows.stages.reconcile.tied import Found, altered, found_in, untied
+from flows.stages.rows.batch_rows import delivered_batch_rows
+from flows.stages.workspace import Workspace
+from flows.steps.match.comparison import text
+from flows.steps.reconcile.beyond import beside, beyond_of
+from flows.steps.reconcile.sources import Sources
+from schemas.amounts import BEYOND
+from schemas.derived.views import AGAIN, APPLIED, LISTING_FEED
+from schemas.field import Table
+from schemas.kinds import WORD
+from schemas.operations import PUSHES
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+EVERYTHING = "everything"
+SCOPE = re.compile(
+    r"(?:batches (\d+(?:, \d+)*))?(?:(?:^|; )feeds ([\w.-]+(?:, [\w.-]+)*))?"
+    r"(?:(?:^|; )tenants (-?\d+(?:, -?\d+)*))?"
+)
+NOT_COUNTED = (State.UNDONE, State.DISCARDED)
+"""Batches whose rows are no longer claimed to be anywhere."""
+
+MOST_ADDED = 2e19
+"""Sums below it fit an exact decimal column, and so does what is made of several of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a reconciliation is about; runs of one scope follow each other."""
+
+    batches: tuple[int, ...] = ()
+    """Empty: every batch that was not taken back."""
+    feeds: tuple[str, ...] = ()
+    """Empty: every feed."""
+    tenants: tuple[int, ...] = ()
+    """Empty: every tenant."""
+
+    @property
+    def text(self) -> str:
+        """The scope as reports and the ledger name it."""
+        parts = [
+            f"{name} {', '.join(map(str, values))}"
+            for name, values in (
+                ("batches", self.batches),
+                ("feeds", self.feeds),
+                ("tenants", self.tenants),
+            )
+            if values
+        ]
+        return "; ".join(parts) or EVERYTHING
+
+    @property
+    def options(self) -> list[str]:
+        """The scope as options of `recon reconcile`."""
+        return [
+            f"--{name} {value}"
+            for name, values in (
+                ("batch", self.batches),
+                ("feed", self.feeds),
+                ("tenant", self.tenants),
+            )
+            for value in values
+        ]
+
+    @property
+    def narrow(self) -> bool:
+        """Whether it is about some batches alone, and not about all that the service has."""
+        return bool(self.batches or self.feeds)
+
+    @classmethod
+    def read(cls, text: str) -> "Scope | None":
+        """The scope that `text` names; None: it names none, as that of a restatement."""
+        if text == EVERYTHING:
+            return cls()
+        found = SCOPE.fullmatch(text)
+        if found is None:
+            return None
+        batches, feeds, tenants = (part.split(", ") if part else [] for part in found.groups())
+        return cls(tuple(map(int, batches)), tuple(feeds), tuple(map(int, tenants)))
+
+    def covers(self, other: "Scope") -> bool:
+        """Whether all that the other one is about belongs to this one."""
+        pairs = (
+            (self.batches, other.batches),
+            (self.feeds, other.feeds),
+            (self.tenants, other.tenants),
+        )
+        return all(not mine or (theirs and {*theirs} <= {*mine}) for mine, theirs in pairs)
+
+    def overlaps(self, other: "Scope") -> bool:
+        """Whether a record may belong to both; of batches the feeds are to be named as well."""
+        pairs = (
+            (self.batches, other.batches),
+            (self.feeds, other.feeds),
+            (self.tenants, other.tenants),
+        )
+        return all(not mine or not theirs or {*mine} & {*theirs} for mine, theirs in pairs)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The sources, and what is to be told of them."""
+
+    sources: Sources
+    extracts: tuple[Extract, ...]
+    """Readable files of the batches that count, by id."""
+    listings: tuple[Extract, ...]
+    """The listings of the service that count: of each record kind the one answered last."""
+    service: bool
+    """Whether any batch is to reach the service."""
+    waiting: tuple[Batch, ...]
+    """Batches that have not come to an end: what they bring is not all there."""
+    batches: frozenset[int] = frozenset()
+    """Batches the run is about, listings included."""
+    unfit: dict[str, int] = field(default_factory=dict)
+    """Record kind -> amounts that are not judged, and of which no break tells."""
+    older: frozenset[str] = frozenset()
+    """Record kinds whose newest listing is older than what was sent, so that none is used."""
+    untied: tuple[str, ...] = ()
+    """Where what is kept of an extract is not what was taken in."""
+    unproven: dict[int, str] = field(default_factory=dict)
+    """Extracts, listings included, whose kept content cannot be proven: why, and what to do.
+
+    Of an extract, what is read are the rows that were staged while it was proven, with their texts;
+    those kept by reference have none, and match nothing (`Sources.unproven`). Nothing of a listing
+    is read, and nothing that would need the content itself.
+    """
+    unshown: Found = field(default_factory=dict)
+    """What the rows come to of which no text can be shown, by extract and record kind."""
+
+
+def gather_truths(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: Scope,
+    signed: Mapping[str, pl.DataFrame],
+    approved: tuple[tuple[int, date], ...] = (),
+) -> Gathered:
+    """Read E, D, A and G of every record kind that the scope's batches brought.
+
+    `signed` is P: the records of the last run of the scope that was approved; `approved` are all of
+    these, with their days. All is read as it was at one moment. What does not tie with its receipts
+    is told, and so is a kept file that is not what was delivered.
+    """
+    with truths.one_moment(connection):
+        return _gathered(workspace, connection, scope, signed, approved)
+
+
+def _gathered(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    scope: Scope,
+    signed: Mapping[str, pl.DataFrame],
+    approved: tuple[tuple[int, date], ...],
+) -> Gathered:
+    delivered = _batches(connection, scope)
+    extracts = _extracts(connection, delivered)
+    counting = counting_listings(connection, extracts, narrow=scope.narrow)
+    listings = counting.extracts
+    broken = _unproven(workspace, extracts, listings)
+    listings = tuple(one for one in listings if one.id not in broken)
+    service = any(batch.service for batch in delivered)
+    frames = _Frames(connection, scope, frozenset(broken))
+    places = _places((*extracts, *listings))
+    records = _records(connection, [batch.id for batch in delivered], extracts)
+    for record in records:
+        if record == INSERT_BATCH_DATA.name:
+            _add_batch_rows(workspace, connection, frames, extracts, broken)
+        else:
+            frames.add(record, [batch.id for batch in delivered], places, service=service)
+    again = delivered_again(connection, [batch.id for batch in delivered])
+    frames.extract = {name: _counted_once(rows, again) for name, rows in frames.extract.items()}
+    unread = {one.record for one in extracts if one.id in broken} - frames.extract.keys()
+    for listing in listings:
+        assert listing.record is not None
+        if listing.record in unread:
+            continue
+        frames.add_listing(listing, places, [batch.id for batch in delivered])
+    tied = {one: EXTRACTS[one] for one in records if one != INSERT_BATCH_DATA.name}
+    untold = [
+        *untied(connection, tied, delivered, extracts, frames.found),
+        *altered(
+            connection,
+            sorted({*records, *frames.listed}),
+            sorted({one.batch_id for one in (*extracts, *listings)}),
+            (*extracts, *listings),
+        ),
+    ]
+    return Gathered(
+        sources=Sources(
+            frames.extract,
+            frames.database,
+            frames.answers,
+            frames.listed,
+            dict(signed),
+            approved,
+            unproven=frames.unproven,
+        ),
+        extracts=extracts,
+        listings=listings,
+        service=service,
+        waiting=tuple(one for one in delivered if one.state not in ledger.ENDED),
+        batches=frozenset([*(one.id for one in delivered), *listing_batches(connection)]),
+        unfit=frames.unfit,
+        older=counting.older,
+        untied=tuple(untold),
+        unproven=broken,
+        unshown=frames.unshown,
+    )
+
+
+def _unproven(
+    workspace: Workspace, extracts: Iterable[Extract], listings: Iterable[Extract]
+) -> dict[int, str]:
+    faults = dict(_by_id(unproven(workspace, extracts)))
+    for listing in listings:
+        assert listing.record is not None
+        pull = f"Pull the listing again: recon pull {PULLED[listing.record]}."
+        faults |= _by_id(unproven(workspace, [listing], remedy=pull))
+    return faults
+
+
+def _by_id(faults: Iterable[tuple[Extract, EvidenceBroken]]) -> Iterator[tuple[int, str]]:
+    return ((extract.id, str(fault)) for extract, fault in faults)
+
+
+def _add_batch_rows(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    frames: "_Frames",
+    extracts: Iterable[Extract],
+    broken: dict[int, str],
+) -> None:
+    """Rows of insert-batch data are read with the kept content: all of its extracts, or none.
+
+    With some of them missing, what the service lists of those would be told as never sent.
+    """
+    rows = []
+    for extract in extracts:
+        if extract.record != INSERT_BATCH_DATA.name or extract.id in broken:
+            continue
+        try:
+            rows.append(delivered_batch_rows(workspace, connection, [extract]))
+        except EvidenceBroken as fault:
+            broken[extract.id] = str(fault)
+    if not any(one.id in broken for one in extracts if one.record == INSERT_BATCH_DATA.name):
+        frames.extract[INSERT_BATCH_DATA.name] = pl.concat(rows)
+
+
+def _counted_once(rows: pl.DataFrame, again: Collection[Row]) -> pl.DataFrame:
+    """Rows of which those in error that count with another attempt say so."""
+    if not again:
+        return rows
+    places = pl.DataFrame(list(again), schema=["batch_id", "extract_id", "row"], orient="row")
+    keys = ["batch_id", "extract_id", "row"]
+    places = places.cast({name: rows.schema[name] for name in keys}).with_columns(again=True)
+    marked = rows.join(places, on=keys, how="left", maintain_order="left")
+    state = pl.when("again").then(pl.lit(AGAIN, WORD)).otherwise("state").alias("state")
+    return marked.with_columns(state).drop("again")
+
+
+class _Frames:
+    """Frames by record kind as they are read."""
+
+    def __init__(
+        self, connection: psycopg.Connection, scope: Scope, broken: Collection[int]
+    ) -> None:
+        self.connection = connection
+        self.scope = scope
+        self.broken = broken
+        self.extract: dict[str, pl.DataFrame] = {}
+        self.database: dict[str, pl.DataFrame] = {}
+        self.answers: dict[str, pl.DataFrame] = {}
+        self.listed: dict[str, pl.DataFrame] = {}
+        self.unfit: dict[str, int] = {}
+        self.found: Found = {}
+        self.unproven: dict[str, pl.DataFrame] = {}
+        self.unshown: Found = {}
+
+    def add(
+        self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
+    ) -> None:
+        table = EXTRACTS[record]
+        truth = truths.extract_rows(self.connection, table, batches, places)
+        self.found |= found_in(table, truth.rows)
+        self._add_unshown(table, truth.rows)
+        expected, unfit = self._of_tenants(truth.rows), truth.unfit
+        held = truths.database_rows(self.connection, table)
+        found = self._of_tenants(held.rows)
+        if self.scope.narrow:
+            expected, found = _of_batches(table, expected, found, batches)
+        (expected, found), large = _addable(table, expected, found)
+        self.database[record] = found
+        self.extract[record] = expected
+        self._tell(table, unfit + held.unfit, large + _no_numbers(table, expected, found))
+        if service and record in PUSHES:
+            self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
+
+    def _add_unshown(self, table: Table, rows: pl.DataFrame) -> None:
+        """Rows of an extract that cannot be proven and whose text is nowhere else."""
+        if not self.broken:
+            return
+        told = truths.without_text(self.connection, table, self.broken)
+        if told.height:
+            self.unproven[table.name] = told
+            self.unshown |= found_in(table, rows.join(told, on=told.columns, how="semi"))
+
+    def add_listing(self, listing: Extract, places: pl.DataFrame, batches: Sequence[int]) -> None:
+        assert listing.record is not None
+        table = EXTRACTS[listing.record]
+        truth = truths.extract_rows(self.connection, table, [listing.batch_id], places)
+        mine = self._of_tenants(truth.rows.filter(pl.col("extract_id") == listing.id))
+        if self.scope.narrow:
+            own = (self.extract, self.database)
+            sides = [of[table.name] for of in own if table.name in of]
+            mine = of_scope(self.connection, table, mine, sides, batches)
+        (self.listed[listing.record],), large = _addable(table, mine)
+        self._tell(table, truth.unfit, large + _no_numbers(table, self.listed[listing.record]))
+
+    def _tell(self, table: Table, unfit: int, large: int) -> None:
+        # A required amount that is null here is a PRECISION break, or is held as it is.
+        a_break = all(field.required for field in table.delivered if field.amount)
+        told = large if a_break else unfit + large
+        if told:
+            self.unfit[table.name] = self.unfit.get(table.name, 0) + told
+
+    def _of_tenants(self, rows: pl.DataFrame) -> pl.DataFrame:
+        if not self.scope.tenants or "TenantsId" not in rows.columns:
+            return rows
+        # A row whose tenant cannot be read is kept: nobody else would tell of it.
+        return rows.filter(
+            pl.col("TenantsId").is_in(self.scope.tenants) | pl.col("TenantsId").is_null()
+        )
+
+
+def _no_numbers(table: Table, *sides: pl.DataFrame) -> int:
+    """How many amounts cannot be added at all: somebody wrote a NaN or an infinity."""
+    return sum(
+        int(frame[name + BEYOND].str.contains("(?i)nan|inf").sum() or 0)
+        for frame in sides
+        for name in beyond_of(frame, table.amounts)
+    )
+
+
+def _addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
+    """Sides whose amounts can be added up in any groups, and how many had to be left out for that.
+
+    What is left out is null on every side, and its text is beside it (`BEYOND`), as of an amount
+    that no exact decimal column holds.
+    """
+    frames, left_out = list(sides), 0
+    for name in table.amounts:
+        sizes = [frame[name].cast(pl.Float64).abs() for frame in frames]
+        if all(size.sum() < MOST_ADDED for size in sizes):
+            continue
+        most = MOST_ADDED / max(frame.height for frame in frames)
+        for number, (frame, size) in enumerate(zip(frames, sizes, strict=True)):
+            left_out += int((size >= most).sum())
+            over = size >= most
+            if not over.any():
+                continue
+            told = pl.when(over).then(text(frame[name])).otherwise(beside(frame, name))
+            kept = pl.when(~over).then(name).alias(name)
+            frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
+    return frames, left_out
+
+
+def _of_batches(
+    table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Sequence[int]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both sides of a scope that is not everything: of the database, what the scope speaks of.
+
+    A row that a later batch outside of the scope has overwritten is not this scope's any more.
+    """
+    key = list(table.identity)
+    # A key that is not there is equal to nothing; without keys a record is its whole content.
+    same = not table.key
+    mine = pl.col("batch_id").is_in(list(batches))
+    known = found.join(expected.select(key).unique(), on=key, how="semi", nulls_equal=same)
+    written = found.join(known.select(key), on=key, how="anti", nulls_equal=same).filter(mine)
+    later = known.filter(~mine).select(*key, pl.col("batch_id").alias("later"))
+    told = expected.join(later, on=key, how="left", nulls_equal=same, maintain_order="left")
+    overwritten = (pl.col("later") > pl.col("batch_id")) & pl.col("state").is_in(APPLIED)
+    expected = told.with_columns(
+        pl.when(overwritten).then(pl.lit("superseded", WORD)).otherwise("state").alias("state")
+    ).drop("later")
+    gone = later.join(
+        expected.filter(pl.col("state").is_in(APPLIED)).select(key),
+        on=key,
+        how="anti",
+        nulls_equal=same,
+    )
+    found = pl.concat([known, written])
+    return expected, found.join(gone.select(key), on=key, how="anti", nulls_equal=same)
+
+
+def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
+    """What was delivered; a listing of the service counts for every scope, named or not."""
+    if scope.batches:
+        named = [ledger.find_batch(connection, number) for number in sorted(scope.batches)]
+        return [batch for batch in named if batch.feed != LISTING_FEED]
+    every = ledger.list_batches(connection, limit=1_000_000)
+    return sorted(
+        (
+            batch
+            for batch in every
+            if batch.state not in NOT_COUNTED
+            and batch.feed != LISTING_FEED
+            and (not scope.feeds or batch.feed in scope.feeds)
+        ),
+        key=lambda batch: batch.id,
+    )
+
+
+def _extracts(connection: psycopg.Connection, batches: Iterable[Batch]) -> tuple[Extract, ...]:
+    return tuple(
+        extract
+        for batch in batches
+        for extract in ledger.list_extracts(connection, batch.id)
+        if extract.refused is None
+    )
+
+
+def _places(extracts: Iterable[Extract]) -> pl.DataFrame:
+    known = [(extract.id, extract.name) for extract in extracts]
+    return pl.DataFrame(known, schema={"extract_id": pl.Int32(), "file": pl.String()}, orient="row")
+
+
+def _records(
+    connection: psycopg.Connection, batches: Sequence[int], extracts: Iterable[Extract]
+) -> list[str]:
+    """Record kinds that were delivered, those inside insert-batch data included."""
+    found = {extract.record for extract in extracts}
+    inside = connection.execute(
+        "SELECT DISTINCT k FROM receipt, jsonb_object_keys(totals::jsonb) AS k "
+        "WHERE stage = 'stage' AND batch_id = ANY(%s)",
+        [list(batches)],
+    ).fetchall()
+    found.update(record for (record,) in inside)
+    return [record for record in EXTRACTS if record in found]

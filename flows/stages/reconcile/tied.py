@@ -1,0 +1,201 @@
+"""Side E held against its receipts: what is read for it is what was taken in, to the last digit.
+
+The receipts say what each extract added up to when it was read, what was applied of it, and what
+all of its rows hash to. Rows and outcomes that were deleted, added or altered since, receipts,
+extracts and batches that are gone: each is one line that says which extract and by how much.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+
+import polars as pl
+import psycopg
+
+from connectors.postgres.digests import (
+    Digest,
+    changed_receipts,
+    ends_digest,
+    kept_digests,
+    recorded,
+    row_digests,
+)
+from connectors.postgres.ledger import ENDED, Batch, Extract, State
+from flows.steps.reconcile.sums import totals_by
+from flows.steps.totals import Totals, add
+from schemas.amounts import spelled
+from schemas.counting import agree, quantity
+from schemas.derived.sql import IDENTITY, key_columns
+from schemas.derived.views import APPLIED
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+COUNTED = APPLIED
+"""End states whose rows the receipts of applying count."""
+Found = dict[tuple[int, str], tuple[Totals, dict[str, int]]]
+"""By extract and record kind: what its rows come to, and how many ended in each of COUNTED."""
+
+
+def found_in(table: Table, rows: pl.DataFrame) -> Found:
+    """What rows that were read for side E come to, by extract."""
+    by = [pl.col("extract_id"), _currency(table)]
+    sums: dict[int, list[Totals]] = {}
+    for (extract, _), totals in totals_by(table, rows.lazy(), by).items():
+        sums.setdefault(extract, []).append(totals)
+    states: dict[int, dict[str, int]] = {}
+    for extract, state, count in rows.group_by("extract_id", "state").len().iter_rows():
+        states.setdefault(extract, {})[str(state)] = count
+    return {(one, table.name): (add(sums[one]), states.get(one, {})) for one in sums}
+
+
+def untied(
+    connection: psycopg.Connection,
+    tables: Mapping[str, Table],
+    batches: Sequence[Batch],
+    extracts: Sequence[Extract],
+    found: Found,
+) -> Iterator[str]:
+    """Where side E does not tie, in the reader's words."""
+    yield from _lost(connection)
+    names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
+    ended = {one.id for one in batches if one.state in ENDED}
+    applied = {
+        one.id
+        for one in extracts
+        if one.batch_id in ended and _state(batches, one) not in (State.UNDONE, State.DISCARDED)
+    }
+    read, counts = _receipts(connection, [one.id for one in batches])
+    for extract, record in sorted({*read, *found}):
+        if record not in tables or extract not in names:
+            continue
+        table = tables[record]
+        totals, states = found.get((extract, record), (Totals(), {}))
+        expected = read.get((extract, record), Totals())
+        told = list(_differences(table, expected, totals))
+        then = counts.get((extract, record), {})
+        if extract in applied:
+            told += [
+                f"{quantity(states.get(state, 0), 'row')} {state}, and its receipts say "
+                f"{then.get(state, 0)}"
+                for state in COUNTED
+                if states.get(state, 0) != then.get(state, 0)
+            ]
+            if states.get("pending"):
+                told.append(
+                    f"{quantity(states['pending'], 'row')} of which no receipt says the end"
+                )
+        if told:
+            yield (
+                f"{names[extract]}, {table.title.lower()}: what is kept of it is not what was "
+                f"taken in: {'; '.join(told)}"
+            )
+
+
+def altered(
+    connection: psycopg.Connection,
+    records: Iterable[str],
+    batches: Sequence[int],
+    extracts: Sequence[Extract],
+) -> Iterator[str]:
+    """Where staged rows, or what became of them, are not those that were hashed; of listings too.
+
+    What an earlier version took in has no digest, and nothing is said of it here.
+    """
+    then = kept_digests(connection, batches)
+    now = {
+        place: digest
+        for record in records
+        for place, digest in row_digests(connection, EXTRACTS[record], batches).items()
+    }
+    names = {one.id: f"{one.name} of batch {one.batch_id}" for one in extracts}
+    told = recorded(connection, batches)
+    hashed = {one.id for one in extracts if told[one.batch_id].rows is not None}
+    for extract, record in sorted({*then, *now}):
+        before, after = (of.get((extract, record), Digest(0, "")) for of in (then, now))
+        if before.sum is None:
+            after = after._replace(sum=None)
+        if extract in hashed and before != after:
+            kept = f"{quantity(after.rows, 'row')} that {agree(after.rows, 'is', 'are')} kept"
+            yield (
+                f"{names[extract]}, {EXTRACTS[record].title.lower()}: the {kept} "
+                f"{agree(after.rows, 'does', 'do')} not hash to what the "
+                f"{quantity(before.rows, 'staged row')} did: a value, text, place or reason of "
+                "them was changed"
+            )
+    for batch in changed_receipts(connection, told):
+        yield (
+            f"batch {batch}: the receipts with the hashes of its staged rows are not those the "
+            "audit trail tells of"
+        )
+    for batch, said in told.items():
+        if said.ends is not None and ends_digest(connection, batch) != said.ends:
+            yield (
+                f"batch {batch}: what became of its rows is not what the audit trail says of the "
+                "moment it ended"
+            )
+
+
+def _differences(table: Table, expected: Totals, totals: Totals) -> Iterator[str]:
+    if totals.rows != expected.rows:
+        were = agree(expected.rows, "was", "were")
+        yield (
+            f"{quantity(totals.rows, 'row')}, and {expected.rows} {were} read "
+            f"({totals.rows - expected.rows:+})"
+        )
+    if key_columns(table) != (IDENTITY,) and totals.keys != expected.keys:
+        yield f"a hash total of keys of {totals.keys}, and it was {expected.keys}"
+    for currency in sorted({*totals.amounts, *expected.amounts}):
+        for name in table.amounts:
+            now, then = (
+                of.amounts.get(currency, {}).get(name, Decimal(0)) for of in (totals, expected)
+            )
+            if now != then:
+                where = f"currency {currency}" if currency else "no currency"
+                yield f"{name} of {spelled(now)} in {where}, and it was {spelled(then)}"
+
+
+def _receipts(
+    connection: psycopg.Connection, batches: list[int]
+) -> tuple[dict[tuple[int, str], Totals], dict[tuple[int, str], dict[str, int]]]:
+    """What receipts say was read of each extract, and what was applied of it by state."""
+    read: dict[tuple[int, str], Totals] = {}
+    counts: dict[tuple[int, str], dict[str, int]] = {}
+    rows = connection.execute(
+        "SELECT extract_id, stage, counts, totals FROM receipt "
+        "WHERE batch_id = ANY(%s) AND (stage = 'stage' OR stage LIKE 'apply %%')",
+        [batches],
+    )
+    for extract, stage, counted, totals in rows:
+        if stage == "stage":
+            for record, by_state in json.loads(totals).items():
+                shapes = [Totals.from_json(shape) for shape in by_state.values()]
+                read[extract, record] = add([read.get((extract, record), Totals()), *shapes])
+        else:
+            mine = counts.setdefault((extract, stage.removeprefix("apply ")), {})
+            for state, count in json.loads(counted).items():
+                mine[state] = mine.get(state, 0) + count
+    return read, counts
+
+
+def _lost(connection: psycopg.Connection) -> Iterator[str]:
+    """Batches and extracts that receipts and the audit trail tell of, and that are not there."""
+    gone = connection.execute(
+        "SELECT DISTINCT batch_id FROM (SELECT batch_id FROM event UNION SELECT batch_id FROM "
+        "receipt UNION SELECT batch_id FROM extract) e WHERE batch_id IS NOT NULL "
+        "AND NOT EXISTS (SELECT FROM batch b WHERE b.id = e.batch_id) ORDER BY 1"
+    ).fetchall()
+    for (batch,) in gone:
+        yield f"batch {batch} is gone, and the ledger tells of it"
+    for extract, batch in connection.execute(
+        "SELECT DISTINCT extract_id, batch_id FROM receipt r WHERE NOT EXISTS "
+        "(SELECT FROM extract e WHERE e.id = r.extract_id) ORDER BY 1"
+    ).fetchall():
+        yield f"extract {extract} of batch {batch} is gone, and its receipts tell of it"
+
+
+def _state(batches: Sequence[Batch], extract: Extract) -> State | None:
+    return next((one.state for one in batches if one.id == extract.batch_id), None)
+
+
+def _currency(table: Table) -> pl.Expr:
+    return (pl.col(table.currency) if table.currency else pl.lit(None, pl.Int32)).alias("currency")

@@ -1,0 +1,96 @@
+"""Write a reconciliation: every rendering, the data behind it, and the manifest that binds them.
+
+Everything is rendered before the first file appears under its name; the manifest comes last. It
+alone holds the run's number and time, so equal truths give equal files.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import polars as pl
+
+from connectors.files.atomic import write_file
+from connectors.postgres.reconciliations import Reconciliation
+from flows.report.reconciled.data import breaks_csv, breaks_frame, parquet, totals_json
+from flows.report.reconciled.html import render_html
+from flows.report.reconciled.text import render_text
+from flows.report.reconciled.workbook import render_workbook
+from flows.stages.reconcile.corrections import corrections
+from flows.stages.reconcile.sign import MANIFEST, RECORDS
+from flows.stages.reconcile.sources import Gathered
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.signed import pack_records
+from schemas.guards.trail_rules import chain_hash, report_hash
+
+PAGE = "report.html"
+WORKBOOK = "report.xlsx"
+TEXT = "report.txt"
+TOTALS = "totals.json"
+BREAKS_CSV, BREAKS_PARQUET = "breaks.csv", "breaks.parquet"
+
+__all__ = ["MANIFEST", "TEXT", "TOTALS", "Written", "render_text", "write_reconciliation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A report on disk."""
+
+    folder: Path
+    report_hash: str
+    chain_hash: str
+    files: tuple[str, ...]
+
+
+def write_reconciliation(
+    workspace: Workspace,
+    folder: str,
+    number: int,
+    report: ReconciliationReport,
+    carried: pl.DataFrame,
+    gathered: Gathered,
+    previous: Reconciliation | None,
+) -> Written:
+    """All files of a run; raises ReconError where they cannot be written."""
+    with workspace.database.connect() as connection:
+        corrected = corrections(workspace, connection, carried, gathered)
+    contents = {
+        **rendered(report),
+        RECORDS: parquet(pack_records(gathered.sources.database)),
+        **corrected,
+    }
+    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    told = report_hash(hashes)
+    chained = chain_hash(previous.chain_hash if previous else None, told)
+    manifest = {
+        "reconciliation": number,
+        "written_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "as_of": report.cover.as_of.isoformat(),
+        "verdict": report.cover.verdict,
+        "sha256": dict(sorted(hashes.items())),
+        "report_hash": told,
+        "previous_chain_hash": previous.chain_hash if previous else None,
+        "chain_hash": chained,
+    }
+    path = workspace.settings.reports / folder
+    for name, content in contents.items():
+        write_file(path / name, content)
+    write_file(path / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+    return Written(path, told, chained, (*sorted(contents), MANIFEST))
+
+
+def rendered(report: ReconciliationReport) -> Mapping[str, bytes]:
+    """The renderings of a report by file name."""
+    frame = breaks_frame(report)
+    return {
+        PAGE: render_html(report).encode(),
+        WORKBOOK: render_workbook(report, frame),
+        TEXT: render_text(report).encode(),
+        BREAKS_CSV: breaks_csv(frame),
+        BREAKS_PARQUET: parquet(frame),
+        TOTALS: totals_json(report),
+    }

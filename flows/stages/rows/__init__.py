@@ -1,0 +1,1 @@
+"""Questions about delivered rows: where one is, what it said, how it is repaired."""

@@ -1,0 +1,72 @@
+"""Rows of insert-batch data as they were delivered, whatever record kind they were staged under.
+
+A row with a record inside is staged as that record; what the service lists are the outer rows. The
+verbatim text is kept, so the outer row is read from it again.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import polars as pl
+import psycopg
+
+from connectors.files.cells import split_cells
+from connectors.files.header import Header
+from connectors.postgres import ledger
+from connectors.postgres.ledger import Extract
+from flows.stages.kept import open_archived
+from flows.stages.terms import restored_profile
+from flows.stages.workspace import Workspace
+from flows.steps.reconcile.sources import PLACE, record_schema
+from schemas.cells.reading import Unread, read
+from schemas.field import Field, Kind
+from schemas.tables import INSERT_BATCH_DATA
+
+
+def delivered_batch_rows(
+    workspace: Workspace, connection: psycopg.Connection, extracts: Iterable[Extract]
+) -> pl.DataFrame:
+    """E of insert-batch data: every row of these extracts with its place and end state."""
+    rows = [
+        row
+        for extract in extracts
+        if extract.record == INSERT_BATCH_DATA.name
+        for row in _rows(workspace, connection, extract)
+    ]
+    schema = record_schema(INSERT_BATCH_DATA) | PLACE
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _rows(
+    workspace: Workspace, connection: psycopg.Connection, extract: Extract
+) -> Iterable[tuple[object, ...]]:
+    profile = restored_profile(ledger.find_batch(connection, extract.batch_id))
+    _, header = open_archived(workspace, extract, profile)
+    found = connection.execute(
+        "SELECT data, state, first_line, record_number FROM staged_row WHERE extract_id = %s "
+        "ORDER BY record_number",
+        [extract.id],
+    )
+    for data, state, line, number in found:
+        cells = _cells(data, header)
+        values = [_value(field, cells.get(field.name)) for field in INSERT_BATCH_DATA.delivered]
+        yield (*values, state, extract.name, line, number, extract.id, extract.batch_id)
+
+
+def _cells(data: str, header: Header) -> Mapping[str, str]:
+    """The cells of a record's text by field; none for a record that was broken."""
+    return {
+        name: cell
+        for name, cell in zip(header.fields, split_cells(data, header), strict=False)
+        if name is not None and cell
+    }
+
+
+def _value(field: Field, cell: str | None) -> object:
+    if cell is None or field.kind is Kind.STRING:
+        return cell
+    value = read(field, cell, _never)
+    return None if isinstance(value, Unread) else value
+
+
+def _never(field: Field, text: str) -> Unread:
+    raise AssertionError(f"{field.name} holds nothing nested: {text!r}")

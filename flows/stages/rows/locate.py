@@ -1,0 +1,145 @@
+"""Locate one delivered row: by a line of its file, as reports show it, or by its record number.
+
+Lines count from 1 at the first line of the file, records from 1 behind the header. The two differ
+from the first row on, so nothing here takes one for the other.
+"""
+
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from connectors.errors import BatchUnknown
+from connectors.files.blocks import blocks
+from connectors.files.content import Content
+from connectors.postgres import ledger
+from connectors.postgres.findings import find_row, row_from_line
+from connectors.postgres.ledger import Extract, State
+from flows.report.spelling import shortened
+from flows.stages.kept import is_cleared, open_archived, prove_row
+from flows.stages.terms import restored_profile
+from flows.stages.workspace import Workspace
+from schemas.counting import quantity
+
+BLOCK_BYTES = 1 << 20
+NAMED = 10
+"""Files an error names; it counts the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Which row of a file is meant; one of the two is given."""
+
+    line: int | None = None
+    record: int | None = None
+
+
+def show_command(batch_id: int, file: str, spot: Spot) -> str:
+    """The command that shows this row."""
+    asked = f"--line {spot.line}" if spot.line is not None else f"--record {spot.record}"
+    return f"recon row {batch_id} {shlex.quote(file)} {asked}"
+
+
+def locate(
+    workspace: Workspace, connection: psycopg.Connection, batch_id: int, file: str, spot: Spot
+) -> list[Any]:
+    """The row, once for each file of this name; raises BatchUnknown where there is none."""
+    ledger.find_batch(connection, batch_id)
+    extracts = ledger.list_extracts(connection, batch_id)
+    named = [one for one in extracts if one.name == file]
+    if not named:
+        names = [shortened(one.name, 80) for one in extracts]
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        raise BatchUnknown(
+            f"Batch {batch_id} has no file named {file!r}. Its files: "
+            f"{', '.join(names[:NAMED]) or 'none'}{more}."
+        )
+    found = [
+        row
+        for one in named
+        for place in places(connection, one, spot)
+        for row in find_row(connection, *place)
+    ]
+    for row in found:
+        (extract,) = (one for one in named if one.id == row.extract_id)
+        prove_row(workspace, connection, extract, row.byte_start, row.byte_end)
+    if not found:
+        raise BatchUnknown(_why_not(workspace, connection, named[0], spot))
+    return found
+
+
+def places(
+    connection: psycopg.Connection, extract: Extract, spot: Spot
+) -> Iterator[tuple[int, int]]:
+    """Extract and record number of the row, if it was staged."""
+    number = spot.record
+    if spot.line is not None:
+        last = row_from_line(connection, extract, spot.line)
+        number = last.record_number if last and last.last_line >= spot.line else None
+    if number is not None and find_row(connection, extract.id, number):
+        yield extract.id, number
+
+
+def _why_not(
+    workspace: Workspace, connection: psycopg.Connection, extract: Extract, spot: Spot
+) -> str:
+    name = shortened(extract.name, 80)
+    if extract.refused is not None:
+        return f"{name} was refused ({extract.refused}), so none of its rows was taken in."
+    staged = ledger.list_receipts(connection, extract.batch_id, "stage", extract.id)
+    records = max((receipt.last_record for receipt in staged), default=0)
+    batch = ledger.find_batch(connection, extract.batch_id)
+    unread = (
+        f" It is not read to its end yet; `recon rerun {batch.id}` goes on."
+        if batch.state is State.RECEIVED
+        else ""
+    )
+    if spot.record is not None:
+        return (
+            f"{name} has {quantity(records, 'record')}{' so far' if unread else ''}, and no record "
+            f"{spot.record}.{unread} A number that a report shows as a line is asked for with "
+            f"--line: `{show_command(batch.id, extract.name, Spot(line=spot.record))}`."
+        )
+    assert spot.line is not None
+    place = row_from_line(connection, extract, spot.line)
+    before = (
+        f" Above it ends record {place.record_number}, at line {place.last_line}." if place else ""
+    )
+    if is_cleared(workspace, extract):
+        return (
+            f"Line {spot.line} of {name} is in no record.{before}{unread} The content of the file "
+            "is not in the archive any more, so more cannot be said."
+        )
+    content, header = open_archived(workspace, extract, restored_profile(batch))
+    behind, lines = header.body_line, _count_lines(content)
+    if spot.line < behind:
+        return (
+            f"Line {spot.line} of {name} is its header, or blank in front of it. Records begin "
+            f"at line {behind}; the file has {quantity(lines, 'line')}."
+        )
+    if spot.line > lines:
+        size = f"{quantity(lines, 'line')} and {quantity(records, 'record')}"
+        return f"{name} has {size}, and no line {spot.line}.{unread}"
+    if unread:
+        return f"Line {spot.line} of {name} is in no record so far.{unread}"
+    return f"Line {spot.line} of {name} is blank and belongs to no record.{before}"
+
+
+def _count_lines(content: Content) -> int:
+    """The lines of a file, ended by LF, CRLF or CR; a last one without its end counts."""
+    lines, last = 0, b"\n"
+    for joined, block in _with_last(blocks(content, content.text_start, BLOCK_BYTES)):
+        returns = block.count(b"\r") - joined.count(b"\r\n")
+        lines += block.count(b"\n") + returns
+        last = block[-1:]
+    return lines + (last not in (b"\n", b"\r"))
+
+
+def _with_last(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Each piece, in front of it also joined to the last byte of the one before."""
+    before = b""
+    for piece in pieces:
+        yield before + piece, piece
+        before = piece[-1:]

@@ -1,0 +1,184 @@
+"""Rejects: the rows with errors as CSV files that, once corrected, are a valid delivery.
+
+The first column, ReconRow, names the row that each one stands for; what is wrong with it is told
+in a text file beside them.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from connectors.files.atomic import named, write_file
+from connectors.files.cells import split_cells
+from connectors.files.header import PARENT_COLUMN, Header
+from connectors.files.rewriting import Line, cells_left_out, delivered_text, write_rows
+from connectors.postgres import ledger
+from connectors.postgres.attempts import REJECTED, REPAIRED, WAITING, Later, Row, later_attempts
+from connectors.postgres.findings import RejectedRow, rejected_rows, wrong_fields
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import Extract
+from flows.report.decision import ROWS_SHOWN, FirstReject
+from flows.report.spelling import visible
+from flows.stages.check import staged_tables
+from flows.stages.kept import open_archived, prove_extracts
+from flows.stages.rows.locate import Spot, show_command
+from flows.stages.rows.texts import Texts
+from flows.stages.terms import restored_profile
+from flows.stages.workspace import Workspace
+from flows.steps.validate.left_out import in_place
+from schemas.counting import grouped, quantity
+from schemas.field import Table
+
+EXPLANATION = "what-is-wrong.txt"
+
+
+class Rejected(NamedTuple):
+    """A row with errors, and the record kind it was staged as."""
+
+    table: Table
+    row: RejectedRow
+
+
+def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[Row, Later]:
+    """The rows with errors of a batch that a later batch has, and what became of them there."""
+    with workspace.database.connect() as connection:
+        return later_attempts(connection, batch_id)
+
+
+def write_rejects(
+    workspace: Workspace,
+    batch_id: int,
+    folder: Path,
+    *,
+    with_secrets: bool,
+    elsewhere: Mapping[Row, Later] | None = None,
+) -> dict[Path, int]:
+    """One CSV per delivered file, under its own header; returns the rows written by file.
+
+    Secrets are left empty unless asked for: a correction that leaves them so keeps those that were
+    delivered. Only the owner of the files can read them. Rows whose repair came in a later batch
+    are left out: they would be repaired twice. Who knows them already gives them (`elsewhere`).
+    """
+    written: dict[Path, int] = {}
+    told: list[str] = []
+    with workspace.database.connect() as connection:
+        batch = ledger.find_batch(connection, batch_id)
+        profile = restored_profile(batch)
+        texts = Texts(workspace, connection, [batch_id])
+        if elsewhere is None:
+            elsewhere = later_attempts(connection, batch_id)
+        rows = _by_extract(Lease(connection, batch_id, -1), texts, elsewhere.keys())
+        for extract in ledger.list_extracts(connection, batch_id):
+            found = rows.get(extract.id)
+            if not found:
+                continue
+            prove_extracts(workspace, [extract])
+            _, header = open_archived(workspace, extract, profile)
+            stem = Path(extract.name).name.split(".")[0]
+            path = folder / named(stem, f"-batch-{batch_id}.csv")
+            if path in written:
+                path = folder / named(stem, f"-batch-{batch_id}-{extract.id}.csv")
+            lines = _lines(extract, header, found, with_secrets=with_secrets)
+            write_file(path, write_rows(header, lines))
+            written[path] = len(found)
+            told += _told(extract, found)
+    if written:
+        write_file(folder / EXPLANATION, ("\n".join(told) + "\n").encode())
+    return written
+
+
+def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
+    """The first rows with errors of a batch, by record kind in the order they were delivered."""
+    extracts = ledger.list_extracts(lease.connection, lease.batch_id)
+    names = {extract.id: extract.name for extract in extracts}
+    return [
+        FirstReject(names[row.extract_id], row.first_line, row.record_number, row.error_data)
+        for table in staged_tables(lease)
+        for row in rejected_rows(lease.connection, table, lease.batch_id, most=most)
+    ][:most]
+
+
+def repaired_elsewhere(elsewhere: Mapping[Row, Later]) -> list[str]:
+    """Which rows `write_rejects` leaves out because a later batch has their repair, a line each."""
+    counts = Counter(elsewhere.values())
+    return [
+        _ELSEWHERE[later.state].format(rows=_rows(count), batch=later.batch_id)
+        for later, count in sorted(counts.items(), key=lambda one: (one[0].batch_id, one[0].state))
+    ]
+
+
+_ELSEWHERE = {
+    REPAIRED: "{rows} not written: repaired by batch {batch}.",
+    REJECTED: (
+        "{rows} not written: delivered again in batch {batch} and in error there. "
+        "`recon rejects {batch}` writes what is left to correct."
+    ),
+    WAITING: (
+        "{rows} not written: the repair is in batch {batch}, which has not come to its end. "
+        "`recon status` says what it waits for; where it is discarded or undone, run this again."
+    ),
+}
+
+
+def _rows(count: int) -> str:
+    return quantity(count, "row", grouped)
+
+
+def _by_extract(
+    lease: Lease, texts: Texts, elsewhere: Collection[Row]
+) -> dict[int, dict[int, Rejected]]:
+    rows: dict[int, dict[int, Rejected]] = {}
+    for table in staged_tables(lease):
+        for row in texts.filled(rejected_rows(lease.connection, table, lease.batch_id)):
+            if Row(lease.batch_id, row.extract_id, row.record_number) in elsewhere:
+                continue
+            rows.setdefault(row.extract_id, {})[row.record_number] = Rejected(table, row)
+    return rows
+
+
+def _lines(
+    extract: Extract, header: Header, rows: Mapping[int, Rejected], *, with_secrets: bool
+) -> list[Line]:
+    return [
+        Line(
+            {PARENT_COLUMN: f"{extract.id}:{number}"},
+            rewritten(one.table, one.row, header, with_secrets=with_secrets),
+        )
+        for number, one in sorted(rows.items())
+    ]
+
+
+def rewritten(table: Table, row: RejectedRow, header: Header, *, with_secrets: bool) -> str:
+    """The text of a delivered row, without what is or may be a secret, unless that is asked for.
+
+    `table` is the record kind of the row, which may be inside insert-batch data.
+    """
+    text = delivered_text(row.data, row.raw, header)
+    if with_secrets or not table.unquotable:
+        return text
+    return cells_left_out(text, header, _left_out(row, header))
+
+
+def _left_out(row: RejectedRow, header: Header) -> Collection[int]:
+    """Secrets, or everything where a secret may have slipped into another column."""
+    every = range(header.width)
+    if row.raw is not None or header.table.holds_records:
+        return every
+    cells = split_cells(row.data or "", header)
+    wrong = wrong_fields(row.error_data)
+    if not cells or not in_place(cells, header.fields, header.table, wrong):
+        return every
+    # What is in a column without a field nobody knows, and no import reads it.
+    return [place for place in every if header.fields[place] in {None, *header.table.secrets}]
+
+
+def _told(extract: Extract, rows: Mapping[int, Rejected]) -> Iterator[str]:
+    """Each row by its place in the delivered file, with the command that shows it."""
+    for number, (_, row) in sorted(rows.items()):
+        name = visible(extract.name)
+        yield f"{name}, line {row.first_line}, record {number} (ReconRow {extract.id}:{number})"
+        for error in json.loads(row.error_data):
+            yield f"    {error['ErrorCode']}: {' '.join(error['Message'].split())}"
+        yield show_command(extract.batch_id, extract.name, Spot(line=row.first_line))

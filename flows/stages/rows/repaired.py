@@ -1,0 +1,150 @@
+"""The rows that a correction repairs, as they were delivered: for the secrets it leaves out."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import polars as pl
+import psycopg
+
+from connectors.files.cells import split_cells
+from connectors.files.content import Content
+from connectors.files.header import Header
+from connectors.postgres import ledger
+from connectors.postgres.corrections import read_name, staged_tables
+from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
+from connectors.postgres.ledger import Batch
+from flows.stages.judge_chunk import writing_of
+from flows.stages.kept import is_cleared, open_archived, read_range
+from flows.stages.terms import restored_profile
+from flows.stages.workspace import Workspace
+from flows.steps.validate.insert_batch import record_inside
+from flows.steps.validate.left_out import DeliveredRow, in_place
+from flows.steps.validate.normalise import normalise
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+Opened = tuple[Content, Header] | None
+"""The content of an extract and its header; None: it was cleared away."""
+
+
+class RepairedRows:
+    """Finds rows of the batch that a batch corrects, by the names its own rows give them."""
+
+    def __init__(self, workspace: Workspace, batch_id: int) -> None:
+        self._workspace, self._batch_id = workspace, batch_id
+
+    @cached_property
+    def _corrects(self) -> int | None:
+        with self._workspace.database.connect() as connection:
+            return _corrected_by(ledger.find_batch(connection, self._batch_id))
+
+    @property
+    def correction(self) -> bool:
+        """Whether the batch says that it corrects another one."""
+        return self._corrects is not None
+
+    def rows(self, names: Iterable[str]) -> Mapping[str, DeliveredRow]:
+        """The rows that can be read; secrets that they left out are those of what they repair."""
+        if self._corrects is None:
+            return {}
+        with self._workspace.database.connect() as connection:
+            return self._rows(connection, self._corrects, names)
+
+    def _rows(
+        self, connection: psycopg.Connection, batch_id: int, names: Iterable[str]
+    ) -> dict[str, DeliveredRow]:
+        wanted = {place: name for name in names if (place := read_name(name))}
+        if not wanted:
+            return {}
+        batch = ledger.find_batch(connection, batch_id)
+        reading = _Reading(self._workspace, connection, batch)
+        found: dict[str, DeliveredRow] = {}
+        left_out: dict[str, str] = {}
+        extracts, numbers = zip(*wanted, strict=True)
+        for table in staged_tables(connection, batch_id):
+            if not table.unquotable:
+                continue
+            for row in rows_at(connection, table, batch_id, extracts, numbers):
+                name = wanted[row.extract_id, row.record_number]
+                for delivered, parent in reading.read(row):
+                    found[name] = delivered
+                    if parent and any(not delivered.cells.get(s) for s in _secrets(delivered)):
+                        left_out[name] = parent
+        corrected = _corrected_by(batch)
+        if left_out and corrected is not None:
+            before = self._rows(connection, corrected, left_out.values())
+            for name, parent in left_out.items():
+                found[name] = _with_secrets(found[name], before.get(parent))
+        return found
+
+
+def _corrected_by(batch: Batch) -> int | None:
+    """The batch that it corrects; only an earlier one, so that there is an end."""
+    return batch.corrects if batch.corrects is not None and batch.corrects < batch.id else None
+
+
+def _secrets(row: DeliveredRow) -> tuple[str, ...]:
+    return EXTRACTS[row.record].secrets
+
+
+def _with_secrets(row: DeliveredRow, before: DeliveredRow | None) -> DeliveredRow:
+    """A row that left out its secrets, with those of the row it repairs."""
+    if before is None or before.record != row.record:
+        return row
+    kept = {name: row.cells.get(name) or before.cells.get(name) for name in _secrets(row)}
+    return DeliveredRow(
+        row.record, {**row.cells, **kept}, row.wrong, row.in_place and before.in_place
+    )
+
+
+class _Reading:
+    """Reads rows of one batch by the headers of its extracts."""
+
+    def __init__(self, workspace: Workspace, connection: psycopg.Connection, batch: Batch) -> None:
+        self._workspace = workspace
+        self._profile = restored_profile(batch)
+        self._extracts = {one.id: one for one in ledger.list_extracts(connection, batch.id)}
+        self._opened: dict[int, Opened] = {}
+
+    def read(self, row: RejectedRow) -> Iterator[tuple[DeliveredRow, str | None]]:
+        """The row and the name of the one that it repairs itself, if it can be read."""
+        opened = self._open_once(row.extract_id)
+        if opened is None or row.raw is not None:
+            return
+        content, header = opened
+        text = row.data
+        if text is None:
+            text = read_range(content, row.byte_start, row.byte_end).decode()
+        cells = split_cells(text, header)
+        if not cells:
+            return
+        wrong = wrong_fields(row.error_data)
+        parent = cells[header.parent_column] if header.parent_column is not None else None
+        named = self._by_field(header, cells)
+        if header.table is not INSERT_BATCH_DATA:
+            placed = in_place(cells, header.fields, header.table, wrong)
+            yield DeliveredRow(header.table.name, named, wrong, placed), parent
+            return
+        inside = record_inside(named.get("Jsondata"), named.get("Data"), self._profile.inner_record)
+        if inside is None:
+            return
+        table, inner = inside
+        placed = bool(named.get("Jsondata")) or in_place(
+            list(inner.values()), table.columns, table, wrong
+        )
+        yield DeliveredRow(table.name, inner, wrong, placed), parent
+
+    def _open_once(self, extract_id: int) -> Opened:
+        if extract_id not in self._opened:
+            extract, opened = self._extracts[extract_id], None
+            if not is_cleared(self._workspace, extract):
+                opened = open_archived(self._workspace, extract, self._profile)
+            self._opened[extract_id] = opened
+        return self._opened[extract_id]
+
+    def _by_field(self, header: Header, cells: list[str]) -> dict[str, str | None]:
+        """The cells as the fields' own names and writing have them."""
+        names = [str(place) for place in range(header.width)]
+        frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
+        frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
+        written = normalise(header.table, frame, header.fields, writing_of(self._profile))
+        return written.row(0, named=True)

@@ -1,0 +1,60 @@
+"""Texts of rows that were staged by reference: read again from the archived file."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from typing import Any
+
+import psycopg
+
+from connectors.files.content import Content
+from connectors.postgres import ledger
+from connectors.postgres.findings import RejectedRow
+from flows.stages.kept import is_cleared, open_extract_kept, read_range
+from flows.stages.terms import restored_profile
+from flows.stages.workspace import Workspace
+
+
+class Texts:
+    """The delivered texts of some batches, by extract and place."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        connection: psycopg.Connection,
+        batches: Iterable[int],
+        *,
+        without: Container[int] = (),
+    ) -> None:
+        """`without` are extracts whose texts are not asked for."""
+        self._contents: dict[int, Content] = {}
+        for batch_id in batches:
+            profile = restored_profile(ledger.find_batch(connection, batch_id))
+            if profile.keep != "reference":
+                continue
+            for extract in ledger.list_extracts(connection, batch_id):
+                if extract.refused is not None or extract.id in without:
+                    continue
+                if not is_cleared(workspace, extract):
+                    self._contents[extract.id] = open_extract_kept(workspace, extract, profile)
+
+    def at(self, extract_id: int, start: int, end: int) -> str | None:
+        """The text from byte `start` to `end`; None: housekeeping removed its file."""
+        content = self._contents.get(extract_id)
+        if content is None:
+            return None
+        return read_range(content, start, end).decode()
+
+    def filled(self, rows: Iterable[RejectedRow]) -> Iterator[RejectedRow]:
+        """The rows with their texts."""
+        for row in rows:
+            if row.data is None:
+                text = self.at(row.extract_id, row.byte_start, row.byte_end)
+                yield row._replace(data=text or "")
+            else:
+                yield row
+
+    def fill(self, facts: dict[str, Any], name: str = "data") -> Mapping[str, Any]:
+        """A row of a view with `extract_id` and its place, with its text under `name`."""
+        if facts[name] is None:
+            place = (facts["extract_id"], facts["byte_start"], facts["byte_end"])
+            facts[name] = self.at(*place)
+        return facts

@@ -1,0 +1,1 @@
+"""Breaks: made, numbered, priced, aged and carried from run to run."""

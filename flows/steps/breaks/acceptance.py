@@ -1,0 +1,116 @@
+"""Acceptances: bound to what was seen, so that they cover that and nothing a break becomes.
+
+An acceptance names a break (code, record kind, tenant, key, field and side are its id) and what the
+run said of it then. It holds while every value of BOUND is the same, or, with a ceiling, while the
+difference has the same direction and is no larger than the ceiling.
+"""
+
+import polars as pl
+
+from flows.steps.breaks.frame import BREAK_SCHEMA
+from flows.steps.reconcile.beyond import shown
+from flows.steps.totals import plain
+from schemas.amounts import BEYOND
+from schemas.kinds import Dtype
+from schemas.life import BreakState
+
+BOUND = (
+    *("currency", "expected", "found", "delta", f"delta{BEYOND}"),
+    *("amount", f"amount{BEYOND}", "note"),
+)
+"""What of a break an acceptance is bound to, beside what makes its id."""
+SEEN: dict[str, Dtype] = {
+    "seen": pl.Boolean(),
+    **{f"seen_{name}": BREAK_SCHEMA[name] for name in BOUND},
+    "up_to": BREAK_SCHEMA["amount"],
+}
+"""The terms of an acceptance beside who, until and why; `seen` is null where there is none."""
+
+_SHOWN = {"expected": "expected", "found": "found", "delta": "difference", "amount": "amount"}
+
+
+def holds(seen: str, up_to: str) -> pl.Expr:
+    """Whether a break is what was accepted; `seen` is the prefix of the columns of what was."""
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(seen + name)) for name in BOUND)
+    now, then = size(), size(seen)
+    # A difference of zero has no direction, and an amount that is not there has no size.
+    alike = ((now > 0) & (then > 0)) | ((now < 0) & (then < 0))
+    within = (
+        alike
+        & pl.col("currency").eq_missing(pl.col(f"{seen}currency"))
+        & (now.abs() <= pl.col(up_to))
+    )
+    return same | within.fill_null(value=False)
+
+
+def size(prefix: str = "") -> pl.Expr:
+    """What a ceiling is held against: the difference, or else the amount the break is about."""
+    return pl.coalesce(f"{prefix}delta", f"{prefix}amount")
+
+
+def acceptance(carried: pl.DataFrame) -> pl.Series:
+    """Who accepted a break until when and why, as reports tell it; null where nobody did.
+
+    One that is not what was accepted any more is told with both values.
+    """
+    other = outgrown()
+    lapsed = pl.col("state") == BreakState.EXPIRED
+    nothing = pl.lit("")
+    told = pl.format(
+        "{} by {} until {}{}{}: {}",
+        pl.when(lapsed | other).then(pl.lit("was accepted")).otherwise(pl.lit("accepted")),
+        "accepted_by",
+        pl.col("accepted_until").cast(pl.String),
+        pl.when(pl.col("up_to").is_not_null())
+        .then(pl.format(" up to {}", _plain("up_to")))
+        .otherwise(nothing),
+        pl.when(other)
+        .then(pl.format(" as {}; it is now {}", values("seen_"), values()))
+        .otherwise(nothing),
+        "accepted_reason",
+    )
+    return carried.select(told.alias("acceptance")).to_series()
+
+
+def outgrown() -> pl.Expr:
+    """Whether a break was accepted and is other now."""
+    seen = pl.col("seen").fill_null(value=False)
+    return ((pl.col("state") == BreakState.REOPENED) & seen).alias("outgrown")
+
+
+def name_of() -> pl.Expr:
+    """A break as people call it: its code, record kind, key and field."""
+    parts = ("code", "record", "key", pl.when(pl.col("field") != "").then("field"))
+    return pl.concat_str(parts, separator=" ", ignore_nulls=True).alias("what")
+
+
+def both_values() -> tuple[pl.Expr, pl.Expr]:
+    """What a break was accepted as, null where it was not, and what it is now."""
+    was = pl.when(pl.col("seen")).then(values("seen_"))
+    return was.alias("accepted_as"), values().alias("is_now")
+
+
+def accepted_terms() -> pl.Expr:
+    """What a break was accepted as, with its ceiling."""
+    ceiling = pl.when(pl.col("up_to").is_not_null()).then(pl.format(" up to {}", _plain("up_to")))
+    return pl.concat_str([values("seen_"), ceiling.otherwise(pl.lit(""))])
+
+
+def values(prefix: str = "") -> pl.Expr:
+    """What a break says, or said when it was accepted, in one line."""
+    parts = [
+        pl.format(f"{word} {{}}", shown(prefix + name) if name in _MONEY else prefix + name)
+        for name, word in _SHOWN.items()
+    ]
+    parts.append(pl.format("in currency {}", f"{prefix}currency"))
+    note = pl.col(f"{prefix}note")
+    parts.append(pl.when(note != "").then(note))
+    told = pl.concat_str(parts, separator=", ", ignore_nulls=True)
+    return pl.when(told == "").then(pl.lit("without a value")).otherwise(told)
+
+
+_MONEY = ("delta", "amount")
+
+
+def _plain(name: str) -> pl.Expr:
+    return pl.col(name).map_elements(plain, return_dtype=pl.String)

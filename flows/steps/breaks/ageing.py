@@ -1,0 +1,78 @@
+"""Ageing: how long breaks have been there, in calendar and business days, and the matrix of it."""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+
+import polars as pl
+
+from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
+from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.reconcile.calendar import business_ages, calendar_ages
+
+UPPER = (1, 3, 7, 30, 60, 90)
+"""Last day of every bucket of `BUCKETS` but the open one."""
+
+
+BUCKETS = ("0-1", "2-3", "4-7", "8-30", "31-60", "61-90", "> 90")
+"""Ages of breaks in calendar days."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgeingLine:
+    """Open breaks of one code and currency by age."""
+
+    code: str
+    currency: str
+    basis: str
+    """What the amounts are, as of a break."""
+    counts: tuple[int, ...]
+    """One per bucket of BUCKETS."""
+    amounts: tuple[Decimal, ...]
+
+
+def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.DataFrame:
+    """Add `age_days` and `age_business_days`, from the business date or else the first sighting.
+
+    A break about a day to come has no age yet: 0.
+    """
+    begin = carried.select(pl.coalesce("date", "first_seen")).to_series()
+    return carried.with_columns(
+        calendar_ages(begin, as_of).clip(0).alias("age_days"),
+        business_ages(begin, as_of, calendar).clip(0).alias("age_business_days"),
+    )
+
+
+def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
+    """Open breaks of every code and currency by age in calendar days, as `money` counts them."""
+    bucket = pl.lit(pl.Series(UPPER)).search_sorted(pl.col("age_days"), side="left")
+    groups = (
+        aged.filter(is_open())
+        .select(
+            "code",
+            pl.col("currency").cast(pl.String).fill_null(""),
+            BASIS,
+            bucket.alias("bucket"),
+            COUNTED,
+            COUNTED_BEYOND,
+        )
+        .group_by("code", "currency", BASIS, "bucket")
+        .agg(pl.len(), *counted())
+    )
+    found: dict[tuple[str, str, str], dict[int, tuple[int, Decimal]]] = {}
+    for code, currency, basis, place, rows, amounts, beyond in groups.iter_rows():
+        found.setdefault((code, currency, basis), {})[place] = (rows, exact_sum(amounts, beyond))
+    nothing = (0, Decimal(0))
+    return tuple(
+        AgeingLine(
+            code=code,
+            currency=currency,
+            basis=basis,
+            counts=tuple(cells.get(place, nothing)[0] for place in range(len(BUCKETS))),
+            amounts=tuple(cells.get(place, nothing)[1] for place in range(len(BUCKETS))),
+        )
+        for (code, currency, basis), cells in sorted(
+            found.items(), key=lambda one: (one[0][0], len(one[0][1]), one[0][1:])
+        )
+    )

@@ -1,0 +1,200 @@
+"""Breaks a run could not find because it looked less far than the run that found them.
+
+A break counts as resolved only where this run would have found it. Whether it would have is tried:
+the sources are judged once more by the rules by which the break was found last, and as of the later
+of the two days. What is found so, and not by the rules of this run, is WAIVED_BY_RULE where a
+tolerance or limit lets it pass, else NOT_LOOKED_AT. What lacks its source, its batch or its day is
+NOT_LOOKED_AT too.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date
+
+import polars as pl
+
+from flows.steps.breaks.lifecycle import CHANGED, RULES, SOURCE, resolved_sides, with_own
+from flows.steps.reconcile.sources import Sources
+from flows.steps.rules.rules import Rules
+from schemas.breaks import BREAKS, BreakClass
+from schemas.field import Table
+from schemas.life import BreakState
+from schemas.tables import (
+    CURRENCY_RATE,
+    EXTRACTS,
+    INSERT_BATCH_DATA,
+    INVOICE_FILE,
+    PAYMENT_PLAN_DETAIL,
+)
+
+_NEEDS: Mapping[BreakClass, Table] = {
+    BreakClass.RATE: CURRENCY_RATE,
+    BreakClass.PLAN: PAYMENT_PLAN_DETAIL,
+    BreakClass.DOCUMENT: INVOICE_FILE,
+}
+"""The record kind without which breaks of a class are not looked for."""
+_ALONE = ("RATE_MISSING", "DISCOUNT_GT_PAID", "DEBT_MIXED_CCY")
+"""Codes that are looked for all the same."""
+_LETTERS = {"E": "extract", "D": "database", "A": "answers of the service", "G": "listing"}
+
+
+def other_terms(gone: pl.DataFrame, rules: str, as_of: date) -> list[tuple[str, date]]:
+    """By which rules and as of which day to judge once more: the latest day of each rules' hash."""
+    terms = gone.select("looked_rules", pl.col("looked_as_of").clip(lower_bound=as_of)).drop_nulls()
+    latest = terms.group_by("looked_rules").agg(pl.col("looked_as_of").max()).sort("looked_rules")
+    return [(of, day) for of, day in latest.iter_rows() if of != rules or day > as_of]
+
+
+def set_aside(
+    gone: pl.DataFrame,
+    newest: pl.DataFrame,
+    *,
+    sources: Sources,
+    batches: Collection[int],
+    rules: Rules,
+    rules_hash: str,
+    as_of: date,
+    found_then: Mapping[str, Iterable[str]],
+    tolerated: pl.DataFrame,
+    later: pl.Series | None = None,
+    doubted: pl.Series | None = None,
+    sides: pl.DataFrame | None = None,
+    taken_back: Mapping[int, str] | None = None,
+) -> pl.DataFrame:
+    """What is known of breaks that were not found again, as CHANGED.
+
+    `found_then` are the ids found by other rules (hash -> ids) on the same sources; rules that are
+    not known are not in it. `tolerated` are the differences this run let pass, `batches` those that
+    it is about, `newest` as for `resolved_sides`; `later` are ids of breaks about records that
+    stand apart, dated after the day of the run; `doubted` those that hang on an extract whose
+    kept content cannot be proven. `sides` says which side changed, where more is known of that than
+    `resolved_sides` tells, and `taken_back` what became of batches that are no longer in the run.
+    """
+    if sides is None:
+        sides = resolved_sides(gone, newest)
+    told = gone.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
+    told = with_own(told, newest)
+    passed = tolerated.select("record", "tenant", pl.col("key").alias("own"), "field", "tolerance")
+    told = told.join(
+        passed.unique(["record", "tenant", "own", "field"]),
+        on=["record", "tenant", "own", "field"],
+        how="left",
+        nulls_equal=True,
+        maintain_order="left",
+    )
+    there = newest.select("record", pl.col("key").alias("own"), pl.lit(value=True).alias("there"))
+    told = told.join(
+        there.unique(), on=["record", "own"], how="left", maintain_order="left"
+    ).with_columns(pl.col("there").fill_null(value=False))
+    other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != rules_hash)
+    found = [one for ids in found_then.values() for one in ids]
+    after = pl.Series([], dtype=pl.String) if later is None else later
+    unsure = pl.Series([], dtype=pl.String) if doubted is None else doubted
+    still = pl.col("id").is_in(pl.Series(found, dtype=pl.String).implode())
+    unknown = other_rules & ~pl.col("looked_rules").is_in(list(found_then))
+    within = pl.col("code").is_in(_limits(rules))
+    waived = other_rules & still & (pl.col("tolerance").is_not_null() | within)
+    by_rules = other_rules & (still | unknown)
+    because = (
+        pl.when(waived)
+        .then(
+            pl.format(
+                "the rules let it pass: {}", pl.col("tolerance").fill_null("its limit is wider")
+            )
+        )
+        .when(other_rules & still)
+        .then(pl.lit("the rules leave it out, or no longer ask for it"))
+        .when(unknown)
+        .then(pl.lit("the rules by which it was found are not known any more"))
+        .when(still)
+        .then(pl.format("found as of {}, a later day than that of this run", "looked_as_of"))
+        .when((pl.col("date") > as_of) | pl.col("id").is_in(after.implode()))
+        .then(pl.lit("dated after the day of this run"))
+        .when(pl.col("id").is_in(unsure.implode()))
+        .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
+        .otherwise(_missing(sources, batches, taken_back or {}))
+    )
+    aside = told.with_columns(because.alias("aside_because"))
+    is_aside = pl.col("aside_because").is_not_null()
+    return aside.select(
+        "id",
+        pl.when(~is_aside).then("changed").alias("side"),
+        pl.when(waived)
+        .then(pl.lit(BreakState.WAIVED_BY_RULE.value))
+        .when(is_aside)
+        .then(pl.lit(BreakState.NOT_LOOKED_AT.value))
+        .alias("state"),
+        pl.when(by_rules).then(pl.lit(RULES)).when(is_aside).then(pl.lit(SOURCE)).alias("aside_by"),
+        "aside_because",
+    ).select(list(CHANGED))
+
+
+def _limits(rules: Rules) -> list[str]:
+    """Codes that a limit of the rules decides about, where there still is a limit."""
+    limits: dict[str, object] = {}
+    if "rates" in rules.references:
+        limits |= {
+            "RATE_STALE": rules.rates.stale_days,
+            "RATE_JUMP": rules.rates.jump_percent,
+            "RATE_INVERSE": rules.rates.inverse_tolerance,
+            "RATE_TRIANGLE": rules.rates.inverse_tolerance,
+        }
+    if "plans" in rules.references:
+        limits |= {
+            "PLAN_EARLY": rules.plans.early_days,
+            "PLAN_LATE": rules.plans.late_days,
+            **dict.fromkeys(("PLAN_UNDER", "DEBT_UNDER"), rules.plans.under or None),
+            **dict.fromkeys(("PLAN_OVER", "DEBT_OVER"), rules.plans.over or None),
+        }
+    budget = rules.budget
+    limits["TOLERANCE_BUDGET"] = budget.count if budget.count is not None else budget.amount
+    return [code for code, limit in limits.items() if limit is not None]
+
+
+def _missing(sources: Sources, batches: Collection[int], taken_back: Mapping[int, str]) -> pl.Expr:
+    """Which source of a break this run did not have; null where it had all of them."""
+    letters = {
+        "E": sources.extract,
+        "D": sources.database,
+        "A": sources.answers,
+        "G": sources.listings,
+    }
+    kinds = {*sources.extract, *sources.database, *sources.listings}
+    titles = {name: table.title.lower() for name, table in EXTRACTS.items()}
+    title = pl.col("record").replace_strict(titles, default="record", return_dtype=pl.String)
+    lacking = [
+        of
+        for of, table in _NEEDS.items()
+        if table.name not in sources.extract and table.name not in sources.database
+    ]
+    codes = [code for code, of in BREAKS.items() if of.group in lacking and code not in _ALONE]
+    if INSERT_BATCH_DATA.name not in sources.listings:
+        codes += [code for code, of in BREAKS.items() if of.group is BreakClass.BATCH]
+    needed = pl.col("code").replace_strict(
+        {code: f"nothing to hold it against: no {_what(code)} in this run" for code in codes},
+        default=None,
+        return_dtype=pl.String,
+    )
+    kindless = (pl.col("record") != "") & ~pl.col("record").is_in(list(kinds))
+    elsewhere = pl.col("batch_id").is_not_null() & ~pl.col("batch_id").is_in(list(batches))
+    away = elsewhere & ~pl.col("there")
+    what = pl.col("batch_id").replace_strict(dict(taken_back), default=None, return_dtype=pl.String)
+    return pl.coalesce(
+        # It takes its records with it, so this is why they are not there.
+        pl.when(away).then(pl.format("batch {} was {}", "batch_id", what)),
+        pl.when(kindless).then(pl.format("no {} in this run", title)),
+        *(
+            pl.when((pl.col("side") == letter) & ~pl.col("record").is_in(list(frames))).then(
+                pl.format(f"no {_LETTERS[letter]} of {{}} in this run", title)
+            )
+            for letter, frames in letters.items()
+        ),
+        pl.when(away).then(pl.format("batch {} is not part of this run", "batch_id")),
+        needed,
+    )
+
+
+def _what(code: str) -> str:
+    group = BREAKS[code].group
+    if group is BreakClass.BATCH:
+        return f"listing of {INSERT_BATCH_DATA.title.lower()}"
+    return _NEEDS[group].title.lower()

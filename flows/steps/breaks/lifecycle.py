@@ -1,0 +1,457 @@
+"""The life of breaks from run to run: state, acceptance, owner, and what became of those gone."""
+
+from datetime import date
+
+import polars as pl
+
+from flows.steps.breaks.acceptance import BOUND, SEEN, holds
+from flows.steps.breaks.frame import BREAK_SCHEMA
+from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, basis, with_counted
+from schemas.kinds import Dtype, frame_schema
+from schemas.ledger import BREAK_STATE, DECISION
+from schemas.life import (
+    ASIDE,
+    OPEN,
+    RESOLVED,
+    SIDES,
+    STILL_THERE,
+    BreakState,
+    Choice,
+    Standing,
+)
+
+LOOKED: dict[str, Dtype] = {
+    "looked_rules": pl.String(),
+    "looked_as_of": pl.Date(),
+    "aside_by": pl.String(),
+    "aside_because": pl.String(),
+}
+"""By which rules and as of which day a break was found last, and why it is set aside, if it is."""
+RULES, SOURCE = "rules", "source"
+"""What sets a break aside: other rules, or less to look at."""
+NEITHER = "-"
+"""In place of the letter of a side: the break is gone, and neither side changed."""
+CHANGED: dict[str, Dtype] = {
+    "id": pl.String(),
+    "side": pl.String(),
+    "state": pl.String(),
+    "aside_by": pl.String(),
+    "aside_because": pl.String(),
+}
+"""What is known of breaks that were not found again: the side that changed, or why nobody knows."""
+
+CARRIED: dict[str, Dtype] = {
+    "id": pl.String(),
+    "state": pl.String(),
+    "first_seen": pl.Date(),
+    "accepted_until": pl.Date(),
+    "accepted_by": pl.String(),
+    "accepted_reason": pl.String(),
+    "owner": pl.String(),
+    **SEEN,
+    **LOOKED,
+    **BREAK_SCHEMA,
+}
+"""What a run leaves of every break, and the next run of the scope starts from."""
+
+DECISIONS: dict[str, Dtype] = frame_schema(DECISION)
+"""What was decided since that run, as the ledger has it; a higher id was decided later."""
+
+BEFORE = "_before"
+"""Suffix: as the run before left it."""
+REMEMBERED: dict[str, Dtype] = {
+    f"{name}{BEFORE}": CARRIED[name] for name in ("state", "currency", "amount")
+}
+
+_COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
+_SAVED = tuple(field.name for field in BREAK_STATE)
+_FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
+_TERMS = {f"seen_{name}": f"was_{name}" for name in BOUND} | {"up_to": "limit"}
+"""The terms of an acceptance, and how they are called until it is known whether it holds."""
+
+
+def carry(
+    breaks: pl.DataFrame,
+    before: pl.DataFrame,
+    decisions: pl.DataFrame,
+    changed: pl.DataFrame,
+    as_of: date,
+    rules: str | None = None,
+) -> pl.DataFrame:
+    """Every break of this run and every one gone since, with its state: CARRIED and REMEMBERED.
+
+    `breaks` as `breaks.gather` gives them, `before` as `CARRIED`, `decisions` as `DECISIONS`;
+    `changed` names the side that changed for breaks that are gone (`id`, and `side` as a letter of
+    a truth source; null where this run could not find them, with the other columns of CHANGED if
+    more is known). `rules` is the hash of the rules of this run. Columns of `breaks` beyond its
+    schema are kept. One line per id, in the order of `breaks`, then those gone.
+    """
+    assert breaks["id"].is_unique().all(), "breaks come from `gather`, each told once"
+    standings = _standings(before, decisions, as_of)
+    known = before.join(standings, on="id", how="left", maintain_order="left")
+    found = breaks.join(
+        known.select(*_remembered(), *_terms()), on="id", how="left", maintain_order="left"
+    ).with_columns(_standing_now_seen())
+    gone = known.filter(~pl.col("state").is_in(RESOLVED)).join(
+        breaks.select("id"), on="id", how="anti", maintain_order="left"
+    )
+    sides = (
+        pl.concat([pl.DataFrame(schema=CHANGED), changed], how="diagonal")
+        .unique("id", keep="first")
+        .select(
+            "id",
+            pl.col("side").alias("changed_side"),
+            pl.when(pl.col("side").is_null())
+            .then(pl.col("state").fill_null(BreakState.NOT_LOOKED_AT.value))
+            .alias("aside"),
+            pl.col("aside_by").alias("now_by"),
+            pl.col("aside_because").alias("now_because"),
+        )
+    )
+    found = found.with_columns(
+        pl.lit(rules, pl.String).alias("looked_rules"),
+        pl.lit(as_of, pl.Date).alias("looked_as_of"),
+    )
+    gone = (
+        gone.join(sides, on="id", how="left", maintain_order="left")
+        .with_columns(_remembered()[1:])
+        .with_columns(_gone_state())
+    )
+    together = pl.concat([found.with_columns(_found_state()), gone], how="diagonal")
+    return with_counts(together.select(_life(as_of) + _extra(breaks)), before)
+
+
+def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks with what they add to totals now, and what they added before (`COUNTED`).
+
+    What is set aside is counted by itself: it takes no money from a break that is open.
+    """
+    resolved = pl.col("state").is_in(RESOLVED)
+    now = _counted_apart(carried.filter(~resolved)).select("id", COUNTED, COUNTED_BEYOND)
+    was = _counted_apart(before.filter(~resolved)).select(
+        "id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE)
+    )
+    both = carried.join(now, on="id", how="left", maintain_order="left").join(
+        was, on="id", how="left", maintain_order="left"
+    )
+    return both.with_columns(
+        basis(),
+        *(
+            pl.when(resolved).then(name + BEFORE).otherwise(name).alias(name)
+            for name in (COUNTED, COUNTED_BEYOND)
+        ),
+    )
+
+
+def _counted_apart(breaks: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat(
+        [with_counted(breaks.filter(~is_aside())), with_counted(breaks.filter(is_aside()))]
+    )
+
+
+def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
+    """Which side changed (`id`, `side`): E where a newer extract brought the record, D elsewhere.
+
+    `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
+    every extract row that counts.
+    """
+    both = (
+        with_own(gone, newest)
+        .select("id", "record", "own", "side", "batch_id")
+        .join(
+            newest.group_by("record", pl.col("key").alias("own")).agg(
+                pl.col("batch_id").max().alias("newest")
+            ),
+            on=["record", "own"],
+            how="left",
+            maintain_order="left",
+        )
+    )
+    newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
+    side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
+    return both.select("id", side.alias("side"))
+
+
+def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Breaks with `own`, the key of the record they are about: rows that share one are numbered.
+
+    `known` has record and key of records: a key that ends like a number of ours is whole as it is.
+    """
+    there = known.select("record", "key").unique().with_columns(__whole=True)
+    number = pl.col("key").str.replace("#[0-9]+$", "")
+    return (
+        breaks.join(there, on=["record", "key"], how="left", maintain_order="left")
+        .with_columns(pl.when("__whole").then("key").otherwise(number).alias("own"))
+        .drop("__whole")
+    )
+
+
+def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks as rows of the ledger, without the run's number."""
+    # What a break adds to totals follows from the breaks that are there beside it.
+    left_out = (*_SAVED, "id", *REMEMBERED, *_COUNTS)
+    others = [name for name in carried.columns if name not in left_out]
+    facts = pl.struct(others).struct.json_encode().alias("facts")
+    days = pl.col("first_seen", "accepted_until").cast(pl.String)
+    return (
+        carried.with_columns(facts)
+        .with_columns(days)
+        .rename({"id": "break_id"})
+        .select(name for name in _SAVED if name != "reconciliation_id")
+    )
+
+
+def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
+    """CARRIED, from rows of the ledger."""
+    days = ("first_seen", "accepted_until", "date", "looked_as_of")
+    told = {
+        name: pl.String() if name in days or dtype.is_decimal() else dtype
+        for name, dtype in CARRIED.items()
+        if name in _FACTS
+    }
+    return (
+        saved.rename({"break_id": "id"})
+        .with_columns(pl.col("facts").str.json_decode(pl.Struct(told)))
+        .unnest("facts")
+        .with_columns(pl.col(days).str.to_date())
+        .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
+        # Some amounts had a sign once, and one day was "1 days".
+        .with_columns(pl.col("amount", "seen_amount").abs())
+        .with_columns(
+            pl.when(pl.col("code").is_in(["PLAN_LATE", "PLAN_EARLY"]))
+            .then(pl.col("note", "seen_note").replace("1 days", "1 day"))
+            .otherwise(pl.col("note", "seen_note"))
+        )
+    )
+
+
+def causes_of(saved: pl.DataFrame) -> pl.Series:
+    """The cause group each break of the ledger was put in; null where it has none."""
+    cause = pl.col("facts").str.json_decode(pl.Struct({"cause": pl.String()}))
+    return saved.select(cause.struct.field("cause")).to_series()
+
+
+def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """Breaks as a run left them, with what was decided since taken in: CARRIED and `claimed`.
+
+    `claimed` is the side on which a break is said to be resolved; the next run looks whether it is.
+    """
+    after = {
+        Standing.ACCEPTED: BreakState.ACCEPTED,
+        Standing.LAPSED: BreakState.EXPIRED,
+        Standing.REOPENED: BreakState.REOPENED,
+    }
+    state = pl.col("standing").replace_strict(after, default=None, return_dtype=pl.String)
+    return (
+        before.join(
+            _standings(before, decisions, as_of), on="id", how="left", maintain_order="left"
+        )
+        # What a run did not look at it did not look at, whatever is decided about it.
+        .with_columns(
+            pl.when(is_aside()).then("state").otherwise(pl.coalesce(state, "state")).alias("state")
+        )
+        .with_columns(_terms_kept())
+        .select(*CARRIED, pl.col("standing").str.strip_prefix("resolved_").alias("claimed"))
+        .with_columns(
+            pl.when(pl.col("claimed").is_in(list(SIDES))).then("claimed").alias("claimed")
+        )
+    )
+
+
+def with_seen(before: pl.DataFrame, accepted_on: pl.DataFrame) -> pl.DataFrame:
+    """Acceptances of an earlier version, which did not say what was seen, with what was.
+
+    `accepted_on` are the same breaks as the runs left them on which they were accepted, CARRIED.
+    """
+    seen = accepted_on.select("id", *(pl.col(name).alias(f"was_{name}") for name in BOUND))
+    unknown = (pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null()
+    lacking = (
+        before.filter(unknown)
+        .join(seen, on="id", maintain_order="left")
+        .select(
+            *(name for name in CARRIED if name not in SEEN),
+            pl.lit(value=True).alias("seen"),
+            *(pl.col(f"was_{name}").alias(f"seen_{name}") for name in BOUND),
+            "up_to",
+        )
+    )
+    kept = before.join(lacking, on="id", how="anti", maintain_order="left")
+    return pl.concat([kept, lacking.select(before.columns)])
+
+
+def nothing_before() -> pl.DataFrame:
+    """What the first run of a scope starts from."""
+    return pl.DataFrame(schema=CARRIED)
+
+
+def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
+    """By id: `standing`, the terms of an acceptance and the owner, decisions taken in."""
+    latest = decisions.sort("id").with_columns(pl.col("until").str.to_date())
+    last = _last(
+        latest.filter(pl.col("what") != Choice.ASSIGN).rename({"up_to": "ceiling"}),
+        "what", "by", "reason", "until", "ceiling",
+    )  # fmt: skip
+    sides = _last(latest.filter(pl.col("what") != Choice.ASSIGN), "side")
+    owners = _last(latest.filter(pl.col("what") == Choice.ASSIGN), "owner")
+    told = (
+        before.select(
+            "id",
+            "state",
+            "accepted_until",
+            "accepted_by",
+            "accepted_reason",
+            "owner",
+            *SEEN,
+            *BOUND,
+        )
+        .join(last, on="id", how="left")
+        .join(sides, on="id", how="left")
+        .join(owners, on="id", how="left", suffix="_decided")
+    )
+    # The comparison alone can bring back what is resolved, so nothing decided about it counts.
+    heard = pl.col("what").is_not_null() & ~pl.col("state").is_in(RESOLVED)
+    accepts = heard & (pl.col("what") == Choice.ACCEPT)
+    until = pl.when(accepts).then("until").otherwise("accepted_until")
+    # What is set aside keeps its acceptance, for the day it is looked at again.
+    keeps = (pl.col("state") == BreakState.ACCEPTED) | (
+        pl.col("state").is_in(ASIDE) & pl.col("accepted_by").is_not_null()
+    )
+    accepted = accepts | (~heard & keeps)
+    claimed = pl.concat_str(pl.lit("resolved_"), pl.col("side").fill_null("source"))
+    # Decided on the run before, so what it left is what was seen; likewise where an acceptance of
+    # an earlier version does not say.
+    kept = pl.col("seen").fill_null(value=False) & ~accepts
+    was = [
+        pl.when(kept).then(f"seen_{name}").otherwise(name).alias(_TERMS[f"seen_{name}"])
+        for name in BOUND
+    ]
+    # One that was found to be other than accepted stays so until somebody decides.
+    still_other = ~heard & (pl.col("state") == BreakState.REOPENED) & kept
+    return told.select(
+        "id",
+        pl.when(accepted & (until >= as_of))
+        .then(pl.lit(Standing.ACCEPTED.value))
+        .when(accepted)
+        .then(pl.lit(Standing.LAPSED.value))
+        .when(heard & (pl.col("what") == Choice.REOPEN))
+        .then(pl.lit(Standing.REOPENED.value))
+        .when(heard)
+        .then(claimed)
+        .when(still_other)
+        .then(pl.lit(Standing.CHANGED.value))
+        .alias("standing"),
+        *was,
+        pl.when(accepts)
+        .then(pl.col("ceiling").cast(SEEN["up_to"]))
+        .otherwise("up_to")
+        .alias("limit"),
+        until.alias("until"),
+        pl.when(accepts).then("by").otherwise("accepted_by").alias("by"),
+        pl.when(accepts).then("reason").otherwise("accepted_reason").alias("reason"),
+        pl.coalesce("owner_decided", "owner").alias("owned"),
+    )
+
+
+def _last(decisions: pl.DataFrame, *names: str) -> pl.DataFrame:
+    return decisions.group_by(pl.col("break_id").alias("id")).agg(pl.col(names).last())
+
+
+def _remembered() -> list[pl.Expr]:
+    return [pl.col("id")] + [pl.col(name.removesuffix(BEFORE)).alias(name) for name in REMEMBERED]
+
+
+def _terms() -> list[str]:
+    return ["first_seen", "standing", "until", "by", "reason", "owned", *_TERMS.values()]
+
+
+def _standing_now_seen() -> pl.Expr:
+    """An acceptance that a break has outgrown does not cover it."""
+    other = (pl.col("standing") == Standing.ACCEPTED) & ~holds("was_", "limit")
+    return (
+        pl.when(other).then(pl.lit(Standing.CHANGED.value)).otherwise("standing").alias("standing")
+    )
+
+
+def _found_state() -> pl.Expr:
+    # Null is a value here: a break without a past, or one nobody has decided about.
+    key = pl.concat_str(pl.col(f"state{BEFORE}", "standing").fill_null("-"), separator=" ")
+    known = {
+        f"{state.value if state else '-'} {standing.value if standing else '-'}": after.value
+        for (state, standing), after in STILL_THERE.items()
+    }
+    return key.replace_strict(known, return_dtype=pl.String).alias("state")
+
+
+def _gone_state() -> pl.Expr:
+    claimed = pl.col("standing").str.strip_prefix("resolved_")
+    side = (
+        pl.when(claimed.is_in(list(SIDES)))
+        .then(claimed)
+        .when(pl.col("changed_side") == "E")
+        .then(pl.lit("source"))
+        .otherwise(pl.lit("service"))
+    )
+    resolved = side.replace_strict(SIDES, return_dtype=pl.String)
+    # Nobody resolved it, whatever was claimed.
+    neither = pl.when(pl.col("changed_side") == NEITHER).then(
+        pl.lit(BreakState.RESOLVED_NEITHER.value)
+    )
+    return pl.coalesce("aside", neither, resolved).alias("state")
+
+
+def _life(as_of: date) -> list[pl.Expr]:
+    return [
+        pl.col("id", "state"),
+        pl.col("first_seen").fill_null(as_of),
+        *_terms_kept(),
+        pl.col("looked_rules", "looked_as_of"),
+        *(
+            pl.when(pl.col("state").is_in(ASIDE)).then(now).alias(name)
+            for name, now in (("aside_by", "now_by"), ("aside_because", "now_because"))
+        ),
+        pl.col(list(BREAK_SCHEMA)),
+        pl.col(list(REMEMBERED)),
+    ]
+
+
+def _terms_kept() -> list[pl.Expr]:
+    """The terms of an acceptance stay with a break while it holds, and where it stopped to."""
+    kept = pl.col("state").is_in([BreakState.ACCEPTED, BreakState.EXPIRED]) | (
+        (pl.col("state") == BreakState.REOPENED)
+        & (pl.col("standing") == Standing.CHANGED).fill_null(value=False)
+    )
+    kept |= pl.col("state").is_in(ASIDE) & (pl.col("standing") == Standing.ACCEPTED).fill_null(
+        value=False
+    )
+    return [
+        pl.when(kept).then(kept).alias("seen"),
+        *(pl.when(kept).then(was).alias(seen) for seen, was in _TERMS.items()),
+        pl.when(kept).then("until").alias("accepted_until"),
+        pl.when(kept).then("by").alias("accepted_by"),
+        pl.when(kept).then("reason").alias("accepted_reason"),
+        pl.col("owned").alias("owner"),
+    ]
+
+
+def _extra(breaks: pl.DataFrame) -> list[pl.Expr]:
+    known = {*CARRIED, *REMEMBERED}
+    return [pl.col(name) for name in breaks.columns if name not in known]
+
+
+def is_open() -> pl.Expr:
+    """Whether a carried break asks for action."""
+    return pl.col("state").is_in(OPEN)
+
+
+def is_aside() -> pl.Expr:
+    """Whether a carried break was not found because the run looked less far."""
+    return pl.col("state").is_in(ASIDE)
+
+
+def is_unseen() -> pl.Expr:
+    """Whether a source of a carried break is not there, and nobody has accepted it as it was."""
+    return (
+        is_aside()
+        & (pl.col("aside_by") != RULES).fill_null(value=True)
+        & (pl.col("accepted_by").is_null())
+    )

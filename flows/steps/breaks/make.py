@@ -1,0 +1,211 @@
+"""Breaks raised from frames of records: key, place and money filled in, the rest left empty."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+import polars as pl
+
+from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, no_breaks
+from flows.steps.breaks.match_breaks import numbered
+from flows.steps.reconcile.beyond import unsigned
+from flows.steps.totals import plain
+from schemas.amounts import BEYOND
+from schemas.breaks import BREAKS
+from schemas.counting import plural
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+
+LINES = 1000
+"""How many lines of an annex a report shows; the rest is in its frame."""
+
+Line = TypeVar("Line")
+PLACE = ("file", "line", "batch_id", "extract_id", "row")
+"""What of a row tells where it was delivered, or which delivered row wrote it."""
+NOWHERE: Mapping[str, pl.DataFrame] = MappingProxyType({})
+"""No extract rows to look places up in."""
+_PLACE, _WRITER = PLACE[:3], PLACE[3:]
+_NOTHING = {
+    name: pl.lit("" if name == "note" else None, dtype).alias(name)
+    for name, dtype in BREAK_SCHEMA.items()
+}
+
+
+@dataclass(frozen=True)
+class Annex(Generic[Line]):
+    """What one set of joins found: its breaks, and the lines a reader sees of it."""
+
+    breaks: pl.DataFrame = field(default_factory=no_breaks)
+    lines: tuple[Line, ...] = ()
+    """At most `LINES`, those with flags before others."""
+    rows: pl.DataFrame = field(default_factory=pl.DataFrame)
+    """Every line of the annex as a frame."""
+
+
+def raised(
+    code: str,
+    record: str,
+    rows: pl.DataFrame,
+    *,
+    key: pl.Expr,
+    name: str = "",
+    **facts: pl.Expr,
+) -> pl.DataFrame:
+    """One break of a code per row; `facts` are further columns of BREAK_SCHEMA.
+
+    `name` is the field. Place columns the rows have are taken over, others stay null. Of rows that
+    know only which extract row wrote them that is kept beside, until `told_apart` looks it up.
+    """
+    assert code in BREAKS
+    if rows.is_empty():
+        return no_breaks()
+    given: dict[str, pl.Expr] = {place: pl.col(place) for place in _PLACE if place in rows.columns}
+    given |= {
+        "code": pl.lit(code),
+        "record": pl.lit(record),
+        "key": key,
+        "field": pl.lit(name),
+        "side": pl.lit(""),
+    }
+    given |= facts
+    if "amount" in facts and f"amount{BEYOND}" not in facts:
+        # The money of a field, whose text is beside it where no exact column holds it.
+        texts = [name + BEYOND for name in facts["amount"].meta.root_names()]
+        texts = [name for name in texts if name in rows.columns]
+        if texts:
+            given[f"amount{BEYOND}"] = unsigned(pl.coalesce(texts))
+    if "note" in given:
+        given["note"] = given["note"].fill_null("")
+    known = {*rows.columns}
+    writer = [] if "file" in known or not known.issuperset(_WRITER) else _WRITER
+    # Columns that were shifted and then filtered keep an empty chunk, which joining texts dies of.
+    return rows.rechunk().select(
+        *(
+            given[column].cast(BREAK_SCHEMA[column]).alias(column) if column in given else nothing
+            for column, nothing in _NOTHING.items()
+        ),
+        *writer,
+    )
+
+
+def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Frames of breaks as one."""
+    told = [frame for frame in frames if not frame.is_empty()]
+    return pl.concat(told, how="diagonal") if told else no_breaks()
+
+
+def told_apart(
+    frames: list[pl.DataFrame], places: Mapping[str, pl.DataFrame] = NOWHERE
+) -> pl.DataFrame:
+    """Frames of breaks as one; those that read alike get a number behind their key.
+
+    `places` are extract rows by record kind (`sources.PLACE`), for breaks that know their writer.
+    """
+    return numbered([_placed(together(frames), places)])
+
+
+def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Breaks with file and line of the row that wrote the record they are about.
+
+    Looked up for the few rows that have breaks: all records beside their places are a large frame.
+    """
+    if not set(_WRITER) <= set(breaks.columns):
+        return breaks
+    place = [pl.col(name).cast(dtype) for name, dtype in _PLACED.items()]
+    parts = [pl.DataFrame(schema={"record": pl.String, **_PLACED})]
+    for (record,), told in breaks.select("record", *_WRITER).group_by("record"):
+        rows = places.get(str(record))
+        if rows is not None:
+            own = told["row"].drop_nulls().unique()
+            near = rows.lazy().filter(pl.col("row").is_in(own.implode()))
+            parts.append(near.select(pl.lit(record).alias("record"), *place).collect())
+    on = ["record", *_WRITER]
+    found = pl.concat(parts).unique(on, keep="first", maintain_order=True)
+    found = found.rename({"file": "file_there", "line": "line_there"})
+    return (
+        breaks.join(found, on=on, how="left", maintain_order="left")
+        .select(
+            *(name for name in BREAK_SCHEMA if name not in ("file", "line")),
+            pl.coalesce("file", "file_there").alias("file"),
+            pl.coalesce("line", "line_there").alias("line"),
+        )
+        .select(list(BREAK_SCHEMA))
+    )
+
+
+_PLACED = {"extract_id": pl.Int32, "row": pl.Int64, "file": pl.String, "line": pl.Int64}
+
+
+def key_text(table: Table) -> pl.Expr:
+    """The values of a record's identity as text, joined by "/"; a null is empty."""
+    return joined(*(_value(table.by_name[name]) for name in table.identity))
+
+
+def _value(of: Field) -> pl.Expr:
+    value = pl.col(of.name)
+    match of.kind:
+        case Kind.DOUBLE:
+            return money_text(value) if of.amount else rate_text(value)
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            moment = value.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f").str.strip_suffix(".000000")
+            return moment.str.strip_suffix("T00:00:00")
+        case _:
+            return value
+
+
+def joined(*parts: pl.Expr, by: str = "/") -> pl.Expr:
+    """Values of any type as one text; a null is empty."""
+    texts = [part.cast(pl.String).fill_null("") for part in parts]
+    return pl.concat_str(texts, separator=by)
+
+
+def text(value: pl.Expr) -> pl.Expr:
+    """A value as text."""
+    return value.cast(pl.String)
+
+
+def quantities(number: pl.Expr, noun: str) -> pl.Expr:
+    """Numbers and their noun, as `counting.quantity` writes one of them."""
+    nouns = pl.when(number == 1).then(pl.lit(noun)).otherwise(pl.lit(plural(noun)))
+    return pl.concat_str(number.cast(pl.String), nouns, separator=" ")
+
+
+def money_text(value: pl.Expr) -> pl.Expr:
+    """An exact amount as text without zeros that say nothing."""
+    return value.cast(AMOUNT).cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")
+
+
+def rate_text(value: pl.Expr) -> pl.Expr:
+    """A double by its shortest text."""
+    return value.cast(pl.String).str.strip_suffix(".0")
+
+
+def own_day(name: str) -> pl.Expr:
+    """The calendar day of an instant where it was written: at its own offset."""
+    moved = pl.col(name).to_physical() + pl.col(name + OFFSET).fill_null(0).cast(pl.Int64) * (
+        60_000_000
+    )
+    return moved.floordiv(86_400_000_000).cast(pl.Int32).cast(pl.Date)
+
+
+def exact(rate: float) -> Decimal:
+    """The decimal a double stands for: its shortest text."""
+    return Decimal(repr(rate))
+
+
+def money(value: Decimal) -> Decimal:
+    """The same amount without zeros that say nothing, as reports hold it."""
+    return Decimal(plain(value))
+
+
+def zero() -> pl.Expr:
+    """No money."""
+    return pl.lit(Decimal(0), AMOUNT)
+
+
+def as_day(day: date) -> pl.Expr:
+    """A day as an expression."""
+    return pl.lit(day, pl.Date)

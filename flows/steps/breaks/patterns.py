@@ -1,0 +1,202 @@
+"""Patterns: what the values of breaks have in common, so that they may have one cause.
+
+Each function gives candidates: a break, the rule that groups it, what makes its group one, and a
+title that says it. Which of them is taken is for `causes` to say.
+"""
+
+from decimal import Decimal
+
+import polars as pl
+
+from flows.steps.breaks.frame import AMOUNT
+from flows.steps.breaks.make import joined, money_text, quantities
+from schemas.breaks import BREAKS
+from schemas.tables import TABLES
+
+CAUSE_SCHEMA: dict[str, pl.DataType] = {
+    "id": pl.String(),
+    "rule": pl.String(),
+    "about": pl.String(),
+    "title": pl.String(),
+}
+"""Candidates: a break, the rule that groups it, what makes its group one, and the group's title."""
+
+_ALONE = ("MISSING_IN_TARGET", "MISSING_IN_EXTRACT")
+FACTORS = (10, 100, 1000)
+# Beyond this a factor's product might not fit an exact decimal column.
+_LARGEST = Decimal(10) ** 17
+
+
+def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) -> pl.DataFrame:
+    """Rows as candidates of one rule; breaks equal in `about` are one group, called `words`."""
+    return rows.select(
+        "id", pl.lit(rule).alias("rule"), about.alias("about"), words.alias("title")
+    ).cast(CAUSE_SCHEMA)  # type: ignore[arg-type]
+
+
+def exact_amounts(breaks: pl.DataFrame) -> pl.DataFrame:
+    """Breaks of two exact amounts, `e` delivered and `f` found."""
+    both = breaks.filter(pl.col("code") == "AMOUNT").with_columns(
+        pl.col("expected").cast(AMOUNT, strict=False).alias("e"),
+        pl.col("found").cast(AMOUNT, strict=False).alias("f"),
+    )
+    small = (pl.col("e").abs() < _LARGEST) & (pl.col("f").abs() < _LARGEST)
+    return both.filter(small, pl.col("e") != pl.col("f"))
+
+
+def field_name() -> pl.Expr:
+    """The field a break is about, with its record."""
+    return joined(pl.col("record"), pl.col("field"))
+
+
+def title() -> pl.Expr:
+    """A break's code and kind in words."""
+    titles = {code: told.title for code, told in BREAKS.items()}
+    return pl.format(
+        "{}: {}",
+        kind(),
+        pl.col("code").replace_strict(titles, default=pl.col("code"), return_dtype=pl.String),
+    )
+
+
+def kind() -> pl.Expr:
+    """A break's record kind in words."""
+    kinds = {name: table.title for name, table in TABLES.items()}
+    return pl.col("record").replace_strict(kinds, default=pl.col("record"), return_dtype=pl.String)
+
+
+def twins(breaks: pl.DataFrame) -> pl.DataFrame:
+    """Records missing on either side whose keys read alike: a hint, never a match."""
+    alone = breaks.filter(pl.col("code").is_in(_ALONE)).select(
+        "id",
+        "code",
+        pl.col("record", "key").cast(pl.String),
+        pl.col("key")
+        .cast(pl.String)
+        .str.normalize("NFC")
+        .str.replace_all(r"\s+", " ")
+        .str.replace_all(" ?/ ?", "/")
+        .str.strip_chars()
+        .alias("alike"),
+    )
+    about = ["record", "alike"]
+    both = (pl.col("code").n_unique().over(about) == len(_ALONE)) & (pl.col("alike") != "")
+    words = pl.format(
+        "{} {} may be one record: its keys differ only in blanks or in how accents are written",
+        kind(),
+        "alike",
+    )
+    return candidates(alone.filter(both), "twins", joined(*map(pl.col, about), by="\x1f"), words)
+
+
+def swapped(amounts: pl.DataFrame) -> pl.DataFrame:
+    """Two amount fields of one record that have each other's value."""
+    record = ["record", "tenant", "key", "side"]
+    other = amounts.select(
+        *record, pl.col("field").alias("other"), pl.col("e").alias("oe"), pl.col("f").alias("of")
+    )
+    pairs = amounts.join(other, on=record, how="inner", nulls_equal=True).filter(
+        pl.col("field") != pl.col("other"), pl.col("e") == pl.col("of"), pl.col("f") == pl.col("oe")
+    )
+    names = pl.concat_list("field", "other").list.sort().list.join(" and ")
+    return candidates(
+        pairs, "swapped", joined(pl.col("record"), names), pl.format("{} are swapped", names)
+    )
+
+
+def factors(amounts: pl.DataFrame) -> pl.DataFrame:
+    """Found is 10, 100 or 1000 times what was delivered, or its part, or has the other sign."""
+    e, f = pl.col("e"), pl.col("f")
+    cases = [(f == -e, "the other sign of")]
+    for times in FACTORS:
+        cases += [(f == e * times, f"{times} times"), (e == f * times, f"1/{times} of")]
+    factor = pl.coalesce(pl.when(case).then(pl.lit(words)) for case, words in cases)
+    known = amounts.filter(e != 0, f != 0).with_columns(factor.alias("factor"))
+    return candidates(
+        known.filter(pl.col("factor").is_not_null()),
+        "factor",
+        joined(field_name(), pl.col("factor")),
+        pl.format("{} is {} what was delivered", "field", "factor"),
+    )
+
+
+def transposed(amounts: pl.DataFrame) -> pl.DataFrame:
+    """Two digits beside each other changed places, as in typing; such differences divide by 9."""
+    by_nine = ((pl.col("f") - pl.col("e")) * 100).cast(pl.Int128) % 9 == 0
+    near = amounts.filter(by_nine)
+    told = [_are_transposed(e, f) for e, f in near.select("e", "f").iter_rows()]
+    return candidates(
+        near.filter(pl.Series(told, dtype=pl.Boolean)),
+        "transposed",
+        field_name(),
+        pl.format("{} has two digits transposed", "field"),
+    )
+
+
+def _are_transposed(expected: Decimal, found: Decimal) -> bool:
+    one, other = f"{expected:.18f}", f"{found:.18f}"
+    if len(one) != len(other):
+        return False
+    apart = [place for place, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]]
+    if len(apart) != 2:
+        return False
+    first, last = apart
+    between = one[first + 1 : last]
+    return between in ("", ".") and one[first] == other[last] and one[last] == other[first]
+
+
+def differences(amounts: pl.DataFrame) -> pl.DataFrame:
+    delta = money_text(pl.col("f") - pl.col("e"))
+    currency = pl.col("currency").cast(pl.String).fill_null("")
+    return candidates(
+        amounts,
+        "difference",
+        joined(field_name(), currency, delta),
+        pl.format(
+            "{} differs by {}{}",
+            "field",
+            delta,
+            pl.when(currency == "").then(pl.lit("")).otherwise(pl.lit(" in currency ") + currency),
+        ),
+    )
+
+
+def shifts(breaks: pl.DataFrame) -> list[pl.DataFrame]:
+    """Times, days or numbers that are all off by the same: a zone, a day, a line mixed up."""
+    times = breaks.filter(pl.col("code") == "INSTANT").with_columns(
+        (_moment("found") - _moment("expected")).dt.total_seconds().alias("shift")
+    )
+    others = breaks.filter(~pl.col("code").is_in(["INSTANT", "AMOUNT"]))
+    days = others.with_columns((_day("found") - _day("expected")).dt.total_days().alias("shift"))
+    numbers = breaks.filter(pl.col("code") == "VALUE").with_columns(
+        (_number("found") - _number("expected")).cast(pl.String).alias("shift")
+    )
+    about = joined(pl.col("code"), field_name(), pl.col("shift"))
+    return [
+        candidates(
+            rows.filter(pl.col("shift").is_not_null()),
+            "shift",
+            pl.concat_str(about, pl.lit(of)),
+            pl.format("{}: {} is off by {}", title(), "field", by),
+        )
+        for rows, of, by in (
+            (times, "/ seconds", quantities(pl.col("shift"), "second")),
+            (days, "/ days", quantities(pl.col("shift"), "day")),
+            (numbers, "/", pl.col("shift")),
+        )
+    ]
+
+
+def _day(name: str) -> pl.Expr:
+    return pl.col(name).str.to_date("%Y-%m-%d", strict=False)
+
+
+def _number(name: str) -> pl.Expr:
+    return pl.col(name).cast(pl.Int64, strict=False).cast(pl.Int128)
+
+
+def _moment(name: str) -> pl.Expr:
+    wall = "%Y-%m-%dT%H:%M:%S%.f"
+    aware = pl.col(name).str.to_datetime(f"{wall}%:z", time_unit="us", strict=False)
+    plain = pl.col(name).str.to_datetime(wall, time_unit="us", strict=False)
+    return pl.coalesce(aware.dt.replace_time_zone(None), plain)

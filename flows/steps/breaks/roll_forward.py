@@ -1,0 +1,227 @@
+"""Roll-forward: from the breaks a run found open to those it leaves open, in count and money.
+
+Opening and closing are counted from the states, every line between them from what happened to each
+break; the residual is what the lines do not explain. Differences and gross money each have their
+own amounts, as `money` counts them. Never a sum across currencies.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+import polars as pl
+
+from flows.steps.breaks.lifecycle import BEFORE
+from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, Sums, counted
+from flows.steps.reconcile.totals import ProofLine
+from schemas.life import ASIDE, OPEN, RESOLVED, BreakState
+
+OPENING, CLOSING = "opening", "closing"
+
+_NEITHER = "- gone, neither side having changed: the day moved on, or it was signed since"
+_STEPS = {
+    "open": {
+        "new": "+ new",
+        "reopened": "+ reopened: back after a resolution or an acceptance, or looked at again",
+        "expired": "+ expired: the acceptance has run out",
+        "resolved_source": "- resolved at source",
+        "resolved_service": "- resolved at service",
+        "resolved_neither": _NEITHER,
+        "accepted": "- accepted",
+        "not_looked_at": "- not looked at any more",
+        "waived_by_rule": "- waived by a rule",
+        "changed": "+/- amounts that changed while open",
+    },
+    "accepted": {
+        "accepted": "+ accepted",
+        "expired": "- expired: the acceptance has run out",
+        "reopened": "- reopened: by decision, or other than it was accepted",
+        "resolved_source": "- resolved at source",
+        "resolved_service": "- resolved at service",
+        "resolved_neither": _NEITHER,
+        "not_looked_at": "- not looked at any more",
+        "waived_by_rule": "- waived by a rule",
+        "changed": "+/- amounts that changed while accepted",
+    },
+    "aside": {
+        "not_looked_at": "+ not looked at any more",
+        "waived_by_rule": "+ waived by a rule",
+        "reopened": "- looked at again, and open",
+        "accepted": "- looked at again, and accepted",
+        "resolved_source": "- resolved at source",
+        "resolved_service": "- resolved at service",
+        "resolved_neither": _NEITHER,
+        "changed": "+/- amounts that changed while set aside",
+    },
+}
+"""Lines between opening and closing of each pool, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollForward:
+    """From the breaks of the previous run to those of this one, in one currency."""
+
+    currency: str
+    lines: tuple[ProofLine, ...]
+    """opening, new, reopened, resolved at source or service, accepted, expired, closing."""
+    residual_rows: int
+    residual: Decimal
+    residual_gross: Decimal = Decimal(0)
+    money: bool = True
+    """Whether any of its breaks has an amount; where none has, its sums of nothing are not shown.
+    """
+
+
+class _Alike(NamedTuple):
+    """Breaks to which the same has happened."""
+
+    before: str | None
+    state: str
+    currency_before: str
+    currency: str
+    rows: int
+    was: Sums
+    now: Sums
+
+
+def roll_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
+    """Open breaks, per currency: opening + new + reopened + expired - resolved - accepted."""
+    return _forward(carried, "open")
+
+
+def accepted_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
+    """Accepted breaks, per currency: opening + accepted - expired - reopened - resolved."""
+    return _forward(carried, "accepted")
+
+
+def aside_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
+    """Breaks that are set aside, per currency: opening + not looked at + waived - looked at again.
+
+    A break of a run that looked further is in none of the other pools, and resolved in none.
+    """
+    return _forward(carried, "aside")
+
+
+def _forward(carried: pl.DataFrame, pool: str) -> tuple[RollForward, ...]:
+    counts: dict[tuple[str, str], int] = defaultdict(int)
+    amounts: dict[tuple[str, str], Sums] = defaultdict(Sums)
+    for one in _seen(carried):
+        for line, currency, sign, amount in _movements(one, pool):
+            counts[currency, line] += sign * one.rows
+            moved = amount if sign > 0 else amount.negative
+            amounts[currency, line] = amounts[currency, line].plus(moved)
+    currencies = sorted({currency for currency, _ in counts}, key=lambda text: (len(text), text))
+    moneyed = _moneyed(carried, pool)
+    return tuple(
+        _lines(currency, pool, counts, amounts, money=currency in moneyed)
+        for currency in currencies
+    )
+
+
+def _moneyed(carried: pl.DataFrame, pool: str) -> set[str]:
+    """The currencies in which a break that is or was in a pool has an amount."""
+    found: set[str] = set()
+    for when in ("", BEFORE):
+        states = carried[f"state{when}"].unique()
+        mine = [one for one in states if _pool(one) == pool]
+        there = pl.any_horizontal(
+            pl.col(name + when).is_not_null() for name in (COUNTED, COUNTED_BEYOND)
+        )
+        rows = carried.filter(pl.col(f"state{when}").is_in(mine) & there)
+        found |= set(rows[f"currency{when}"].cast(pl.String).fill_null(""))
+    return found
+
+
+def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
+    """What breaks add to the lines of a pool: line, currency, sign and amount."""
+    was, now = _pool(one.before) == pool, _pool(one.state) == pool
+    if was:
+        yield OPENING, one.currency_before, 1, one.was
+    if now:
+        yield CLOSING, one.currency, 1, one.now
+    if was and _pool(one.state):
+        # It is still there with another amount, whether it stays in the pool or leaves it.
+        yield "changed", one.currency_before, -1, one.was
+        yield "changed", one.currency, 1, one.now
+    if was and not now:
+        yield _left(one, pool), one.currency, -1, one.now
+    if now and not was:
+        yield _entered(one), one.currency, 1, one.now
+
+
+def _left(one: _Alike, pool: str) -> str:
+    match one.state:
+        case state if state in (*RESOLVED, *ASIDE, BreakState.ACCEPTED):
+            return state.lower()
+        case BreakState.EXPIRED if pool == "accepted":
+            return "expired"
+        case _:
+            assert pool in ("accepted", "aside"), one
+            return "reopened"
+
+
+def _entered(one: _Alike) -> str:
+    if one.state in (BreakState.ACCEPTED, *ASIDE):
+        return one.state.lower()
+    if one.before is None:
+        return "new"
+    return "expired" if one.state == BreakState.EXPIRED else "reopened"
+
+
+def _pool(state: str | None) -> str:
+    if state == BreakState.ACCEPTED:
+        return "accepted"
+    return "open" if state in OPEN else "aside" if state in ASIDE else ""
+
+
+def _lines(
+    currency: str,
+    pool: str,
+    counts: dict[tuple[str, str], int],
+    amounts: dict[tuple[str, str], Sums],
+    *,
+    money: bool,
+) -> RollForward:
+    def line(name: str, text: str, *, total: bool = False) -> ProofLine:
+        sums = amounts[currency, name]
+        return ProofLine(
+            text, counts[currency, name], sums.difference, total, sums.gross, sums.unreadable
+        )
+
+    steps = [line(name, text) for name, text in _STEPS[pool].items()]
+    of = "set aside" if pool == "aside" else pool
+    opening = line(OPENING, f"{OPENING}: {of} after the run before", total=True)
+    closing = line(CLOSING, f"{CLOSING}: {of} after this run", total=True)
+    before_closing = [opening, *steps]
+    left = Sums(closing.amount, closing.gross)
+    for one in before_closing:
+        left = left.plus(Sums(one.amount, one.gross).negative)
+    return RollForward(
+        currency=currency,
+        lines=(*before_closing, closing),
+        residual_rows=closing.rows - sum(one.rows for one in before_closing),
+        residual=left.difference,
+        residual_gross=left.gross,
+        money=money,
+    )
+
+
+def _seen(carried: pl.DataFrame) -> Iterator[_Alike]:
+    currencies = [f"currency{BEFORE}", "currency"]
+    kinds = [f"{BASIS}{BEFORE}", BASIS]
+    groups = carried.group_by(
+        f"state{BEFORE}", "state", pl.col(currencies).cast(pl.String).fill_null(""), *kinds
+    ).agg(pl.len(), *counted(BEFORE), *counted())
+    for before, state, currency_before, currency, was, now, rows, *amounts in groups.iter_rows():
+        were, were_beyond, are, are_beyond = amounts
+        yield _Alike(
+            before,
+            state,
+            currency_before,
+            currency,
+            rows,
+            Sums.of(was, were, were_beyond, rows),
+            Sums.of(now, are, are_beyond, rows),
+        )

@@ -1,0 +1,48 @@
+"""Severity: how much a break matters, from its money and its age."""
+
+from datetime import date
+
+import polars as pl
+
+from flows.steps.rules.rules import Rules
+from schemas.amounts import BEYOND
+from schemas.breaks import BREAKS, BreakClass, Severity
+
+ALWAYS: dict[BreakClass, Severity] = {
+    BreakClass.TENANT: Severity.HIGH,
+    BreakClass.GOVERNANCE: Severity.HIGH,
+}
+"""Classes that matter whatever their money and age."""
+NEVER = ("OFFSET",)
+"""Codes behind which there is no money."""
+
+
+def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
+    """The Severity of each break of a frame of BREAK_SCHEMA.
+
+    Its money is its amount, difference or gross; its age the calendar days from its business date
+    to `as_of`. The severer of the two decides.
+    """
+    asked = rules.severities
+    size = pl.col("amount").abs()
+    # What no exact column holds is above every limit, or it is next to nothing.
+    beyond = pl.col(f"amount{BEYOND}").cast(pl.Float64, strict=False).abs()
+    age = (pl.lit(as_of) - pl.col("date")).dt.total_days()
+    old = [age >= asked.high_age_days, age >= asked.medium_age_days]
+    high, medium = (
+        pl.coalesce(size >= limit, beyond >= float(limit)).fill_null(value=False)
+        | aged.fill_null(value=False)
+        for limit, aged in zip((asked.high_amount, asked.medium_amount), old, strict=True)
+    )
+    always = {code: ALWAYS[of.group].value for code, of in BREAKS.items() if of.group in ALWAYS}
+    fixed = pl.col("code").replace_strict(
+        always | dict.fromkeys(NEVER, Severity.LOW.value), default=None, return_dtype=pl.String
+    )
+    judged = (
+        pl.when(high)
+        .then(pl.lit(Severity.HIGH.value))
+        .when(medium)
+        .then(pl.lit(Severity.MEDIUM.value))
+        .otherwise(pl.lit(Severity.LOW.value))
+    )
+    return breaks.select(pl.coalesce(fixed, judged).alias("severity")).to_series()

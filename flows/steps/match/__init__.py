@@ -1,0 +1,1 @@
+"""One engine of matching: keys, pairs, and the cells in which they differ."""

@@ -1,0 +1,255 @@
+"""Cells: where two columns differ, exactly, with both values and the difference between them.
+
+Columns of one type are compared as they are. Across types, and in CSV where nothing has a type,
+equal texts are equal; of the rest, what both sides read as a number or a time is compared as such.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation, localcontext
+
+import polars as pl
+
+from flows.steps.breaks.frame import AMOUNT
+from flows.steps.match.comparison import plain_text
+from schemas.cells.columns import type_cells
+from schemas.cells.reading import Moment, read_moment
+from schemas.cells.readings import BOOLEANS, NUMBERS, TIMES, Reading
+from schemas.derived.json_text import number_text
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+
+CELL_SCHEMA: dict[str, pl.DataType] = {
+    "place": pl.UInt32(),
+    "left": pl.String(),
+    "right": pl.String(),
+    "delta": pl.String(),
+    "within": pl.Boolean(),
+}
+"""One line per differing cell: `place` in the compared rows, `delta` right minus left."""
+
+# A number of a CSV cell; 007 is a text, because a number would lose its zeros.
+_NUMBER = r"^[+-]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$"
+_FITTING = r"^[+-]?[0-9]{1,20}(?:\.[0-9]{1,18})?$"
+BOOLEAN_WORDS = {
+    "true": "true",
+    "t": "true",
+    "1": "true",
+    "false": "false",
+    "f": "false",
+    "0": "false",
+}
+_TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
+_PRECISION = 2000
+_MICRO = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leeway:
+    """How far two values of a column may be apart; the wider of both bounds holds."""
+
+    absolute: Decimal = Decimal(0)
+    relative: Decimal = Decimal(0)
+    """Share of the left value."""
+    seconds: Decimal = Decimal(0)
+
+
+def differing(
+    left: pl.Series, right: pl.Series, readings: tuple[Reading, Reading], leeway: Leeway | None
+) -> pl.DataFrame:
+    """The cells that differ, `CELL_SCHEMA`; those inside the leeway are marked `within`."""
+    places = _unequal(left, right, readings)
+    if not places.len():
+        return pl.DataFrame(schema=CELL_SCHEMA)
+    cells = pl.DataFrame(
+        {
+            "place": places,
+            "left": texts(left.gather(places)),
+            "right": texts(right.gather(places)),
+        }
+    ).with_columns(delta=pl.lit(None, pl.String), within=pl.lit(False), same=pl.lit(False))
+    asked = set(readings)
+    if asked <= NUMBERS:
+        cells = _as_numbers(cells, leeway)
+    if asked <= TIMES:
+        cells = _as_times(cells, leeway)
+    if asked <= BOOLEANS and Reading.BOOLEAN in asked:
+        cells = _as_booleans(cells)
+    return cells.filter(~pl.col("same")).select(
+        pl.col(name).cast(dtype) for name, dtype in CELL_SCHEMA.items()
+    )
+
+
+def _unequal(left: pl.Series, right: pl.Series, readings: tuple[Reading, Reading]) -> pl.Series:
+    if left.dtype == right.dtype and (readings[0] is readings[1] or left.dtype.is_integer()):
+        if left.dtype.is_nested():
+            left, right = texts(left), texts(right)
+        return left.ne_missing(right).arg_true()
+    if left.dtype.is_integer() and right.dtype.is_integer():
+        return left.cast(pl.Int128).ne_missing(right.cast(pl.Int128)).arg_true()
+    return texts(left).ne_missing(texts(right)).arg_true()
+
+
+def texts(values: pl.Series) -> pl.Series:
+    """One text per value, the same for equal values of a type."""
+    dtype = values.dtype
+    if dtype == pl.String:
+        return values
+    if dtype.is_float() or dtype.is_decimal():
+        return plain_text(values.cast(pl.String))
+    if isinstance(dtype, pl.Datetime):
+        zone = "+00:00" if dtype.time_zone else ""
+        physical = values.dt.convert_time_zone("UTC") if dtype.time_zone else values
+        shown = physical.dt.to_string("%Y-%m-%dT%H:%M:%S%.9f")
+        short = pl.col("t").str.strip_chars_end("0").str.strip_chars_end(".") + zone
+        return pl.DataFrame({"t": shown}).select(short).to_series()
+    if dtype == pl.Binary:
+        return values.bin.encode("hex")
+    if dtype.is_nested():
+        nested = values if dtype == pl.Struct else values.to_frame("value").to_struct("nested")
+        return pl.select(
+            pl.when(values.is_not_null()).then(nested.struct.json_encode())
+        ).to_series()
+    return values.cast(pl.String)
+
+
+def plain_numbers(values: pl.Series) -> pl.Series:
+    """One text per number, whatever its writing; a text that is no number stays as it is."""
+    number = pl.col("t").str.contains(_NUMBER)
+    plain = plain_text(values).alias("plain")
+    told = pl.DataFrame({"t": values, "plain": plain})
+    told = told.with_columns(pl.when(number).then("plain").otherwise("t").alias("plain"))
+    rare = told.select(number & pl.col("t").str.contains(r"^\+|^-0|[eE]")).to_series()
+    places = rare.fill_null(value=False).arg_true()
+    if not places.len():
+        return told["plain"]
+    written = [format(abs(n) if not (n := Decimal(one)) else n, "f") for one in values[places]]
+    return told["plain"].scatter(places, plain_text(pl.Series(written, dtype=pl.String)))
+
+
+def plain_moments(values: pl.Series, *, zone: bool) -> pl.Series:
+    """Texts that are times with a zone, or without one, as `texts` writes them; others stay."""
+    read = _moments(values)
+    fits = read["at"].is_not_null() & (read["zone"] == zone)
+    moments = read["at"].cast(pl.Datetime("us", "UTC" if zone else None))
+    return texts(moments).zip_with(fits, values)
+
+
+def numbers(values: pl.Series) -> pl.Series:
+    """The decimals of texts that are numbers and fit 20 digits and 18 behind; null otherwise."""
+    frame = pl.DataFrame({"t": values})
+    return frame.select(
+        pl.when(pl.col("t").str.contains(_NUMBER) & pl.col("t").str.contains(_FITTING))
+        .then(pl.col("t").str.strip_prefix("+"))
+        .cast(AMOUNT, strict=False)
+    ).to_series()
+
+
+def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
+    left, right = numbers(cells["left"]), numbers(cells["right"])
+    cells = cells.with_columns(l=left, r=right)
+    both = pl.col("l").is_not_null() & pl.col("r").is_not_null()
+    number = pl.col("left").str.contains(_NUMBER) & pl.col("right").str.contains(_NUMBER)
+    try:
+        judged = cells.with_columns(pl.when(both).then(pl.col("r") - pl.col("l")).alias("d"))
+        slow = judged.select((number & ~both).fill_null(value=False)).to_series()
+    except pl.exceptions.ComputeError:
+        # A difference of more digits than fit; the slow way has no such limit.
+        judged = cells.with_columns(pl.lit(None, AMOUNT).alias("d"))
+        slow = judged.select(number.fill_null(value=False)).to_series()
+    inside = pl.lit(False)
+    if leeway is not None:
+        share = (pl.col("l").abs() * pl.lit(leeway.relative, AMOUNT)).cast(AMOUNT)
+        bound = pl.max_horizontal(pl.lit(leeway.absolute, AMOUNT), share)
+        inside = (pl.col("d").abs() <= bound).fill_null(value=False)
+    judged = judged.with_columns(
+        pl.when(pl.col("d").is_not_null())
+        .then(plain_text(judged["d"].cast(pl.String)))
+        .otherwise("delta")
+        .alias("delta"),
+        (pl.col("same") | (pl.col("d") == 0).fill_null(value=False)).alias("same"),
+        (pl.col("within") | inside).alias("within"),
+    ).drop("l", "r", "d")
+    if not slow.any():
+        return judged
+    return _each(judged, slow, lambda one, other: _apart(one, other, leeway))
+
+
+def _apart(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, bool] | None:
+    """Whether two number texts are the same, how far apart, and whether inside the leeway."""
+    try:
+        with localcontext(prec=_PRECISION):
+            one, other = Decimal(left), Decimal(right)
+            delta = other - one
+            bound = max(leeway.absolute, abs(one) * leeway.relative) if leeway else Decimal(-1)
+            return delta == 0, number_text(delta), abs(delta) <= bound
+    except InvalidOperation:
+        return None
+
+
+def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
+    asked = ~cells["same"] & cells["left"].is_not_null() & cells["right"].is_not_null()
+    left, right = _moments(cells["left"]), _moments(cells["right"])
+    zones = left["zone"] == right["zone"]
+    known = asked & left["at"].is_not_null() & right["at"].is_not_null() & zones
+    apart = right["at"] - left["at"]
+    inside = known & (apart.abs().cast(AMOUNT) / _MICRO <= (leeway.seconds if leeway else -1))
+    seconds = plain_text((apart.cast(AMOUNT) / _MICRO).cast(AMOUNT).cast(pl.String)) + " s"
+    return cells.with_columns(
+        pl.when(known).then(seconds).otherwise("delta").alias("delta"),
+        (pl.col("same") | (known & (apart == 0)).fill_null(value=False)).alias("same"),
+        (pl.col("within") | inside.fill_null(value=False)).alias("within"),
+    )
+
+
+def _moments(values: pl.Series) -> pl.DataFrame:
+    """Microseconds and whether a zone was given, of texts that are times; the instant where so."""
+    typed = type_cells(pl.DataFrame({"time": values}), _TIME)
+    offset = typed["time" + OFFSET]
+    shift = offset.fill_null(0).cast(pl.Int64) * 60 * _MICRO
+    at = typed["time"].cast(pl.Int64) - shift
+    unread = (at.is_null() & values.is_not_null()).arg_true()
+    zone = offset.is_not_null()
+    if unread.len():
+        read = [read_moment(value, offset_required=False) for value in values.gather(unread)]
+        moments = [one if isinstance(one, Moment) else None for one in read]
+        at = at.scatter(unread, pl.Series([_micros(one) for one in moments], dtype=pl.Int64))
+        zone = zone.scatter(unread, [one is not None and one.offset is not None for one in moments])
+    return pl.DataFrame({"at": at, "zone": zone})
+
+
+def _micros(moment: Moment | None) -> int | None:
+    if moment is None:
+        return None
+    wall = pl.Series([moment.wall], dtype=pl.Datetime("us")).cast(pl.Int64)[0]
+    return int(wall) - (moment.offset or 0) * 60 * _MICRO
+
+
+def _as_booleans(cells: pl.DataFrame) -> pl.DataFrame:
+    words = [
+        pl.col(side).str.to_lowercase().replace_strict(BOOLEAN_WORDS, default=None)
+        for side in ("left", "right")
+    ]
+    return cells.with_columns(
+        (pl.col("same") | (words[0] == words[1]).fill_null(value=False)).alias("same")
+    )
+
+
+def _each(
+    cells: pl.DataFrame,
+    where: pl.Series,
+    judge: Callable[[str, str], tuple[bool, str, bool] | None],
+) -> pl.DataFrame:
+    """Judge single cells one by one: those that no type of fixed width can hold."""
+    rows = where.arg_true()
+    same, delta, within = (cells[name] for name in ("same", "delta", "within"))
+    verdicts = [judge(*pair) for pair in cells[rows].select("left", "right").iter_rows()]
+    known = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if verdict]
+    if not known:
+        return cells
+    at = [row for row, _ in known]
+    return cells.with_columns(
+        same.scatter(at, [verdict[0] for _, verdict in known]),
+        delta.scatter(at, [verdict[1] for _, verdict in known]),
+        within.scatter(at, [verdict[2] for _, verdict in known]),
+    )

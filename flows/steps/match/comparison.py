@@ -1,0 +1,241 @@
+"""Comparison: the fields in which paired records differ, with both values and the exact delta.
+
+Columns are compared one after the other; only rows that differ are ever put into words.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from decimal import Decimal
+from math import isfinite
+
+import polars as pl
+
+from flows.steps.breaks.frame import AMOUNT
+from flows.steps.reconcile.beyond import beside, beyond_of, fits, number_of, parted, too_large
+from schemas.amounts import BEYOND, EXACT
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET, Dtype
+
+DIFFERENCE_SCHEMA: dict[str, Dtype] = {
+    "row": pl.UInt32(),
+    "code": pl.String(),
+    "field": pl.String(),
+    "expected": pl.String(),
+    "found": pl.String(),
+    "delta": AMOUNT,
+    "delta_beyond": pl.String(),
+    "base": AMOUNT,
+    "seconds": AMOUNT,
+}
+"""One line per differing field: `row` of the expected frame; `base` the expected number; `seconds`
+how much later the found time is."""
+
+SECRET = "(secret)"  # noqa: S105 -- what is shown where a secret stands.
+_MINUTE = 60_000_000
+_BLOCK = 250_000
+"""Rows of which a column of the other side is gathered at once."""
+_SAFE_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,18})?$"
+
+
+def differences(
+    table: Table, expected: pl.DataFrame, found: pl.DataFrame, partner: pl.Series
+) -> pl.DataFrame:
+    """Every field in which an expected row differs from its found partner (row number or null)."""
+    parts = [pl.DataFrame(schema=DIFFERENCE_SCHEMA)]
+    for field in table.delivered:
+        if field.name in table.key:
+            continue
+        blocks = [
+            _differing(
+                field, expected[first : first + _BLOCK], found, partner[first : first + _BLOCK]
+            ).with_columns(pl.col("row") + first)
+            for first in range(0, expected.height, _BLOCK)
+        ]
+        differing = pl.concat(blocks) if blocks else None
+        if differing is not None and differing.height:
+            parts.append(_told(field, differing))
+    return pl.concat(parts)
+
+
+def _differing(
+    field: Field, expected: pl.DataFrame, found: pl.DataFrame, partner: pl.Series
+) -> pl.DataFrame:
+    """Both values of a field (`e`, `f`, and offsets of times) in the rows where they differ."""
+
+    def sides(name: str) -> list[pl.Series]:
+        return [expected[name], found[name].gather(partner)]
+
+    columns = dict(zip("ef", sides(field.name), strict=True))
+    differ = pl.col("e").ne_missing(pl.col("f"))
+    if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
+        columns |= zip(("eo", "fo"), sides(field.name + OFFSET), strict=True)
+        differ |= pl.col("eo").ne_missing(pl.col("fo"))
+    elif field.amount and (beyond_of(expected, [field.name]) or beyond_of(found, [field.name])):
+        texts = beside(expected, field.name), beside(found, field.name).gather(partner)
+        columns |= zip((f"e{BEYOND}", f"f{BEYOND}"), texts, strict=True)
+        differ |= pl.col(f"e{BEYOND}").ne_missing(pl.col(f"f{BEYOND}"))
+    both = pl.DataFrame(columns)
+    places = both.select((differ & partner.is_not_null()).arg_true()).to_series()
+    return both[places].with_columns(row=places.cast(pl.UInt32))
+
+
+def _told(field: Field, both: pl.DataFrame) -> pl.DataFrame:
+    match field.kind:
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            lines = both.lazy().with_columns(_times(field.kind)).collect()
+            lines = lines.filter(pl.col("code").is_not_null())
+        case Kind.DOUBLE:
+            code = "AMOUNT" if field.amount else "VALUE"
+            e, f = exact(both["e"]), exact(both["f"])
+            texts = [beside(both, side) for side in "ef"]
+            # A target cannot lack a required amount: it has one that nothing here can hold.
+            unread = pl.lit(field.amount and field.required) & pl.col("f").is_null()
+            # Of one that is too large the difference is known; one that is too long differs by
+            # digits that no money has.
+            unread &= pl.lit(~too_large(texts[1]))
+            shown = [
+                pl.coalesce(pl.lit(beyond), pl.lit(text(both[side])))
+                for side, beyond in zip("ef", texts, strict=True)
+            ]
+            delta, more = _apart(e, f, *texts)
+            lines = both.with_columns(
+                delta,
+                pl.when(~unread).then(pl.lit(more)).alias(more.name),
+                code=pl.when(unread).then(pl.lit("PRECISION")).otherwise(pl.lit(code)),
+                base=e,
+                expected=shown[0],
+                found=shown[1],
+            )
+        case _:
+            lines = both.with_columns(
+                code=pl.lit("VALUE"), expected=text(both["e"]), found=text(both["f"])
+            )
+    if field.secret:
+        shown = [pl.when(pl.col(side).is_not_null()).then(pl.lit(SECRET)).alias(side)
+                 for side in ("expected", "found")]  # fmt: skip
+        lines = lines.with_columns(shown)
+    lines = lines.with_columns(field=pl.lit(field.name))
+    return lines.select(
+        (pl.col(name) if name in lines.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, dtype in DIFFERENCE_SCHEMA.items()
+    )
+
+
+def _times(kind: Kind) -> list[pl.Expr]:
+    """Of two times the instants are compared where both say theirs, the wall clocks otherwise."""
+    e, f, eo, fo = (pl.col(name) for name in ("e", "f", "eo", "fo"))
+    if kind is Kind.DATETIME_OFFSET:
+        apart = f.cast(pl.Int64) - e.cast(pl.Int64)
+        known = pl.lit(True)
+    else:
+        both = eo.is_not_null() & fo.is_not_null()
+        shift = pl.when(both).then((fo - eo).cast(pl.Int64) * _MINUTE).otherwise(0)
+        apart = f.cast(pl.Int64) - e.cast(pl.Int64) - shift
+        # One wall clock with its zone and one without may or may not be the same instant.
+        known = eo.is_null() == fo.is_null()
+    instant = kind is Kind.DATETIME_OFFSET
+    shown = [time_text(side, offset, instant=instant) for side, offset in ((e, eo), (f, fo))]
+    absent = e.is_null() | f.is_null()
+    code = (
+        pl.when(absent & e.is_null().ne(f.is_null()))
+        .then(pl.lit("VALUE"))
+        .when((apart != 0) | ~known)
+        .then(pl.lit("INSTANT"))
+        .when(eo.ne_missing(fo))
+        .then(pl.lit("OFFSET"))
+    )
+    return [
+        code.alias("code"),
+        (apart.cast(AMOUNT) / 1_000_000).cast(AMOUNT).alias("seconds"),
+        shown[0].alias("expected"),
+        shown[1].alias("found"),
+    ]
+
+
+def time_text(moment: pl.Expr, offset: pl.Expr, *, instant: bool) -> pl.Expr:
+    """ISO 8601 at its offset, as canonical JSON has it; an instant without one is shown in UTC."""
+    minutes = offset.cast(pl.Int64).fill_null(0)
+    wall = moment.cast(pl.Int64) + (minutes * _MINUTE if instant else 0)
+    clock = wall.cast(pl.Datetime("us")).dt.to_string("%Y-%m-%dT%H:%M:%S%.6f")
+    size = minutes.abs()
+    zone = pl.concat_str(
+        pl.when(minutes < 0).then(pl.lit("-")).otherwise(pl.lit("+")),
+        (size // 60).cast(pl.String).str.zfill(2),
+        pl.lit(":"),
+        (size % 60).cast(pl.String).str.zfill(2),
+    )
+    absent = pl.lit("+00:00") if instant else pl.lit("")
+    shown = clock.str.strip_suffix(".000000").str.replace(r"(\.[0-9]*?)0+$", "$1")
+    return pl.concat_str(shown, pl.when(offset.is_null()).then(absent).otherwise(zone))
+
+
+def exact(values: pl.Series) -> pl.Series:
+    """The decimals that numbers stand for; null where they do not fit 20 digits and 18 behind."""
+    if values.dtype.is_decimal() or values.dtype.is_integer():
+        return values.cast(AMOUNT)
+    texts = values.cast(pl.String)
+    plain = texts.str.contains(_SAFE_NUMBER)
+    read = (
+        pl.DataFrame({"t": texts, "p": plain})
+        .select(pl.when("p").then("t").cast(AMOUNT, strict=False))
+        .to_series()
+    )
+    left = (values.is_finite() & ~plain).fill_null(value=False).arg_true()
+    if not left.len():
+        return read
+    numbers = [Decimal(repr(value)) for value in values.gather(left)]
+    fitting = [number if fits(number) else None for number in numbers]
+    return read.scatter(left, pl.Series(fitting, dtype=AMOUNT))
+
+
+def _apart(
+    expected: pl.Series, found: pl.Series, more_expected: pl.Series, more_found: pl.Series
+) -> list[pl.Series]:
+    """Found minus expected, and the text of a difference that does not fit beside it."""
+    texts = pl.Series(f"delta{BEYOND}", [None], pl.String).new_from_index(0, found.len())
+    with suppress(pl.exceptions.ComputeError):
+        if more_expected.null_count() == more_found.null_count() == found.len():
+            return [(found - expected).alias("delta"), texts]
+    deltas = []
+    for *held, e, f in zip(expected, found, more_expected, more_found, strict=True):
+        one, other = (
+            number_of(text) if value is None else value
+            for value, text in zip(held, (e, f), strict=True)
+        )
+        deltas.append(None if one is None or other is None else EXACT.subtract(other, one))
+    return parted("delta", deltas)
+
+
+def text(values: pl.Series) -> pl.Series:
+    """Canonical texts of values: numbers plain and without zeros that say nothing."""
+    dtype = values.dtype
+    if dtype.is_decimal():
+        return plain_text(values.cast(pl.String))
+    if dtype == pl.Boolean:
+        return pl.select(
+            pl.when(values).then(pl.lit("true")).when(~values).then(pl.lit("false"))
+        ).to_series()
+    if dtype.is_float():
+        return plain_text(pl.Series(_number_texts(values), dtype=pl.String))
+    return values.cast(pl.String)
+
+
+def plain_text(texts: pl.Series) -> pl.Series:
+    """Decimal texts without zeros at their end; one with an exponent stays as it is."""
+    return (
+        pl.DataFrame({"t": texts})
+        .select(
+            pl.when(pl.col("t").str.contains(r"^[^e]*\.[^e]*$"))
+            .then(pl.col("t").str.strip_chars_end("0").str.strip_chars_end("."))
+            .otherwise("t")
+        )
+        .to_series()
+    )
+
+
+def _number_texts(values: pl.Series) -> Iterator[str | None]:
+    for value in values:
+        finite = value is not None and isfinite(value)
+        yield (
+            format(Decimal(repr(value)), "f") if finite else None if value is None else repr(value)
+        )

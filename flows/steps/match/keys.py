@@ -1,0 +1,230 @@
+"""Keys: which row of the right side is which row of the left, with memory bounded by parts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from flows.steps.match.cells import BOOLEAN_WORDS, plain_moments, plain_numbers, texts
+from schemas.cells.readings import NUMBERS, Reading
+
+PART_ROWS = 250_000
+"""Rows of a side that are joined at a time."""
+_INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
+_PACKED_BITS = 62
+_NOBODY = 2**32 - 1
+_SIGNED = frozenset({pl.Int8, pl.Int16, pl.Int32, pl.Int64})
+_NARROW = _SIGNED | {pl.UInt8, pl.UInt16, pl.UInt32}
+Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Partners:
+    """Every row of both sides, once: rows are told by their number."""
+
+    left: pl.Series
+    right: pl.Series
+    """Row `left[n]` is row `right[n]`; in the order of the left side."""
+    only_left: pl.Series
+    only_right: pl.Series
+    repeated_left: pl.Series
+    repeated_right: pl.Series
+    """Rows whose key one of the sides has more than once: nobody can say which is which."""
+    keyless_left: pl.Series
+    keyless_right: pl.Series
+    """Rows with a null in their key."""
+
+
+def comparable(
+    left: pl.Series, right: pl.Series, readings: tuple[Reading, Reading]
+) -> tuple[pl.Series, pl.Series]:
+    """One key column of both sides as values of one type: equal exactly where they are the same."""
+    if left.dtype.is_integer() and right.dtype.is_integer():
+        if left.dtype == right.dtype:
+            return left, right
+        wide = pl.Int64 if {left.dtype, right.dtype} <= _NARROW else pl.Int128
+        return left.cast(wide), right.cast(wide)
+    if set(readings) <= {Reading.CELL, Reading.INTEGER}:
+        sides = [_integers(one) for one in (left, right)]
+        if sides[0] is not None and sides[1] is not None:
+            return sides[0], sides[1]
+    if left.dtype == right.dtype and readings[0] is readings[1] and not left.dtype.is_float():
+        return left, right
+    if set(readings) == {Reading.CELL}:
+        # A column of integers is kept as such, which the other side's column may not be.
+        return texts(left), texts(right)
+    return _values(left, *readings), _values(right, *reversed(readings))
+
+
+def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
+    """One text per value; a CSV cell is read as the type of the other side, where it can be."""
+    # -0.0 and 0.0 are one number.
+    column = texts(column + 0.0 if column.dtype.is_float() else column)
+    if {own, other} <= NUMBERS:
+        return plain_numbers(column)
+    if own is not Reading.CELL:
+        return column
+    if other is Reading.BOOLEAN:
+        words = pl.col("word").str.to_lowercase().replace_strict(BOOLEAN_WORDS, default=None)
+        return column.to_frame("word").select(pl.coalesce(words, "word")).to_series()
+    if other in (Reading.INSTANT, Reading.WALL):
+        return plain_moments(column, zone=other is Reading.INSTANT)
+    return column
+
+
+def _integers(values: pl.Series) -> pl.Series | None:
+    """The column as integers, if every value of it is one that reads back to the same text."""
+    if values.dtype.is_integer():
+        return values.cast(pl.Int64) if values.dtype != pl.UInt64 else None
+    if not values.str.contains(_INTEGER).all():
+        return None
+    return values.cast(pl.Int64)
+
+
+class KeyFrames:
+    """The key columns of both sides, taken in one after the other.
+
+    Integer columns become one column where their ranges allow it: it is smaller, and joining one
+    column is quicker.
+    """
+
+    def __init__(self) -> None:
+        self.left: list[pl.Series] = []
+        self.right: list[pl.Series] = []
+        self._lowest, self._bits = 0, 0
+        """Of the last column: its least value, and the bits its values need from there."""
+
+    def add(self, left: pl.Series, right: pl.Series) -> None:
+        """Take in the next column of the key, as `comparable` gave it."""
+        lowest, bits = _range(left, right)
+        if not self._bits or not bits or self._bits + bits > _PACKED_BITS:
+            self.left.append(left)
+            self.right.append(right)
+            # A number too wide to be packed is compared as it is.
+            self._lowest, self._bits = lowest, bits if bits < _PACKED_BITS else 0
+            return
+        for side, column in ((self.left, left), (self.right, right)):
+            side[-1] = _packed(side[-1], self._lowest, column, lowest, bits)
+        self._lowest, self._bits = 0, self._bits + bits
+
+    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Both keys, with the same names."""
+        left, right = (
+            pl.DataFrame({str(number): one for number, one in enumerate(side)})
+            for side in (self.left, self.right)
+        )
+        return left, right
+
+
+def _packed(packed: pl.Series, least: int, column: pl.Series, lowest: int, bits: int) -> pl.Series:
+    """A column behind what is packed already, as one number."""
+    if packed.null_count() or column.null_count():
+        high: pl.Series = (packed.cast(pl.Int64) - least) * 2**bits
+        return high + (column.cast(pl.Int64) - lowest)
+    # In place, because these are the largest values there are in memory.
+    values = np.subtract(packed.to_numpy(), least, dtype=np.int64)
+    values <<= bits
+    values += column.to_numpy()
+    values -= lowest
+    return pl.Series(values)
+
+
+def _range(left: pl.Series, right: pl.Series) -> tuple[int, int]:
+    """The least value and the bits all values need from there; no bits where it is no integer."""
+    if not (left.dtype in _SIGNED and right.dtype in _SIGNED):
+        return 0, 0
+    ends = [end for one in (left, right) for end in (one.min(), one.max()) if end is not None]
+    if not ends:
+        return 0, 0
+    values = [int(end) for end in ends]  # type: ignore[arg-type]
+    return min(values), max(1, (max(values) - min(values)).bit_length())
+
+
+def partners(left: pl.DataFrame, right: pl.DataFrame) -> Partners:
+    """Find every row's partner by the columns of both frames, which have the same names."""
+    if left.equals(right) and (same := _same_order(left)) is not None:
+        return same
+    parts = max(1, -(-max(left.height, right.height) // PART_ROWS))
+    membership = [_parted(side, parts) for side in (left, right)]
+    partner = np.full(left.height, _NOBODY, np.uint32)
+    taken = np.zeros(right.height, np.bool_)
+    again = [np.zeros(side.height, np.bool_) for side in (left, right)]
+    for part in range(parts):
+        mine = _part(left, membership[0], part, "left")
+        theirs = _part(right, membership[1], part, "right")
+        mine, theirs = _without_repeated(mine, theirs, left.columns, again)
+        pairs = mine.join(theirs, on=left.columns, how="inner")
+        partner[pairs["left"].to_numpy()] = pairs["right"].to_numpy()
+        taken[pairs["right"].to_numpy()] = True
+    known = partner != _NOBODY
+    keyless = [_keyless(side) for side in (left, right)]
+    return Partners(
+        _numbers(known),
+        pl.Series(partner[known]),
+        _numbers(~known & ~again[0] & ~keyless[0]),
+        _numbers(~taken & ~again[1] & ~keyless[1]),
+        _numbers(again[0]),
+        _numbers(again[1]),
+        _numbers(keyless[0]),
+        _numbers(keyless[1]),
+    )
+
+
+def _numbers(rows: Flags) -> pl.Series:
+    return pl.Series(np.flatnonzero(rows).astype(np.uint32))
+
+
+def _same_order(keys: pl.DataFrame) -> Partners | None:
+    """Both sides have the same keys in the same order, each once."""
+    if any(keys[name].null_count() for name in keys.columns):
+        return None
+    if keys.width > 1:
+        return None
+    column = keys.to_series()
+    ascending = column.is_sorted() and not (column == column.shift(1)).any()
+    if not ascending:
+        return None
+    rows = pl.int_range(keys.height, dtype=pl.UInt32, eager=True)
+    none = rows.head(0)
+    return Partners(rows, rows, none, none, none, none, none, none)
+
+
+def _parted(keys: pl.DataFrame, parts: int) -> pl.Series | None:
+    """The part every row belongs to; equal keys are in one part."""
+    if parts == 1:
+        return None
+    mixed = pl.col(keys.columns[0]) if keys.width == 1 else pl.struct(keys.columns)
+    return keys.select((mixed.hash() % parts).cast(pl.UInt16)).to_series()
+
+
+def _keyless(keys: pl.DataFrame) -> Flags:
+    if not any(keys[name].null_count() for name in keys.columns):
+        return np.zeros(keys.height, np.bool_)
+    return keys.select(pl.any_horizontal(pl.all().is_null())).to_series().to_numpy()
+
+
+def _part(keys: pl.DataFrame, parts: pl.Series | None, part: int, name: str) -> pl.DataFrame:
+    """The rows of one part that have a key, with their numbers."""
+    if parts is None:
+        rows = keys.with_row_index(name)
+    else:
+        places = (parts == part).arg_true()
+        rows = keys[places].with_columns(places.alias(name))
+    nulls = any(rows[column].null_count() for column in keys.columns)
+    return rows.drop_nulls(keys.columns) if nulls else rows
+
+
+def _without_repeated(
+    mine: pl.DataFrame, theirs: pl.DataFrame, on: list[str], again: list[Flags]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Take out the rows whose key one of the sides has twice, and flag them in `again`."""
+    sides = (mine, theirs)
+    # Counting keys is cheaper than finding which of them are there twice.
+    some = [side for side in sides if len(on) > 1 or side[on[0]].n_unique() < side.height]
+    doubled = [side.filter(side.select(on).is_duplicated()).select(on) for side in some]
+    if not any(side.height for side in doubled):
+        return sides
+    twice = pl.concat(doubled).unique()
+    for side, flags, name in zip(sides, again, ("left", "right"), strict=True):
+        flags[side.join(twice, on=on, how="semi")[name].to_numpy()] = True
+    return mine.join(twice, on=on, how="anti"), theirs.join(twice, on=on, how="anti")

@@ -1,0 +1,170 @@
+"""Pairing: which record of the other side is the same record, by business key.
+
+A record without a business key is paired by its whole content, as a member of a multiset. What is
+the same instant is the same, whatever offset it is told with.
+"""
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from flows.steps.match.near_keys import distinct, near_partners
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+
+_MINUTE = 60_000_000
+_BITS: dict[pl.DataType | type[pl.DataType], int] = {pl.Int32: 32, pl.Int64: 64}
+_PACKED_BITS = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The left rows' partners among the right rows."""
+
+    partner: pl.Series
+    """Per left row the number of its right row; null where there is none."""
+    lone: pl.Series
+    """Numbers of the right rows that no left row has as partner."""
+    repeats: pl.Series
+    """Of the lone ones, whether a right row with the same key stands before it."""
+
+
+def key_frame(table: Table, frame: pl.DataFrame, *, wire: bool = False) -> pl.DataFrame:
+    """The columns by which rows of a record are told apart.
+
+    `wire` makes empty text and null one, for a side that came over the service's CSV, which cannot
+    tell them apart. A key that lacks a part it may lack is equal to nothing: such a record is told
+    apart by the delivered row that wrote it, which both a row and its record in the database know.
+    """
+    fields = [table.by_name[name] for name in table.identity]
+    parts = [part for field in fields for part in key_parts(field, wire=wire)]
+    if may_lack_key(table):
+        place = pl.lit(None, pl.String)
+        if {"extract_id", "row"} <= set(frame.columns):
+            place = pl.concat_str("extract_id", "row", separator=":")
+        lacking = pl.any_horizontal(pl.col(name).is_null() for name in table.key)
+        parts.append(pl.when(lacking).then(place).alias("place"))
+    return frame.select(parts)
+
+
+def may_lack_key(table: Table) -> bool:
+    """Whether a record can be without a part of its key."""
+    return any(not table.by_name[name].required for name in table.key)
+
+
+def key_parts(field: Field, *, wire: bool = False) -> list[pl.Expr]:
+    """What of a field tells two records apart: of a time the instant, not how it is told."""
+    column = pl.col(field.name)
+    if field.kind is Kind.DATETIME:
+        offset = pl.col(field.name + OFFSET)
+        moment = column.cast(pl.Int64) - offset.fill_null(0).cast(pl.Int64) * _MINUTE
+        return [moment.alias(field.name), offset.is_null().alias(field.name + OFFSET)]
+    if wire and column is not None and field.kind is Kind.STRING:
+        return [pl.when(column != "").then(column).alias(field.name)]
+    return [column]
+
+
+def keyless(table: Table, frame: pl.DataFrame) -> pl.Series:
+    """Which rows lack a part of their key that the record requires, so that none can be theirs."""
+    required = [name for name in table.key if table.by_name[name].required]
+    if not required or not any(frame[name].null_count() for name in required):
+        return pl.Series("keyless", [False]).new_from_index(0, frame.height)
+    return frame.select(
+        pl.any_horizontal(pl.col(name).is_null() for name in required).alias("keyless")
+    ).to_series()
+
+
+def repeated(keys: pl.DataFrame) -> pl.Series | None:
+    """Which rows share their key with another row; None where every key is there once."""
+    if distinct(keys):
+        return None
+    keys = _packed(keys) if _packable(keys) else keys
+    if keys.width == 1:
+        column = keys.to_series()
+        return None if column.n_unique() == keys.height else column.is_duplicated()
+    if maybe_repeated(keys) is None:
+        return None
+    flags = keys.is_duplicated()
+    return flags if flags.any() else None
+
+
+def maybe_repeated(rows: pl.DataFrame) -> pl.Series | None:
+    """Which rows are not known to be there once, by their hash; None where every row is.
+
+    What is there once has a hash of its own nearly always, so few rows are left to be compared.
+    """
+    hashes = rows.hash_rows()
+    return None if hashes.n_unique() == rows.height else hashes.is_duplicated()
+
+
+def pair(left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool = True) -> Pairs:
+    """Pair rows by equal keys; of equal right keys the first pairs."""
+    partner, again = near_partners(left, right), None
+    if partner is None and nulls_equal:
+        partner = _hashed(left, right)
+    if partner is None:
+        partner, again = _joined(left, right, nulls_equal=nulls_equal)
+    if right.is_empty():
+        none = pl.Series("lone", [], dtype=pl.UInt32)
+        return Pairs(partner, none, none.cast(pl.Boolean))
+    taken = pl.Series("taken", [False]).new_from_index(0, right.height)
+    taken = taken.scatter(partner.drop_nulls(), True)
+    lone = (~taken).arg_true()
+    repeats = (
+        pl.Series([False]).new_from_index(0, lone.len())
+        if again is None
+        else lone.is_in(again.implode())
+    )
+    return Pairs(partner, lone, repeats.alias("repeats"))
+
+
+def _hashed(left: pl.DataFrame, right: pl.DataFrame) -> pl.Series | None:
+    """Partners of keys of several columns by their hashes; None where a hash does not tell.
+
+    A join of the columns themselves copies all of them: five times the memory.
+    """
+    if left.width == 1:
+        return None
+    keys, others = (side.hash_rows().alias("hash").to_frame() for side in (left, right))
+    if others.to_series().n_unique() != right.height:
+        return None
+    partner, _ = _joined(keys, others, nulls_equal=True)
+    paired = partner.is_not_null()
+    for name in left.columns:
+        same = left[name].eq_missing(right[name].gather(partner))
+        if not (same | ~paired).all():
+            return None  # Two keys share a hash.
+    return partner
+
+
+def _joined(
+    left: pl.DataFrame, right: pl.DataFrame, *, nulls_equal: bool
+) -> tuple[pl.Series, pl.Series | None]:
+    """The left rows' partners, and the right rows whose key stands before them."""
+    if all(_packable(side, nulls=not nulls_equal) for side in (left, right)):
+        left, right = _packed(left), _packed(right)
+    on = left.columns
+    numbered = right.with_row_index("partner")
+    again = None
+    if repeated(right) is not None:
+        first = numbered.select(pl.struct(on).is_first_distinct()).to_series()
+        again = numbered.filter(~first)["partner"]
+        numbered = numbered.filter(first)
+    partner = left.join(
+        numbered, on=on, how="left", nulls_equal=nulls_equal, maintain_order="left", coalesce=True
+    )["partner"]
+    return partner, again
+
+
+def _packable(keys: pl.DataFrame, *, nulls: bool = False) -> bool:
+    """Whether keys are whole numbers that fit one; a key with a null in it is null then."""
+    bits = [_BITS.get(dtype, _PACKED_BITS + 1) for dtype in keys.dtypes]
+    return sum(bits) <= _PACKED_BITS and (nulls or not any(one.null_count() for one in keys))
+
+
+def _packed(keys: pl.DataFrame) -> pl.DataFrame:
+    """Keys as one number each, which is joined and counted in a fraction of the time."""
+    packed = pl.lit(0, pl.Int128)
+    for name, dtype in keys.schema.items():
+        packed = packed * 2 ** _BITS[dtype] + pl.col(name).cast(pl.Int128)
+    return keys.select(packed.alias("key"))

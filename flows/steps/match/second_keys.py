@@ -1,0 +1,72 @@
+"""Second keys: records that must also be told apart by something else than their key."""
+
+import polars as pl
+
+from flows.steps.breaks.frame import no_breaks
+from flows.steps.breaks.match_breaks import line_breaks
+from flows.steps.match.pairing import key_parts, maybe_repeated
+from flows.steps.match.same_text import maybe_same, same
+from flows.steps.reconcile.statuses import Lines
+from schemas.field import Kind, Table
+
+SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "currency_rate": (
+        "RATE_DUPLICATE",
+        ("TenantsId", "FromCurrenciesId", "ToCurrenciesId", "EffectiveDate"),
+    ),
+    "invoice_file": ("INV_DUPLICATE", ("TenantsId", "DebtsId", "InvoiceUrl")),
+}
+"""Record kind -> the break and the fields of its second key."""
+
+
+def second_key_breaks(
+    table: Table, lines: Lines, records: pl.DataFrame, numbers: pl.Series, side: str
+) -> pl.DataFrame:
+    """Records that share their second key with one of a smaller key, or may share it.
+
+    `numbers` are those of the records' lines. Every record after the first has a break that names
+    the first. Texts are compared by what they say (`same_text`); where only what nobody sees tells
+    two apart, the break says so.
+    """
+    code, names = SECOND_KEYS[table.name]
+    texts = [name for name in names if table.by_name[name].kind is Kind.STRING]
+    others = [name for name in names if name not in texts]
+    # Few records share what is no text: only of these the texts are looked at.
+    parts = [part for name in others for part in key_parts(table.by_name[name])]
+    alike = maybe_repeated(records.select(parts))
+    if alike is None:
+        return no_breaks()
+    near = alike.arg_true()
+    found = records[near]
+    said = [pl.col(name).map_elements(same, return_dtype=pl.String) for name in texts]
+    keys = found.select(
+        *parts,
+        *(pl.col(name).map_elements(maybe_same, return_dtype=pl.String) for name in texts),
+        pl.struct(*said, pl.lit(value=True).alias("__any")).alias("__said"),
+        pl.col("Id").alias("__id"),
+    ).with_columns(numbers.gather(near).alias("row"), near.alias("__at"))
+    on = [name for name in keys.columns if name not in ("__id", "row", "__at", "__said")]
+    again = keys.filter(pl.struct(on).is_duplicated()).drop_nulls(list(names))
+    if again.is_empty():
+        return no_breaks()
+    later = (
+        again.sort("__id", "__at")
+        .with_columns(
+            pl.col("__id").first().over(on).alias("first"),
+            pl.col("__said").first().over(on).alias("__first_said"),
+        )
+        .filter(pl.col("__id") != pl.col("first"))
+        .sort("__at")
+    )
+    told = later.select(
+        "row",
+        pl.col("__id").cast(pl.String).alias("found"),
+        pl.col("first").cast(pl.String).alias("expected"),
+        pl.concat_str(
+            pl.when(pl.col("__said").eq_missing(pl.col("__first_said")))
+            .then(pl.lit("the same as Id "))
+            .otherwise(pl.lit("but for blanks or the form of its letters the same as Id ")),
+            pl.col("first"),
+        ).alias("note"),
+    )
+    return line_breaks(table, lines, told, code=code, side=side)

@@ -1,0 +1,116 @@
+"""Standing: what an extract row is by itself, before anything is compared with it.
+
+A row may be out of the comparison by its own end state, by a rule, or because a newer row of the
+same record counts instead. Only rows with a status of None are compared.
+"""
+
+import polars as pl
+
+from flows.steps.match.comparison import text
+from flows.steps.match.pairing import key_frame, keyless, repeated
+from flows.steps.reconcile.statuses import STATUS
+from flows.steps.rules.rules import Rules
+from schemas.breaks import Status
+from schemas.derived.views import AGAIN, BY_KEY
+from schemas.field import Table
+from schemas.kinds import WORD, frame_columns
+
+OWN: dict[str, tuple[Status, str]] = {
+    "rejected": (Status.REJECTED, ""),
+    "conflict": (Status.DUPLICATE, ""),
+    "superseded": (Status.EXCLUDED, "superseded"),
+    "stale": (Status.EXCLUDED, "stale"),
+    "corrected": (Status.EXCLUDED, "corrected"),
+    BY_KEY: (Status.EXCLUDED, BY_KEY),
+    AGAIN: (Status.EXCLUDED, AGAIN),
+    "undone": (Status.EXCLUDED, "undone"),
+    "listed": (Status.EXCLUDED, "listed"),
+}
+"""End state of a row -> its status and the rule that excludes it; other states are compared."""
+SUPERSEDED = "superseded"
+
+
+def standing(table: Table, extract: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """Status and rule of every extract row; the status is null where the row is to be compared."""
+    status, rule = pl.lit(None, STATUS), pl.lit("", WORD)
+    # A word is compared as a number; to be replaced it would become a text again.
+    for state in OWN.keys() & set(extract["state"].unique()):
+        there = (pl.col("state") == state).fill_null(value=False)
+        status = pl.when(there).then(pl.lit(OWN[state][0].value, STATUS)).otherwise(status)
+        rule = pl.when(there).then(pl.lit(OWN[state][1], WORD)).otherwise(rule)
+    own = extract.select("state", status.alias("status"), rule.alias("rule"))
+    lines = own.drop("state")
+    lines = settle(lines, keyless(table, extract), Status.UNKNOWN)
+    lines = _newest(table, extract, lines)
+    lines = excluded(table, extract, lines, rules)
+    for name in unfit_amounts(table, extract):
+        lines = settle(lines, extract[name].is_null(), Status.UNKNOWN)
+    return lines
+
+
+def unfit_amounts(table: Table, extract: pl.DataFrame) -> list[str]:
+    """Amounts that a clean row must have and some row lacks: too long to be held exactly."""
+    required = [name for name in table.amounts if table.by_name[name].required]
+    return [name for name in required if extract[name].null_count()]
+
+
+def excluded(table: Table, rows: pl.DataFrame, lines: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+    """Give rows without a status the first exclusion of the rules that names a value of theirs."""
+    for exclusion in rules.exclusions:
+        if exclusion.record == table.name:
+            named = text(rows[exclusion.field]).is_in(exclusion.values).fill_null(value=False)
+            lines = settle(lines, named, Status.EXCLUDED, exclusion.id)
+    return lines
+
+
+def _newest(table: Table, extract: pl.DataFrame, lines: pl.DataFrame) -> pl.DataFrame:
+    """Of rows with one key only those of the latest batch count; there they must be one record."""
+    live = lines["status"].is_null()
+    keys = key_frame(table, extract if live.all() else extract.filter(live))
+    again = repeated(keys)
+    if again is None:
+        return lines
+    places = live.arg_true().filter(again)
+    content = [name for field in table.delivered for name in frame_columns(field)]
+    content = [name for name in content if name in extract.columns]
+    ranked = pl.DataFrame(
+        {
+            "place": places,
+            "key": keys.filter(again).to_struct(),
+            "content": extract[places].select(content).to_struct(),
+            "batch": extract["batch_id"].gather(places).fill_null(0),
+            "order": extract[places].select("extract_id", "row").to_struct(),
+        }
+    ).with_columns((pl.col("batch") < pl.col("batch").max().over("key")).alias("older"))
+    same = ranked.group_by("key", "older").agg(pl.col("content").n_unique() == 1)
+    verdict = (
+        ranked.drop("content")
+        .join(same.rename({"content": "same"}), on=["key", "older"], nulls_equal=True)
+        .sort("order", "place", nulls_last=True)
+        .select(
+            "place",
+            pl.when("older")
+            .then(pl.lit(SUPERSEDED))
+            .when(~pl.col("same"))
+            .then(pl.lit(Status.DUPLICATE.value))
+            .when(~pl.struct("key", "older").is_first_distinct())
+            .then(pl.lit(SUPERSEDED))
+            .alias("verdict"),
+        )
+    )
+    older = verdict.filter(pl.col("verdict") == SUPERSEDED)["place"]
+    double = verdict.filter(pl.col("verdict") == Status.DUPLICATE.value)["place"]
+    none = pl.Series([False]).new_from_index(0, lines.height)
+    lines = settle(lines, none.scatter(older, True), Status.EXCLUDED, SUPERSEDED)
+    return settle(lines, none.scatter(double, True), Status.DUPLICATE)
+
+
+def settle(lines: pl.DataFrame, where: pl.Series, status: Status, rule: str = "") -> pl.DataFrame:
+    """Give rows that have no status yet this one."""
+    if not where.any():
+        return lines
+    undecided = pl.col("status").is_null() & where
+    return lines.with_columns(
+        pl.when(undecided).then(pl.lit(status.value, STATUS)).otherwise("status").alias("status"),
+        pl.when(undecided).then(pl.lit(rule, WORD)).otherwise("rule").alias("rule"),
+    )

@@ -1,0 +1,131 @@
+"""The record inside a row of insert-batch data: read once, to be compared and to be named.
+
+A row says its record in Data (a CSV line, JSON or JSV) and in Jsondata. What is read here is only
+ever shown as the kind of the record, its key and the fields that differ; never as a whole, since a
+row may carry a secret.
+"""
+
+import csv
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from flows.steps.match.comparison import SECRET
+from schemas.cells.reading import Moment, Number, Unread, read
+from schemas.derived.json_text import number_text, read_json_record, recognise, record_cells
+from schemas.derived.nested import read_nested, read_tree
+from schemas.field import Field, Kind, Table
+
+Cells = Mapping[str, str | None]
+_TOLD = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """What is inside one row."""
+
+    kind: Table | None = None
+    cells: Cells | None = None
+    unreadable: bool = False
+    """Jsondata is there and no record."""
+    differs: tuple[tuple[str, str | None, str | None], ...] = ()
+    """Fields in which Data says other than Jsondata: name, Data, Jsondata."""
+
+    def content(self, data: str | None, jsondata: str | None) -> str:
+        """What makes two rows the same row: the record, or else both texts as they stand."""
+        if self.kind is None or self.cells is None:
+            return "\x1f".join(["", data or "", jsondata or ""])
+        values = [_canonical(field, self.cells.get(field.name)) for field in self.kind.delivered]
+        return "\x1f".join([self.kind.name, *values])
+
+    @property
+    def name(self) -> str:
+        """The record's kind and key, where it has one that is no secret."""
+        if self.kind is None or self.cells is None:
+            return ""
+        key = "/".join(
+            self.cells.get(name) or ""
+            for name in self.kind.key
+            if not self.kind.by_name[name].secret
+        )
+        return f"{self.kind.name} {key}".strip()
+
+
+def read_inner(data: str | None, jsondata: str | None) -> Inner:
+    """The record of a row: Jsondata first, Data otherwise, as an import takes it."""
+    if jsondata is None or not jsondata.strip():
+        kind, cells = _object(data or "")
+        return Inner(kind, cells)
+    kind, cells = _object(jsondata)
+    if kind is None or cells is None:
+        return Inner(unreadable=True)
+    return Inner(kind, cells, differs=tuple(_differing(kind, data, cells)))
+
+
+def digest(content: str) -> str:
+    """A short name of a content, the same in every run, that does not give it away."""
+    return hashlib.sha256(content.encode()).hexdigest()[:_TOLD]
+
+
+def _object(text: str) -> tuple[Table | None, Cells | None]:
+    try:
+        tree = read_tree(text)
+        kind = _kind(tuple(tree)) if isinstance(tree, dict) else None
+        return (kind, record_cells(kind, tree)) if kind else (None, None)
+    except ValueError:
+        return None, None
+
+
+@lru_cache(maxsize=1000)
+def _kind(names: tuple[str, ...]) -> Table | None:
+    return recognise(names, inner=True)
+
+
+def _differing(
+    kind: Table, data: str | None, cells: Cells
+) -> list[tuple[str, str | None, str | None]]:
+    """Fields in which Data differs; none where Data cannot be compared, being no such record."""
+    line = _data_cells(kind, data)
+    if line is None:
+        return []
+    differing = []
+    for field in kind.delivered:
+        one, other = line.get(field.name), cells.get(field.name)
+        if one != other and _canonical(field, one) != _canonical(field, other):
+            shown = (SECRET, SECRET) if field.secret else (one, other)
+            differing.append((field.name, *shown))
+    return differing
+
+
+def _data_cells(kind: Table, data: str | None) -> Cells | None:
+    if not data:
+        return None
+    if data.lstrip().startswith("{"):
+        cells = read_json_record(kind, data)
+        return None if isinstance(cells, Unread) else cells
+    try:
+        lines = list(csv.reader([data], strict=True))
+    except csv.Error:
+        return None
+    if len(lines) != 1 or len(lines[0]) != len(kind.columns):
+        return None
+    return dict(zip(kind.columns, lines[0], strict=True))
+
+
+def _canonical(field: Field, cell: str | None) -> str:
+    # A CSV line cannot tell null from an empty text, so here they are one.
+    if not cell:
+        return ""
+    value = read(field, cell, read_nested)
+    match value:
+        case Unread():
+            return f"? {cell}"
+        case Number():
+            return number_text(value.exact)
+        case Moment():
+            if value.offset is not None and field.kind is Kind.DATETIME_OFFSET:
+                return value.instant.isoformat()
+            return f"{value.wall.isoformat()} {value.offset}"
+        case _:
+            return str(value)

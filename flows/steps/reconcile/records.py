@@ -1,0 +1,365 @@
+"""Matching (J1-J3): every record's one status, and the first stage where its sides differ.
+
+Extract rows are compared with the database, with what the service answered, and with its listing
+where it has one. Rows are told apart by number, never copied: columns are gathered one at a time.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+import polars as pl
+
+from flows.steps.breaks.frame import no_breaks
+from flows.steps.breaks.match_breaks import line_breaks, numbered
+from flows.steps.breaks.service_breaks import echoed, service_breaks
+from flows.steps.breaks.tolerated import waved_through
+from flows.steps.match.comparison import differences, text
+from flows.steps.match.pairing import Pairs, key_frame, keyless, pair
+from flows.steps.match.second_keys import SECOND_KEYS, second_key_breaks
+from flows.steps.match.tolerance import judged
+from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
+from flows.steps.reconcile.beyond import beside, unreadable_of
+from flows.steps.reconcile.eligibility import standing, unfit_amounts
+from flows.steps.reconcile.one_sided import alone_breaks, alone_lines, tenant_crossings
+from flows.steps.reconcile.sources import (
+    ANSWER,
+    LINEAGE,
+    PLACE,
+    Sources,
+    are_among,
+    complete,
+    record_schema,
+)
+from flows.steps.reconcile.statuses import (
+    EXPECTED,
+    FOUND,
+    PARTNER,
+    STATUS,
+    Lines,
+    amounts_as,
+    found_columns,
+    number,
+)
+from flows.steps.reconcile.windows import business_date, waiting
+from flows.steps.rules.rules import Offset, Rules
+from schemas.amounts import UNREADABLE
+from schemas.breaks import Status
+from schemas.field import Table
+from schemas.kinds import WORD
+from schemas.operations import PUSHES
+from schemas.tables import INSERT_BATCH_DATA
+
+_MATCHED = (Status.MATCHED_EXACT, Status.MATCHED_TOLERANCE)
+_LISTABLE = (*_MATCHED, Status.PENDING, Status.MISSING_IN_TARGET)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """What became of every record of one kind."""
+
+    lines: Lines
+    """One per record: the extract rows, then what only a target has."""
+    breaks: pl.DataFrame
+    tolerated: pl.DataFrame
+
+    @property
+    def statuses(self) -> pl.DataFrame:
+        """The lines as `status_schema`, with what the target has of each: a large frame."""
+        return self.lines.whole()
+
+
+def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bool) -> Matched:
+    """The status of every record and its breaks; `service` says whether sending was asked for.
+
+    Nothing is dropped: rows without a key, repeated ones and records of one side alone have a line.
+    Records without a key of their own are compared with the service's listing as well.
+    """
+    schema = record_schema(table)
+    extract = complete(sources.extract.get(table.name), schema | PLACE)
+    database, listing = sources.database.get(table.name), sources.listings.get(table.name)
+    side = "G" if database is None and listing is not None else "D"
+    found = complete(listing if side == "G" else database, schema | LINEAGE)
+    asked = service and table.name in PUSHES
+    sent = complete(sources.answers.get(table.name), ANSWER) if asked else None
+    also = listing if side == "D" and not table.key else None
+    also = None if also is None else complete(also, schema | LINEAGE)
+    matched = _Match(table, rules, as_of, extract, found, side, sent).result(also)
+    if table.name in sources.unproven:
+        matched = _unproven(matched, sources.unproven[table.name])
+    if table is INSERT_BATCH_DATA:
+        # What its rows and listing owe each other has break codes of its own.
+        matched = replace(matched, breaks=no_breaks())
+    return matched
+
+
+def _unproven(matched: Matched, rows: pl.DataFrame) -> Matched:
+    """What matches a row whose text cannot be shown is held against no evidence."""
+    frame = matched.lines.frame
+    doubtful = are_among(frame, rows) & frame["status"].is_in(_MATCHED)
+    status = pl.when(doubtful).then(_status(Status.UNPROVEN)).otherwise("status").alias("status")
+    return replace(matched, lines=replace(matched.lines, frame=frame.with_columns(status)))
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Extract rows against one target, D or G."""
+
+    table: Table
+    rules: Rules
+    as_of: date
+    extract: pl.DataFrame
+    found: pl.DataFrame
+    side: str
+    answers: pl.DataFrame | None
+
+    def result(self, listing: pl.DataFrame | None) -> Matched:
+        """Compare; `listing` is what the service has of the same records, beside the database."""
+        own = standing(self.table, self.extract, self.rules)
+        pairs = self._pairs(own)
+        compared = own["status"].is_null()
+        told = self._differences(pl.select(pl.when(compared).then(pairs.partner)).to_series())
+        sent = self._sent(compared, pairs)
+        lines = self._lines(own, pairs, told, sent)
+        alone = self._alone(self.found, pairs.lone, pairs.repeats)
+        breaks = [*self._line_breaks(lines, own), *self._alone_breaks(lines, alone)]
+        every = _beside(lines, alone)
+        if listing is not None:
+            lines, listed, unlisted = self._listed(lines, pairs, listing)
+            breaks += [unlisted, *alone_breaks(self.table, listed, "G")]
+            every = replace(_beside(lines, alone, listed), own=self.found.height)
+        breaks += self._difference_breaks(lines, told, sent)
+        breaks.append(self._second_keys(every, pairs))
+        return Matched(every, numbered(breaks), waved_through(self.table, lines, told))
+
+    def _pairs(self, own: pl.DataFrame) -> Pairs:
+        """Partners of the rows to compare; what a rule leaves out takes its partner along."""
+        ruled = [exclusion.id for exclusion in self.rules.exclusions]
+        taking = own.select(
+            pl.col("status").is_null()
+            | ((pl.col("status") == Status.EXCLUDED) & pl.col("rule").is_in(ruled))
+            | (pl.col("status") == Status.UNKNOWN)
+        ).to_series() & ~keyless(self.table, self.extract)
+        rows = taking.arg_true()
+        wire = self.side == "G"
+        left = key_frame(
+            self.table, self.extract if taking.all() else self.extract[rows], wire=wire
+        )
+        nameless = keyless(self.table, self.found)
+        right = key_frame(self.table, self.found, wire=wire)
+        pairs = pair(left, right)
+        if nameless.any():
+            pairs = Pairs(pairs.partner, pairs.lone, pairs.repeats & ~nameless.gather(pairs.lone))
+        if taking.all():
+            return pairs
+        partner = pl.Series("partner", [None], dtype=pl.UInt32).new_from_index(0, taking.len())
+        return Pairs(partner.scatter(rows, pairs.partner), pairs.lone, pairs.repeats)
+
+    def _differences(self, partner: pl.Series) -> pl.DataFrame:
+        told = differences(self.table, self.extract, self.found, partner)
+        if self.rules.offset is Offset.EQUAL:
+            told = told.filter(pl.col("code") != "OFFSET")
+        about = self.extract[told["row"]].with_columns(
+            number(self.table.currency, "currency"), number(self.table.tenant, "tenant")
+        )
+        told = told.with_columns(about["currency"], about["tenant"])
+        return judged(self.table.name, told, self.rules)
+
+    def _sent(self, compared: pl.Series, pairs: Pairs) -> pl.DataFrame | None:
+        """What the service says of each extract row; None where nothing was to be sent."""
+        if self.answers is None:
+            return None
+        writers = self.found.select("extract_id", "row")[pairs.partner]
+        sent = sends(self.extract, writers, self.answers)
+        heard = compared & pairs.partner.is_not_null()
+        return sent.with_columns(
+            pl.when(heard).then(service_status(self.table).cast(STATUS)).alias("service"),
+            pl.Series("heard", heard),
+        )
+
+    def _lines(
+        self, own: pl.DataFrame, pairs: Pairs, told: pl.DataFrame, sent: pl.DataFrame | None
+    ) -> Lines:
+        dates = business_date(self.table, self.extract)
+        height = self.extract.height
+        missing = pairs.partner.is_null()
+        wait = missing & waiting(self.table.name, dates, self.rules, self.as_of)
+        heard = pl.Series([None], dtype=STATUS) if sent is None else sent["service"]
+        status = (
+            pl.when(own["status"].is_not_null())
+            .then(own["status"])
+            .when(wait)
+            .then(_status(Status.PENDING))
+            .when(missing)
+            .then(_status(Status.MISSING_IN_TARGET))
+            .when(_flags(height, told.filter(pl.col("tolerance").is_null())["row"]))
+            .then(_status(Status.MISMATCH))
+            .when(heard.is_not_null())
+            .then(heard)
+            .when(_flags(height, told["row"]))
+            .then(_status(Status.MATCHED_TOLERANCE))
+            .otherwise(_status(Status.MATCHED_EXACT))
+        )
+        answer = pl.Series([None], dtype=WORD).new_from_index(0, height)
+        lines = self.extract.select(
+            *self.table.identity,
+            number(self.table.tenant, "tenant"),
+            status.alias("status"),
+            pl.Series("rule", own["rule"]),
+            number(self.table.currency, "currency"),
+            *amounts_as(self.table, self.extract, EXPECTED),
+            dates,
+            (answer if sent is None else sent["state"]).alias("answer"),
+            pairs.partner.alias(PARTNER),
+            *PLACE,
+        )
+        return Lines(lines, found_columns(self.table, self.found))
+
+    def _alone(self, target: pl.DataFrame, numbers: pl.Series, repeats: pl.Series) -> Lines:
+        """Lines of the target's records that only it has."""
+        lines = alone_lines(self.table, target[numbers], numbers, repeats, self.rules)
+        return Lines(lines, found_columns(self.table, target))
+
+    def _listed(
+        self, lines: Lines, pairs: Pairs, listing: pl.DataFrame
+    ) -> tuple[Lines, Lines, pl.DataFrame]:
+        """Lines and breaks with the service's listing considered, and what is listed alone."""
+        status = lines.frame["status"]
+        rows = status.is_in(_LISTABLE).arg_true()
+        lone = pairs.lone.filter(~pairs.repeats)
+        left = [
+            key_frame(self.table, self.extract[rows], wire=True),
+            key_frame(self.table, self.found[lone], wire=True),
+        ]
+        together = pair(pl.concat(left), key_frame(self.table, listing, wire=True))
+        absent = rows.filter(together.partner.head(rows.len()).is_null())
+        absent = absent.filter(status.is_in(_MATCHED).gather(absent))
+        unlisted = line_breaks(
+            self.table, lines, absent, code=Status.MISSING_IN_TARGET.value, side="G"
+        )
+        missing = (
+            pl.when(_flags(status.len(), absent))
+            .then(_status(Status.MISSING_IN_TARGET))
+            .otherwise("status")
+        )
+        told = Lines(lines.frame.with_columns(missing.alias("status")), lines.target)
+        # Records of the listing are numbered behind those of the database.
+        both = pl.concat([self.found, listing], how="diagonal")
+        numbers = (together.lone + self.found.height).cast(pl.UInt32)
+        return told, self._alone(both, numbers, together.repeats), unlisted
+
+    def _line_breaks(self, lines: Lines, own: pl.DataFrame) -> list[pl.DataFrame]:
+        """What is wrong with an extract row by itself, or with its absence on the other side."""
+        settled = own["status"]
+        nameless = keyless(self.table, self.extract)
+        unknown = (settled == Status.UNKNOWN).fill_null(value=False)
+        unfit = [
+            self._unfit(lines, name, (unknown & ~nameless & self.extract[name].is_null()))
+            for name in unfit_amounts(self.table, self.extract)
+        ]
+        missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
+        return [
+            self._rejected(lines, settled == Status.REJECTED),
+            self._about(lines, settled == Status.DUPLICATE, "DUPLICATE", "E"),
+            self._about(lines, unknown & nameless, "KEY_MISSING", "E"),
+            *unfit,
+            line_breaks(self.table, lines, missing, code="MISSING_IN_TARGET", side=self.side),
+        ]
+
+    def _unfit(self, lines: Lines, name: str, where: pl.Series) -> pl.DataFrame:
+        """Breaks of delivered amounts that no exact column holds, with what the target has."""
+        rows = where.arg_true()
+        about = lines[rows]
+        found = [
+            pl.coalesce(beside(about, name + side), text(about[name + side]))
+            for side in (EXPECTED, FOUND)
+        ]
+        told = about.select(rows.alias("row"), found[0].alias("expected"), found[1].alias("found"))
+        return line_breaks(self.table, lines, told, code="PRECISION", side="E", field=name)
+
+    def _rejected(self, lines: Lines, where: pl.Series) -> pl.DataFrame:
+        """Breaks of rows in error; what stands in place of an amount is told as delivered."""
+        names = unreadable_of(self.extract, self.table.amounts)
+        if not names:
+            return self._about(lines, where, "REJECTED", "E")
+        rows = where.fill_null(value=False).arg_true()
+        told = [pl.format(f"{name} is not readable: {{}}", name + UNREADABLE) for name in names]
+        note = pl.concat_str(told, separator="; ", ignore_nulls=True)
+        findings = self.extract[rows].select(rows.alias("row"), note.alias("note"))
+        return line_breaks(self.table, lines, findings, code="REJECTED", side="E")
+
+    def _about(self, lines: Lines, where: pl.Series, code: str, side: str) -> pl.DataFrame:
+        rows = where.fill_null(value=False).arg_true()
+        return line_breaks(self.table, lines, rows, code=code, side=side)
+
+    def _difference_breaks(
+        self, lines: Lines, told: pl.DataFrame, sent: pl.DataFrame | None
+    ) -> list[pl.DataFrame]:
+        echoes, heard = pl.DataFrame(schema=ECHO_SCHEMA), []
+        if sent is not None and self.answers is not None:
+            heard = service_breaks(self.table, lines, sent)
+            echoes = echoed(self.table, self.extract, sent, self.answers)
+        # The answer comes before the read-back: where it differs already, it diverged there.
+        at_answer = told.join(echoes, on=["row", "field"], how="semi").select("row", "field")
+        at_answer = at_answer.with_columns(pl.lit("A").alias("at"))
+        found = (
+            told.filter(
+                pl.col("tolerance").is_null()
+                | ((pl.col("code") == "OFFSET") & (self.rules.offset is Offset.TOLD))
+            )
+            .drop("currency", "tenant")
+            .join(at_answer, on=["row", "field"], how="left", maintain_order="left")
+            .with_columns(
+                pl.coalesce("at", pl.lit(self.side)).alias("side"),
+                pl.when(pl.col("seconds") != 0)
+                .then(pl.concat_str(_seconds(), pl.lit(" s later")))
+                .otherwise(pl.lit(""))
+                .alias("note"),
+            )
+        )
+        return [
+            line_breaks(self.table, lines, found),
+            line_breaks(self.table, lines, echoes, code="ECHO", side="A"),
+            *heard,
+        ]
+
+    def _alone_breaks(self, lines: Lines, alone: Lines) -> list[pl.DataFrame]:
+        missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
+        return [
+            *alone_breaks(self.table, alone, self.side),
+            tenant_crossings(self.table, lines, missing, alone.frame),
+        ]
+
+    def _second_keys(self, lines: Lines, pairs: Pairs) -> pl.DataFrame:
+        """Second keys are looked for in the target, where all records meet; else in the extract."""
+        if self.table.name not in SECOND_KEYS:
+            return no_breaks()
+        if self.found.is_empty():
+            live = lines.frame["status"].is_in([Status.MISSING_IN_TARGET, Status.PENDING])
+            rows = live.arg_true()
+            return second_key_breaks(self.table, lines, self.extract[rows], rows, "E")
+        numbers = pl.Series([None], dtype=pl.UInt32).new_from_index(0, self.found.height)
+        paired = pairs.partner.is_not_null().arg_true()
+        numbers = numbers.scatter(pairs.partner.drop_nulls(), paired.cast(pl.UInt32))
+        order = pl.Series(range(pairs.lone.len()), dtype=pl.UInt32) + self.extract.height
+        numbers = numbers.scatter(pairs.lone, order)
+        return second_key_breaks(self.table, lines, self.found, numbers, self.side)
+
+
+def _beside(*parts: Lines) -> Lines:
+    """Lines as one; the last part's target has the records of all of them."""
+    frames = [part.frame for part in parts]
+    return Lines(pl.concat(frames, rechunk=False, how="diagonal"), parts[-1].target)
+
+
+def _status(status: Status) -> pl.Expr:
+    return pl.lit(status.value, STATUS)
+
+
+def _seconds() -> pl.Expr:
+    text = pl.col("seconds").cast(pl.String)
+    return text.str.strip_chars_end("0").str.strip_chars_end(".")
+
+
+def _flags(height: int, rows: pl.Series) -> pl.Series:
+    none = pl.Series([False]).new_from_index(0, height)
+    return none.scatter(rows.unique(), True) if rows.len() else none

@@ -1,0 +1,1 @@
+"""The rules of a reconciliation: one value, read strictly, written canonically."""

@@ -1,0 +1,92 @@
+"""Rules as canonical text: what the cover of a report shows, and what their hash is of."""
+
+import hashlib
+from dataclasses import fields
+from decimal import Decimal
+from typing import Any
+
+from flows.steps.rules.rules import Rules
+from flows.steps.rules.values import NEVER
+
+
+def rules_text(rules: Rules) -> str:
+    """The rules as canonical TOML: every rule, in one order, defaults included.
+
+    Exclusions keep their order: the first that names a record leaves it out.
+
+    `read_rules_text` reads it back to equal rules.
+    """
+    lines = [
+        f"name = {_quoted(rules.name)}",
+        *([f"calendar = {_quoted(rules.calendar)}"] if rules.calendar else []),
+        f"offset = {_quoted(rules.offset)}",
+        f"references = {_list(sorted(rules.references))}",
+    ]
+    for section, value in (
+        ("budget", rules.budget),
+        ("rates", rules.rates),
+        ("plans", rules.plans),
+        ("severities", rules.severities),
+    ):
+        lines += ["", f"[{section}]", *_assignments(value, section)]
+    for section, values in (
+        ("tolerance", tuple(sorted(rules.tolerances, key=repr))),
+        ("window", tuple(sorted(rules.windows, key=repr))),
+        ("exclude", rules.exclusions),
+    ):
+        for one in values:
+            lines += ["", f"[[{section}]]", *_assignments(one, section)]
+    return "\n".join(lines) + "\n"
+
+
+def rules_hash(rules: Rules) -> str:
+    """Identity of the rules: the same however the file spells, orders and comments them."""
+    return hashlib.sha256(rules_text(rules).encode()).hexdigest()
+
+
+def _assignments(value: object, section: str) -> list[str]:
+    lines = []
+    for field in fields(value):  # type: ignore[arg-type]
+        one = getattr(value, field.name)
+        if one is None and (section, field.name) in _LIMITS:
+            lines.append(f"{field.name} = {_quoted(NEVER)}")
+        elif one is not None and not (section == "tolerance" and one == 0):
+            lines.append(f"{field.name} = {_value(one)}")
+    return lines
+
+
+def _value(value: object) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case Decimal():
+            return _quoted(format(value.normalize() if value else Decimal(0), "f"))
+        case tuple():
+            return _list(value)
+        case _:
+            return _quoted(str(value))
+
+
+def _list(values: Any) -> str:
+    return f"[{', '.join(_quoted(value) for value in values)}]"
+
+
+def _quoted(text: str) -> str:
+    escapes = {'"': '\\"', "\\": "\\\\"}
+    shown = (
+        escapes.get(sign) or (f"\\u{ord(sign):04x}" if ord(sign) < 32 or ord(sign) == 127 else sign)
+        for sign in text
+    )
+    return f'"{"".join(shown)}"'
+
+
+# Rules that hold by default and can be switched off; writing "never" is the only way to say so.
+_LIMITS = {
+    ("rates", "stale_days"),
+    ("rates", "jump_percent"),
+    ("rates", "inverse_tolerance"),
+    ("plans", "early_days"),
+    ("plans", "late_days"),
+}

@@ -1,0 +1,108 @@
+"""What changed from one set of rules to another, key by key, from their canonical texts.
+
+And by which hash all that changed of how figures are made is accepted.
+"""
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flows.steps.reconcile.report import Changes
+
+HASH = 12
+"""Characters of a hash that name it."""
+NOT_SET = "not set"
+_NAMED = {
+    "tolerance": ("record", "field", "currency", "tenant"),
+    "window": ("record",),
+    "exclude": ("id",),
+}
+"""Sections that repeat, and what tells one from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """One rule, key of a profile or setting that is another than it was."""
+
+    key: str
+    old: str
+    """Empty: there was none."""
+    new: str
+
+
+def rule_changes(old: str, new: str) -> tuple[RuleChange, ...]:
+    """Every key that is not the same in both texts; a key that one of them lacks is empty there."""
+    before, after = _keys(old), _keys(new)
+    return tuple(
+        RuleChange(key, before.get(key, ""), after.get(key, ""))
+        for key in sorted({*before, *after})
+        if before.get(key) != after.get(key)
+    )
+
+
+def accepted_by(changes: Changes, rules_hash: str) -> Changes:
+    """The changes with the hash by which an approver accepts them; none where nothing is other.
+
+    Breaks that the rules set aside are a change as well where nobody signed for these rules in the
+    scope, whatever rules there were in between.
+    """
+    rows = method_rows(changes, rules_hash)
+    set_aside = not changes.signed and any(one.by_rules for one in changes.aside)
+    if not changes.since or not (rows or set_aside):
+        return replace(changes, accept="")
+    text = json.dumps([changes.rules_before, rules_hash, rows])
+    return replace(changes, accept=hashlib.sha256(text.encode()).hexdigest())
+
+
+def method_rows(changes: Changes, rules_hash: str) -> list[tuple[str, str, str]]:
+    """All that is other of how the figures are made: what, before and now, as page one has it."""
+    before, now = changes.rules_before[:HASH], rules_hash[:HASH]
+    same = not changes.since or changes.rules_before == rules_hash
+    return [
+        *([] if same else [("rules, by their hash", before, now)]),
+        *(
+            (named + one.key, one.old or NOT_SET, one.new or NOT_SET)
+            for named, rows in (
+                ("rule ", changes.rules),
+                ("profile of feed ", changes.profiles),
+                ("", changes.settings),
+            )
+            for one in rows
+        ),
+    ]
+
+
+def _keys(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in tomllib.loads(text).items():
+        match value:
+            case Mapping():
+                found |= _section(name, value)
+            case list() if name in _NAMED:
+                for one in value:
+                    found |= _section(_title(name, one, found), one)
+            case _:
+                found[name] = _told(value)
+    return found
+
+
+def _section(title: str, values: Mapping[str, Any]) -> dict[str, str]:
+    return {f"{title}: {key}": _told(value) for key, value in values.items()}
+
+
+def _title(name: str, values: Mapping[str, Any], found: Mapping[str, str]) -> str:
+    title = " ".join([name, *(str(values[key]) for key in _NAMED[name] if key in values)])
+    number = 2
+    base = title
+    while any(key.startswith(f"{title}: ") for key in found):
+        title, number = f"{base} ({number})", number + 1
+    return title
+
+
+def _told(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_told, value)) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

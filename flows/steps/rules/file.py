@@ -1,0 +1,186 @@
+"""Rule files: the TOML a reconciliation is judged by, read strictly, and written back canonically.
+
+What cannot be meant (a tolerance in the wrong unit, a share above one, a currency that is no
+number) is refused with its line; nothing is guessed.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from flows.steps.rules.lines import Path, key_lines
+from flows.steps.rules.rules import (
+    Budget,
+    Direction,
+    Discount,
+    Exclusion,
+    Offset,
+    Plans,
+    Rates,
+    Rules,
+    Severities,
+    Tolerance,
+    Window,
+)
+from flows.steps.rules.values import Reader, RulesRefused, Values, suggestion
+from schemas.field import Field, Kind, Table
+from schemas.tables import EXTRACTS
+
+_TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
+
+
+def read_rules_text(text: str) -> Rules:
+    """The rules a TOML text states; raises RulesRefused."""
+    try:
+        document = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise RulesRefused(f"This is not TOML: {error}.") from error
+    return _Reader(key_lines(text)).rules(document)
+
+
+class _Reader(Values):
+    """Reads one document."""
+
+    def rules(self, document: Mapping[str, Any]) -> Rules:
+        top: dict[str, Reader] = {
+            "name": self.text,
+            "calendar": self.calendar,
+            "offset": self.choice(Offset),
+            "references": self.references,
+            "budget": self.section(Budget(), {"count": self.whole, "amount": self.amount}),
+            "rates": self.section(Rates(), self._rates()),
+            "plans": self.section(Plans(), self._plans()),
+            "severities": self.section(Severities(), self._severities()),
+            "tolerance": self.each(self.tolerance),
+            "window": self.each(self.window),
+            "exclude": self.each(self.exclusion),
+        }
+        plural = {"tolerance": "tolerances", "window": "windows", "exclude": "exclusions"}
+        values = self.known((), document, top)
+        rules = Rules(**{plural.get(key, key): value for key, value in values.items()})
+        self._once(
+            "tolerance", [(t.record, t.field, t.currency, t.tenant) for t in rules.tolerances]
+        )
+        self._once("exclude", [exclusion.id for exclusion in rules.exclusions])
+        return rules
+
+    def _rates(self) -> dict[str, Reader]:
+        return {
+            "direction": self.choice(Direction),
+            "base_currency": self.number,
+            "stale_days": self.limit(self.whole),
+            "jump_percent": self.limit(self.amount),
+            "inverse_tolerance": self.limit(self.share),
+            "daily": self.flag,
+        }
+
+    def _plans(self) -> dict[str, Reader]:
+        return {
+            "discount": self.choice(Discount),
+            "early_days": self.limit(self.whole),
+            "late_days": self.limit(self.whole),
+            "under": self.amount,
+            "over": self.amount,
+        }
+
+    def _severities(self) -> dict[str, Reader]:
+        return {
+            "high_amount": self.amount,
+            "medium_amount": self.amount,
+            "high_age_days": self.whole,
+            "medium_age_days": self.whole,
+        }
+
+    def tolerance(self, path: Path, given: Mapping[str, Any]) -> Tolerance:
+        readers: dict[str, Reader] = {
+            "record": self.record,
+            "field": self.text,
+            "currency": self.number,
+            "tenant": self.number,
+            "absolute": self.amount,
+            "relative": self.share,
+            "above": self.amount,
+            "below": self.amount,
+            "above_relative": self.share,
+            "below_relative": self.share,
+            "days": self.amount,
+        }
+        values = self.known(path, given, readers, needed=("record", "field"))
+        table = EXTRACTS[values["record"]]
+        field = self.field((*path, "field"), table, values["field"])
+        self._units(path, table, field, values)
+        both = {"absolute": ("above", "below"), "relative": ("above_relative", "below_relative")}
+        for name, sides in both.items():
+            if name in values:
+                value = values.pop(name)
+                for side in sides:
+                    if side in values:
+                        self.refuse((*path, side), f"{name} says {side} too. Keep one of them.")
+                    values[side] = value
+        return Tolerance(**values)
+
+    def _units(self, path: Path, table: Table, field: Field, values: Mapping[str, Any]) -> None:
+        """A tolerance is days for a time and an amount or share for a number; nothing else."""
+        of = f"{table.name}.{field.name}"
+        bounds = [name for name in values if name not in ("record", "field", "currency", "tenant")]
+        if field.kind in _TIMES:
+            wrong = [name for name in bounds if name != "days"]
+            told = f"{of} is a time. Its tolerance is in days: days = 1."
+        elif field.kind is Kind.DOUBLE:
+            wrong = [name for name in bounds if name == "days"]
+            told = f"{of} is a number, not a time. Use absolute or relative."
+        else:
+            wrong, told = (
+                ["field"],
+                f"{of} is a {field.kind}. Only amounts and times have tolerances.",
+            )
+        if field.name in table.key:
+            wrong, told = ["field"], f"{of} is part of the key: records are told apart by it."
+        if wrong:
+            self.refuse((*path, wrong[0]), told)
+        if "currency" in values and not field.amount:
+            self.refuse((*path, "currency"), f"{of} is no amount and has no currency.")
+        if "tenant" in values and table.tenant is None:
+            self.refuse((*path, "tenant"), f"{table.name} has no tenant.")
+        if not any(values[name] for name in bounds):
+            self.refuse(
+                path, f"The tolerance of {of} allows nothing. Give absolute, relative or days."
+            )
+
+    def window(self, path: Path, given: Mapping[str, Any]) -> Window:
+        readers = {"record": self.record, "days": self.whole, "business": self.flag}
+        return Window(**self.known(path, given, readers, needed=("record", "days")))
+
+    def exclusion(self, path: Path, given: Mapping[str, Any]) -> Exclusion:
+        readers = {
+            "id": self.text,
+            "record": self.record,
+            "field": self.text,
+            "values": self.values,
+            "reason": self.text,
+        }
+        values = self.known(path, given, readers, needed=tuple(readers))
+        field = self.field((*path, "field"), EXTRACTS[values["record"]], values["field"])
+        if field.secret:
+            self.refuse((*path, "field"), f"{field.name} is a secret; no rule may name its values.")
+        return Exclusion(**values)
+
+    def record(self, path: Path, value: Any) -> str:
+        name = self.text(path, value)
+        if name not in EXTRACTS:
+            self.refuse(path, f"{name!r} is no record kind. {suggestion(name, EXTRACTS)}")
+        return name
+
+    def field(self, path: Path, table: Table, name: str) -> Field:
+        if name not in table.columns:
+            self.refuse(
+                path, f"{table.name} has no field {name!r}. {suggestion(name, table.columns)}"
+            )
+        return table.by_name[name]
+
+    def _once(self, section: str, keys: list[Any]) -> None:
+        for number, key in enumerate(keys):
+            if key in keys[:number]:
+                first = self.lines.get((section, keys.index(key)))
+                self.refuse((section, number), f"The same {section} is on line {first} already.")

@@ -1,0 +1,171 @@
+"""The values of a rule file, read strictly: what cannot be meant is refused with its line."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from decimal import Decimal
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Any, NoReturn
+
+from flows.steps.reconcile.calendar import CalendarUnknown, weekmask
+from flows.steps.rules.lines import Path
+
+REFERENCES = ("rates", "plans", "documents", "batches")
+NEVER = "never"
+"""What stands for "no limit" where a rule has one by default."""
+Reader = Callable[[Path, Any], Any]
+
+
+class RulesRefused(ValueError):
+    """A rule file that cannot be used: the line, what is wrong, and what is allowed."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message if line is None else f"line {line}: {message}")
+        self.line = line
+
+
+class Values:
+    """Readers of single values, which know where the keys stand."""
+
+    def __init__(self, lines: Mapping[Path, int]) -> None:
+        self.lines = lines
+
+    def refuse(self, path: Path, message: str) -> NoReturn:
+        """Raise, with the line of the key, or of what it stands in."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        raise RulesRefused(message, self.lines.get(path))
+
+    def known(
+        self,
+        path: Path,
+        given: Mapping[str, Any],
+        readers: Mapping[str, Reader],
+        needed: tuple[str, ...] = (),
+    ) -> dict[str, Any]:
+        values = {}
+        for key, value in given.items():
+            if key not in readers:
+                self.refuse((*path, key), f"{key!r} is not a rule. {suggestion(key, readers)}")
+            values[key] = readers[key]((*path, key), value)
+        missing = [key for key in needed if key not in values]
+        if missing:
+            self.refuse(path, f"{missing[0]} is missing.")
+        return values
+
+    def section(self, default: Any, readers: Mapping[str, Reader]) -> Reader:
+        def read(path: Path, value: Any) -> Any:
+            if not isinstance(value, dict):
+                self.refuse(path, f"{path[-1]} is a section. Write [{path[-1]}].")
+            return replace(default, **self.known(path, value, readers))
+
+        return read
+
+    def each(self, reader: Reader) -> Reader:
+        def read(path: Path, value: Any) -> tuple[Any, ...]:
+            if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+                self.refuse(path, f"{path[-1]} may be there many times. Write [[{path[-1]}]].")
+            return tuple(reader((*path, number), one) for number, one in enumerate(value))
+
+        return read
+
+    def limit(self, reader: Reader) -> Reader:
+        return lambda path, value: None if value == NEVER else reader(path, value)
+
+    def choice(self, kind: type[StrEnum]) -> Reader:
+        def read(path: Path, value: Any) -> StrEnum:
+            allowed = {member.value: member for member in kind}
+            if value not in allowed:
+                self.refuse(path, f"{path[-1]} = {value!r}. {suggestion(str(value), allowed)}")
+            return allowed[value]
+
+        return read
+
+    def text(self, path: Path, value: Any) -> str:
+        if not isinstance(value, str) or not value.strip():
+            self.refuse(path, f"{path[-1]} = {_shown(value)} is not a text in quotes.")
+        return str(value)
+
+    def flag(self, path: Path, value: Any) -> bool:
+        if not isinstance(value, bool):
+            self.refuse(path, f"{path[-1]} = {_shown(value)} is neither true nor false.")
+        return bool(value)
+
+    def number(self, path: Path, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
+            self.refuse(
+                path,
+                f"{path[-1]} = {_shown(value)} is not a number of the service, such as 978 (codes "
+                "like EUR are not in the records).",
+            )
+        return int(value)
+
+    def whole(self, path: Path, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            self.refuse(path, f"{path[-1]} = {_shown(value)} is not a whole number of 0 or more.")
+        return int(value)
+
+    def amount(self, path: Path, value: Any) -> Decimal:
+        number = _decimal(value)
+        if number is None:
+            self.refuse(path, f"{path[-1]} = {_shown(value)} is not a number such as 0.01.")
+        if number < 0:
+            self.refuse(path, f"{path[-1]} = {number} is negative. A tolerance is 0 or more.")
+        exponent = number.normalize().as_tuple().exponent
+        if number >= Decimal(10) ** 20 or (isinstance(exponent, int) and exponent < -18):
+            self.refuse(path, f"{path[-1]} = {number} has more than 20 digits, or 18 decimals.")
+        return number
+
+    def share(self, path: Path, value: Any) -> Decimal:
+        number = self.amount(path, value)
+        if number > 1:
+            self.refuse(
+                path,
+                f"{path[-1]} = {number} is more than the whole. It is a share, not a percentage: "
+                f"{number} % is {(number / 100).normalize():f}.",
+            )
+        return number
+
+    def calendar(self, path: Path, value: Any) -> str:
+        name = self.text(path, value)
+        try:
+            weekmask(name)
+        except CalendarUnknown as error:
+            self.refuse(path, str(error))
+        return name
+
+    def references(self, path: Path, value: Any) -> frozenset[str]:
+        names = self.values(path, value) if value != [] else ()
+        for name in names:
+            if name not in REFERENCES:
+                self.refuse(path, f"{name!r} is no reference. {suggestion(name, REFERENCES)}")
+        return frozenset(names)
+
+    def values(self, path: Path, value: Any) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
+            self.refuse(path, f'{path[-1]} = {_shown(value)} is not a list such as ["1", "2"].')
+        return tuple(
+            str(one) if isinstance(one, int) and not isinstance(one, bool) else self.text(path, one)
+            for one in value
+        )
+
+
+def _decimal(value: object) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        return None
+    try:
+        number = Decimal(value)
+    except ArithmeticError:
+        return None
+    return number if number.is_finite() else None
+
+
+def suggestion(value: str, allowed: Collection[str]) -> str:
+    folded = {name.casefold(): name for name in allowed}
+    close = get_close_matches(value.casefold(), folded, n=1)
+    guess = f"Did you mean {folded[close[0]]}? " if close else ""
+    return f"{guess}Allowed: {', '.join(allowed)}."
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,1 @@
+"""The verdict on every row: read, normalised, checked, with keys and references."""

@@ -1,0 +1,154 @@
+"""Judge a chunk: text in, staged rows with verdicts and control totals out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from flows.steps.totals import Totals, counted, totals_of
+from flows.steps.validate.check import Checked, check
+from flows.steps.validate.insert_batch import cells_frame, unwrap
+from flows.steps.validate.left_out import PARENT, Repaired, fill_secrets
+from flows.steps.validate.normalise import Writing, normalise
+from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
+from schemas.field import Table
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+
+READY, REJECTED, SUPERSEDED = "ready", "rejected", "superseded"
+
+
+@dataclass(slots=True)
+class Judged:
+    """What a chunk's rows are."""
+
+    rows: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Staged rows by the record kind they are staged under."""
+    totals: dict[str, dict[str, Totals]] = field(default_factory=dict)
+    """Record kind -> state -> control totals."""
+    superseded: list[int] = field(default_factory=list)
+    """Record numbers of insert-batch rows that were merged before they came to us."""
+
+
+def judge(
+    table: Table,
+    cells: pl.DataFrame,
+    fields: Sequence[str | None],
+    *,
+    positions: pl.DataFrame,
+    faults: Mapping[int, str],
+    writing: Writing,
+    batch_id: int,
+    extract_id: int,
+    tenant: int | None,
+    inner_record: str | None,
+    unwrapped: bool = True,
+    repaired: Repaired | None = None,
+) -> Judged:
+    """Every record of a chunk with its verdict; `cells` has the sound ones only.
+
+    Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
+    `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
+    """
+    delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
+    frame = normalise(table, cells, fields, writing)
+    judged = Judged()
+    staging = _Staging(judged, batch_id, extract_id, tenant, repaired)
+    if table is INSERT_BATCH_DATA and unwrapped:
+        checked = check(table, frame, tenant=tenant, delivered=delivered)
+        _judge_inner(staging, Positions(positions, faults), checked, inner_record)
+    else:
+        sound = [row for row in range(positions.height) if row not in faults]
+        checked = staging.check(table, frame, positions, sound, delivered)
+        staging.add(table, Positions(positions, faults), checked)
+    return judged
+
+
+@dataclass(frozen=True, slots=True)
+class _Staging:
+    judged: Judged
+    batch_id: int
+    extract_id: int
+    tenant: int | None
+    repaired: Repaired | None
+
+    def check(
+        self,
+        table: Table,
+        frame: pl.DataFrame,
+        positions: pl.DataFrame,
+        places: Sequence[int],
+        delivered: Mapping[str, pl.Series] | None = None,
+    ) -> Checked:
+        """Judge rows, once what a repair left out stands in them; `places`: where they are."""
+        if self.repaired is None or not table.secrets:
+            return check(table, frame, tenant=self.tenant, delivered=delivered)
+        parents: list[str | None] = [None] * len(places)
+        if PARENT in positions.columns:
+            parents = positions[PARENT].gather(list(places)).to_list()
+        frame, left_out = fill_secrets(table, frame, parents, self.repaired)
+        checked = check(table, frame, tenant=self.tenant)
+        for row, errors in left_out.items():
+            # A required secret that is empty is told of once.
+            told = {error.field for error in errors}
+            others = [one for one in checked.errors.get(row, []) if one.field not in told]
+            checked.errors[row] = [*others, *errors]
+        return checked
+
+    def add(self, table: Table, positions: Positions, checked: Checked) -> None:
+        """Stage rows under one record kind, and add them up by state."""
+        if positions.frame.is_empty():
+            return
+        rows = all_rows(checked, positions)
+        numbers = rows.positions["record_number"]
+        identity = identities(table, rows.typed, self.extract_id, numbers)
+        self.judged.rows[table.name] = staged_rows(
+            table, self.batch_id, self.extract_id, rows, identity
+        )
+        columns = counted(table, rows.typed, identity)
+        rejected = pl.Series([False] * rows.typed.height).scatter(list(rows.errors), True)
+        states = {REJECTED: rejected, READY: ~rejected} if rows.errors else {READY: ~rejected}
+        self.judged.totals[table.name] = {
+            state: totals_of(table, columns.filter(mask)) for state, mask in states.items()
+        }
+
+
+def _judge_inner(
+    staging: _Staging,
+    positions: Positions,
+    checked: Checked,
+    inner_record: str | None,
+) -> None:
+    """Insert-batch data: a row is staged as the record inside it, or as itself if it has none."""
+    sound = [row for row in range(positions.frame.height) if row not in positions.faults]
+    taken: set[int] = set()
+    unwrapped = unwrap(checked.typed, inner_record)
+    for record, rows in unwrapped.inner.items():
+        good = {row: cells for row, cells in rows.items() if row not in checked.errors}
+        places = [sound[row] for row in good]
+        taken.update(places)
+        source = checked.typed["BatchId"].gather(list(good)).alias("source_batch_id")
+        inner = EXTRACTS[record]
+        staging.add(
+            inner,
+            Positions(positions.frame[places].with_columns(source), {}),
+            staging.check(inner, cells_frame(inner, good), positions.frame, places),
+        )
+    left = [place for place in range(positions.frame.height) if place not in taken]
+    rows_left = [row for row, place in enumerate(sound) if place not in taken]
+    faults = {left.index(place): code for place, code in positions.faults.items()}
+    errors = dict(unwrapped.errors) | checked.errors
+    outer = Checked(
+        checked.typed[rows_left],
+        {number: errors[row] for number, row in enumerate(rows_left) if row in errors},
+    )
+    staging.add(INSERT_BATCH_DATA, Positions(positions.frame[left], faults), outer)
+    merged = [sound[row] for row in unwrapped.merged if row not in errors]
+    staging.judged.superseded = positions.frame["record_number"].gather(merged).to_list()
+    if merged:
+        _tell_superseded(staging.judged)
+
+
+def _tell_superseded(judged: Judged) -> None:
+    """All outer rows without an error were merged before: nothing else leaves one behind."""
+    states = judged.totals[INSERT_BATCH_DATA.name]
+    states[SUPERSEDED] = states.pop(READY)

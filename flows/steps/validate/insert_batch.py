@@ -1,0 +1,106 @@
+"""The records inside insert-batch data: which kind each row carries, and its cells.
+
+Jsondata first, Data otherwise. A row that was merged before is not taken again; a row with an
+error is tried again with what it carries now.
+"""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from flows.steps.validate.check import FieldError
+from schemas.cells.reading import SHOWN_CHARACTERS, Unread
+from schemas.counting import quantity
+from schemas.derived.json_text import read_json_record, recognise
+from schemas.derived.nested import read_tree
+from schemas.field import Table
+from schemas.reasons import REASONS
+from schemas.tables import EXTRACTS
+
+
+@dataclass(slots=True)
+class Unwrapped:
+    """Rows of insert-batch data sorted by what is in them; rows are numbers in the frame."""
+
+    inner: dict[str, dict[int, Mapping[str, str | None]]] = field(default_factory=dict)
+    """Record kind -> row -> cells."""
+    merged: list[int] = field(default_factory=list)
+    errors: dict[int, list[FieldError]] = field(default_factory=dict)
+
+
+def unwrap(rows: pl.DataFrame, inner_record: str | None) -> Unwrapped:
+    """Sort typed rows of insert-batch data; `inner_record` is the kind the feed names, if any."""
+    result = Unwrapped()
+    named = EXTRACTS[inner_record] if inner_record else None
+    for row, (data, merged, jsondata) in enumerate(
+        rows.select("Data", "Merged", "Jsondata").iter_rows()
+    ):
+        if merged:
+            result.merged.append(row)
+            continue
+        found = _inner(jsondata or data or "", named)
+        if isinstance(found, Unread):
+            shown = found.facts.get("value", "")[:SHOWN_CHARACTERS]
+            column = "Jsondata" if jsondata else "Data"
+            message = REASONS["InnerRecord"].message(value=shown)
+            meta = {"stage": "merge", "column": column}
+            result.errors[row] = [FieldError("InnerRecord", column, message, meta)]
+        else:
+            table, cells = found
+            result.inner.setdefault(table.name, {})[row] = cells
+    return result
+
+
+def record_inside(
+    jsondata: str | None, data: str | None, inner_record: str | None
+) -> tuple[Table, Mapping[str, str | None]] | None:
+    """The kind and the cells of the record inside one row; None: it cannot be read."""
+    found = _inner(jsondata or data or "", EXTRACTS[inner_record] if inner_record else None)
+    return None if isinstance(found, Unread) else found
+
+
+def cells_frame(table: Table, rows: Mapping[int, Mapping[str, str | None]]) -> pl.DataFrame:
+    """The cells of inner records as a frame of text, one column per delivered field."""
+    return pl.DataFrame(
+        {name: [cells.get(name) for cells in rows.values()] for name in table.columns},
+        schema=dict.fromkeys(table.columns, pl.String()),
+    )
+
+
+def _inner(text: str, named: Table | None) -> tuple[Table, Mapping[str, str | None]] | Unread:
+    if not text.strip():
+        return _unread("both are empty")
+    if text.lstrip()[0] != "{":
+        return _csv_line(text, named)
+    table = named or _recognised(text)
+    if table is None:
+        return _unread("its fields are those of no one record")
+    cells = read_json_record(table, text)
+    return cells if isinstance(cells, Unread) else (table, cells)
+
+
+def _unread(why: str) -> Unread:
+    """What cannot be read is not quoted: it may hold a password."""
+    return Unread("InnerRecord", {"value": why})
+
+
+def _recognised(text: str) -> Table | None:
+    try:
+        tree = read_tree(text)
+    except ValueError:
+        return None
+    return recognise(tree, inner=True) if isinstance(tree, dict) else None
+
+
+def _csv_line(text: str, named: Table | None) -> tuple[Table, Mapping[str, str | None]] | Unread:
+    if named is None:
+        return _unread("it is no object, and the feed names no record")
+    try:
+        lines = list(csv.reader([text], strict=True))
+    except csv.Error as error:
+        return _unread(f"it is no CSV line: {error}")
+    if len(lines) != 1 or len(lines[0]) != len(named.columns):
+        return _unread(f"it has not the {quantity(len(named.columns), 'field')} of {named.name}")
+    return named, {name: cell or None for name, cell in zip(named.columns, lines[0], strict=True)}

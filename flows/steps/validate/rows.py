@@ -1,0 +1,144 @@
+"""Staged rows: every record of a chunk, verbatim, with its position, its values and its verdict."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from flows.steps.validate.check import Checked, FieldError
+from schemas.derived.sql import IDENTITY, key_columns
+from schemas.field import Field, Kind, Table
+from schemas.kinds import EXACT, WORLDS, frame_columns
+from schemas.ledger import POSITION
+from schemas.reasons import REASONS
+
+_written = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where the records of a chunk are and how they read, one entry per record."""
+
+    frame: pl.DataFrame
+    """record_number, first_line, last_line, byte_start, byte_end, data, raw."""
+    faults: Mapping[int, str]
+    """ErrorCode by row for the records whose structure is broken; they have no cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """All records of a chunk, the sound ones first: typed values, positions, reasons by row."""
+
+    typed: pl.DataFrame
+    positions: pl.DataFrame
+    errors: Mapping[int, Sequence[FieldError]]
+
+
+def all_rows(checked: Checked, positions: Positions) -> Rows:
+    """Put the broken records, which have no cells, behind the checked ones."""
+    if not positions.faults:
+        return Rows(checked.typed, positions.frame, checked.errors)
+    broken = list(positions.faults)
+    sound = pl.Series([True] * positions.frame.height).scatter(broken, False)
+    first = checked.typed.columns[0]
+    empty = pl.DataFrame({first: [None] * len(broken)}, {first: checked.typed.schema[first]})
+    height = checked.typed.height
+    behind = {
+        height + number: [structure_error(code)]
+        for number, code in enumerate(positions.faults.values())
+    }
+    return Rows(
+        pl.concat([checked.typed, empty], how="diagonal"),
+        positions.frame.filter(sound).vstack(positions.frame[broken]),
+        {**checked.errors, **behind},
+    )
+
+
+def staged_rows(
+    table: Table,
+    batch_id: int,
+    extract_id: int,
+    rows: Rows,
+    identity: pl.Series,
+) -> pl.DataFrame:
+    """Rows for the staged table of a record, columns as `sql.staged_columns` orders them."""
+    error_data = pl.Series("error_data", [None] * rows.typed.height, dtype=pl.String)
+    if rows.errors:
+        lines = rows.positions["first_line"]
+        texts = [error_json(found, lines[row]) for row, found in rows.errors.items()]
+        error_data = error_data.scatter(list(rows.errors), texts)
+    known = rows.positions.with_columns(
+        pl.lit(batch_id, pl.Int32).alias("batch_id"),
+        pl.lit(extract_id, pl.Int32).alias("extract_id"),
+        error_data,
+        identity,
+    )
+    missing = [
+        pl.lit(None, WORLDS[field.kind].frame).alias(field.name)
+        for field in POSITION
+        if field.name not in known.columns
+    ]
+    position = known.with_columns(missing).select([field.name for field in POSITION])
+    return position.hstack(rows.typed.select(stored(table)))
+
+
+def stored(table: Table) -> list[pl.Expr]:
+    """A typed frame's columns as SQL stores them: a double by its decimal text."""
+    expressions = []
+    for field in table.delivered:
+        for name in frame_columns(field):
+            if field.kind is Kind.DOUBLE:
+                if name.endswith(EXACT):
+                    expressions.append(pl.col(name).alias(field.name))
+            else:
+                expressions.append(pl.col(name))
+    return expressions
+
+
+def structure_error(code: str) -> FieldError:
+    """A reason against a whole record."""
+    return FieldError(code, "", REASONS[code].message(), {"stage": "read"})
+
+
+def error_json(errors: Sequence[FieldError], line: int) -> str:
+    """ErrorData of a row: all its reasons, each with the line it stands on."""
+    shapes = [error.as_json() for error in errors]
+    for shape in shapes:
+        shape["Meta"] = {**shape["Meta"], "line": str(line)}  # type: ignore[dict-item]
+    return _written(shapes)
+
+
+def identities(
+    table: Table, typed: pl.DataFrame, extract_id: int, record_numbers: pl.Series
+) -> pl.Series:
+    """Hash of the business key of each row, for records whose key is not all integers.
+
+    A row whose key lacks a part is equal to no other: its place is its identity, and the hash
+    total of keys, which is over the first 60 bits, has nothing of it.
+    """
+    if key_columns(table) != (IDENTITY,):
+        return pl.Series(IDENTITY, [None] * typed.height, dtype=pl.String)
+    fields = [table.by_name[name] for name in table.identity]
+    columns = [expression for field in fields for expression in _key_parts(field)]
+    hashes = [
+        hashlib.sha256(json.dumps(row, ensure_ascii=False, default=str).encode()).hexdigest()[:32]
+        for row in typed.select(columns).iter_rows()
+    ]
+    found = pl.Series(IDENTITY, hashes, dtype=pl.String)
+    if not any(typed[name].null_count() for name in table.key):
+        return found
+    lacking = typed.select(pl.any_horizontal(pl.col(name).is_null() for name in table.key))
+    rows = lacking.to_series().arg_true()
+    places = [
+        f"{0:015x}{extract_id:08x}{number:010x}" for number in record_numbers.gather(rows).to_list()
+    ]
+    return found.scatter(rows, pl.Series(places, dtype=pl.String))
+
+
+def _key_parts(field: Field) -> list[pl.Expr]:
+    if field.kind is Kind.DOUBLE:
+        # 12.5 and 12.50 are one number: the double tells them apart from all others.
+        return [pl.col(field.name)]
+    return [pl.col(name) for name in frame_columns(field)]

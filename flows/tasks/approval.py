@@ -1,0 +1,75 @@
+"""The decision about a batch that is over its error budget, asked for on the page of its run."""
+
+from typing import Literal
+
+from prefect.context import FlowRunContext
+from prefect.flow_runs import suspend_flow_run
+from prefect.input import RunInput
+from pydantic import Field
+
+from flows.tasks import batch as tasks
+from flows.tasks.batch import Manifest
+from flows.tasks.hooks import tell_held, who
+
+OverBudget = Literal["ask", "reject", "load"]
+Decision = Literal["release", "reject"]
+
+DAYS_TO_DECIDE = 7
+"""Afterwards the form cannot be sent any more; the batch stays held and a rerun asks again."""
+SOMETHING = r"\S[\s\S]*\S"
+"""The server refuses an answer of blanks by this, while the run still waits."""
+
+
+class Approval(RunInput):
+    """The form: who decides what, and why; it goes to the audit trail."""
+
+    decision: Decision = Field(
+        title="Decision",
+        description="release applies the rows without errors; reject ends the batch.",
+        json_schema_extra={"position": 0},
+    )
+    name: str = Field(
+        title="Your name",
+        min_length=2,
+        max_length=100,
+        pattern=SOMETHING,
+        json_schema_extra={"position": 1},
+    )
+    reason: str = Field(
+        title="Reason",
+        min_length=2,
+        max_length=500,
+        pattern=SOMETHING,
+        json_schema_extra={"position": 2},
+    )
+
+
+def decide(held: Manifest, over_budget: OverBudget) -> Manifest:
+    """Settle a batch that is held as the request says; asked means that the run is suspended.
+
+    A run that nobody can answer, because it belongs to no deployment, leaves the batch held.
+    """
+    context = FlowRunContext.get()
+    assert context is not None
+    assert context.flow_run is not None
+    run = context.flow_run
+    match over_budget:
+        case "load":
+            return tasks.settle_hold(held, "release", by=who(run), reason=_as_asked(over_budget))
+        case "reject":
+            return tasks.settle_hold(held, "reject", by=who(run), reason=_as_asked(over_budget))
+    if run.deployment_id is None:
+        return held
+    assert context.flow is not None
+    tell_held(context.flow, run, held.batch_id)
+    form = Approval.with_initial_data(description=tasks.describe_hold(held))
+    # A Retry is a new question, and an answer about one batch is none about another.
+    key = f"approval-{held.batch_id}-{run.run_count}"
+    answer = suspend_flow_run(wait_for_input=form, timeout=DAYS_TO_DECIDE * 86_400, key=key)
+    return tasks.settle_hold(
+        held, answer.decision, by=answer.name.strip(), reason=answer.reason.strip()
+    )
+
+
+def _as_asked(over_budget: OverBudget) -> str:
+    return f"the request says: {over_budget} what is over budget"

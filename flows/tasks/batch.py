@@ -1,0 +1,325 @@
+"""The stages of a batch as Prefect tasks, in the order a row lives through them.
+
+A task takes and returns a manifest: numbers and paths, never rows. What it did is in the ledger,
+so a task that runs again, in a retry or in another run, goes on where the ledger ends. That is why
+only the first one is remembered by Prefect: a retry must go on with the batch it opened, even when
+the inbox has been emptied since.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import psycopg
+from prefect import get_run_logger, task
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
+from prefect.context import FlowRunContext, TaskRunContext
+from pydantic import BaseModel, ConfigDict
+
+from connectors.errors import STOPS_PUSH, ConservationError
+from connectors.files.profile import DEFAULT, Profile, load_profile, with_terms
+from connectors.files.spool import clear_spool
+from connectors.postgres import ledger
+from connectors.postgres.lease import Lease
+from connectors.postgres.ledger import State
+from flows.report.decision import decision_markdown
+from flows.report.markdown import escape, rejects_table, summary_markdown
+from flows.report.next_step import commands, left_of
+from flows.stages.apply import apply
+from flows.stages.check import check, discard, release, staged_tables
+from flows.stages.finish import DOES_NOT_TIE, build_report, finish
+from flows.stages.kept import prove_batch
+from flows.stages.push import push
+from flows.stages.receive import receive
+from flows.stages.rows.rejects import first_rejects
+from flows.stages.workspace import Workspace
+from flows.steps.batch_report import BatchReport
+from flows.tasks.attempts import ATTEMPTS, FROM_LEDGER, begun_again
+from flows.tasks.holding import held, open_workspace
+from flows.tasks.hooks import note_run
+from flows.tasks.partitions import stage_delivery
+from schemas.counting import agree, quantity
+from schemas.derived.views import apply_stage
+
+MESSAGES_SHOWN = 20
+NO_REJECTS = [{"Reason": "none", "Rows": "0"}]
+"""A table without a line has no columns either; the UI takes those from the first line."""
+
+
+class Manifest(BaseModel):
+    """Where a batch is after a stage, small enough to be kept as JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+    batch_id: int
+    state: State
+    rows: Mapping[str, int] = {}
+    """End state, or verdict of the stage -> rows."""
+    errors: int = 0
+    """Rows that carry HasError."""
+    refused: int = 0
+    """Files that could not be read."""
+    held_because: str | None = None
+    known: str | None = None
+    """Which batch took the same delivery before; None: it is new."""
+    verdict: str | None = None
+    """Of the report, which also knows what was corrected or settled since the batch ended."""
+    service: bool = False
+    """Whether its rows are to be pushed to a service."""
+    folder: str | None = None
+    """Where the report files are."""
+    stopped: str | None = None
+    """Why not everything could be sent to the service; None: nothing was in the way."""
+    next: str = ""
+    """The commands that settle what is left; empty: nothing is, or the batch has not ended."""
+
+
+def _once_in_a_run(context: TaskRunContext, parameters: dict[str, Any]) -> str | None:
+    run = context.task_run.flow_run_id
+    asked = json.dumps(parameters, sort_keys=True, default=str).encode()
+    name = context.task.name.replace(" ", "-")
+    return f"recon/{name}/{run}/{hashlib.sha256(asked).hexdigest()[:16]}" if run else None
+
+
+REMEMBERED: dict[str, Any] = {
+    "persist_result": True,
+    "cache_key_fn": _once_in_a_run,
+    **ATTEMPTS,
+}
+"""A retry of the run goes on with what such a task found the first time."""
+
+
+@task(name="receive files", task_run_name="receive files", **REMEMBERED)
+def receive_files(
+    paths: Sequence[str],
+    *,
+    profile: str | None = None,
+    record: str | None = None,
+    tenant: int | None = None,
+    max_errors: int | None = None,
+    max_error_rate: float | None = None,
+    corrects: int | None = None,
+    push: bool = False,
+    content_id: str | None = None,
+) -> Manifest:
+    """Archive the delivered files and open a batch, or find the one that took them before.
+
+    `content_id` is what an inbox took; where they are another content now, the run stops.
+    """
+    terms: dict[str, Any] = {
+        "tenant": tenant,
+        "budget_errors": max_errors,
+        "budget_rate": max_error_rate,
+        "push": push or None,
+    }
+    feed = with_terms(load_profile(Path(profile)) if profile else DEFAULT, terms)
+    return received_from(
+        open_workspace(), paths, feed, record=record, corrects=corrects, content_id=content_id
+    )
+
+
+def received_from(
+    workspace: Workspace,
+    paths: Sequence[str],
+    feed: Profile,
+    record: str | None,
+    corrects: int | None,
+    content_id: str | None = None,
+) -> Manifest:
+    """Receive a delivery for this run; what was said of its files goes to the run's page."""
+    log = get_run_logger()
+    received = receive(
+        workspace, paths, feed, record=record, corrects=corrects, content_id=content_id
+    )
+    for message in received.messages[:MESSAGES_SHOWN]:
+        log.info("%s", message)
+    more = len(received.messages) - MESSAGES_SHOWN
+    if more > 0:
+        log.info("and %s more like %s", quantity(more, "file"), agree(more, "this", "these"))
+    known = None if received.new else received.messages[0]
+    opened = opened_now(workspace, received.batch_id)
+    log.info("Batch %s: files received, %s refused", opened.batch_id, opened.refused)
+    return opened.model_copy(update={"known": known})
+
+
+def opened_now(workspace: Workspace, batch_id: int) -> Manifest:
+    """A batch as it is, with the note that this run works on it."""
+    with workspace.database.connect() as connection:
+        batch = ledger.find_batch(connection, batch_id)
+        context = FlowRunContext.get()
+        if context is not None and context.flow_run is not None:
+            note_run(connection, batch.id, context.flow_run)
+        refused = _refused(connection, batch.id)
+        return Manifest(
+            batch_id=batch.id,
+            state=batch.state,
+            refused=refused,
+            held_because=batch.held_because,
+            service=batch.service is not None,
+        )
+
+
+def state_of(batch: Manifest) -> State:
+    """What the ledger says of a batch now."""
+    with open_workspace().database.connect() as connection:
+        return ledger.find_batch(connection, batch.batch_id).state
+
+
+@task(name="stage rows", task_run_name="stage rows of batch {batch.batch_id}", **FROM_LEDGER)
+def stage_rows(batch: Manifest) -> Manifest:
+    """Keep every row verbatim with its position and verdict; nothing can be lost after this.
+
+    A run that is begun again goes on only with what was delivered.
+    """
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        now = ledger.find_batch(lease.connection, lease.batch_id).state
+        if begun_again() and now not in (*ledger.ENDED, State.HELD):
+            prove_batch(workspace, lease.connection, lease.batch_id)
+        stage_delivery(workspace, lease)
+        return _told(lease, batch, _receipts(lease, "stage"))
+
+
+@task(name="check rows", task_run_name="check rows of batch {batch.batch_id}", **FROM_LEDGER)
+def check_rows(batch: Manifest) -> Manifest:
+    """Settle repeated keys and references; over its error budget the batch is held."""
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        check(workspace, lease)
+        return _told(lease, batch, {})
+
+
+@task(name="describe hold", task_run_name="say why batch {batch.batch_id} is held", **FROM_LEDGER)
+def describe_hold(batch: Manifest) -> str:
+    """What is wrong with a held batch, as the form of its decision shows it."""
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        report = build_report(workspace, lease)
+        return decision_markdown(batch.batch_id, report, first_rejects(lease))
+
+
+@task(name="settle hold", task_run_name="{decision} batch {batch.batch_id}", **FROM_LEDGER)
+def settle_hold(
+    batch: Manifest, decision: Literal["release", "reject"], *, by: str, reason: str
+) -> Manifest:
+    """Do what was decided about a held batch; who and why goes to the audit trail."""
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        if ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD:
+            if decision == "release":
+                # Nothing is decided about content that is not what was delivered.
+                prove_batch(workspace, lease.connection, lease.batch_id)
+                release(lease, by=by, reason=reason)
+            else:
+                discard(lease, by=by, reason=reason)
+                clear_spool(workspace.settings, lease.batch_id)
+            get_run_logger().info("%s decided: %s, because %s", by, decision, reason)
+        return _told(lease, batch, batch.rows)
+
+
+@task(name="apply rows", task_run_name="apply rows of batch {batch.batch_id}", **FROM_LEDGER)
+def apply_rows(batch: Manifest) -> Manifest:
+    """Bring the clean rows into the database, each once; a held batch is left alone."""
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        apply(workspace, lease)
+        applied = [apply_stage(table) for table in staged_tables(lease)]
+        return _told(lease, batch, _receipts(lease, *applied))
+
+
+@task(name="push rows", task_run_name="push rows of batch {batch.batch_id}", **FROM_LEDGER)
+def push_rows(batch: Manifest) -> Manifest:
+    """Send what is unsent to the service; a service that is down is told, with the way on."""
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        stopped = push_told(lambda: push(workspace, lease))
+        return _told(lease, batch.model_copy(update={"stopped": stopped}), batch.rows)
+
+
+def push_told(send: Callable[[], None]) -> str | None:
+    """Push, and give what stopped it: one line that says what to do, and no traceback above it."""
+    try:
+        send()
+    except STOPS_PUSH as stop:
+        get_run_logger().error("%s", stop)
+        return str(stop)
+    return None
+
+
+@task(name="report batch", task_run_name="report batch {batch.batch_id}", **FROM_LEDGER)
+def report_batch(batch: Manifest) -> Manifest:
+    """Recount everything, end the batch, write the report files and the artifacts.
+
+    Raises ConservationError when the figures do not tie, after the report was written.
+    """
+    with held(batch.batch_id, batch.state) as (workspace, lease):
+        folder = workspace.settings.reports / f"batch-{lease.batch_id}"
+        try:
+            report = _finished(workspace, lease)
+        except ConservationError:
+            _publish(lease, build_report(workspace, lease), folder)
+            raise
+        _publish(lease, report, folder, batch.stopped)
+        ended = _told(lease, batch, _end_states(report))
+        told = {"errors": report.errors, "verdict": report.verdict, "folder": str(folder)}
+        told["next"] = commands(lease.batch_id, left_of(report))
+        return ended.model_copy(update=told)
+
+
+def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
+    """The report of the batch; one that has ended is recounted, and its files stay as signed."""
+    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    if batch.state not in ledger.ENDED:
+        return finish(workspace, lease)
+    report = build_report(workspace, lease)
+    if report.verdict == DOES_NOT_TIE:
+        raise ConservationError(
+            f"Batch {batch.id} tied when it ended and does not tie any more: rows or receipts "
+            "were changed outside of it. The artifact import-summary shows which stage differs."
+        )
+    return report
+
+
+def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
+    """Fixed keys, so that the UI shows the versions of one report, or one batch, in a row."""
+    state = ledger.find_batch(lease.connection, lease.batch_id).state.replace("_", " ")
+    about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}"
+    if stopped:
+        about = f"{about}. {escape(stopped)}"
+    summary = summary_markdown(report)
+    for key in ("import-summary", f"batch-{lease.batch_id}"):
+        create_markdown_artifact(summary, key=key, description=about)
+    rejects = rejects_table(report) or NO_REJECTS
+    show = f"`recon row {lease.batch_id} FILE --line LINE` shows a row"
+    create_table_artifact(rejects, key="rejects", description=f"{about}. {show}")
+
+
+def _told(lease: Lease, batch: Manifest, rows: Mapping[str, int]) -> Manifest:
+    """The manifest after a stage, told on its run page as well."""
+    now = ledger.find_batch(lease.connection, lease.batch_id)
+    counted = ", ".join(f"{count} {state}" for state, count in rows.items())
+    told = f"Batch {now.id} is {now.state.replace('_', ' ')}"
+    get_run_logger().info("%s", ": ".join(filter(None, (told, now.held_because, counted))))
+    changes = {
+        "state": now.state,
+        "rows": dict(rows),
+        "refused": _refused(lease.connection, now.id),
+        "held_because": now.held_because,
+    }
+    return batch.model_copy(update=changes)
+
+
+def _receipts(lease: Lease, *stages: str) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for stage_name in stages:
+        for receipt in ledger.list_receipts(lease.connection, lease.batch_id, stage_name):
+            counts.update(receipt.counts)
+    return counts
+
+
+def _end_states(report: BatchReport) -> Mapping[str, int]:
+    counts: Counter[str] = Counter()
+    for chain in report.chains:
+        counts.update({state: totals.rows for state, totals in chain.states.items()})
+    return dict(sorted(counts.items()))
+
+
+def _refused(connection: psycopg.Connection, batch_id: int) -> int:
+    return sum(one.refused is not None for one in ledger.list_extracts(connection, batch_id))

@@ -1,0 +1,147 @@
+"""The form of an import: what to import and on which terms, as a run's parameters hold it."""
+
+import re
+from typing import Annotated
+
+from prefect.exceptions import ParameterTypeError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+
+from flows.tasks.approval import OverBudget
+from schemas.tables import EXTRACTS
+
+_WORDS = (
+    *("sig", "token", "key", "secret", "passw", "pwd", "credential"),
+    *("auth", "login", "jwt", "sas"),
+)
+_NAMES = "|".join("".join(f"[{sign}{sign.upper()}]" for sign in word) for word in _WORDS)
+ADDRESS_WITH_LOGIN = rf"://[^/?#]*@|[?&#;][^=&]*({_NAMES})[^=&]*="
+"""Parameters of a run are kept and shown: a login or a signature in a URL would be too.
+
+Written without flags, so that a JSON schema can say it: the server then refuses such a parameter
+before it keeps it.
+"""
+WITHOUT_SECRET = rf"^(?![\s\S]*({ADDRESS_WITH_LOGIN}))"
+REFUSED = (
+    "this address carries a login, a key or a signature, and parameters of a run are shown "
+    "to everyone; take it out and let the worker's environment give access"
+)
+
+
+def _without_secret(path: str) -> str:
+    if re.search(ADDRESS_WITH_LOGIN, path):
+        raise ValueError(REFUSED)
+    return path
+
+
+def _bare_without_secret(path: str) -> str:
+    if re.search(ADDRESS_WITH_LOGIN, path):
+        # Unlike a ValueError it is not told, and logged, together with the value.
+        raise ParameterTypeError(REFUSED[:1].upper() + REFUSED[1:] + ".")
+    return path
+
+
+def _known_record(record: str | None) -> str | None:
+    if record is not None and record not in EXTRACTS:
+        raise ValueError(f"there is no such record kind; known: {', '.join(sorted(EXTRACTS))}")
+    return record
+
+
+_SCHEMA = WithJsonSchema({"type": "string", "pattern": WITHOUT_SECRET})
+Address = Annotated[str, AfterValidator(_without_secret), _SCHEMA]
+"""An address inside a model that hides its input in errors."""
+BareAddress = Annotated[str, AfterValidator(_bare_without_secret), _SCHEMA]
+"""An address that is a parameter of a flow by itself."""
+Record = Annotated[
+    str | None,
+    AfterValidator(_known_record),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "enum": sorted(EXTRACTS)}, {"type": "null"}], "default": None}
+    ),
+]
+
+
+class Delivery(BaseModel):
+    """What to import and on which terms."""
+
+    # A refused address may hold a secret, and the text of an error is kept.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    paths: list[Address] = Field(
+        title="Files",
+        description="Folders, files, patterns, zips or URLs, as the worker sees them.",
+        min_length=1,
+        json_schema_extra={"position": 0},
+    )
+    profile: str | None = Field(
+        default=None,
+        title="Feed profile",
+        description="Path of the feed's TOML file; none: the form of the service document.",
+        json_schema_extra={"position": 1},
+    )
+    record: Record = Field(
+        default=None,
+        title="Record kind",
+        description="Only where the header does not tell.",
+        json_schema_extra={"position": 2},
+    )
+    tenant: int | None = Field(
+        default=None,
+        title="Tenant",
+        description="Reject the rows of any other tenant.",
+        json_schema_extra={"position": 3},
+    )
+    max_errors: int | None = Field(
+        default=None,
+        title="Hold above this many rows with errors",
+        description="A held batch applies nothing until somebody releases it.",
+        ge=0,
+        json_schema_extra={"position": 4},
+    )
+    max_error_rate: float | None = Field(
+        default=None,
+        title="Hold above this share of rows with errors",
+        description="0 to 1: 0.01 holds a batch with more than one bad row in a hundred.",
+        ge=0,
+        le=1,
+        json_schema_extra={"position": 5},
+    )
+    corrects: int | None = Field(
+        default=None,
+        title="Corrects batch",
+        description="Number of the batch whose rejects this delivery repairs.",
+        ge=1,
+        json_schema_extra={"position": 6},
+    )
+    over_budget: OverBudget = Field(
+        default="ask",
+        title="Over its error budget",
+        description=(
+            "ask waits for a decision on the run's page; reject ends the batch; load applies its "
+            "clean rows all the same. A run without a deployment cannot ask: its batch stays held."
+        ),
+        json_schema_extra={"position": 7},
+    )
+    push: bool = Field(
+        default=False,
+        title="Push to the service",
+        description="Send what is applied on to the service this worker knows.",
+        json_schema_extra={"position": 8},
+    )
+    content_id: str | None = Field(
+        default=None,
+        title="Content",
+        description=(
+            "What an inbox took: files that are another content by now are not imported. "
+            "Leave it empty in a run of your own."
+        ),
+        json_schema_extra={"position": 9},
+    )
+
+    @property
+    def label(self) -> str:
+        """A name for the run: the first path's last part, and how many more there are."""
+        first = re.split(r"[?#]", self.paths[0])[0] if "://" in self.paths[0] else self.paths[0]
+        name = re.split(r"[/\\]", first.rstrip("/\\"))[-1] or first
+        more = f" and {len(self.paths) - 1} more" if self.paths[1:] else ""
+        corrected = f", correcting batch {self.corrects}" if self.corrects else ""
+        return name + more + corrected

@@ -1,0 +1,64 @@
+"""What a task works with: the workspace of its worker, and the batch it holds while it works."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from logging import Logger, LoggerAdapter
+from typing import Any
+
+from prefect import get_run_logger
+
+from connectors.files.atomic import keep_private
+from connectors.postgres import ledger
+from connectors.postgres.database import open_database
+from connectors.postgres.lease import Lease, hold_batch
+from connectors.postgres.ledger import State
+from flows.stages.workspace import Workspace
+from flows.tasks.blocks import run_credentials, run_settings
+from flows.tasks.error_lines import keep_to_one_line
+
+SECONDS_BETWEEN_LINES = 15
+"""How often a long stage says on its run page how far it is."""
+
+Log = Logger | LoggerAdapter[Any]
+
+# Prefect passes on what this logger lets through (`extra_loggers`), and unset it lets warnings.
+logging.getLogger("recon").setLevel(logging.INFO)
+keep_to_one_line()
+
+
+def open_workspace() -> Workspace:
+    """The workspace as blocks or the environment name it; progress goes to the run page."""
+    keep_private()  # Results and logs of the run are written by Prefect.
+    settings = run_settings()
+    credentials = run_credentials() if settings.service.url else None
+    return Workspace(settings, open_database(settings), _Lines(get_run_logger()), credentials)
+
+
+@contextmanager
+def held(batch_id: int, state: State) -> Iterator[tuple[Workspace, Lease]]:
+    """The workspace, and the batch held for this stage; raises BatchHeldElsewhere.
+
+    A batch that has ended is only read, with a lease that can write nothing.
+    """
+    workspace = open_workspace()
+    with workspace.database.connect() as connection:
+        read_only = nullcontext(Lease(connection, batch_id, epoch=-1))
+        ended = state in ledger.ENDED
+        with read_only if ended else hold_batch(connection, batch_id) as lease:
+            yield workspace, lease
+
+
+class _Lines:
+    """Progress as log lines, few enough to be read."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.last = time.monotonic()
+
+    def __call__(self, stage: str, done: int, total: int | None) -> None:
+        if done == total or time.monotonic() - self.last < SECONDS_BETWEEN_LINES:
+            return
+        self.last = time.monotonic()
+        self.log.info("%s: %s of %s", stage, f"{done:,}", f"{total:,}" if total else "unknown")

@@ -1,0 +1,166 @@
+"""What follows the end of a run: an entry in the ledger's audit trail, and an event.
+
+Prefect calls these by position and by name, in the run's process or, after a crash, in a helper of
+the worker, so they ask the ledger for everything they say, and nothing they meet is raised.
+"""
+
+import logging
+import re
+from typing import Any, TypedDict
+
+import psycopg
+from prefect import Flow
+from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import State as RunState
+from prefect.events import emit_event
+from prefect.flows import FlowStateHook
+
+from connectors.postgres import ledger
+from connectors.postgres.database import open_database
+from connectors.process import whoami
+from flows.tasks.blocks import run_settings
+
+log = logging.getLogger("recon.run")
+
+BEGAN = "run began"
+CANCELLED, HELD, SKIPPED = "Cancelled", "Held", "Skipped"
+
+
+def on_completion(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
+    """Tell that a run completed, with or without errors."""
+    _tell(flow, flow_run, _name_of(state))
+
+
+def on_failure(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
+    """Tell that a run failed, holds its batch, or rejected it."""
+    _tell(flow, flow_run, _name_of(state))
+
+
+def on_crashed(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:
+    """Tell that a run was killed; its batch goes on where it stopped when it is run again."""
+    _tell(flow, flow_run, _name_of(state))
+
+
+def on_cancellation(flow: Flow[..., Any], flow_run: FlowRun, state: RunState[Any]) -> None:  # noqa: ARG001
+    """Tell that a run was cancelled; Prefect calls this while its state is still Cancelling."""
+    _tell(flow, flow_run, CANCELLED)
+
+
+class Hooks(TypedDict):
+    """Arguments of `@flow`."""
+
+    on_completion: list[FlowStateHook[..., Any]]
+    on_failure: list[FlowStateHook[..., Any]]
+    on_crashed: list[FlowStateHook[..., Any]]
+    on_cancellation: list[FlowStateHook[..., Any]]
+
+
+HOOKS: Hooks = {
+    "on_completion": [on_completion],
+    "on_failure": [on_failure],
+    "on_crashed": [on_crashed],
+    "on_cancellation": [on_cancellation],
+}
+"""For `@flow(**HOOKS)`."""
+
+
+def note_run(connection: psycopg.Connection, batch_id: int, flow_run: FlowRun) -> None:
+    """Write down which run works on a batch, so that its end can be told of the right one."""
+    _add(connection, BEGAN, batch_id, flow_run)
+
+
+def who(flow_run: FlowRun) -> str:
+    """Who asked for a run, as Prefect knows it; else the user of this process."""
+    created = flow_run.created_by
+    return (created and created.display_value) or whoami()
+
+
+def tell_held(flow: Flow[..., Any], flow_run: FlowRun, batch_id: int) -> None:
+    """Tell that a run waits for a decision about its batch, once for each time it asks.
+
+    Prefect has no hook for a run that is suspended, and one that was answered comes by here again.
+    """
+    with open_database(run_settings()).connect() as connection:
+        told = connection.execute(
+            "SELECT 1 FROM event WHERE what = %s AND batch_id = %s AND detail::json ->> 'run' = %s "
+            "AND detail::json ->> 'attempt' = %s",
+            [f"run {_spelled(HELD)}", batch_id, str(flow_run.id), str(flow_run.run_count)],
+        ).fetchone()
+        if told is not None:
+            return
+        _add(connection, f"run {_spelled(HELD)}", batch_id, flow_run)
+    try:
+        _emit(flow, flow_run, HELD, batch_id)
+    except Exception as error:  # noqa: BLE001 -- whoever decides finds the run without it.
+        _warn("That this run waits was not told as an event", flow_run, error)
+
+
+def _name_of(state: RunState[Any]) -> str:
+    return str(state.name or state.type.value.capitalize())
+
+
+def _tell(flow: Flow[..., Any], flow_run: FlowRun, name: str) -> None:
+    """Both, or what of both is possible: a run has ended whether or not it can be told."""
+    if name == SKIPPED:
+        return
+    batch_ids: list[int | None] = []
+    try:
+        with open_database(run_settings()).connect() as connection:
+            for batch_id in _batches_of(connection, flow_run):
+                batch_ids.append(batch_id)
+                _add(connection, f"run {_spelled(name)}", batch_id, flow_run)
+    except Exception as error:  # noqa: BLE001 -- a hook must never raise, whatever is the matter.
+        _warn("The end of this run is not in the audit trail", flow_run, error)
+    try:
+        for about in batch_ids or [None]:
+            _emit(flow, flow_run, name, about)
+    except Exception as error:  # noqa: BLE001 -- the same.
+        _warn("The end of this run was not told as an event", flow_run, error)
+
+
+def _warn(text: str, flow_run: FlowRun, error: Exception) -> None:
+    # A hook has no run of its own; named, the run shows the line on its page all the same.
+    log.warning("%s: %s", text, type(error).__name__, extra={"flow_run_id": str(flow_run.id)})
+
+
+def _emit(flow: Flow[..., Any], flow_run: FlowRun, name: str, batch_id: int | None) -> None:
+    about = "none" if batch_id is None else str(batch_id)
+    emit_event(
+        event=f"recon.batch.{_spelled(name)}",
+        resource={"prefect.resource.id": f"recon.batch.{about}", "recon.batch": about},
+        related=[
+            {
+                "prefect.resource.id": f"prefect.flow-run.{flow_run.id}",
+                "prefect.resource.role": "flow-run",
+                "prefect.resource.name": flow_run.name,
+            }
+        ],
+        payload={
+            "batch_id": batch_id,
+            "state": name,
+            "run_id": str(flow_run.id),
+            "run_name": flow_run.name,
+            "flow": flow.name,
+        },
+    )
+
+
+def _batches_of(connection: psycopg.Connection, flow_run: FlowRun) -> list[int]:
+    """The batches this run has worked on; none where it ended before it opened one."""
+    found = connection.execute(
+        "SELECT DISTINCT batch_id FROM event WHERE what = %s "
+        "AND detail::json ->> 'run' = %s AND batch_id IS NOT NULL ORDER BY 1",
+        [BEGAN, str(flow_run.id)],
+    )
+    return [int(row[0]) for row in found]
+
+
+def _add(connection: psycopg.Connection, what: str, batch_id: int, flow_run: FlowRun) -> None:
+    detail = {"run": str(flow_run.id), "name": flow_run.name, "attempt": flow_run.run_count}
+    ledger.add_event(connection, what, batch_id=batch_id, by=who(flow_run), detail=detail)
+
+
+def _spelled(name: str) -> str:
+    """`CompletedWithErrors` -> `completed_with_errors`."""
+    parted = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return re.sub(r"[^a-z0-9]+", "_", parted)

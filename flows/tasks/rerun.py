@@ -1,0 +1,70 @@
+"""The tasks of a rerun: find the batch, or open one of its failed rows, and compare row states."""
+
+import tempfile
+from pathlib import Path
+
+from prefect import get_run_logger, task
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.lease import Lease, hold_batch
+from flows.report.changes import Counts
+from flows.stages.finish import build_report
+from flows.stages.kept import prove_batch
+from flows.stages.rewind import rewind
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import refuse_if_taken_back
+from flows.tasks.attempts import FROM_LEDGER
+from flows.tasks.batch import REMEMBERED, Manifest, opened_now, received_from
+from flows.tasks.holding import open_workspace
+
+
+@task(name="receive correction", task_run_name="receive correction", **REMEMBERED)
+def receive_correction(batch_id: int, corrected_file: str | None) -> Manifest:
+    """Open a batch of the failed rows of another one, corrected or as they were delivered.
+
+    It is read, bound and judged on the terms of the batch it corrects.
+    """
+    workspace = open_workspace()
+    if corrected_file is not None:
+        return received_from(workspace, [corrected_file], DEFAULT, None, batch_id)
+    with tempfile.TemporaryDirectory(prefix="recon-rerun-") as folder:
+        # The rows are taken in from here, and they need what they were delivered with.
+        written = write_rejects(workspace, batch_id, Path(folder), with_secrets=True)
+        if not written:
+            get_run_logger().info("Batch %s has no rows with errors", batch_id)
+            return open_batch.fn(batch_id)
+        return received_from(workspace, [folder], DEFAULT, None, batch_id)
+
+
+@task(name="open batch", task_run_name="open batch {batch_id}", **FROM_LEDGER)
+def open_batch(batch_id: int, *, from_the_start: bool = False) -> Manifest:
+    """Find a batch to go on with; from the start forgets its rows, while nothing is applied.
+
+    Raises BatchUnknown, BatchStateError for a batch that cannot go on, and EvidenceBroken where a
+    kept file of it is not what was delivered.
+    """
+    workspace = open_workspace()
+    with workspace.database.connect() as connection:
+        refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
+        prove_batch(workspace, connection, batch_id)
+        if from_the_start:
+            with hold_batch(connection, batch_id) as lease:
+                rewind(lease)
+    return opened_now(workspace, batch_id)
+
+
+@task(name="count rows", task_run_name="count rows of batch {batch_id}", **REMEMBERED)
+def count_rows(batch_id: int) -> Counts:
+    """Rows by record kind and state before a rerun touches them; a Retry compares with the same."""
+    return rows_now(batch_id)
+
+
+def rows_now(batch_id: int) -> Counts:
+    """Rows of a batch by record kind and state."""
+    workspace = open_workspace()
+    with workspace.database.connect() as connection:
+        report = build_report(workspace, Lease(connection, batch_id, epoch=-1))
+    return {
+        chain.record: {state: totals.rows for state, totals in chain.states.items()}
+        for chain in report.chains
+    }

@@ -1,0 +1,68 @@
+"""How a run ends: operators filter by these names, the message says what to do next.
+
+A batch that is held, or was rejected, is a run that did not do what it was asked: its type is
+Failed, so that a list of failures, an automation or a calling script never takes it for done, and
+Retry is offered, which asks again.
+"""
+
+from typing import Any
+
+from prefect.client.schemas.objects import State as RunState
+from prefect.states import Completed, Failed
+
+from connectors.errors import BatchStateError
+from connectors.postgres.ledger import State
+from flows.tasks.batch import Manifest
+from flows.tasks.hooks import HELD
+from schemas.counting import agree, quantity
+
+COMPLETED = "Completed"
+WITH_ERRORS = "CompletedWithErrors"
+REJECTED = "Rejected"
+
+
+def end_state(batch: Manifest) -> RunState[Any]:
+    """The state a run ends in; raises BatchStateError for a batch that is at no such end."""
+    data = batch.model_dump(mode="json")
+    if batch.stopped:
+        # Returned and not raised: the message says it, and a traceback would hide it.
+        return Failed(message=batch.stopped)
+    clean = batch.verdict == State.COMPLETE
+    match batch.state:
+        case State.COMPLETE | State.COMPLETE_WITH_ERRORS if clean:
+            return Completed(name=COMPLETED, message=counted(batch), data=data)
+        case State.COMPLETE | State.COMPLETE_WITH_ERRORS:
+            todo = batch.next or f"read the report in {batch.folder}"
+            told = f"{counted(batch)}. Next: {todo}."
+            return Completed(name=WITH_ERRORS, message=told, data=data)
+        case State.HELD:
+            todo = (
+                f"Nothing is applied: {batch.held_because}. Next: Retry asks again, "
+                f"recon release {batch.batch_id} --reason '...' applies the clean rows, "
+                "recon discard ends the batch."
+            )
+            # Returned and not raised: no retry of a flow would change what a person has to decide.
+            return Failed(name=HELD, message=f"{counted(batch)}. {todo}")
+        case State.DISCARDED:
+            todo = "Nothing of it is applied; deliver it corrected, or Retry to be asked again."
+            return Failed(name=REJECTED, message=f"{counted(batch)}. {todo}")
+        case State.UNDONE:
+            raise BatchStateError(
+                f"Batch {batch.batch_id} is undone. Import its files again; they are taken as new."
+            )
+        case _:
+            todo = batch.next or f"recon rerun {batch.batch_id}"
+            raise BatchStateError(
+                f"{counted(batch)}; it stopped as {batch.state}. Read the report in "
+                f"{batch.folder}, then go on with {todo}."
+            )
+
+
+def counted(batch: Manifest) -> str:
+    """The batch in one sentence: rows, errors, files refused."""
+    rows = quantity(sum(batch.rows.values()), "row")
+    errors = f"{batch.errors} of {rows} {agree(batch.errors, 'carries', 'carry')} HasError"
+    told = f"Batch {batch.batch_id}: " + (errors if batch.errors else f"{rows}, no errors")
+    refused = f", {quantity(batch.refused, 'file')} refused" if batch.refused else ""
+    known = f"{batch.known} " if batch.known else ""
+    return known + told + refused

@@ -1,0 +1,1 @@
+"""What a field table becomes: pandera schemas, SQL, JSON, JSV, views, the reference page."""

@@ -1,0 +1,194 @@
+"""Views over the staged rows: every row with its state, and the document's insert-batch data.
+
+HasError, Merged and Jsondata are derived here from what is stored, so they cannot disagree with it.
+A row is merged when it reached every target its batch asks for: the database, and the service where
+the batch names one and an operation takes the record.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from schemas.derived.sql import SCHEMA, staged_name
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+from schemas.ledger import POSITION
+from schemas.operations import PUSHES
+from schemas.tables import EXTRACTS
+
+APPLIED = ("inserted", "updated", "unchanged")
+"""Verdicts of a row whose record is in the database as delivered."""
+ERRORS = ("rejected", "conflict")
+"""States that make HasError."""
+CORRECTED = "corrected"
+"""State of a row in error whose repair, in a later batch, was taken in."""
+AGAIN = "delivered again"
+"""What lists and reconciliations say of a row in error that counts with another attempt."""
+BY_KEY = "corrected, matched by key"
+"""The same of a row that no repair names: one with its key was taken in."""
+SEND_ERRORS = ("refused", "differs", "in_doubt")
+"""States at the service that make HasError."""
+LISTED = "listed"
+"""State of a row that was read from the service to be compared, and is never applied."""
+LISTING_FEED = "service-listing"
+"""Feed of what was read from the service: none of it is data of ours."""
+SETTLING = (*APPLIED, "superseded", "stale", CORRECTED)
+"""States of a repair that leave nothing to do: it counts, or a newer or equal row does."""
+
+
+def quoted(name: str) -> str:
+    """An identifier as SQL writes it; only names of the field tables come here."""
+    assert '"' not in name
+    return f'"{name}"'
+
+
+def of_batch(alias: str) -> str:
+    """SQL that keeps the rows of one batch; parameters as `ledger.batch_span` gives them.
+
+    The range of extracts says nothing new, but it is what the block range indexes know: without
+    it every batch would read the rows of all batches before it.
+    """
+    return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
+
+
+def told_joins(table: Table, *, batch: bool = True) -> str:
+    """SQL that finds what became of staged rows `s`: an outcome of their own, or the receipt.
+
+    `batch` keeps to one batch, with the parameters of `of_batch`.
+    """
+    only = f"AND {of_batch('o')}" if batch else ""
+    corrected = f"AND {of_batch('c')}" if batch else ""
+    return f"""
+        LEFT JOIN {SCHEMA}.outcome o
+            ON o.extract_id = s.extract_id AND o.record_number = s.record_number {only}
+            AND o.verdict <> '{CORRECTED}'
+        LEFT JOIN {SCHEMA}.outcome c
+            ON c.extract_id = s.extract_id AND c.record_number = s.record_number {corrected}
+            AND c.verdict = '{CORRECTED}'
+        LEFT JOIN {SCHEMA}.receipt r
+            ON r.extract_id = s.extract_id AND r.stage = '{apply_stage(table)}'
+            AND s.record_number BETWEEN r.first_record AND r.last_record"""
+
+
+_FIRST_LINE = "coalesce({0}.first_line, {0}.record_number + 1)"
+_PLACE = {
+    "first_line": _FIRST_LINE,
+    "last_line": f"coalesce({{0}}.last_line, {_FIRST_LINE})",
+    "byte_end": "coalesce({0}.byte_end, "
+    "{0}.byte_start + octet_length(convert_to({0}.data, 'UTF8')))",
+}
+
+
+def position(name: str, alias: str = "s") -> str:
+    """SQL for a column of a staged row's position; what says nothing new is not stored."""
+    return _PLACE[name].format(alias) if name in _PLACE else f"{alias}.{name}"
+
+
+STATE = """CASE WHEN c.verdict IS NOT NULL THEN c.verdict
+    WHEN s.error_data IS NOT NULL THEN 'rejected'
+    ELSE coalesce(o.verdict, r.verdict, 'pending') END"""
+"""SQL for the state of a staged row, behind `told_joins`."""
+
+
+def apply_stage(table: Table) -> str:
+    """Name of the stage whose receipts say what became of a record kind's rows."""
+    return f"apply {table.name}"
+
+
+def json_expression(table: Table, alias: str) -> str:
+    """SQL for the canonical JSON of a row, byte for byte what `payloads.canonical_json` writes."""
+    members = ", ".join(_member(field, alias) for field in table.delivered)
+    return f"'{{' || concat_ws(',', {members}) || '}}'"
+
+
+def _member(field: Field, alias: str) -> str:
+    column = f"{alias}.{quoted(field.name)}"
+    return f"""'"{field.name}":' || {_json_value(field, column, alias)}"""
+
+
+def _json_value(field: Field, column: str, alias: str) -> str:
+    match field.kind:
+        case Kind.STRING:
+            return f"to_json({column})::text"
+        case Kind.DOUBLE:
+            return f"trim_scale({column})::text"
+        case Kind.DATETIME | Kind.DATETIME_OFFSET:
+            offset = f"{alias}.{quoted(field.name + OFFSET)}"
+            wall = (
+                column
+                if field.kind is Kind.DATETIME
+                else f"(({column} AT TIME ZONE 'UTC') + {offset} * interval '1 minute')"
+            )
+            return f"'\"' || {_wall_text(wall)} || {_offset_text(offset)} || '\"'"
+        case _:
+            return f"{column}::text"
+
+
+def _wall_text(wall: str) -> str:
+    fraction = f"rtrim(rtrim(to_char({wall}, '.US'), '0'), '.')"
+    return f"""to_char({wall}, 'YYYY-MM-DD"T"HH24:MI:SS') || {fraction}"""
+
+
+def _offset_text(offset: str) -> str:
+    return (
+        f"coalesce(CASE WHEN {offset} < 0 THEN '-' ELSE '+' END"
+        f" || lpad((abs({offset}) / 60)::text, 2, '0')"
+        f" || ':' || lpad(mod(abs({offset}), 60)::text, 2, '0'), '')"
+    )
+
+
+def _listed(states: Iterable[str]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+_ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({_listed(SEND_ERRORS)}) THEN x.error_data END,
+    s.error_data, o.error_data)"""
+
+
+def _staged_selects() -> Iterator[str]:
+    columns = ", ".join(
+        f"{position(field.name)} AS {field.name}"
+        for field in POSITION
+        if field.name != "error_data"
+    )
+    for table in EXTRACTS.values():
+        yield f"""
+            SELECT '{table.name}' AS record, {columns},
+                {_ERROR_DATA} AS error_data,
+                CASE WHEN b.state = 'undone' THEN 'undone' ELSE {STATE} END AS state,
+                CASE WHEN s.error_data IS NULL THEN {json_expression(table, "s")} END AS jsondata,
+                {"b.service IS NOT NULL" if table.name in PUSHES else "FALSE"} AS to_push,
+                b.feed, x.state AS sent, x.status AS http_status, x.service_id
+            FROM {SCHEMA}.{staged_name(table)} s
+            JOIN {SCHEMA}.batch b ON b.id = s.batch_id
+            LEFT JOIN {SCHEMA}.send x
+                ON x.extract_id = s.extract_id AND x.record_number = s.record_number
+            {told_joins(table, batch=False)}"""
+
+
+SHOWN = "shown_row"
+"""The staged rows for those who may not see secrets."""
+_HIDDEN = f"record IN ({_listed(table.name for table in EXTRACTS.values() if table.unquotable)})"
+# What an earlier version said of such a row may quote a value of it.
+_BARE_ERRORS = """(SELECT json_agg(json_build_object('ErrorCode', e -> 'ErrorCode',
+    'FieldName', e -> 'FieldName'))::text FROM json_array_elements(error_data::json) e)"""
+
+VIEWS: dict[str, str] = {
+    "staged_row": " UNION ALL ".join(_staged_selects()),
+    "insert_batch_data": f"""
+        SELECT data AS "Data",
+            state IN ({_listed(ERRORS)})
+                OR state <> 'undone' AND coalesce(sent IN ({_listed(SEND_ERRORS)}), FALSE)
+                AS "HasError",
+            state IN ({_listed(APPLIED)})
+                AND (NOT to_push OR coalesce(sent = 'acknowledged', FALSE)) AS "Merged",
+            batch_id AS "BatchId", jsondata AS "Jsondata", error_data AS "ErrorData",
+            extract_id, record_number, state, record, source_batch_id, sent, byte_start, byte_end
+        FROM {SCHEMA}.staged_row WHERE feed <> '{LISTING_FEED}'""",
+    SHOWN: f"""
+        SELECT record, batch_id, extract_id, record_number, first_line, last_line,
+            source_batch_id, parent, state, sent, http_status, service_id,
+            CASE WHEN NOT {_HIDDEN} THEN data END AS data,
+            CASE WHEN NOT {_HIDDEN} THEN jsondata END AS jsondata,
+            CASE WHEN {_HIDDEN} THEN {_BARE_ERRORS} ELSE error_data END AS error_data
+        FROM {SCHEMA}.staged_row""",
+}
+"""Views by name, in the order they are created."""

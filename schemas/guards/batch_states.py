@@ -1,0 +1,110 @@
+"""What the database lets become of a batch: whose word it takes, and what has to be said before.
+
+Roles that load write the table of batches themselves. So a trigger looks at each change of a state:
+a batch that was held goes on, ends or begins again only behind the event that says who decided it,
+and only those who may apply rows say that rows were applied or taken back.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from schemas.derived.sql import SCHEMA
+from schemas.derived.views import LISTING_FEED
+
+MERGER = "recon_merger"
+PREFIX = "batch "
+"""An event of this prefix and a state tells that the batch came to that state."""
+FIRST = "received"
+MERGED_STATES = ("merged", "complete", "complete_with_errors")
+APPLIED_STATES = (*MERGED_STATES, "undone")
+"""States that only those who apply rows bring a batch to; of a listing no row is applied."""
+DECIDED_BY: Mapping[tuple[str, str], str] = {
+    ("held", "checked"): "released",
+    ("held", "discarded"): "discarded",
+    ("held", "received"): "rewound",
+    ("*", "undone"): "undo",
+}
+"""State before and after -> the event that is written before; `*` is any."""
+ENDS = ("discarded", "undone")
+"""States that nothing leads out of."""
+OF_MERGER: Sequence[str] = (
+    "released", "undo", "resolve", "restored", "push asked for",
+    *(PREFIX + state for state in APPLIED_STATES),
+)  # fmt: skip
+"""Events that only those who apply rows write."""
+
+
+def lacks_merger() -> str:
+    """SQL for whether the account that is signed in is one that applies no rows.
+
+    Whoever owns the schema may be everybody; where there are no roles, nobody else may write.
+    """
+    return (
+        f"(to_regrole('{MERGER}') IS NOT NULL "
+        f"AND NOT pg_has_role(session_user, to_regrole('{MERGER}'), 'MEMBER') "
+        "AND NOT pg_has_role(session_user, current_user, 'MEMBER'))"
+    )
+
+
+def is_listed(what: str, batch_id: str) -> str:
+    """SQL for whether an event, which is a variable, tells that a listing was read to its end."""
+    return (
+        f"({what} IN ({_texts([PREFIX + state for state in MERGED_STATES])}) AND EXISTS (SELECT "
+        f"FROM {SCHEMA}.batch b WHERE b.id = {batch_id} AND b.feed = '{LISTING_FEED}'))"
+    )
+
+
+def _decided() -> str:
+    return " ".join(
+        f"WHEN NEW.state = '{after}' AND '{before}' IN (OLD.state, '*') THEN '{event}'"
+        for (before, after), event in DECIDED_BY.items()
+    )
+
+
+def _texts(words: Sequence[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)
+
+
+STATES: tuple[str, ...] = (
+    f"""CREATE OR REPLACE FUNCTION {SCHEMA}.batch_state_checked() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    DECLARE
+        needed text;
+    BEGIN
+        IF pg_has_role(session_user, current_user, 'MEMBER') THEN
+            RETURN NEW;
+        END IF;
+        IF TG_OP = 'INSERT' THEN
+            IF NEW.state <> '{FIRST}' THEN
+                RAISE EXCEPTION 'a batch begins as {FIRST}, not as %', NEW.state;
+            END IF;
+            RETURN NEW;
+        END IF;
+        IF NEW.feed <> OLD.feed THEN
+            RAISE EXCEPTION 'batch % is of feed %, and stays so', OLD.id, OLD.feed;
+        END IF;
+        IF OLD.state IN ({_texts(ENDS)}) THEN
+            RAISE EXCEPTION 'batch % is %, which is an end', OLD.id, OLD.state;
+        END IF;
+        IF NEW.state IN ({_texts(APPLIED_STATES)}) AND {lacks_merger()}
+            AND NOT (NEW.feed = '{LISTING_FEED}' AND NEW.state IN ({_texts(MERGED_STATES)}))
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for event ' || quote_literal('{PREFIX}' || NEW.state)
+                || ': the account ' || session_user || ' applies no rows';
+        END IF;
+        needed := CASE {_decided()} END;
+        IF needed IS NOT NULL AND NOT EXISTS (
+            SELECT FROM {SCHEMA}.event e WHERE e.batch_id = OLD.id AND e.what = needed
+            AND e.id > coalesce((SELECT max(b.id) FROM {SCHEMA}.event b WHERE b.batch_id = OLD.id
+                AND b.what = '{PREFIX}' || OLD.state), 0))
+        THEN
+            RAISE EXCEPTION 'batch % is %, and no event % says who lets it become %',
+                OLD.id, OLD.state, quote_literal(needed), NEW.state;
+        END IF;
+        RETURN NEW;
+    END $$""",
+    f"REVOKE ALL ON FUNCTION {SCHEMA}.batch_state_checked() FROM PUBLIC",
+    f"CREATE OR REPLACE TRIGGER batch_state_checked BEFORE INSERT OR UPDATE OF state, id, feed "
+    f"ON {SCHEMA}.batch FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.batch_state_checked()",
+)
+"""Statements that put the rule in place; repeating them changes nothing."""

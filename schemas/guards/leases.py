@@ -1,0 +1,142 @@
+"""The functions that keep leases: who holds what, and until when by the server's clock.
+
+A lease is a row of a table that only its owner writes, so nobody holds anything whom no function
+lets: each kind of lease has one, granted to the roles that need it. A lock by a number would be
+anybody's, since every login may take any advisory lock. A session that has a lease therefore keeps
+one under a number that it drew by chance. Nobody ever waits for that: it only shows that the
+session is still there, and whose lease it was is free once it is not.
+
+A lease that ran out belongs to a process that is frozen, or to a machine that is gone: its session
+may be ended, so that what it holds is free. Whose session is ended is never for the caller to say.
+When a session began it has to say itself: an owner who is no superuser is not shown that of others.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+from schemas.derived.sql import SCHEMA
+
+_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+WAIT_SECONDS = 5
+"""How long a lease is waited for that somebody else takes or leaves in an open transaction."""
+CORRECTIONS_SECONDS = 600
+"""How long the corrections of a batch are waited for; those of a large one take a minute."""
+
+
+class Held(StrEnum):
+    """What can be held, one session at a time."""
+
+    BATCH = "batch"
+    SCOPE = "scope"
+    DECISION = "decision"
+    """Whose turn it is to decide about the breaks of a scope."""
+    PUSH = "push"
+    """An operation of the service."""
+    EPOCH = "epoch"
+    """The epochs of those who send."""
+    RECEIVE = "receive"
+    """Whose turn it is to say which batch a delivery is."""
+
+
+# Found first and ended then: a planner is free to call a function before it looks at the rest.
+ENDED_SESSION = f"""
+    WITH due AS MATERIALIZED (
+        SELECT l.owner, a.pid FROM {SCHEMA}.lease l
+        JOIN pg_stat_activity a ON a.pid = l.pid AND a.backend_start = l.started
+        WHERE l.name = {{name}} AND l.expires_at < clock_timestamp() AND a.pid <> pg_backend_pid()
+    )
+    SELECT due.owner FROM due WHERE pg_terminate_backend(due.pid)"""
+"""Ends the session of a lease that ran out, and names its owner."""
+
+MINE = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+"""When the session that asks began. One that says another time only keeps itself from being ended:
+no session of its number began then."""
+
+_COLUMNS = ("owner", "account", "pid", "started", "since", "expires_at", "mark")
+
+_KEPT = {
+    "lease_lives(session integer, mark bigint)": f"""RETURNS boolean LANGUAGE sql {_SAFE} AS $$
+        SELECT EXISTS (
+            SELECT FROM pg_locks k JOIN pg_database d ON d.oid = k.database
+            WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 1 AND k.pid = $1
+            AND d.datname = current_database()
+            AND ((k.classid::bigint << 32) | k.objid::bigint) = $2)
+    $$""",
+    "keep_lease(name text, owner text, seconds integer, began timestamptz)": f"""
+    RETURNS TABLE (pid integer, started timestamptz) LANGUAGE plpgsql {_SAFE}
+    SET lock_timeout = '{WAIT_SECONDS}s' AS $$
+    #variable_conflict use_column
+    DECLARE
+        mark bigint := ('x' || left(md5(gen_random_uuid()::text), 16))::bit(64)::bigint;
+    BEGIN
+        -- What killed sessions left behind; one that somebody has in hand is left to him.
+        DELETE FROM {SCHEMA}.lease l WHERE l.name IN (
+            SELECT g.name FROM {SCHEMA}.lease g WHERE g.name <> $1
+            AND g.mark IS NOT NULL AND NOT {SCHEMA}.lease_lives(g.pid, g.mark)
+            FOR UPDATE SKIP LOCKED);
+        PERFORM pg_advisory_lock(mark);
+        RETURN QUERY INSERT INTO {SCHEMA}.lease AS l (name, {", ".join(_COLUMNS)})
+        VALUES ($1, $2, session_user, pg_backend_pid(), $4, clock_timestamp(),
+            clock_timestamp() + $3 * interval '1s', mark)
+        ON CONFLICT (name) DO UPDATE SET ({", ".join(_COLUMNS)}) =
+            ({", ".join(f"EXCLUDED.{name}" for name in _COLUMNS)})
+        WHERE NOT CASE WHEN l.mark IS NOT NULL THEN {SCHEMA}.lease_lives(l.pid, l.mark)
+            -- Of an earlier version, which is only known to live by what it renews.
+            ELSE l.expires_at > clock_timestamp() END
+        RETURNING l.pid, l.started;
+        IF NOT FOUND THEN
+            PERFORM pg_advisory_unlock(mark);
+        END IF;
+    EXCEPTION WHEN lock_not_available THEN
+        PERFORM pg_advisory_unlock(mark);
+    END $$""",
+}
+"""What nobody calls but the functions of the owner."""
+
+LEASES_OF: Mapping[str, str] = _KEPT | {
+    f"keep_{kind}(whose text, owner text, seconds integer, began timestamptz)": f"""
+    RETURNS TABLE (pid integer, started timestamptz) LANGUAGE sql {_SAFE} AS $$
+        SELECT k.pid, k.started FROM {SCHEMA}.keep_lease(rtrim('{kind} ' || $1), $2, $3, $4) k
+    $$"""
+    for kind in Held
+} | {
+    # Of a session, since one process renews all that it holds.
+    "renew_lease(name text, session integer, began timestamptz, seconds integer)": f"""
+    RETURNS boolean LANGUAGE sql {_SAFE} AS $$
+        WITH renewed AS (
+            UPDATE {SCHEMA}.lease l SET expires_at = clock_timestamp() + $4 * interval '1s'
+            WHERE l.pid = $2 AND l.started = $3 AND l.account = session_user
+            AND {SCHEMA}.lease_lives(l.pid, l.mark) RETURNING l.name
+        )
+        SELECT EXISTS (SELECT FROM renewed r WHERE r.name = $1)
+    $$""",
+    "drop_lease(name text)": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+        WITH dropped AS (
+            DELETE FROM {SCHEMA}.lease l WHERE l.name = $1 AND l.pid = pg_backend_pid()
+            RETURNING l.mark
+        )
+        SELECT pg_advisory_unlock(d.mark) FROM dropped d
+    $$""",
+    "end_holder(name text)": f"""RETURNS text LANGUAGE sql {_SAFE} AS $$
+        {ENDED_SESSION.format(name="$1")}
+    $$""",
+    # A name that is added and taken away again is locked until the transaction ends.
+    "lock_corrections(batch_id integer)": f"""RETURNS void LANGUAGE plpgsql {_SAFE}
+    SET lock_timeout = '{CORRECTIONS_SECONDS}s' AS $$
+    BEGIN
+        INSERT INTO {SCHEMA}.lease (name, owner, account, pid, started, expires_at)
+        VALUES ('corrections ' || $1, '', session_user, pg_backend_pid(), now(), now());
+        DELETE FROM {SCHEMA}.lease l WHERE l.name = 'corrections ' || $1;
+    END $$""",
+}  # fmt: skip
+"""Head -> rest of the definition."""
+
+
+def _statements() -> Iterator[str]:
+    for head, rest in LEASES_OF.items():
+        yield f"CREATE OR REPLACE FUNCTION {SCHEMA}.{head} {rest}"
+        yield f"REVOKE ALL ON FUNCTION {SCHEMA}.{head} FROM PUBLIC"
+
+
+LEASES = tuple(_statements())
+"""Statements that put the functions in place; repeating them changes nothing."""

@@ -1,0 +1,141 @@
+"""Four database roles, from the tables: `python -m schemas.guards.roles | psql ...` grants them.
+
+recon_loader      receives, stages and checks; writes no target
+recon_merger      the same, applies, pushes, undoes and reconciles; what a worker connects as
+recon_reader      reads results and the ledger; no secret, no row as delivered of a record with one
+recon_controller  the same, decides about breaks and signs; loads nothing
+
+Nobody but the owner of the schema writes to the audit trail or to what it tells of, except through
+the functions of `schemas.guards.trail_functions`, which stamp who and when.
+
+They are groups: a user who logs in is made a member of one. The schema belongs to whoever migrates
+it, so run it as that user, and again after every upgrade: views are made anew, without grants.
+"""
+
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from schemas.derived.sql import LEDGER_TABLES, SCHEMA, STAGED, TARGETS
+from schemas.derived.views import SHOWN, VIEWS, quoted
+from schemas.guards.batch_states import OF_MERGER
+from schemas.guards.leases import LEASES_OF
+from schemas.guards.trail_functions import DECIDED, FUNCTIONS_OF, SAVED, SIGNED, TURN
+from schemas.guards.trail_rules import APPEND_ONLY
+from schemas.kinds import sql_columns
+from schemas.ledger import LEASE
+from schemas.tables import EXTRACTS
+
+LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
+CONTROLLER = "recon_controller"
+OWNER = "owner"
+
+GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
+"""What tells a restored copy -> the least role that adds to it; nobody changes it."""
+TRAIL = (*(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name)
+"""What only functions of the owner write."""
+MAY_CALL: Mapping[str, tuple[str, ...]] = {
+    "add_event": (LOADER,),
+    "chain_waiting": (LOADER, READER),
+    # A draft is nothing yet: what is refused is to keep it.
+    "draft": (LOADER, READER),
+    "took_over": (MERGER, CONTROLLER),
+    "next_reconciliation": (MERGER,),
+    "conclude": (MERGER,),
+    "decide": (CONTROLLER,),
+    "sign": (CONTROLLER,),
+    # What only reads holds nothing, so it keeps nobody from anything.
+    "keep_batch": (LOADER,),
+    "keep_receive": (LOADER,),
+    "keep_epoch": (MERGER,),
+    "keep_push": (MERGER,),
+    "keep_scope": (MERGER, CONTROLLER),
+    "keep_decision": (CONTROLLER,),
+    "renew_lease": (LOADER, CONTROLLER),
+    "drop_lease": (LOADER, CONTROLLER),
+    "end_holder": (LOADER, READER),
+    "lock_corrections": (LOADER,),
+}
+"""Function of the trail or of leases -> who may call it; the others nobody may."""
+LOADED = ("batch", "extract", "receipt", "outcome", "note", "secret_constant")
+"""What a loader writes beside the staged rows."""
+_STAGED_NAMES = {table.name for table in STAGED.values()}
+WITH_ROWS = {"before_image": ("image",), "send": ("echo",), "secret_constant": ("value",)}
+"""Columns of the ledger that hold whole records, secrets included."""
+
+
+def statements() -> Iterator[str]:
+    """The statements in their order; each may be run again."""
+    for role in (LOADER, MERGER, READER, CONTROLLER):
+        yield (
+            f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; "
+            "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
+        )
+        # What an earlier version granted and this one does not is taken back.
+        yield f"REVOKE ALL ON ALL TABLES IN SCHEMA {SCHEMA} FROM {role}"
+        yield f"REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {SCHEMA} FROM {role}"
+        yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"
+    yield f"GRANT {LOADER} TO {MERGER}"
+    yield f"GRANT {READER} TO {CONTROLLER}"
+    yield f"GRANT SELECT ON ALL TABLES IN SCHEMA {SCHEMA} TO {LOADER}"
+    loaded = (*LOADED, *(table.name for table in STAGED.values()))
+    yield _write(LOADER, loaded)
+    # Without fresh statistics the planner takes a million staged rows for a handful.
+    yield (
+        "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
+        f"GRANT MAINTAIN ON {_tables(loaded)} TO {LOADER}; END IF; END $$"
+    )
+    for head in (*FUNCTIONS_OF, *LEASES_OF):
+        for role in MAY_CALL.get(head.partition("(")[0], ()):
+            yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{head} TO {role}"
+    yield _write(MERGER, (*TARGETS, *_merged()))
+    for name, role in GATE.items():
+        yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
+    yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
+    for name, table in (TARGETS | LEDGER_TABLES).items():
+        yield _read(name, [column.name for column in table.columns], _hidden(name))
+    yield f"GRANT SELECT ON {SCHEMA}.alembic_version TO {READER}"
+
+
+def role_for(kind: str, name: str) -> str | None:
+    """The least role that may use what a user was denied; None: not known."""
+    if kind == "event":
+        if name in (*DECIDED.values(), *SIGNED.values()):
+            return CONTROLLER
+        return MERGER if name in (SAVED, *OF_MERGER) else None
+    if kind == "function":
+        return next(iter(MAY_CALL.get(name, ())), OWNER)
+    if name in (*TARGETS, *_merged()):
+        return MERGER
+    if name in GATE:
+        return GATE[name]
+    if name in TRAIL:
+        return OWNER
+    return LOADER if name in LEDGER_TABLES or name in VIEWS or name in _STAGED_NAMES else None
+
+
+def _merged() -> list[str]:
+    return [name for name in LEDGER_TABLES if name not in (*LOADED, *TRAIL, *GATE)]
+
+
+def _write(role: str, names: Iterable[str]) -> str:
+    return f"GRANT INSERT, UPDATE, DELETE ON {_tables(names)} TO {role}"
+
+
+def _read(name: str, columns: Iterable[str], hidden: Collection[str]) -> str:
+    shown = ", ".join(quoted(column) for column in columns if column not in hidden)
+    return f"GRANT SELECT {f'({shown}) ' if hidden else ''}ON {SCHEMA}.{name} TO {READER}"
+
+
+def _hidden(name: str) -> tuple[str, ...]:
+    if name in WITH_ROWS:
+        return WITH_ROWS[name]
+    fields = EXTRACTS[name].delivered if name in EXTRACTS else ()
+    return tuple(column for field in fields if field.secret for column in sql_columns(field))
+
+
+def _tables(names: Iterable[str]) -> str:
+    return ", ".join(f"{SCHEMA}.{name}" for name in names)
+
+
+if __name__ == "__main__":
+    sys.stdout.write("".join(f"{statement};\n" for statement in statements()))
