@@ -1,15 +1,17 @@
-"""Reconciliation as judgements: pure functions over frames of the truth sources.
+"""Reconciliation as pure functions over frames of its sources.
 
-matching   J1-J3: every record's own status, and where its sides first differ
-rates      J4: the rate each payment used; series: J5, the rates among themselves
-plans      J6, J7: plan details against payments, and per plan (links, allotment)
-debts      J9: every debt by its payments and what plans ask of it
-documents  J8: which debts have an invoice file
-batches    J10: insert-batch data against what was sent (inner: the record inside a row)
-tenants    J11: records of two tenants that meet on a join
-totals     controls, difference proof and chain, from both sides added up (sums)
-causes     breaks that read as one cause (conversions: amounts times a rate)
-self_test  planted faults that every run has to find
-life       what became of the breaks of the run before; roll_forward and ageing tell it in sums
-signed     what has changed in the records that were signed
+sources       the sources of one run as frames
+eligibility   what an extract row is by itself, before anything is compared with it
+records       J1-J3: every record's own status, and where its sides first differ
+rates         J4: the rate each payment used; series: J5, the rates among themselves
+plans         J6, J7: plan details against payments, and per plan (links, allotment)
+debts         J9: every debt by its payments and what plans ask of it
+documents     J8: which debts have an invoice file
+batches       J10: insert-batch data against what was sent (insert_batch: the record inside a row)
+tenants       J11: records of two tenants that meet on a join
+joins         all of these over all sources
+totals        controls, difference proof and chain, from both sides added up (sums)
+self_test     planted faults that every run has to find
+signed        what has changed in the records that were signed
+conclusion    the value of the report (report) from what was found
 """
