@@ -46,9 +46,10 @@ def room(path: Path) -> str:
     return "/".join(path.relative_to(ROOT).parts[:-1][:2])
 
 
-def imported(path: Path) -> Iterator[Path]:
-    """The modules of ours that a file imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def imported(path: Path, *, at_once: bool = False) -> Iterator[Path]:
+    """The modules of ours that a file imports, wherever in it; `at_once`: when it is imported."""
+    tree = ast.parse(path.read_text())
+    for node in tree.body if at_once else ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or node.module is None or node.level:
             continue
         if node.module.split(".")[0] in PACKAGES:

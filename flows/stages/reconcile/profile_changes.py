@@ -18,7 +18,7 @@ from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch
 from flows.stages.reconcile.held_against import Base
 from flows.stages.reconcile.method import Method
-from flows.steps.rules.changes import RuleChange
+from flows.steps.reconcile.report import RuleChange
 from schemas.counting import quantity
 from schemas.derived.views import LISTING_FEED
 

@@ -6,7 +6,7 @@ The same money under another currency's name is another report.
 from collections.abc import Iterator, Mapping
 
 from flows.stages.reconcile.method import Method
-from flows.steps.rules.changes import RuleChange
+from flows.steps.reconcile.report import RuleChange
 from schemas.counting import quantity
 
 SHOWN = 10

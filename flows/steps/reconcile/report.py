@@ -21,7 +21,6 @@ from flows.steps.reconcile.debts import DebtLine
 from flows.steps.reconcile.rates import RateLine
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.totals import ChainLine, ControlLine, ExcludedLine, Proof, StatusLine
-from flows.steps.rules.changes import RuleChange
 from schemas.life import RECONCILED
 
 VERDICTS = (*RECONCILED, "NOT_RECONCILED", "INCOMPLETE")
@@ -152,6 +151,16 @@ class RunLine:
 
     number: int
     by: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleChange:
+    """One rule, key of a profile or setting that is another than it was."""
+
+    key: str
+    old: str
+    """Empty: there was none."""
+    new: str
 
 
 @dataclass(frozen=True, slots=True)

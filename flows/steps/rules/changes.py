@@ -7,10 +7,10 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from flows.steps.reconcile.report import Changes
+from flows.steps.reconcile.report import Changes, RuleChange
 
 HASH = 12
 """Characters of a hash that name it."""
@@ -21,16 +21,6 @@ _NAMED = {
     "exclude": ("id",),
 }
 """Sections that repeat, and what tells one from another."""
-
-
-@dataclass(frozen=True, slots=True)
-class RuleChange:
-    """One rule, key of a profile or setting that is another than it was."""
-
-    key: str
-    old: str
-    """Empty: there was none."""
-    new: str
 
 
 def rule_changes(old: str, new: str) -> tuple[RuleChange, ...]:

@@ -21,6 +21,7 @@ from flows.steps.reconcile.report import (
     InputLine,
     PreviousLine,
     ReconciliationReport,
+    RuleChange,
     SignOff,
     TruthLine,
 )
@@ -33,7 +34,6 @@ from flows.steps.reconcile.totals import (
     ProofLine,
     StatusLine,
 )
-from flows.steps.rules.changes import RuleChange
 from schemas.breaks import BREAKS
 from tests.report.sample_reports import HOSTILE
 
