@@ -32,7 +32,7 @@ NO_BREAKS = [{"Code": "none"}]
 """A table without a line has no columns either; the UI takes those from the first line."""
 
 
-class Reconciliation(BaseModel):
+class ReconciliationEnd(BaseModel):
     """Where a run's report is, small enough to be kept as JSON."""
 
     model_config = ConfigDict(frozen=True)
@@ -115,7 +115,7 @@ def reconcile_task(
     tenants: list[int],
     restate: str | None = None,
     unread: dict[str, str] | None = None,
-) -> Reconciliation:
+) -> ReconciliationEnd:
     """Reconcile a scope and publish its artifacts."""
     asked = Asked(
         scope=Scope(tuple(batches), tuple(feeds), tuple(tenants)),
@@ -128,7 +128,7 @@ def reconcile_task(
     done = reconcile_scope(open_workspace(), asked)
     publish(done)
     get_run_logger().info("%s", told(done))
-    return Reconciliation(
+    return ReconciliationEnd(
         number=done.run.id,
         scope=done.run.scope,
         verdict=done.run.verdict,
@@ -155,7 +155,7 @@ def told(done: Reconciled) -> str:
     return f"Reconciliation {done.run.id} of {done.run.scope}: {done.run.verdict}. {because}"
 
 
-def end_state(done: Reconciliation) -> RunState[Any]:
+def end_state(done: ReconciliationEnd) -> RunState[Any]:
     """Completed, Breaks or Incomplete; operators filter by these names."""
     data = done.model_dump(mode="json")
     where = f"Reconciliation {done.number} of {done.scope}: {done.verdict}. Report: {done.folder}."

@@ -10,10 +10,10 @@ from prefect.states import Completed
 from pydantic import Field
 
 from connectors.errors import BatchStateError
-from connectors.postgres.push.sends import Decision
+from connectors.postgres.push.sends import SendDecision
 from flows.report.markdown import cell
 from flows.report.spelling import digits
-from flows.stages.resolve import Chosen
+from flows.stages.resolve import ChosenSends
 from flows.stages.resolve import resolve as settle
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.holding import open_workspace
@@ -110,6 +110,6 @@ def settle_rows(
         context = FlowRunContext.get()
         if context is not None and context.flow_run is not None:
             note_run(connection, batch_id, context.flow_run)
-        chosen = Chosen(tuple(rows), operation, (state,))
-        resolved = settle(workspace, batch_id, chosen, Decision(decision), by=by, reason=reason)
+        chosen = ChosenSends(tuple(rows), operation, (state,))
+        resolved = settle(workspace, batch_id, chosen, SendDecision(decision), by=by, reason=reason)
     return resolved.detail

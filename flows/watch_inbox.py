@@ -20,7 +20,7 @@ from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT, load_profile
 from connectors.settings import read_settings
 from flows.ops.missed_runs import overtaken
-from flows.stages.inbox import SETTLE_SECONDS, Line, Start, Watch, import_here
+from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Start, Watch, import_here
 from flows.tasks.approval import OverBudget
 from flows.tasks.delivery import BareAddress, Delivery
 from flows.tasks.holding import open_workspace
@@ -74,7 +74,7 @@ def look_into_inbox(
     profile: str | None,
     over_budget: OverBudget,
     deployment: str,
-) -> list[Line]:
+) -> list[InboxLine]:
     """One look; the lines tell what became of every file."""
     workspace = open_workspace()
     feed = load_profile(Path(profile)) if profile else DEFAULT

@@ -1,7 +1,9 @@
 """The picture in `docs/architecture.md` is that of the code, and its paths are there."""
 
+import ast
 import re
 import runpy
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -29,3 +31,15 @@ def test_no_module_waits_for_itself() -> None:
         for path in free:
             del ahead[path]
     assert sorted(str(path.relative_to(ROOT)) for path in ahead) == []
+
+
+def test_a_class_name_is_one_class() -> None:
+    """Whoever reads a name knows which class is meant, without the line that imports it."""
+    named = Counter(
+        node.name
+        for package in ("flows", "connectors", "schemas")
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in named.items() if count > 1] == []

@@ -14,7 +14,7 @@ from pathlib import Path
 import polars as pl
 import zstandard
 
-from connectors.compare.sides import Broken, Lines, Side, spill
+from connectors.compare.sides import Broken, Side, SideLines, spill
 from connectors.errors import ExtractRefused, SidesRefused
 from connectors.files.atomic import private_folder
 from connectors.files.content import Content, foreign_format, open_content
@@ -56,7 +56,7 @@ def csv_side(path: Path, scratch: Path, delimiter: str | None = None) -> Side:
 def _spilled(path: Path, content: Content, header: Header, scratch: Path) -> Side:
     broken: list[Broken] = []
     files: list[Path] = []
-    lines = Lines()
+    lines = SideLines()
     kinds: dict[str, set[pl.DataType]] = {}
     rows = count = 0
     for chunk in read_chunks(content, header, first_place(header), BLOCK_BYTES):

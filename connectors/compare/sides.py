@@ -26,7 +26,7 @@ class Broken:
 
 
 @dataclass(slots=True)
-class Lines:
+class SideLines:
     """The lines rows begin on: by block one number where every record is a line, else all."""
 
     starts: list[int] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Side:
     rows: int
     placed: bool = True
     """Whether rows have a place that means something: a line, or a number in a file."""
-    lines: Lines | None = None
+    lines: SideLines | None = None
     """On which line of its file a row begins."""
     broken: tuple[Broken, ...] = ()
     """The first records that cannot be read."""

@@ -13,7 +13,7 @@ import polars as pl
 from psycopg import sql
 
 from connectors.compare.sides import Side
-from connectors.compare.table_side import Spill, Table, copied, far_times_told, opened, pulled
+from connectors.compare.table_side import Spill, SqlTable, copied, far_times_told, opened, pulled
 from schemas.cells.readings import column
 from schemas.counting import quantity
 
@@ -49,7 +49,7 @@ def table_pair(
 
 
 def _shared(
-    left: Table, right: Table, key: Sequence[str], ignore: Sequence[str]
+    left: SqlTable, right: SqlTable, key: Sequence[str], ignore: Sequence[str]
 ) -> list[str] | None:
     """The columns to compare, key first; None where the database cannot compare them exactly."""
     if not all(name in left.columns and name in right.columns for name in key):
@@ -66,12 +66,12 @@ def _comparable(left: str, right: str) -> bool:
     return any({left, right} <= family for family in (_NUMERIC, _TEXTS))
 
 
-def _whole(left: Table, right: Table, scratch: Path, method: str) -> TablePair:
+def _whole(left: SqlTable, right: SqlTable, scratch: Path, method: str) -> TablePair:
     return TablePair(pulled(left, scratch / "left"), pulled(right, scratch / "right"), 0, method)
 
 
 def _joined(
-    left: Table, right: Table, key: Sequence[str], columns: Sequence[str], scratch: Path
+    left: SqlTable, right: SqlTable, key: Sequence[str], columns: Sequence[str], scratch: Path
 ) -> TablePair:
     """One join of both tables, of which only the rows come back that are not the same."""
     for table in (left, right):
@@ -113,7 +113,7 @@ def _joined(
 
 
 def _by_segments(
-    left: Table, right: Table, key: Sequence[str], columns: Sequence[str], scratch: Path
+    left: SqlTable, right: SqlTable, key: Sequence[str], columns: Sequence[str], scratch: Path
 ) -> TablePair:
     """Sums of row hashes by segment first; a segment that differs is pulled from both sides."""
     rows = max(left.estimate(), right.estimate(), 1)
@@ -142,7 +142,9 @@ def _by_segments(
     )
 
 
-def _sums(table: Table, key: Sequence[str], columns: Sequence[str], segments: int) -> pl.DataFrame:
+def _sums(
+    table: SqlTable, key: Sequence[str], columns: Sequence[str], segments: int
+) -> pl.DataFrame:
     content = sql.SQL("hash_record_extended(ROW({}), 1)").format(
         sql.SQL(", ").join(_exact(table, sql.Identifier(name), name) for name in columns)
     )
@@ -171,7 +173,7 @@ def _segment(key: Sequence[str], segments: int) -> sql.Composable:
     )
 
 
-def _doubtful(table: Table, key: Sequence[str], segments: int) -> list[int]:
+def _doubtful(table: SqlTable, key: Sequence[str], segments: int) -> list[int]:
     """Segments with a key that is there more than once, or that has an empty part."""
     names = [sql.Identifier(name) for name in key]
     empty = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(name) for name in names)
@@ -181,14 +183,14 @@ def _doubtful(table: Table, key: Sequence[str], segments: int) -> list[int]:
     return [number for (number,) in table.connection.execute(statement).fetchall()]
 
 
-def _both(left: Table, right: Table, name: str) -> tuple[sql.Composable, sql.Composable]:
+def _both(left: SqlTable, right: SqlTable, name: str) -> tuple[sql.Composable, sql.Composable]:
     return (
         _exact(left, sql.Identifier("l", name), name),
         _exact(right, sql.Identifier("r", name), name),
     )
 
 
-def _exact(table: Table, identifier: sql.Identifier, name: str) -> sql.Composable:
+def _exact(table: SqlTable, identifier: sql.Identifier, name: str) -> sql.Composable:
     """The column such that only equal texts are equal: a collation may think otherwise."""
     if table.columns[name].type in _TEXTS:
         return sql.SQL('{} COLLATE "C"').format(identifier)

@@ -73,7 +73,7 @@ class TableColumn:
 
 
 @dataclass(frozen=True)
-class Table:
+class SqlTable:
     """An open table in a transaction that sees one moment of it."""
 
     name: str
@@ -120,7 +120,7 @@ class Table:
 
 
 @contextmanager
-def opened(address: str, key: Sequence[str]) -> Iterator[Table]:
+def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     """The table an address names, in a read-only transaction; raises SidesRefused."""
     url, shown, named, password = _taken_apart(address)
     if not named:
@@ -142,7 +142,7 @@ def opened(address: str, key: Sequence[str]) -> Iterator[Table]:
         try:
             identifier = sql.Identifier(*_identifiers(named))
             columns = _columns(connection, shown, identifier)
-            yield Table(shown, connection, identifier, columns, key)
+            yield SqlTable(shown, connection, identifier, columns, key)
         except psycopg.Error as error:
             raise SidesRefused(f"{shown}: {first_line(error)}") from None
 
@@ -150,7 +150,7 @@ def opened(address: str, key: Sequence[str]) -> Iterator[Table]:
 class Spill:
     """Frames of one side as they come, in files of a scratch folder."""
 
-    def __init__(self, table: Table, columns: Sequence[str], scratch: Path) -> None:
+    def __init__(self, table: SqlTable, columns: Sequence[str], scratch: Path) -> None:
         private_folder(scratch)
         self.table, self.scratch = table, scratch
         self.types = {name: table.columns[name].reading for name in columns}
@@ -172,7 +172,7 @@ class Spill:
         )
 
 
-def pulled(table: Table, scratch: Path, where: sql.Composable | None = None) -> Side:
+def pulled(table: SqlTable, scratch: Path, where: sql.Composable | None = None) -> Side:
     """Rows of a table, block by block into `scratch`."""
     kept = Spill(table, list(table.columns), scratch)
     selected = sql.SQL(", ").join(one.selected() for one in table.columns.values())
@@ -191,7 +191,7 @@ def table_side(address: str, scratch: Path, key: Sequence[str]) -> Side:
 
 
 @contextmanager
-def far_times_told(tables: Mapping[str, Table], rows: sql.Composable) -> Iterator[None]:
+def far_times_told(tables: Mapping[str, SqlTable], rows: sql.Composable) -> Iterator[None]:
     """Name the time that cannot be read where the database only says that there is one.
 
     `rows` are the tables by their aliases and the conditions on them, as they stand behind FROM.
@@ -205,7 +205,7 @@ def far_times_told(tables: Mapping[str, Table], rows: sql.Composable) -> Iterato
         raise
 
 
-def _refuse_far(table: Table, one: TableColumn, alias: str, rows: sql.Composable) -> None:
+def _refuse_far(table: SqlTable, one: TableColumn, alias: str, rows: sql.Composable) -> None:
     too_far = one.too_far(alias)
     if too_far is None:
         return

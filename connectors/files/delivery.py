@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from connectors.errors import DeliveryError
 from connectors.files.content import shown
-from connectors.files.stores import Place, Sort, location_of, place_of, unreadable
+from connectors.files.stores import FileStore, Sort, location_of, place_of, unreadable
 from connectors.settings import Limits
 from schemas.counting import quantity
 
@@ -28,7 +28,7 @@ BESIDE_SUFFIXES = (
 )
 
 
-class Fault(NamedTuple):
+class DeliveryFault(NamedTuple):
     """Why a source will be refused when it is opened: a file refusal code and its detail."""
 
     code: str
@@ -50,7 +50,7 @@ class Source:
     """Place in the zip's directory; two members may have the same name."""
     packed_bytes: int | None = None
     """What a zip member takes in the archive."""
-    fault: Fault | None = None
+    fault: DeliveryFault | None = None
 
     @property
     def remote(self) -> bool:
@@ -72,7 +72,7 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class OpenedDelivery:
     """Everything that was found: what will be read, what will not, and the control manifests."""
 
     sources: tuple[Source, ...]
@@ -81,7 +81,7 @@ class Delivery:
     controls: tuple[Control, ...] = ()
 
 
-def find_extracts(paths: Sequence[str], limits: Limits) -> Delivery:
+def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
     """The delivery that `paths` name, in the order of the extracts' names.
 
     Raises DeliveryError for a path that does not exist and for a delivery without any extract.
@@ -96,7 +96,7 @@ def find_extracts(paths: Sequence[str], limits: Limits) -> Delivery:
             "Name .csv, .csv.gz, .csv.zst or .zip files, or a folder that holds some."
         )
     sources = sorted(found.sources.values(), key=lambda source: (source.key, source.location))
-    return Delivery(
+    return OpenedDelivery(
         tuple(sorted(_told_apart(sources), key=lambda source: source.name)),
         tuple(sorted(found.left_alone)),
         tuple(sorted(found.controls.values(), key=lambda control: control.source.location)),
@@ -197,14 +197,16 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
     elif not named and (_is_beside(lower) or not extract_like):
         found.left_alone.add(source.name)
     elif sort == "other":
-        found.add_source(replace(source, fault=Fault("unsupported_format", "not a regular file")))
+        found.add_source(
+            replace(source, fault=DeliveryFault("unsupported_format", "not a regular file"))
+        )
     elif lower.endswith(".zip"):
         _take_members(source, found)
     else:
         found.add_source(replace(source, fault=_name_fault(lower)))
 
 
-def _take_neighbour(location: str, place: Place, found: _Found) -> None:
+def _take_neighbour(location: str, place: FileStore, found: _Found) -> None:
     """A named file brings the manifest beside it, which then answers for this file only."""
     folder, _, file_name = location.rpartition("/")
     sidecar = f"{location}.manifest.json"
@@ -226,18 +228,18 @@ def _take_members(archive: Source, found: _Found) -> None:
         if not unknown and not is_broken_zip(error):
             raise
         code = "unsupported_format" if unknown else "corrupt_archive"
-        fault = Fault(code, shown(str(error)) or "no zip directory")
+        fault = DeliveryFault(code, shown(str(error)) or "no zip directory")
         found.add_source(replace(archive, fault=fault))
         return
     if len(members) > found.limits.archive_members:
         detail = f"{quantity(len(members), 'member')}; the limit is {found.limits.archive_members}"
-        found.add_source(replace(archive, fault=Fault("too_large", detail)))
+        found.add_source(replace(archive, fault=DeliveryFault("too_large", detail)))
         return
     extracts = 0
     for number, member in enumerate(members):
         extracts += _take_member(archive, number, member, found)
     if extracts == 0:
-        fault = Fault("unsupported_format", "a zip archive without any .csv member")
+        fault = DeliveryFault("unsupported_format", "a zip archive without any .csv member")
         found.add_source(replace(archive, fault=fault))
 
 
@@ -258,9 +260,9 @@ def _take_member(archive: Source, number: int, member: zipfile.ZipInfo, found: _
         return False
     fault = _name_fault(lower)
     if stat.S_ISLNK(member.external_attr >> 16):
-        fault = Fault("unsupported_format", "a symbolic link, which holds no data")
+        fault = DeliveryFault("unsupported_format", "a symbolic link, which holds no data")
     elif member.flag_bits & 0x1:
-        fault = Fault("unsupported_format", "encrypted")
+        fault = DeliveryFault("unsupported_format", "encrypted")
     found.add_source(replace(source, fault=fault))
     return True
 
@@ -277,11 +279,13 @@ def _is_beside(lower_name: str) -> bool:
     )
 
 
-def _name_fault(lower_name: str) -> Fault | None:
+def _name_fault(lower_name: str) -> DeliveryFault | None:
     if lower_name.endswith(EXTRACT_SUFFIXES):
         return None
     suffix = shown(lower_name.rpartition(".")[2] if "." in lower_name else "", 20)
-    return Fault("unsupported_format", f"the name ends in .{suffix}" if suffix else "no suffix")
+    return DeliveryFault(
+        "unsupported_format", f"the name ends in .{suffix}" if suffix else "no suffix"
+    )
 
 
 def _told_apart(sources: Iterable[Source]) -> list[Source]:

@@ -39,7 +39,7 @@ class Dialect:
             )
 
 
-class Fault(IntEnum):
+class RecordFault(IntEnum):
     """What is wrong with a record; of several faults the lowest number is reported.
 
     Bytes that are no text come first: what they do to quotes, width and size is no cause.

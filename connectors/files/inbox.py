@@ -26,7 +26,7 @@ from uuid import uuid4
 from connectors.errors import DeliveryError, InboxHeldElsewhere
 from connectors.files.atomic import GOING, named, open_private, private_folder, write_file
 from connectors.files.delivery import BESIDE_SUFFIXES, CONTROL_NAME, Source
-from connectors.files.manifest import Entry, entries_of
+from connectors.files.manifest import ManifestEntry, entries_of
 
 UNFINISHED = (".part", ".partial", ".filepart", ".crdownload", ".tmp", ".temp")
 """A name under which a file is still being written; its rename says that it is complete."""
@@ -282,9 +282,11 @@ def _seen(path: Path) -> Seen | None:
     return Seen(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Mapping[str, Entry] | None]:
+def _manifests(
+    folder: Path, seen: Mapping[str, Seen]
+) -> dict[str, Mapping[str, ManifestEntry] | None]:
     """What each manifest says, by its name; None: it is none, or not yet."""
-    told: dict[str, Mapping[str, Entry] | None] = {}
+    told: dict[str, Mapping[str, ManifestEntry] | None] = {}
     for name in seen:
         if _is_common(name) or name.lower().endswith(SIDECAR):
             try:
@@ -295,7 +297,7 @@ def _manifests(folder: Path, seen: Mapping[str, Seen]) -> dict[str, Mapping[str,
 
 
 def _groups(
-    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, Entry] | None]
+    seen: Mapping[str, Seen], told: Mapping[str, Mapping[str, ManifestEntry] | None]
 ) -> Iterator[Arrival]:
     """The files by delivery; a file that a manifest names and that is absent is in it as well."""
     left = dict.fromkeys(seen)
@@ -320,7 +322,7 @@ def _beside(names: Iterable[str], files: Iterable[str]) -> list[str]:
 def _proven(
     group: Arrival,
     seen: Mapping[str, Seen],
-    told: Mapping[str, Mapping[str, Entry] | None],
+    told: Mapping[str, Mapping[str, ManifestEntry] | None],
 ) -> bool:
     """Whether manifests state the bytes of every extract, and every one has just as many."""
     stated: dict[str, int | None] = {}

@@ -11,7 +11,7 @@ from connectors.files.bitmask import Bytes, Places
 LINE_FEED, CARRIAGE_RETURN = 10, 13
 
 
-class Lines(NamedTuple):
+class PhysicalLines(NamedTuple):
     """Physical lines: [start, stop) is the content, `after` where the next line starts.
 
     The last line may lack its terminator; unless the data ends there, only `complete` lines count.
@@ -24,7 +24,7 @@ class Lines(NamedTuple):
     size: int
 
 
-def physical_lines(text: Bytes, *, final: bool, returns: bool) -> Lines:
+def physical_lines(text: Bytes, *, final: bool, returns: bool) -> PhysicalLines:
     if returns:
         ends = np.flatnonzero((text == LINE_FEED) | (text == CARRIAGE_RETURN))
         trail = np.zeros(len(ends), np.bool_)
@@ -41,4 +41,4 @@ def physical_lines(text: Bytes, *, final: bool, returns: bool) -> Lines:
         stop, after = np.append(stop, len(text)), np.append(after, len(text))
         complete += final
     start = np.concatenate([[0], after[:-1]])[: len(stop)]
-    return Lines(start, stop, after, complete, len(text))
+    return PhysicalLines(start, stop, after, complete, len(text))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.archive import BROKEN, Stored
 from connectors.files.content import refused, shown
-from connectors.files.delivery import Control, Delivery, Source, open_source
+from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
 from connectors.files.stores import unreadable
 
 MANIFEST_BYTES = 16 << 20
@@ -26,7 +26,7 @@ Sums = Mapping[str, Mapping[str, Decimal]]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """What a manifest says of one file; None: it does not say."""
 
     manifest: str
@@ -38,12 +38,12 @@ class Entry:
     hash_total: str | None = None
 
 
-def entry_text(entry: Entry) -> str:
+def entry_text(entry: ManifestEntry) -> str:
     """An entry as JSON, for the ledger."""
     return json.dumps(asdict(entry), default=str, sort_keys=True)
 
 
-def read_entry(text: str) -> Entry:
+def read_entry(text: str) -> ManifestEntry:
     """What `entry_text` wrote."""
     shape = json.loads(text)
     sums = shape.pop("sums")
@@ -52,7 +52,7 @@ def read_entry(text: str) -> Entry:
             field: {currency: Decimal(value) for currency, value in by_currency.items()}
             for field, by_currency in sums.items()
         }
-    return Entry(**shape, sums=sums)
+    return ManifestEntry(**shape, sums=sums)
 
 
 class Gap(NamedTuple):
@@ -66,18 +66,18 @@ class Gap(NamedTuple):
 class Statement:
     """All that the manifests of one delivery say."""
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, ManifestEntry]
     """By the source's name."""
     gaps: tuple[Gap, ...]
     """Each with code incomplete_file: absent files, files not listed, zips of other bytes."""
 
 
-def read_manifests(delivery: Delivery) -> Statement:
+def read_manifests(delivery: OpenedDelivery) -> Statement:
     """What the manifests found with the delivery say of its sources.
 
     Raises DeliveryError for a manifest that is not one, and for two that differ about a file.
     """
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ManifestEntry] = {}
     gaps: list[Gap] = []
     for control in delivery.controls:
         stated = entries_of(control.source)
@@ -96,7 +96,7 @@ def read_manifests(delivery: Delivery) -> Statement:
     return Statement(entries, tuple(sorted(gaps, key=lambda gap: gap.name)))
 
 
-def check_bytes(entry: Entry, stored: Stored) -> None:
+def check_bytes(entry: ManifestEntry, stored: Stored) -> None:
     """Compare bytes and hash, of the file as delivered or of its decompressed content.
 
     Raises ExtractRefused `incomplete_file` with both values.
@@ -112,7 +112,7 @@ def check_bytes(entry: Entry, stored: Stored) -> None:
         raise incomplete(entry, stored.name, details)
 
 
-def differences(entry: Entry, rows: int, sums: Sums, hash_total: str | int) -> list[str]:
+def differences(entry: ManifestEntry, rows: int, sums: Sums, hash_total: str | int) -> list[str]:
     """What was read against what is stated, each difference with both numbers; empty: all tie.
 
     `rows` counts data records, `sums` is by field and currency, `hash_total` is of the keys.
@@ -127,7 +127,7 @@ def differences(entry: Entry, rows: int, sums: Sums, hash_total: str | int) -> l
     return found
 
 
-def incomplete(entry: Entry, name: str, details: Sequence[str]) -> ExtractRefused:
+def incomplete(entry: ManifestEntry, name: str, details: Sequence[str]) -> ExtractRefused:
     """The refusal of a file whose numbers are not those of its manifest."""
     return refused("incomplete_file", name, detail=f"{'; '.join(details)} ({entry.manifest})")
 
@@ -167,7 +167,7 @@ def _same_number(one: str, other: str) -> bool:
         return one == other
 
 
-def _facts(entry: Entry) -> tuple[object, ...]:
+def _facts(entry: ManifestEntry) -> tuple[object, ...]:
     return (entry.rows, entry.sha256, entry.bytes, entry.sums, entry.hash_total)
 
 
@@ -189,7 +189,7 @@ def _file_key(source: Source) -> str:
     return source.location.rpartition("/")[2]
 
 
-def _delivered_names(control: Control, delivery: Delivery) -> set[str]:
+def _delivered_names(control: Control, delivery: OpenedDelivery) -> set[str]:
     """What the manifest may list without a loss: extracts, and files that are left alone."""
     beside = [source for source in delivery.sources if source.folder == control.source.folder]
     return {_called(control, source) for source in beside}.union(
@@ -198,7 +198,10 @@ def _delivered_names(control: Control, delivery: Delivery) -> set[str]:
 
 
 def _gaps(
-    control: Control, stated: Mapping[str, Entry], covered: list[Source], delivered: set[str]
+    control: Control,
+    stated: Mapping[str, ManifestEntry],
+    covered: list[Source],
+    delivered: set[str],
 ) -> list[Gap]:
     manifest = control.source.name
     by_name = {_called(control, source): source for source in covered}
@@ -221,7 +224,7 @@ def _gaps(
     return gaps
 
 
-def _check_zip(name: str, entry: Entry, members: list[Source]) -> list[Gap]:
+def _check_zip(name: str, entry: ManifestEntry, members: list[Source]) -> list[Gap]:
     """A zip that is listed itself has other bytes than stated: none of its members is proved."""
     if (entry.rows, entry.sums, entry.hash_total) != (None, None, None):
         raise DeliveryError(
@@ -249,7 +252,7 @@ def _check_zip(name: str, entry: Entry, members: list[Source]) -> list[Gap]:
     return [Gap(member.name, incomplete(entry, member.name, details)) for member in members]
 
 
-def entries_of(source: Source) -> dict[str, Entry]:
+def entries_of(source: Source) -> dict[str, ManifestEntry]:
     """What a control manifest says, by the name of the file; raises DeliveryError if it is none."""
     try:
         with open_source(source) as file:
@@ -282,7 +285,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return document
 
 
-def _entry(source: Source, name: str, stated: object) -> Entry:
+def _entry(source: Source, name: str, stated: object) -> ManifestEntry:
     where = f"files.{shown(name)}"
     if not isinstance(stated, dict):
         raise _unusable(source, f"{where} is not an object")
@@ -293,7 +296,7 @@ def _entry(source: Source, name: str, stated: object) -> Entry:
             guess = f"; did you mean {close[0]}" if close else ""
             raise _unusable(source, f"{where}.{shown(key)} is none of {', '.join(allowed)}{guess}")
     hash_total = stated.get("hash_total")
-    return Entry(
+    return ManifestEntry(
         manifest=source.name,
         rows=_count(source, f"{where}.rows", stated.get("rows")),
         sha256=_sha256(source, f"{where}.sha256", stated.get("sha256")),

@@ -13,7 +13,7 @@ import polars as pl
 from connectors.files.bitmask import Flags, Places
 from connectors.files.blocks import blocks
 from connectors.files.content import Content
-from connectors.files.dialect import Dialect, Fault
+from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.header import Header
 from connectors.files.pieces import Pieces
 from connectors.files.records import Records, sound, split
@@ -86,7 +86,7 @@ class Chunk:
     def faults(self) -> dict[int, str]:
         """ErrorCode of every record whose structure is broken, by its place in the chunk."""
         broken = np.flatnonzero(self.records.fault)
-        return {int(row): Fault(int(self.records.fault[row])).code for row in broken}
+        return {int(row): RecordFault(int(self.records.fault[row])).code for row in broken}
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""

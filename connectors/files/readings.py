@@ -23,7 +23,7 @@ from connectors.files.bitmask import (
     toggle,
 )
 from connectors.files.dialect import Dialect
-from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, Lines
+from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines
 
 
 class Readings(NamedTuple):
@@ -45,7 +45,7 @@ class Readings(NamedTuple):
     undecided: Flags
 
 
-def read_plain(text: Bytes, lines: Lines, dialect: Dialect) -> Readings:
+def read_plain(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> Readings:
     """Read a block without quotes, where every record is one line."""
     delimiters = Tally(pack(text == ord(dialect.delimiter)))
     fields = delimiters.before(lines.stop) - delimiters.before(lines.start) + 1
@@ -55,7 +55,7 @@ def read_plain(text: Bytes, lines: Lines, dialect: Dialect) -> Readings:
 
 
 def read_quoted(
-    text: Bytes, lines: Lines, width: int, dialect: Dialect, *, final: bool, endless: bool
+    text: Bytes, lines: PhysicalLines, width: int, dialect: Dialect, *, final: bool, endless: bool
 ) -> Readings:
     start, stop, after, complete, size = lines
     masks = _masks(text, lines, dialect)
@@ -115,7 +115,7 @@ class _Masks(NamedTuple):
     odd: Flags
 
 
-def _masks(text: Bytes, lines: Lines, dialect: Dialect) -> _Masks:
+def _masks(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Masks:
     quote = pack(text == ord(dialect.quote))
     delimiter = pack(text == ord(dialect.delimiter))
     inside = toggle(quote)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places, pack, toggle
-from connectors.files.dialect import Dialect, Fault
-from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, Lines, physical_lines
+from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines, physical_lines
 from connectors.files.readings import Readings, has_large_field, read_plain, read_quoted
 
 NUL = 0
@@ -100,7 +100,7 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
     That is the block itself, not copied, when nothing has to be left out or changed.
     """
     data = block if isinstance(block, bytes) else bytes(block)
-    keep = records.fault == Fault.NONE
+    keep = records.fault == RecordFault.NONE
     start, end = records.start[keep], records.end[keep]
     if not len(start):
         return b""
@@ -152,7 +152,7 @@ class _Verdicts(NamedTuple):
 
 
 def _judge(
-    lines: Lines,
+    lines: PhysicalLines,
     readings: Readings,
     width: int,
     dialect: Dialect,
@@ -179,11 +179,11 @@ def _judge(
     last = filled[np.searchsorted(filled, last, "right") - 1]
     unknown = np.where(rival <= reachable, rival_undecided, lines.size <= reach) & (not final)
     end = lines.stop[last]
-    fault = np.full(len(line), Fault.UNTERMINATED_QUOTE, np.uint8)
-    fault[readings.stray_at[line] < end] = Fault.STRAY_QUOTE
+    fault = np.full(len(line), RecordFault.UNTERMINATED_QUOTE, np.uint8)
+    fault[readings.stray_at[line] < end] = RecordFault.STRAY_QUOTE
 
     last[accepted] = closes_on[accepted]
-    fault[accepted] = Fault.NONE
+    fault[accepted] = RecordFault.NONE
     wait = readings.unclosed[line] | (unknown & ~accepted) | (disputed & rival_undecided)
     return _Verdicts(line, last, fault, wait)
 
@@ -217,7 +217,7 @@ def _walk(verdicts: _Verdicts, complete: int) -> _Spans:
 
 
 def _assemble(
-    lines: Lines,
+    lines: PhysicalLines,
     readings: Readings,
     spans: _Spans,
     oversize: Flags,
@@ -228,11 +228,11 @@ def _assemble(
     settled = spans.settled
     fault = np.zeros(settled, np.uint8)
     fields = readings.fields[:settled]
-    fault[fields < width] = Fault.TOO_FEW_FIELDS
-    fault[fields > width] = Fault.TOO_MANY_FIELDS
-    fault[readings.stray_at[:settled] < lines.stop[:settled]] = Fault.STRAY_QUOTE
-    fault[spans.line] = np.where(spans.fault == Fault.NONE, fault[spans.line], spans.fault)
-    fault[oversize[:settled]] = Fault.RECORD_TOO_LARGE
+    fault[fields < width] = RecordFault.TOO_FEW_FIELDS
+    fault[fields > width] = RecordFault.TOO_MANY_FIELDS
+    fault[readings.stray_at[:settled] < lines.stop[:settled]] = RecordFault.STRAY_QUOTE
+    fault[spans.line] = np.where(spans.fault == RecordFault.NONE, fault[spans.line], spans.fault)
+    fault[oversize[:settled]] = RecordFault.RECORD_TOO_LARGE
     last = np.arange(settled)
     last[spans.line] = spans.last
     begins = lines.stop[:settled] > lines.start[:settled]
@@ -249,7 +249,7 @@ def _assemble(
 
 
 def _cut(
-    records: Records, lines: Lines, oversize: Flags, limit: int, line: int, *, inside: bool
+    records: Records, lines: PhysicalLines, oversize: Flags, limit: int, line: int, *, inside: bool
 ) -> Records:
     """Cut the lines that are too large into pieces, the last line too while its end is unknown."""
     tail = records.lines
@@ -272,7 +272,7 @@ def _cut(
     order = np.argsort(start)
     end = [np.minimum(pieces + limit, stop) for _, pieces, stop in parts]
     number = [np.full(len(pieces), first) for first, pieces, _ in parts]
-    fault = np.full(len(start), Fault.RECORD_TOO_LARGE, np.uint8)
+    fault = np.full(len(start), RecordFault.RECORD_TOO_LARGE, np.uint8)
     fault[: len(large) - large.sum()] = records.fault[~large]
     return Records(
         start[order],
@@ -290,22 +290,24 @@ def _cut(
 def _judge_content(data: bytes, text: Bytes, records: Records, dialect: Dialect) -> None:
     """Find the faults that lie within a record's bytes, whatever its structure."""
     start, end, fault = records.start, records.end, records.fault
-    _blame(fault, np.flatnonzero(end - start > dialect.max_record_bytes), Fault.RECORD_TOO_LARGE)
+    _blame(
+        fault, np.flatnonzero(end - start > dialect.max_record_bytes), RecordFault.RECORD_TOO_LARGE
+    )
     for at in np.flatnonzero(end - start > dialect.max_field_bytes).tolist():
         if has_large_field(text[start[at] : end[at]], dialect, quoted_only=False):
-            _blame(fault, np.array([at]), Fault.FIELD_TOO_LARGE)
+            _blame(fault, np.array([at]), RecordFault.FIELD_TOO_LARGE)
     if data.find(NUL, 0, records.consumed) >= 0:
         places = np.flatnonzero(text[: records.consumed] == NUL)
-        _blame(fault, np.searchsorted(start, places, "right") - 1, Fault.NUL_CHARACTER)
+        _blame(fault, np.searchsorted(start, places, "right") - 1, RecordFault.NUL_CHARACTER)
     if not data.isascii():
         undecodable = _undecodable(memoryview(data), records, dialect.encoding)
         # A piece of a record that is too large may begin and end within a character.
-        whole = fault[undecodable] != Fault.RECORD_TOO_LARGE
-        _blame(fault, undecodable[whole], Fault.ENCODING)
+        whole = fault[undecodable] != RecordFault.RECORD_TOO_LARGE
+        _blame(fault, undecodable[whole], RecordFault.ENCODING)
 
 
-def _blame(fault: Bytes, records: Places, reason: Fault) -> None:
-    open_to_it = (fault[records] == Fault.NONE) | (fault[records] > reason)
+def _blame(fault: Bytes, records: Places, reason: RecordFault) -> None:
+    open_to_it = (fault[records] == RecordFault.NONE) | (fault[records] > reason)
     fault[records[open_to_it]] = reason
 
 

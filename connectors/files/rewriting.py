@@ -15,7 +15,7 @@ from schemas.cells.formulas import Guard
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RewrittenLine:
     """One row: our own columns, and the text that was delivered."""
 
     own: Mapping[str, str]
@@ -40,7 +40,7 @@ def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
     return header.dialect.delimiter.decode().join(shown)
 
 
-def write_rows(header: Header, lines: Sequence[Line]) -> bytes:
+def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
     """A file of these rows, which is itself a delivery; all of them have the same own columns."""
     own = list(lines[0].own)
     names = _row([header.names[place] for place in _delivered_places(header)], header)

@@ -18,7 +18,7 @@ STORES = (*EXTRAS, "memory")
 Sort = Literal["file", "folder", "other"]
 
 
-class Place(Protocol):
+class FileStore(Protocol):
     """What is asked of a place that holds files; locations have `/` between their parts.
 
     Every method raises OSError or ImportError, whatever the store's own library raises.
@@ -30,7 +30,7 @@ class Place(Protocol):
     def open(self, location: str) -> BinaryIO: ...
 
 
-def place_of(location: str) -> Place:
+def place_of(location: str) -> FileStore:
     """The place that holds `location`."""
     return ObjectStore(location.partition("://")[0]) if "://" in location else Disk()
 

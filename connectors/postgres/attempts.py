@@ -15,7 +15,7 @@ from schemas.derived.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, 
 from schemas.field import Table
 
 
-class Row(NamedTuple):
+class AttemptRow(NamedTuple):
     """A staged row by its place, in the order attempts are made in."""
 
     batch_id: int
@@ -34,14 +34,14 @@ class Later(NamedTuple):
 REPAIRED, REJECTED, WAITING = "repaired", "in error again", "waiting"
 
 
-def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Row, Later]:
+def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, Later]:
     """The rows of a batch whose repair came in a later one, whatever became of it there.
 
     What was undone or discarded is no repair. A repair that was rejected is to be repaired in its
     own batch: the row is the same, and what was corrected of it so far is there.
     """
     repairs, states = _repairs(connection, batch_id)
-    attempts: dict[Row, list[Row]] = {}
+    attempts: dict[AttemptRow, list[AttemptRow]] = {}
     for row in repairs:
         attempts.setdefault(_first(row, repairs), []).append(row)
     found = _matched_by_key(connection, batch_id)
@@ -90,25 +90,25 @@ def _corrections(connection: psycopg.Connection, batch_id: int) -> list[tuple[in
 
 def _repairs(
     connection: psycopg.Connection, batch_id: int
-) -> tuple[dict[Row, Row], dict[Row, str]]:
+) -> tuple[dict[AttemptRow, AttemptRow], dict[AttemptRow, str]]:
     """The rows that repair one of the same delivery, what each repairs, and their states."""
-    repairs: dict[Row, Row] = {}
-    states: dict[Row, str] = {}
+    repairs: dict[AttemptRow, AttemptRow] = {}
+    states: dict[AttemptRow, str] = {}
     for correction, corrected in _corrections(connection, batch_id):
         for row, parent, state in _named_repairs(connection, correction):
             if place := read_name(parent):
-                repairs[row] = Row(corrected, *place)
+                repairs[row] = AttemptRow(corrected, *place)
                 states[row] = state
     return repairs, states
 
 
-def _first(row: Row, repairs: Mapping[Row, Row]) -> Row:
+def _first(row: AttemptRow, repairs: Mapping[AttemptRow, AttemptRow]) -> AttemptRow:
     while row in repairs:
         row = repairs[row]
     return row
 
 
-def _matched_by_key(connection: psycopg.Connection, batch_id: int) -> dict[Row, Later]:
+def _matched_by_key(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, Later]:
     """The rows of a batch that are corrected by one with their key, which names none."""
     found = connection.execute(
         f"""SELECT o.extract_id, o.record_number,
@@ -117,26 +117,28 @@ def _matched_by_key(connection: psycopg.Connection, batch_id: int) -> dict[Row, 
             AND o.error_data IS NOT NULL""",
         batch_span(connection, batch_id),
     )
-    return {Row(batch_id, *place): Later(by, REPAIRED) for *place, by in found}
+    return {AttemptRow(batch_id, *place): Later(by, REPAIRED) for *place, by in found}
 
 
-def delivered_again(connection: psycopg.Connection, batches: Collection[int]) -> frozenset[Row]:
+def delivered_again(
+    connection: psycopg.Connection, batches: Collection[int]
+) -> frozenset[AttemptRow]:
     """Rows in error of these batches that count with another attempt of theirs, or with none."""
     corrections = connection.execute(
         "SELECT id, corrects FROM batch WHERE id = ANY(%s) AND corrects = ANY(%s) "
         "AND corrects < id ORDER BY id",
         [list(batches), list(batches)],
     ).fetchall()
-    repairs: dict[Row, Row] = {}
+    repairs: dict[AttemptRow, AttemptRow] = {}
     for batch_id, corrected in corrections:
         for row, parent, state in _named_repairs(connection, batch_id):
             if state in ERRORS and (place := read_name(parent)):
-                repairs[row] = Row(corrected, *place)
-    attempts: dict[Row, list[Row]] = {}
+                repairs[row] = AttemptRow(corrected, *place)
+    attempts: dict[AttemptRow, list[AttemptRow]] = {}
     for row in repairs:
         attempts.setdefault(_first(row, repairs), []).append(row)
     states = _states(connection, attempts)
-    again: set[Row] = set()
+    again: set[AttemptRow] = set()
     for first, rows in attempts.items():
         if states.get(first) == CORRECTED:
             again.update(rows)
@@ -146,7 +148,9 @@ def delivered_again(connection: psycopg.Connection, batches: Collection[int]) ->
     return frozenset(again)
 
 
-def _named_repairs(connection: psycopg.Connection, batch_id: int) -> Iterator[tuple[Row, str, str]]:
+def _named_repairs(
+    connection: psycopg.Connection, batch_id: int
+) -> Iterator[tuple[AttemptRow, str, str]]:
     """The rows of a batch that name one they repair: that name, and their state."""
     for table in staged_tables(connection, batch_id):
         for extract_id, number, parent, state in connection.execute(
@@ -155,11 +159,11 @@ def _named_repairs(connection: psycopg.Connection, batch_id: int) -> Iterator[tu
             WHERE {of_batch("s")} AND s.parent IS NOT NULL""",
             batch_span(connection, batch_id),
         ):
-            yield Row(batch_id, extract_id, number), parent, state
+            yield AttemptRow(batch_id, extract_id, number), parent, state
 
 
-def _states(connection: psycopg.Connection, rows: Collection[Row]) -> dict[Row, str]:
-    found: dict[Row, str] = {}
+def _states(connection: psycopg.Connection, rows: Collection[AttemptRow]) -> dict[AttemptRow, str]:
+    found: dict[AttemptRow, str] = {}
     for batch_id in sorted({row.batch_id for row in rows}):
         mine = [row for row in rows if row.batch_id == batch_id]
         for table in staged_tables(connection, batch_id):
@@ -168,8 +172,8 @@ def _states(connection: psycopg.Connection, rows: Collection[Row]) -> dict[Row, 
 
 
 def _states_of(
-    connection: psycopg.Connection, table: Table, batch_id: int, rows: Collection[Row]
-) -> dict[Row, str]:
+    connection: psycopg.Connection, table: Table, batch_id: int, rows: Collection[AttemptRow]
+) -> dict[AttemptRow, str]:
     lines = connection.execute(
         f"""SELECT s.extract_id, s.record_number, {STATE}
         FROM {staged_name(table)} s {told_joins(table)}
@@ -182,4 +186,4 @@ def _states_of(
             "numbers": [row.record_number for row in rows],
         },
     )
-    return {Row(batch_id, extract, number): state for extract, number, state in lines}
+    return {AttemptRow(batch_id, extract, number): state for extract, number, state in lines}

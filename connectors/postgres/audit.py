@@ -29,7 +29,7 @@ _DECIDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedTrail:
     """What the proof came to."""
 
     events: int
@@ -41,7 +41,7 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TrailEntry:
     """One event as the audit trail lists it."""
 
     position: int | None
@@ -58,7 +58,7 @@ class Entry:
     hash: str | None
 
 
-def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified:
+def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:
     """Prove the chain on one snapshot; `noted` is a hash that must still be in it."""
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
@@ -69,7 +69,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         for row in _links(connection):
             fault = _fault(row, position + 1, head, stamped=stamped)
             if fault:
-                return Verified(position, head, fault)
+                return VerifiedTrail(position, head, fault)
             position, head, stamped = row.position, row.hash, row.account is not None
             if noted == head:
                 seen.add(head)
@@ -78,16 +78,16 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
                 told.setdefault(event.what, []).append((position, event))
         if noted is not None and noted not in seen:
             fault = f"no link has the hash {noted}: events after it were cut off, or all were"
-            return Verified(position, head, fault)
+            return VerifiedTrail(position, head, fault)
         for check in (_decisions, _signatures, _runs, _batches):
             for fault in check(connection, told):
-                return Verified(position, head, fault)
-        return Verified(position, head)
+                return VerifiedTrail(position, head, fault)
+        return VerifiedTrail(position, head)
 
 
 def list_events(
     connection: psycopg.Connection, most: int, *, what: str | None = None
-) -> list[Entry]:
+) -> list[TrailEntry]:
     """The latest events, the last one first; `what` is a part of what happened."""
     with connection.cursor(row_factory=dict_row) as cursor:
         rows = cursor.execute(
@@ -97,7 +97,7 @@ def list_events(
             "ORDER BY c.position DESC NULLS FIRST, e.id DESC LIMIT %(most)s",
             {"what": what, "most": most},
         ).fetchall()
-    return [Entry(**row) for row in rows]
+    return [TrailEntry(**row) for row in rows]
 
 
 def _links(connection: psycopg.Connection) -> Iterator[Any]:

@@ -37,7 +37,7 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         current = _corrects(connection, current)
 
 
-class Place(NamedTuple):
+class CorrectionPlace(NamedTuple):
     """Where a row is that repairs another one, or is repaired by it."""
 
     batch_id: int
@@ -47,7 +47,9 @@ class Place(NamedTuple):
     state: str
 
 
-def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> Place | None:
+def repaired_row(
+    connection: psycopg.Connection, batch_id: int, name: str
+) -> CorrectionPlace | None:
     """The row that a row of this batch repairs, by the name it was delivered with."""
     found = read_name(name)
     corrected = _corrects(connection, batch_id)
@@ -64,7 +66,7 @@ def read_name(name: str) -> tuple[int, int] | None:
 
 def repairs_of(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
-) -> list[Place]:
+) -> list[CorrectionPlace]:
     """The rows that came to repair a row, in the order they came, whatever became of them."""
     batches = connection.execute(
         "SELECT id FROM batch WHERE corrects = %s AND id > corrects ORDER BY id", [batch_id]
@@ -83,14 +85,14 @@ def repairs_of(
 
 def _place(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
-) -> Place | None:
+) -> CorrectionPlace | None:
     row = connection.execute(
         "SELECT e.name, s.first_line, s.state FROM staged_row s "
         "JOIN extract e ON e.id = s.extract_id "
         "WHERE s.batch_id = %s AND s.extract_id = %s AND s.record_number = %s",
         [batch_id, extract_id, record_number],
     ).fetchone()
-    return Place(batch_id, row[0], record_number, *row[1:]) if row else None
+    return CorrectionPlace(batch_id, row[0], record_number, *row[1:]) if row else None
 
 
 def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:

@@ -25,7 +25,7 @@ KEPT, ASKED = "kept", "asked_at"
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class ListingPulled:
     """The newest complete listing of a record kind."""
 
     extract: Extract
@@ -41,7 +41,7 @@ def clock(connection: psycopg.Connection) -> datetime:
     return moment
 
 
-def newest_listings(connection: psycopg.Connection) -> dict[str, Pulled]:
+def newest_listings(connection: psycopg.Connection) -> dict[str, ListingPulled]:
     """Per record kind the listing that the service answered last, whatever batch it is in.
 
     One whose batch has not come to its end is not whole, and one that was taken back counts not.
@@ -71,11 +71,11 @@ def newest_listings(connection: psycopg.Connection) -> dict[str, Pulled]:
             f"WHERE what = '{PULLED}' AND one.value ? '{KEPT}' GROUP BY 1"
         ).fetchall()
     )
-    newest: dict[str, Pulled] = {}
+    newest: dict[str, ListingPulled] = {}
     for extract in extracts:
         assert extract.record is not None
         assert extract.sha256 is not None
-        pulled = Pulled(extract, of_content.get(extract.sha256, of_batch[extract.batch_id]))
+        pulled = ListingPulled(extract, of_content.get(extract.sha256, of_batch[extract.batch_id]))
         known = newest.get(extract.record)
         if known is None or pulled.asked_at >= known.asked_at:
             newest[extract.record] = pulled

@@ -12,7 +12,7 @@ from connectors.postgres.attempts import REPAIRED, delivered_again, later_attemp
 from connectors.postgres.ledger import ENDED, State
 
 
-class BatchLine(NamedTuple):
+class BatchSummary(NamedTuple):
     """One batch as lists show it."""
 
     id: int
@@ -35,9 +35,9 @@ class BatchLine(NamedTuple):
 
 def list_overview(
     connection: psycopg.Connection, most: int, *, since: datetime | None = None
-) -> list[BatchLine]:
+) -> list[BatchSummary]:
     """The latest batches, newest first; `since` keeps those opened later or not ended yet."""
-    with connection.cursor(row_factory=class_row(BatchLine)) as cursor:
+    with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
         lines = cursor.execute(_OVERVIEW, {"most": most, "since": since, "ended": list(ENDED)})
         listed = [line._replace(state=State(line.state)) for line in lines]
     again = Counter(row.batch_id for row in delivered_again(connection, _standing(connection)))

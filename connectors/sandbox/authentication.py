@@ -5,7 +5,7 @@ import binascii
 
 from connectors.sandbox.accounts import Account, Accounts
 from connectors.sandbox.failures import Failure
-from connectors.sandbox.messages import Request
+from connectors.sandbox.messages import ServedRequest
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.sessions import Sessions
 from connectors.sandbox.tokens import MalformedToken, Tokens
@@ -22,7 +22,7 @@ class Authentication:
         self._sessions = sessions
         self._tokens = tokens
 
-    def caller(self, request: Request) -> Account | Failure | None:
+    def caller(self, request: ServedRequest) -> Account | Failure | None:
         """The account; None without credentials, a failure where they are wrong."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         match scheme.lower():

@@ -21,10 +21,10 @@ from connectors.sandbox.failures import (
     unbound,
     undeserialized,
 )
-from connectors.sandbox.messages import Request
+from connectors.sandbox.messages import ServedRequest
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.routes import Route
-from connectors.sandbox.values import UNREAD, Reader, Record, Tree, Unread, Value
+from connectors.sandbox.values import UNREAD, Reader, Record, Tree, UnreadValue, Value
 from schemas.field import Table
 
 
@@ -36,7 +36,9 @@ class Binder:
         self._reader = Reader(options)
         self._json_reader = Reader(options, as_written=options.traits.system_json)
 
-    def one(self, request: Request, route: Route, table: Table, name: str) -> Record | Failure:
+    def one(
+        self, request: ServedRequest, route: Route, table: Table, name: str
+    ) -> Record | Failure:
         """The record of a single request of the named operation."""
         encoding = encoding_of(request, route)
         values: dict[str, Value | None] = {}
@@ -55,7 +57,7 @@ class Binder:
         return values
 
     def many(
-        self, request: Request, route: Route, table: Table, name: str
+        self, request: ServedRequest, route: Route, table: Table, name: str
     ) -> list[Record] | Failure:
         """The records of a batch; only the body counts."""
         encoding = encoding_of(request, route)
@@ -65,7 +67,7 @@ class Binder:
             return undeserialized(name, encoding.value)
 
     def _records(
-        self, table: Table, encoding: Encoding, request: Request, *, many: bool = False
+        self, table: Table, encoding: Encoding, request: ServedRequest, *, many: bool = False
     ) -> list[Record]:
         match encoding:
             case Encoding.CSV:
@@ -98,7 +100,7 @@ class Binder:
             if not text:
                 continue
             value = self._reader.text(field, text)
-            if isinstance(value, Unread):
+            if isinstance(value, UnreadValue):
                 errors.append(invalid_value(field.name, text))
             else:
                 values[field.name] = value
@@ -115,7 +117,7 @@ def read_cells(reader: Reader, table: Table, row: Cells) -> Record:
         value = reader.text(field, text)
         if value is UNREAD:
             raise BadBody
-        assert not isinstance(value, Unread)
+        assert not isinstance(value, UnreadValue)
         found[field.name] = value
     return found
 
@@ -131,7 +133,7 @@ def read_members(reader: Reader, table: Table, tree: Tree, *, strict: bool) -> R
         if lowered not in given:
             continue
         value = reader.tree(field, given[lowered])
-        if not isinstance(value, Unread):
+        if not isinstance(value, UnreadValue):
             found[field.name] = value
         elif strict:
             raise BadBody

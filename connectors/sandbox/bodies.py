@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from connectors.sandbox.cells import Cell, read_rows
-from connectors.sandbox.messages import Request, fields_of
+from connectors.sandbox.messages import ServedRequest, fields_of
 from connectors.sandbox.routes import Door, Route
 from connectors.sandbox.values import Tree, jsv_tree
 from schemas.derived import jsv
@@ -35,7 +35,7 @@ class BadBody(Exception):
     """The body cannot be read at all."""
 
 
-def encoding_of(request: Request, route: Route) -> Encoding:
+def encoding_of(request: ServedRequest, route: Route) -> Encoding:
     """How the body is read; an unknown Content-Type and a body without length are no body."""
     # Only Content-Length tells the framework that there is a body.
     if request.verb == "GET" or request.headers.get("content-length", "0").strip("0") == "":
@@ -50,7 +50,7 @@ def encoding_of(request: Request, route: Route) -> Encoding:
         return Encoding.NONE
 
 
-def body_text(request: Request) -> str:
+def body_text(request: ServedRequest) -> str:
     """The text of the body; raises BadBody for compression that cannot be undone."""
     match request.headers.get("content-encoding", "").lower():
         case "gzip":

@@ -11,17 +11,17 @@ from http import HTTPStatus
 
 import h11
 
-from connectors.sandbox.messages import Request, Reset, Response
+from connectors.sandbox.messages import Reset, Response, ServedRequest
 
 RECEIVE_BYTES = 64 * 1024
 IDLE_SECONDS = 120
 LINGER_SECONDS = 2
 MOST_BODY_BYTES = 256 * 1024 * 1024
 
-Answer = Callable[[Request], Response | Reset]
+Answer = Callable[[ServedRequest], Response | Reset]
 
 
-class Connection:
+class ServerConnection:
     """Serves one request after another until either side ends it."""
 
     def __init__(self, peer: socket.socket, answer: Answer) -> None:
@@ -64,7 +64,7 @@ class Connection:
         self._send(response, head_only=request.method == "HEAD")
         return not response.cut_short and self._http.our_state is h11.DONE
 
-    def _read(self) -> Request | None:
+    def _read(self) -> ServedRequest | None:
         """The next request with its body; None where the caller is gone."""
         head = self._next_event()
         if not isinstance(head, h11.Request):
@@ -78,7 +78,7 @@ class Connection:
             parts.append(bytes(event.data))
         if not isinstance(event, h11.EndOfMessage):
             return None
-        return Request(
+        return ServedRequest(
             head.method.decode("ascii"),
             head.target.decode("ascii"),
             _joined(head.headers),

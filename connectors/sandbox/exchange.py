@@ -16,12 +16,12 @@ from connectors.sandbox.binding import Binder
 from connectors.sandbox.description import PATH, Description
 from connectors.sandbox.failures import NO_CREDENTIALS, NO_ROLE, Failure, Refusal, thrown
 from connectors.sandbox.faults import Fault, FaultKind, FaultSchedule, retry_after, wrong
-from connectors.sandbox.messages import Request, Reset, Response
+from connectors.sandbox.messages import Reset, Response, ServedRequest
 from connectors.sandbox.negotiation import response_format
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.rendering import RESPONSE_STATUS, Format, Result, writer
 from connectors.sandbox.routes import AUTHENTICATE, COMPLETED, Route, Routes
-from connectors.sandbox.service import Service, carries_status, response_columns
+from connectors.sandbox.service import SandboxService, carries_status, response_columns
 from connectors.sandbox.signing import COLUMNS, Signing
 from connectors.sandbox.validation import validate
 from connectors.sandbox.values import Record
@@ -36,7 +36,7 @@ class Exchange:
     def __init__(
         self,
         options: SandboxOptions,
-        service: Service,
+        service: SandboxService,
         authentication: Authentication,
         signing: Signing,
     ) -> None:
@@ -49,7 +49,7 @@ class Exchange:
         self._faults = FaultSchedule(options.faults)
         self._description = Description(options)
 
-    def answer(self, request: Request) -> Response | Reset:
+    def answer(self, request: ServedRequest) -> Response | Reset:
         """The response, or that there is none."""
         if (request.verb, request.path) == ("GET", PATH):
             return self._description.response()
@@ -72,7 +72,7 @@ class Exchange:
 
     def _operate(
         self,
-        request: Request,
+        request: ServedRequest,
         route: Route,
         operation: Operation,
         form: Format,
@@ -91,7 +91,7 @@ class Exchange:
         return response
 
     def _checked(
-        self, request: Request, route: Route, operation: Operation
+        self, request: ServedRequest, route: Route, operation: Operation
     ) -> tuple[Result | Failure | Refusal, int | None]:
         """What comes of all checks and the operation; and how many of a batch were executed."""
         bound = self._bound(request, route, operation)
@@ -108,7 +108,7 @@ class Exchange:
         return self._service.carry_out(operation, request.verb, bound[0]), None
 
     def _bound(
-        self, request: Request, route: Route, operation: Operation
+        self, request: ServedRequest, route: Route, operation: Operation
     ) -> list[Record] | Failure:
         name = self._options.name_of(operation)
         if route.batch:
@@ -116,7 +116,7 @@ class Exchange:
         bound = self._binder.one(request, route, operation.table, name)
         return bound if isinstance(bound, Failure) else [bound]
 
-    def _refused(self, request: Request, operation: Operation) -> Failure | Refusal | None:
+    def _refused(self, request: ServedRequest, operation: Operation) -> Failure | Refusal | None:
         if not operation.roles:
             return None
         caller: Account | Failure | None = self._authentication.caller(request)
@@ -154,7 +154,7 @@ class Exchange:
 
     def _response(
         self,
-        request: Request,
+        request: ServedRequest,
         route: Route,
         operation: Operation,
         form: Format,
@@ -168,7 +168,7 @@ class Exchange:
             return Response(200, "OK", [*self._headers(form, name)])
         return self._rendered(request, form, name, columns, done)
 
-    def _sign(self, request: Request, route: Route, form: Format) -> Response:
+    def _sign(self, request: ServedRequest, route: Route, form: Format) -> Response:
         try:
             signed = self._signing.answer(request, route)
         except Exception as error:  # noqa: BLE001 -- whatever goes wrong inside is an answer too.
@@ -181,7 +181,7 @@ class Exchange:
 
     def _rendered(
         self,
-        request: Request,
+        request: ServedRequest,
         form: Format,
         name: str,
         columns: tuple[str, ...],
@@ -213,7 +213,7 @@ class Exchange:
         return None
 
 
-def _broken(request: Request, error: Exception) -> Failure:
+def _broken(request: ServedRequest, error: Exception) -> Failure:
     # Where it went wrong is for whoever runs the sandbox; an error's own text may hold secrets.
     name, places = type(error).__name__, "".join(format_tb(error.__traceback__))
     _log.error("%s %s failed: %s\n%s", request.verb, request.path, name, places)

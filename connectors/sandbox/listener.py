@@ -3,7 +3,7 @@
 import socket
 import threading
 
-from connectors.sandbox.connection import Answer, Connection
+from connectors.sandbox.connection import Answer, ServerConnection
 
 ADDRESS = "127.0.0.1"
 BACKLOG = 1024
@@ -19,7 +19,7 @@ class Listener:
         self._answer = answer
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        self._open: dict[threading.Thread, Connection] = {}
+        self._open: dict[threading.Thread, ServerConnection] = {}
         self._thread = threading.Thread(target=self._accept, name="sandbox", daemon=True)
 
     def start(self) -> None:
@@ -52,13 +52,13 @@ class Listener:
             if self._stopping.is_set():
                 peer.close()
                 return
-            connection = Connection(peer, self._answer)
+            connection = ServerConnection(peer, self._answer)
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
             with self._lock:
                 self._open[thread] = connection
             thread.start()
 
-    def _serve(self, connection: Connection) -> None:
+    def _serve(self, connection: ServerConnection) -> None:
         try:
             connection.serve()
         finally:

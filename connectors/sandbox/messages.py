@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, unquote
 
 
 @dataclass(frozen=True)
-class Request:
+class ServedRequest:
     """A request whose body was read."""
 
     method: str

@@ -1,6 +1,6 @@
 """In which representation the service answers, by the framework's precedence."""
 
-from connectors.sandbox.messages import Request, media_type
+from connectors.sandbox.messages import ServedRequest, media_type
 from connectors.sandbox.rendering import Format
 from connectors.sandbox.routes import Door, Route
 
@@ -14,7 +14,7 @@ _PREFERRED = (
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
-def response_format(request: Request, route: Route) -> Format:
+def response_format(request: ServedRequest, route: Route) -> Format:
     """Suffix over `format` over Accept; a predefined path says its own, unless `format` does."""
     wished = _named(request.query.get("format", ""))
     if route.door in (Door.REPLY, Door.API):
@@ -32,7 +32,7 @@ def _named(text: str) -> Format | None:
     return {"csv": Format.CSV, "html": Format.HTML}.get(name)
 
 
-def _accepted(request: Request) -> Format:
+def _accepted(request: ServedRequest) -> Format:
     """By Accept: its order and weights do not count."""
     if "accept" not in request.headers:
         return Format.HTML

@@ -11,7 +11,7 @@ from connectors.sandbox.exchange import Exchange
 from connectors.sandbox.listener import ADDRESS, Listener
 from connectors.sandbox.listings import read_listing
 from connectors.sandbox.options import SandboxOptions
-from connectors.sandbox.service import Service
+from connectors.sandbox.service import SandboxService
 from connectors.sandbox.sessions import Sessions
 from connectors.sandbox.shapes import RECORDS
 from connectors.sandbox.signing import Signing
@@ -30,7 +30,7 @@ class Sandbox:
         tokens = Tokens()
         authentication = Authentication(options, self._accounts, self._sessions, tokens)
         signing = Signing(options, self._accounts, self._sessions, tokens, authentication)
-        service = Service(options, self._store, self._accounts)
+        service = SandboxService(options, self._store, self._accounts)
         self._exchange = Exchange(options, service, authentication, signing)
 
     @contextmanager

@@ -31,7 +31,7 @@ def carries_status(operation: Operation) -> bool:
     return not operation.returns_list and operation.response != "user_account"
 
 
-class Service:
+class SandboxService:
     """Carries operations out against a store."""
 
     def __init__(self, options: SandboxOptions, store: Store, accounts: Accounts) -> None:

@@ -6,7 +6,7 @@ from connectors.sandbox.accounts import Account, Accounts
 from connectors.sandbox.authentication import Authentication
 from connectors.sandbox.binding import Binder
 from connectors.sandbox.failures import Failure, FieldFailure, thrown
-from connectors.sandbox.messages import Request
+from connectors.sandbox.messages import ServedRequest
 from connectors.sandbox.options import SandboxOptions
 from connectors.sandbox.rendering import RESPONSE_STATUS, Result
 from connectors.sandbox.routes import AUTHENTICATE as NAME
@@ -43,7 +43,7 @@ _TWENTY_YEARS = 20 * 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Signed:
+class SignedToken:
     """A success and the headers it comes with."""
 
     result: Result
@@ -68,7 +68,7 @@ class Signing:
         self._authentication = authentication
         self._binder = Binder(options)
 
-    def answer(self, request: Request, route: Route) -> Signed | Failure:
+    def answer(self, request: ServedRequest, route: Route) -> SignedToken | Failure:
         """What an authentication request gives."""
         bound = self._binder.one(request, route, AUTHENTICATE, NAME)
         if isinstance(bound, Failure):
@@ -91,7 +91,7 @@ class Signing:
                 message = f"No configuration was added for OAuth provider '{provider}'"
                 return thrown(404, "NotFound", message)
 
-    def _sign_in(self, name: str, password: str) -> Signed | Failure:
+    def _sign_in(self, name: str, password: str) -> SignedToken | Failure:
         empty = [
             FieldFailure(
                 "NotEmpty",
@@ -120,21 +120,21 @@ class Signing:
             f"X-UAId={account.number}; max-age={_TWENTY_YEARS}; path=/; HttpOnly",
         )
         headers = tuple(("Set-Cookie", cookie) for cookie in cookies)
-        return Signed(self._session_result(account, session), headers)
+        return SignedToken(self._session_result(account, session), headers)
 
-    def _who(self, request: Request) -> Signed | Failure:
+    def _who(self, request: ServedRequest) -> SignedToken | Failure:
         caller = self._authentication.caller(request)
         if isinstance(caller, Failure):
             return caller
         if caller is None:
             message = "Not Authenticated"
             return Failure(401, "Unauthorized", message, message, all_columns=True, thrown=True)
-        return Signed(self._session_result(caller, request.cookies.get("ss-id")))
+        return SignedToken(self._session_result(caller, request.cookies.get("ss-id")))
 
-    def _sign_out(self, request: Request) -> Signed:
+    def _sign_out(self, request: ServedRequest) -> SignedToken:
         self._sessions.end(request.cookies.get("ss-id", ""))
         gone = ("Set-Cookie", "ss-id=; max-age=0; path=/; HttpOnly")
-        return Signed(Result(COLUMNS, [{RESPONSE_STATUS: {}}]), (gone,))
+        return SignedToken(Result(COLUMNS, [{RESPONSE_STATUS: {}}]), (gone,))
 
     def _session_result(self, account: Account, session: str | None) -> Result:
         token = self._tokens.sign(account, self._options.clock())

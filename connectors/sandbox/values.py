@@ -34,13 +34,13 @@ class Entries(dict[str, "Nested | None"]):
     """A map of texts, whose keys are data and no field names."""
 
 
-class Unread(Enum):
+class UnreadValue(Enum):
     """The one value that says: this is no value of the field's kind."""
 
     UNREAD = "unread"
 
 
-UNREAD = Unread.UNREAD
+UNREAD = UnreadValue.UNREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Reader:
     as_written: bool = False
     """Times keep the zone they were written with, as a host's own values do."""
 
-    def text(self, field: Field, text: str) -> Value | Unread | None:
+    def text(self, field: Field, text: str) -> Value | UnreadValue | None:
         """The value of a CSV cell, query value, path part or form value."""
         if field.kind is Kind.STRING:
             return _sound(text)
@@ -63,7 +63,7 @@ class Reader:
             case _:
                 return self._scalar(field, text)
 
-    def tree(self, field: Field, tree: Tree) -> Value | Unread | None:
+    def tree(self, field: Field, tree: Tree) -> Value | UnreadValue | None:
         """The value of a JSON or JSV member."""
         if tree is None:
             return None
@@ -76,7 +76,7 @@ class Reader:
             return tree if field.kind is Kind.BOOLEAN else UNREAD
         return self._scalar(field, tree) if isinstance(tree, str) and tree else UNREAD
 
-    def _scalar(self, field: Field, text: str) -> Value | Unread:
+    def _scalar(self, field: Field, text: str) -> Value | UnreadValue:
         match field.kind:
             case Kind.INTEGER | Kind.INTEGER64:
                 value: Value | None = _integer(text, INTEGER_BITS[field.kind])
@@ -91,7 +91,7 @@ class Reader:
                 value = read_datetime_offset(text)
         return UNREAD if value is None else value
 
-    def _nested_text(self, field: Field, text: str) -> Value | Unread:
+    def _nested_text(self, field: Field, text: str) -> Value | UnreadValue:
         if field.kind is Kind.LIST and not text.startswith("["):
             text = f"[{text}]"
         try:
@@ -99,7 +99,7 @@ class Reader:
         except ValueError:
             return UNREAD
 
-    def _nested(self, field: Field, tree: Tree) -> Value | Unread:
+    def _nested(self, field: Field, tree: Tree) -> Value | UnreadValue:
         match field.kind, tree:
             case Kind.LIST, list():
                 return [_element(field, element) for element in tree]

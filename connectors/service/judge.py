@@ -36,7 +36,7 @@ _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedResponse:
     """What one attempt says about one row."""
 
     verdict: Verdict | None = None
@@ -68,14 +68,14 @@ class Judge:
         """Whether the host says of a batch how many rows it carried out; None: not known yet. No
         request has two rows before it has shown that it does, nor after it was silent once."""
 
-    def failed(self, failed: Failed) -> Judged:
+    def failed(self, failed: Failed) -> JudgedResponse:
         """No answer."""
         code = IN_DOUBT if failed.sent else UNSENT
         stop = f"No connection can be had: {failed.cause}" if failed.hopeless else None
         errors = (complaint(code, f"{failed.cause[:1].upper()}{failed.cause[1:]}."),)
-        return Judged(None, errors, doubt=failed.sent, failure=True, stop=stop)
+        return JudgedResponse(None, errors, doubt=failed.sent, failure=True, stop=stop)
 
-    def single(self, request: Request, record: Record, reply: Reply) -> Judged:
+    def single(self, request: Request, record: Record, reply: Reply) -> JudgedResponse:
         """The answer to a request for one record."""
         if not 200 <= reply.status < 300:
             return self._error(reply, self._redaction(request, record))
@@ -85,14 +85,14 @@ class Judge:
             return _unreadable(reply, str(problem))
         if said.error_code:
             hide = self._redaction(request, record)
-            return Judged(Verdict.REFUSED, service_errors(said.status, reply.status, hide))
+            return JudgedResponse(Verdict.REFUSED, service_errors(said.status, reply.status, hide))
         if said.many or not said.records:
             return _unreadable(
                 reply, f"{quantity(len(said.records), 'record')} where one is expected"
             )
         return self._echo(request, record, reply, said.records[0])
 
-    def batch(self, rows: Sequence[tuple[Request, Record]], reply: Reply) -> list[Judged]:
+    def batch(self, rows: Sequence[tuple[Request, Record]], reply: Reply) -> list[JudgedResponse]:
         """The answer to a request for several records, one judgement for each of them."""
         hide = Redaction(rows[0][0].operation.table, {}, self._batch_secrets(rows))
         try:
@@ -108,10 +108,10 @@ class Judge:
             return self._batch_stopped(rows, reply, hide, completed)
         error = self._error(reply, hide)
         if len(rows) == 1 and not error.stop and reply.status in _NOT_AS_BATCH:
-            return [Judged(again=True, alone=True)]
+            return [JudgedResponse(again=True, alone=True)]
         if len(rows) == 1:
             if reply.status == 400 and not error.stop and _named(reply, 1) is None:
-                return [Judged(again=True, alone=True)]
+                return [JudgedResponse(again=True, alone=True)]
             return [error]
         silent = [self._silent(error, reply, len(rows))] * len(rows)
         named = _named(reply, len(rows))
@@ -121,7 +121,7 @@ class Judge:
             self.counts = False
         return silent
 
-    def _silent(self, error: Judged, reply: Reply, rows: int) -> Judged:
+    def _silent(self, error: JudgedResponse, reply: Reply, rows: int) -> JudgedResponse:
         """A batch that failed, and nobody says behind how many of its rows."""
         message = (
             f"The service answered {reply.status} to {quantity(rows, 'row')} in one request "
@@ -131,29 +131,31 @@ class Judge:
         errors = (told, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
         return replace(error, verdict=None, errors=errors, doubt=True, failure=True)
 
-    def _error(self, reply: Reply, hide: Redaction) -> Judged:
+    def _error(self, reply: Reply, hide: Redaction) -> JudgedResponse:
         status = _status(reply)
         errors = service_errors(status, reply.status, hide)
         if reply.status in REDIRECTS:
             # "See other" is where to look at what was done; the others name where to do it.
             stop = f"The service {redirect(reply, hide)}."
-            return Judged(None, errors, doubt=reply.status == SEE_OTHER, stop=stop)
+            return JudgedResponse(None, errors, doubt=reply.status == SEE_OTHER, stop=stop)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
-            return Judged(None, errors, stop=stop, signed_out=True)
+            return JudgedResponse(None, errors, stop=stop, signed_out=True)
         # A refusal that says why is about the record; the framework's own says nothing.
         if reply.status == 403 and not (status or {}).get("errorcode"):
-            return Judged(None, errors, stop="The service refuses the role of the caller (403).")
+            return JudgedResponse(
+                None, errors, stop="The service refuses the role of the caller (403)."
+            )
         if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
-            return Judged(None, errors, stop=f"The service {SPEAKS_TLS}.")
+            return JudgedResponse(None, errors, stop=f"The service {SPEAKS_TLS}.")
         # A wrong API key is no record that is missing.
         if reply.status == 404 and _NO_KEY in str((status or {}).get("message", "")):
-            return Judged(None, errors, stop="The service does not know the API key (404).")
+            return JudgedResponse(None, errors, stop="The service does not know the API key (404).")
         if reply.status == 429:
-            return Judged(None, errors, failure=True)
+            return JudgedResponse(None, errors, failure=True)
         if 400 <= reply.status < 500 and reply.status != 408:
-            return Judged(Verdict.REFUSED, errors)
-        return Judged(None, errors, doubt=True, failure=True)
+            return JudgedResponse(Verdict.REFUSED, errors)
+        return JudgedResponse(None, errors, doubt=True, failure=True)
 
     def _echo(
         self,
@@ -161,7 +163,7 @@ class Judge:
         record: Record,
         reply: Reply,
         answered: Mapping[str, Any],
-    ) -> Judged:
+    ) -> JudgedResponse:
         operation = request.operation
         echoed = shown_record(operation, answered)
         if shows_nothing(operation, echoed):
@@ -171,13 +173,13 @@ class Judge:
         if reply.repeated and (_shows_another(fields, echoed) or key not in (None, "0")):
             return _unreadable(reply, "the very answer that it gave to the request before")
         if not fields:
-            return Judged(Verdict.ACKNOWLEDGED, service_id=key)
+            return JudgedResponse(Verdict.ACKNOWLEDGED, service_id=key)
         if not reply.proof:
             return _unreadable(reply, "an answer that was cut off by the connection's end")
         hide = self._redaction(request, record)
         errors = differences(fields, record, echoed, hide)
         echo = echo_text(operation, hide.tree(echoed))
-        return Judged(Verdict.DIFFERS, errors, echo, key)
+        return JudgedResponse(Verdict.DIFFERS, errors, echo, key)
 
     def _batch_done(
         self,
@@ -185,14 +187,14 @@ class Judge:
         reply: Reply,
         hide: Redaction,
         completed: int | None,
-    ) -> list[Judged]:
+    ) -> list[JudgedResponse]:
         try:
             said = read_reply(reply)
         except Unreadable as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
         if said.error_code:
             errors = service_errors(said.status, reply.status, hide)
-            return [Judged(None, errors, doubt=True)] * len(rows)
+            return [JudgedResponse(None, errors, doubt=True)] * len(rows)
         if len(said.records) != len(rows) or completed not in (None, len(rows)):
             are = agree(len(rows), "is", "are")
             found = f"{quantity(len(said.records), 'record')} where {len(rows)} {are} expected"
@@ -208,10 +210,10 @@ class Judge:
         reply: Reply,
         hide: Redaction,
         completed: int,
-    ) -> list[Judged]:
+    ) -> list[JudgedResponse]:
         """The service ran so many rows, failed at the next and did not look at the rest."""
         # Done, and nothing shows the record: the status of the answer says that it is no echo.
-        done = Judged(Verdict.ACKNOWLEDGED)
+        done = JudgedResponse(Verdict.ACKNOWLEDGED)
         if completed >= len(rows):
             return [done] * len(rows)
         failed = self._error(reply, hide)
@@ -219,24 +221,24 @@ class Judge:
         if named is not None and named != completed:
             return self._batch_named(rows, reply, failed, completed, named)
         # Those behind wait with the one that has to wait.
-        behind = failed if reply.status == 429 else Judged(again=True)
+        behind = failed if reply.status == 429 else JudgedResponse(again=True)
         return [done] * completed + [failed] + [behind] * (len(rows) - completed - 1)
 
     def _batch_named(
         self,
         rows: Sequence[tuple[Request, Record]],
         reply: Reply,
-        failed: Judged,
+        failed: JudgedResponse,
         completed: int,
         named: int,
-    ) -> list[Judged]:
+    ) -> list[JudgedResponse]:
         """The service names another row than the one behind those it ran."""
         if completed == 0:
             # It looked at all rows before the first, and ran none: the number says so.
-            judged = [Judged(again=True)] * len(rows)
+            judged = [JudgedResponse(again=True)] * len(rows)
         else:
             behind = [self._silent(failed, reply, len(rows))] * (len(rows) - completed)
-            judged = [Judged(Verdict.ACKNOWLEDGED)] * completed + behind
+            judged = [JudgedResponse(Verdict.ACKNOWLEDGED)] * completed + behind
             if named < completed:
                 judged[named] = behind[0] if behind else self._silent(failed, reply, len(rows))
                 return judged
@@ -257,10 +259,10 @@ def _shows_another(fields: Sequence[Field], echoed: Mapping[str, Any]) -> bool:
     return any(echoed.get(field.name.lower()) not in (None, "") for field in fields)
 
 
-def _unreadable(reply: Reply, problem: str) -> Judged:
+def _unreadable(reply: Reply, problem: str) -> JudgedResponse:
     message = f"The service answered {reply.status} with {problem}."
     told = complaint(IN_DOUBT, message, status=reply.status)
-    return Judged(None, (told,), doubt=True, failure=True)
+    return JudgedResponse(None, (told,), doubt=True, failure=True)
 
 
 def _status(reply: Reply) -> Mapping[str, Any] | None:

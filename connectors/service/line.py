@@ -22,7 +22,7 @@ _NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LO
 """What a greeting in TLS comes to where the other side speaks something else."""
 
 
-class Place:
+class LinePlace:
     """Where the service is."""
 
     def __init__(self, settings: ServiceSettings) -> None:
@@ -45,7 +45,7 @@ class Line:
     """Carries one request at a time."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, place: Place, settings: ServiceSettings
+        self, loop: asyncio.AbstractEventLoop, place: LinePlace, settings: ServiceSettings
     ) -> None:
         self._loop = loop
         self._place = place

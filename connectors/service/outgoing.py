@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from connectors.service.contract import Request
 from connectors.service.encoding import CSV, JSON, Record, body, target
-from connectors.service.line import Place
+from connectors.service.line import LinePlace
 from connectors.settings import ServiceSettings
 from schemas.operations import Operation
 
@@ -19,7 +19,9 @@ Encoded = tuple[Request, Record]
 class Outgoing:
     """Writes requests to one place."""
 
-    def __init__(self, settings: ServiceSettings, place: Place, authorization: str | None) -> None:
+    def __init__(
+        self, settings: ServiceSettings, place: LinePlace, authorization: str | None
+    ) -> None:
         self.form = CSV if settings.format == "csv" else JSON
         self.zone = ZoneInfo(settings.zone)
         self._settings = settings

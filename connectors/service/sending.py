@@ -14,7 +14,7 @@ from connectors.service.connection import Failed, Reply
 from connectors.service.contract import Answer, Request, Verdict
 from connectors.service.encoding import Record, read_record
 from connectors.service.host import Host
-from connectors.service.judge import Judged
+from connectors.service.judge import JudgedResponse
 from connectors.service.line import Line
 from connectors.service.outage import Outage, wait_until_back
 from connectors.service.pace import retry_after
@@ -27,7 +27,7 @@ _SHOWN = (Verdict.ACKNOWLEDGED, Verdict.DIFFERS)
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class SentRow:
     """One request on its way."""
 
     request: Request
@@ -58,10 +58,10 @@ class Sending:
         self.outage = Outage(self._enough, settings.concurrency)
         if ask_first:
             self.outage.hold()
-        self._ready: deque[Row] = deque()
-        self._blocked: dict[Hashable, deque[Row]] = {}
+        self._ready: deque[SentRow] = deque()
+        self._blocked: dict[Hashable, deque[SentRow]] = {}
         """By record, those that wait for the request for it that is under way."""
-        self._delayed: dict[Row, asyncio.TimerHandle] = {}
+        self._delayed: dict[SentRow, asyncio.TimerHandle] = {}
         self._idle: list[asyncio.Future[None]] = []
         self._gate: asyncio.TimerHandle | None = None
         self._prompt: asyncio.TimerHandle | None = None
@@ -97,7 +97,7 @@ class Sending:
                 self._exhausted = True
                 return
             record = read_record(request.jsondata)
-            row = Row(request, record, _place(request, record), doubt=request.doubt)
+            row = SentRow(request, record, _place(request, record), doubt=request.doubt)
             self._unanswered += 1
             if self._host.stopped:
                 self._halt(row)
@@ -155,7 +155,7 @@ class Sending:
             self._problem = self._problem or worker.exception()
             self._tell()
 
-    def _next(self) -> list[Row]:
+    def _next(self) -> list[SentRow]:
         """The rows of the next request; none where there is none, or it is not time yet."""
         if not self._ready:
             return []
@@ -188,11 +188,11 @@ class Sending:
             self._wake()
         return rows
 
-    def _batches(self, row: Row) -> bool:
+    def _batches(self, row: SentRow) -> bool:
         shared = self._batch > 1 and self._host.judge.counts is not False
         return shared and not row.alone and not row.request.operation.keyed
 
-    def _repeatable(self, row: Row) -> bool:
+    def _repeatable(self, row: SentRow) -> bool:
         """Whether sending the row once more changes nothing: its key, or its host, sees to it."""
         return row.request.operation.keyed or self._host.settings.idempotent
 
@@ -208,14 +208,14 @@ class Sending:
                 waiting.set_result(None)
                 return
 
-    def _offer(self, row: Row, *, first: bool = False) -> None:
+    def _offer(self, row: SentRow, *, first: bool = False) -> None:
         if first:
             self._ready.appendleft(row)
         else:
             self._ready.append(row)
         self._wake()
 
-    async def _attempt(self, rows: list[Row], line: Line) -> None:
+    async def _attempt(self, rows: list[SentRow], line: Line) -> None:
         host, now, session = self._host, self._loop.time(), self._host.outgoing.cookie
         for row in rows:
             row.attempts += 1
@@ -253,8 +253,8 @@ class Sending:
             self._settle(row, one, wait)
 
     async def _signed_in(
-        self, rows: Sequence[Row], judged: list[Judged], line: Line, session: str | None
-    ) -> list[Judged]:
+        self, rows: Sequence[SentRow], judged: list[JudgedResponse], line: Line, session: str | None
+    ) -> list[JudgedResponse]:
         """The same, but where a session had ended and there is another one now, once more."""
         if not any(one.signed_out for one in judged):
             self._host.session_good = session
@@ -270,7 +270,7 @@ class Sending:
             for one in judged
         ]
 
-    def _watch(self, began: float, reply: Reply | Failed, judged: Sequence[Judged]) -> None:
+    def _watch(self, began: float, reply: Reply | Failed, judged: Sequence[JudgedResponse]) -> None:
         """Hold POSTs behind one that may have been carried out; let them go behind a good one."""
         doubtful = sum(one.doubt for one in judged)
         if doubtful:
@@ -309,7 +309,7 @@ class Sending:
             self._host.pace.pause(self._loop.time(), asked)
         return asked
 
-    def _settle(self, row: Row, judged: Judged, wait: float) -> None:
+    def _settle(self, row: SentRow, judged: JudgedResponse, wait: float) -> None:
         """Give the row its answer, or plan its next attempt in `wait` seconds."""
         row.doubt = row.doubt or judged.doubt
         if judged.stop:
@@ -332,18 +332,18 @@ class Sending:
         else:
             self._later(row, judged, wait)
 
-    def _later(self, row: Row, judged: Judged, wait: float) -> None:
+    def _later(self, row: SentRow, judged: JudgedResponse, wait: float) -> None:
         too_late = self._loop.time() + wait > row.deadline
         if row.attempts >= self._host.settings.attempts or too_late:
             self._give_up(row, judged)
         else:
             self._delayed[row] = self._loop.call_later(wait, self._due, row)
 
-    def _due(self, row: Row) -> None:
+    def _due(self, row: SentRow) -> None:
         del self._delayed[row]
         self._offer(row, first=True)
 
-    def _give_up(self, row: Row, judged: Judged) -> None:
+    def _give_up(self, row: SentRow, judged: JudgedResponse) -> None:
         self._undecided(row, judged.errors)
         if not judged.failure:
             self._host.breaker.answered()
@@ -363,10 +363,10 @@ class Sending:
         for row in waiting:
             self._halt(row)
 
-    def _halt(self, row: Row, errors: Sequence[Complaint] = ()) -> None:
+    def _halt(self, row: SentRow, errors: Sequence[Complaint] = ()) -> None:
         self._undecided(row, (*errors, complaint(UNSENT, self._host.stopped or "")))
 
-    def _undecided(self, row: Row, errors: tuple[Complaint, ...]) -> None:
+    def _undecided(self, row: SentRow, errors: tuple[Complaint, ...]) -> None:
         if not row.doubt:
             self._answer(row, Verdict.UNSENT, errors)
             return
@@ -377,7 +377,7 @@ class Sending:
 
     def _answer(
         self,
-        row: Row,
+        row: SentRow,
         verdict: Verdict,
         errors: tuple[Complaint, ...] = (),
         echo: str | None = None,
@@ -394,7 +394,7 @@ class Sending:
         elif self._prompt is None:
             self._prompt = self._loop.call_later(PROMPT_SECONDS, self._tell)
 
-    def _free(self, row: Row) -> None:
+    def _free(self, row: SentRow) -> None:
         """Let the next request for the same record go."""
         waiting = self._blocked.get(row.place)
         if waiting and not self._host.stopped:
@@ -409,7 +409,7 @@ class Sending:
             self._wanted.set_result(None)
 
 
-def _shown(reply: Reply, judged: Sequence[Judged]) -> bool:
+def _shown(reply: Reply, judged: Sequence[JudgedResponse]) -> bool:
     """Whether an answer shows every row it is for, so that it can be that of no other."""
     return 200 <= reply.status < 300 and all(one.verdict in _SHOWN for one in judged)
 

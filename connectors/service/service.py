@@ -13,7 +13,7 @@ from connectors.errors import SettingsError
 from connectors.service.contract import Answer, Request
 from connectors.service.credentials import Credentials, Scheme
 from connectors.service.judge import Judge
-from connectors.service.line import Line, Place
+from connectors.service.line import Line, LinePlace
 from connectors.service.listing import Listing, fetch
 from connectors.service.outgoing import Outgoing
 from connectors.service.pace import Backoff, Breaker, Pace
@@ -46,7 +46,7 @@ class Service:
         self.may_not_send: Callable[[], str | None] = lambda: None
         """Asked before each request: why the caller may send nothing any more."""
         self.now = now
-        place = Place(settings)
+        place = LinePlace(settings)
         self.outgoing = Outgoing(settings, place, credentials.header)
         self.judge = Judge(self.outgoing.zone, credentials.secrets)
         self.pace = Pace(settings.rate, settings.concurrency)

@@ -25,7 +25,7 @@ _ISO = re.compile(
 )
 
 
-class Written(NamedTuple):
+class WrittenTime(NamedTuple):
     """A time of an answer."""
 
     clock: int
@@ -37,7 +37,7 @@ class Written(NamedTuple):
     """A `/Date()/`, which has no microseconds."""
 
 
-def read_written(text: object) -> Written | None:
+def read_written(text: object) -> WrittenTime | None:
     """The time of an answer's text; None for a text that is none, or has a tenth microsecond."""
     if not isinstance(text, str):
         return None
@@ -51,10 +51,10 @@ def read_written(text: object) -> Written | None:
             wall = datetime.fromisoformat(f"{day}T{time or '00:00:00'}")
         except ValueError:
             return None
-        return Written(_clock(wall) + int(digits[:6]), _offset(zone), day_only=time is None)
+        return WrittenTime(_clock(wall) + int(digits[:6]), _offset(zone), day_only=time is None)
     stamp = _STAMP.fullmatch(text)
     if stamp and _FIRST <= int(stamp[1]) <= _LAST:
-        return Written(int(stamp[1]) * MILLISECOND, _offset(stamp[2]) or 0, stamp=True)
+        return WrittenTime(int(stamp[1]) * MILLISECOND, _offset(stamp[2]) or 0, stamp=True)
     return None
 
 
@@ -94,7 +94,7 @@ def same_datetime(sent: str, echoed: object, zone: ZoneInfo) -> bool:
     )
 
 
-def moment_of(written: Written) -> Moment:
+def moment_of(written: WrittenTime) -> Moment:
     """The time of an answer as one of ours; a day alone has no offset."""
     clock = written.clock
     return Moment(EPOCH + timedelta(microseconds=clock), written.offset)

@@ -4,7 +4,7 @@ from cyclopts import App
 
 from flows.commands.console import out, print_json, workspace
 from flows.commands.deliver import Json
-from flows.stages.archive import Verified, remedy, unchecked, verify_archive
+from flows.stages.archive import VerifiedArchive, remedy, unchecked, verify_archive
 from schemas.counting import agree, grouped, quantity
 
 archive_command = App(name="archive", help_format="markdown")
@@ -30,7 +30,7 @@ def verify_command(*, json: Json = False) -> int:
     return int(bool(proof.mismatches))
 
 
-def show(proof: Verified) -> None:
+def show(proof: VerifiedArchive) -> None:
     """What the proof came to, for a terminal."""
     for one in proof.mismatches:
         brought = f" ({', '.join(one.files)})" if one.files else ""

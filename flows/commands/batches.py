@@ -20,7 +20,7 @@ from flows.stages.kept import unproven
 from flows.stages.rewind import rewind_batch
 from flows.stages.rows.locate import Spot, locate, show_command
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
-from flows.stages.rows.texts import Texts
+from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import discard_batch, release_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.steps.secrets import shown_record
@@ -124,7 +124,7 @@ def row_command(
         )
     with workspace(quiet=True) as place, place.database.connect() as connection:
         found = locate(place, connection, batch, file, Spot(line, record))
-        texts = Texts(place, connection, [batch])
+        texts = RowTexts(place, connection, [batch])
         rows = [{**texts.fill(row._asdict()), **_repairs(connection, row)} for row in found]
     for told in rows:
         table = EXTRACTS[str(told["record"])]

@@ -13,7 +13,7 @@ from flows.commands.archive import show
 from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Feed, Json
 from flows.stages.archive import verify_archive
-from flows.stages.inbox import SETTLE_SECONDS, Line, Watch, import_here
+from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Watch, import_here
 from flows.stages.retention import DEFAULT as KEPT
 from flows.stages.retention import Retention, Swept, sweep
 from schemas.counting import grouped, quantity
@@ -111,9 +111,11 @@ def housekeeping_command(
     return code
 
 
-def _show(lines: list[Line], *, as_json: bool) -> None:
+def _show(lines: list[InboxLine], *, as_json: bool) -> None:
     if as_json:
-        print_json({"deliveries": [{n: getattr(one, n) for n in Line.__slots__} for one in lines]})
+        print_json(
+            {"deliveries": [{n: getattr(one, n) for n in InboxLine.__slots__} for one in lines]}
+        )
         return
     for line in lines:
         out().print(f"{line.name}: {line.became}{f', {line.detail}' if line.detail else ''}")

@@ -8,13 +8,13 @@ from cyclopts import Parameter
 
 from connectors.errors import SettingsError
 from connectors.postgres.push.gate import held_text, why_held
-from connectors.postgres.push.sends import Decision, Sent, waiting_batches
+from connectors.postgres.push.sends import SendDecision, Sent, waiting_batches
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import out, print_json, workspace
 from flows.commands.deliver import Json, ended_json, show_ended
 from flows.stages.pull import compare as compare_listing
 from flows.stages.pull import pull
-from flows.stages.resolve import Chosen, resolve, sends_of
+from flows.stages.resolve import ChosenSends, resolve, sends_of
 from flows.stages.sequence import push_batch
 from flows.stages.workspace import Workspace
 from flows.steps.listed import SHARED
@@ -82,7 +82,7 @@ def sends_command(
 
     Example: `recon sends 12 --state in_doubt`
     """
-    chosen = Chosen(rows, operation, state)
+    chosen = ChosenSends(rows, operation, state)
     with workspace(quiet=True, say_held=False) as place:
         with place.database.connect() as connection:
             why = why_held(connection, place.settings.home)
@@ -105,7 +105,7 @@ def resolve_command(
     batch: Batch,
     *,
     as_: Annotated[
-        Decision,
+        SendDecision,
         Parameter(
             name="--as",
             help="confirm: the service has it; resend: send it again; abandon: do not send it.",
@@ -127,7 +127,9 @@ def resolve_command(
     if not rows and operation is None and not state:
         raise SettingsError("Say which rows: --row FILE:line:LINE, --operation or --state.")
     with workspace(quiet=json) as place:
-        resolved = resolve(place, batch, Chosen(rows, operation, state), as_, by=by, reason=reason)
+        resolved = resolve(
+            place, batch, ChosenSends(rows, operation, state), as_, by=by, reason=reason
+        )
         reports = place.settings.reports
     if json:
         shape = ended_json(resolved.ended, reports / f"batch-{batch}")
@@ -191,8 +193,8 @@ def _compare(place: Workspace, *, as_json: bool) -> int:
     return int(any(one.differs for one in compared))
 
 
-def _next(decision: Decision, batch: int) -> str:
-    return f"`recon push {batch}` sends them." if decision is Decision.RESEND else ""
+def _next(decision: SendDecision, batch: int) -> str:
+    return f"`recon push {batch}` sends them." if decision is SendDecision.RESEND else ""
 
 
 def _as_json(sent: Sent) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def up_command(
     Example: `recon up`, then open http://127.0.0.1:4200
     """
     from flows.ops.laptop import (  # noqa: PLC0415 -- slow to import.
-        Choice,
+        UpOptions,
         refuse_open_doors,
         refuse_other_terms,
         run,
@@ -60,7 +60,7 @@ def up_command(
     settings = read_settings()
     given = {"host": host, "port": port, "sandbox_port": sandbox_port, "pages": pages}
     asked = {name: value for name, value in given.items() if value is not None}
-    choice = Choice(**asked)  # type: ignore[arg-type]  # Each has the type of its option.
+    choice = UpOptions(**asked)  # type: ignore[arg-type]  # Each has the type of its option.
     refuse_open_doors(choice, os.environ.get("RECON_UP_AUTH") or None)
     refuse_other_terms(find(settings.home / "up"), asked)
     if not detach:

@@ -52,7 +52,7 @@ Show = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class UpOptions:
     """How the machine is set up."""
 
     host: str = "127.0.0.1"
@@ -67,7 +67,7 @@ class Choice:
         return f"http://{'127.0.0.1' if self.host in ('0.0.0.0', '::') else self.host}:{self.port}"  # noqa: S104
 
 
-def run(settings: Settings, choice: Choice, show: Show) -> int:
+def run(settings: Settings, choice: UpOptions, show: Show) -> int:
     """Start everything, stay until interrupted, stop everything; raises ReconError."""
     login = os.environ.get("RECON_UP_AUTH") or None
     refuse_open_doors(choice, login)
@@ -93,7 +93,7 @@ def run(settings: Settings, choice: Choice, show: Show) -> int:
     return 0
 
 
-def refuse_open_doors(choice: Choice, login: str | None) -> None:
+def refuse_open_doors(choice: UpOptions, login: str | None) -> None:
     """Raise SettingsError for a server others could reach without a login."""
     if login is not None and not all(login.partition(":")):
         # The text is not shown: it holds a password.
@@ -121,7 +121,7 @@ def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> 
         )
 
 
-def refuse_taken_port(choice: Choice, login: str | None) -> None:
+def refuse_taken_port(choice: UpOptions, login: str | None) -> None:
     """Raise SettingsError where somebody answers at the address; nothing of theirs is touched."""
     answering = who_answers(choice.address, login)
     if answering is None and not _is_listened_to(choice):
@@ -135,7 +135,7 @@ def refuse_taken_port(choice: Choice, login: str | None) -> None:
     )
 
 
-def _is_listened_to(choice: Choice) -> bool:
+def _is_listened_to(choice: UpOptions) -> bool:
     place = urlsplit(choice.address)
     with suppress(OSError), socket.create_connection((place.hostname, place.port), timeout=5):
         return True
@@ -175,7 +175,7 @@ def _about_sandbox() -> str:
 
 def _start(
     settings: Settings,
-    choice: Choice,
+    choice: UpOptions,
     login: str | None,
     parts: ExitStack,
     show: Show,
@@ -225,7 +225,7 @@ def _start(
 
 
 @contextmanager
-def _sandbox(choice: Choice, database: str, show: Show) -> Iterator[str]:
+def _sandbox(choice: UpOptions, database: str, show: Show) -> Iterator[str]:
     from flows.ops.demo import find_samples  # noqa: PLC0415 -- needed only here.
 
     options = SandboxOptions(port=choice.sandbox_port, users=(SANDBOX_USER,))
@@ -243,7 +243,7 @@ def _sandbox(choice: Choice, database: str, show: Show) -> Iterator[str]:
         yield url
 
 
-def prefect_environment(settings: Settings, choice: Choice, login: str | None) -> dict[str, str]:
+def prefect_environment(settings: Settings, choice: UpOptions, login: str | None) -> dict[str, str]:
     """The environment of every part: nothing of the user's Prefect settings, nobody called."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     secret = (
@@ -336,7 +336,7 @@ def _child(
 
 
 def _await_health(
-    folder: Path, server: subprocess.Popen[bytes], choice: Choice, login: str | None
+    folder: Path, server: subprocess.Popen[bytes], choice: UpOptions, login: str | None
 ) -> None:
     headers = {}
     if login:
@@ -357,7 +357,7 @@ def _await_health(
     )
 
 
-def _refuse_stranger(folder: Path, choice: Choice, login: str | None) -> None:
+def _refuse_stranger(folder: Path, choice: UpOptions, login: str | None) -> None:
     """Raise ReconError where another server came to the port before ours did."""
     answering = who_answers(choice.address, login)
     if answering is None or answering.home in (None, str(folder.parent / "prefect")):

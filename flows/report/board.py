@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import tzinfo
 
-from connectors.postgres.overview import BatchLine
+from connectors.postgres.overview import BatchSummary
 from flows.report.markdown import cell
 from flows.report.next_step import next_step, told_repaired
 from flows.report.spelling import digits
@@ -16,7 +16,7 @@ NO_BATCH = {"Batch": "none", "Next": "recon import, or put files into the inbox"
 
 
 def board_table(
-    lines: Iterable[BatchLine], zone: tzinfo, *, held: bool = False
+    lines: Iterable[BatchSummary], zone: tzinfo, *, held: bool = False
 ) -> list[dict[str, str]]:
     """One line per batch, every delivered text escaped; times are those of `zone`."""
     table = [

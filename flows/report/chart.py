@@ -43,7 +43,7 @@ LEAST = 4
 _LEGEND_COLUMNS, _LEGEND_WIDTH, _LINE = 4, 250, 24
 
 
-class Part(NamedTuple):
+class ChartPart(NamedTuple):
     """One piece of a bar."""
 
     label: str
@@ -60,14 +60,14 @@ def colour_of(state: str) -> str:
     return COLOURS.get(state) or PUSH_COLOURS.get(state, UNKNOWN)
 
 
-def state_parts(chain: Chain) -> tuple[Part, ...]:
+def state_parts(chain: Chain) -> tuple[ChartPart, ...]:
     """The end states of a record kind that have rows."""
     return tuple(
-        Part(state, totals.rows) for state, totals in end_states(chain).items() if totals.rows
+        ChartPart(state, totals.rows) for state, totals in end_states(chain).items() if totals.rows
     )
 
 
-def stacked_bar(parts: Sequence[Part], *, title: str, name: str) -> Markup:
+def stacked_bar(parts: Sequence[ChartPart], *, title: str, name: str) -> Markup:
     """An SVG element for an HTML page; `name` makes its ids unique in the page."""
     return Markup(
         '<svg class="bar" viewBox="0 0 {length} 20" preserveAspectRatio="none" role="img" '
@@ -82,7 +82,7 @@ def stacked_bar(parts: Sequence[Part], *, title: str, name: str) -> Markup:
     )
 
 
-def picture(parts: Sequence[Part], *, title: str) -> str:
+def picture(parts: Sequence[ChartPart], *, title: str) -> str:
     """The bar with its legend as an `image/svg+xml` data address, for pages without our styles."""
     lines = -(-len(parts) // _LEGEND_COLUMNS)
     svg = Markup(
@@ -101,7 +101,7 @@ def picture(parts: Sequence[Part], *, title: str) -> str:
     return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
 
 
-def describe(parts: Iterable[Part]) -> str:
+def describe(parts: Iterable[ChartPart]) -> str:
     """The bar in words, with exact counts."""
     parts = tuple(parts)
     counts = ", ".join(f"{part.label} {digits(part.rows)}" for part in parts)
@@ -119,7 +119,7 @@ def lengths(counts: Sequence[int]) -> list[int]:
     return shares
 
 
-def _pieces(parts: Sequence[Part], height: int) -> Markup:
+def _pieces(parts: Sequence[ChartPart], height: int) -> Markup:
     pieces = [Markup('<rect width="{}" height="{}" fill="#eceff2"/>').format(LENGTH, height)]
     start = 0
     for part, length in zip(parts, lengths([part.rows for part in parts]), strict=True):
@@ -132,7 +132,7 @@ def _pieces(parts: Sequence[Part], height: int) -> Markup:
     return Markup().join(pieces)
 
 
-def _legend(parts: Iterable[Part]) -> Markup:
+def _legend(parts: Iterable[ChartPart]) -> Markup:
     entries = []
     for place, part in enumerate(parts):
         row, column = divmod(place, _LEGEND_COLUMNS)

@@ -91,7 +91,7 @@ PUSH_WORDS = Words(
 )
 
 
-class Line(NamedTuple):
+class BatchLineCells(NamedTuple):
     """One figure of a record kind at every stage."""
 
     label: str
@@ -111,7 +111,7 @@ class StateLine(NamedTuple):
     keys: str
 
 
-class Money(NamedTuple):
+class MoneyCells(NamedTuple):
     """The amounts of one currency by end state."""
 
     currency: str
@@ -127,7 +127,7 @@ class ChainPage(NamedTuple):
 
     chain: Chain
     bar: Markup
-    lines: tuple[Line, ...]
+    lines: tuple[BatchLineCells, ...]
     residuals: tuple[tuple[str, ...], ...]
     """What is not explained, by stage."""
     states: tuple[StateLine, ...]
@@ -135,13 +135,13 @@ class ChainPage(NamedTuple):
     read: tuple[str, str]
     names: tuple[str, ...]
     """The amount fields."""
-    money: tuple[Money, ...]
+    money: tuple[MoneyCells, ...]
     adds_up: bool
     unreadable: tuple[str, ...]
     """Which amounts of rejected rows are in no sum."""
 
 
-class Cover(NamedTuple):
+class BatchCover(NamedTuple):
     """Money of one record kind on the first page."""
 
     title: str
@@ -218,7 +218,7 @@ def _page(
     )
 
 
-def _line(report: BatchReport, chain: Chain, figure: Figure) -> Line:
+def _line(report: BatchReport, chain: Chain, figure: Figure) -> BatchLineCells:
     values = tuple(
         (
             digits(figure.of(line.totals)),
@@ -226,7 +226,7 @@ def _line(report: BatchReport, chain: Chain, figure: Figure) -> Line:
         )
         for place, line in enumerate(chain.lines)
     )
-    return Line(figure.name, _currency(report, figure), values)
+    return BatchLineCells(figure.name, _currency(report, figure), values)
 
 
 def _currency(report: BatchReport, figure: Figure) -> str:
@@ -240,7 +240,7 @@ def _axes(chain: Chain) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return names, tuple(dict.fromkeys(currency for _, currency in money))
 
 
-def _money(report: BatchReport, chain: Chain, names: tuple[str, ...], currency: str) -> Money:
+def _money(report: BatchReport, chain: Chain, names: tuple[str, ...], currency: str) -> MoneyCells:
     asked = [Figure(name, currency) for name in names]
     total = add(chain.states.values())
     read = chain.lines[0].totals if chain.lines else Totals()
@@ -248,7 +248,7 @@ def _money(report: BatchReport, chain: Chain, names: tuple[str, ...], currency: 
     def row(totals: Totals) -> tuple[str, ...]:
         return tuple(digits(one.of(totals)) for one in asked)
 
-    return Money(
+    return MoneyCells(
         currency=currency_label(report, currency),
         lines=tuple(
             (state, row(totals))
@@ -261,7 +261,7 @@ def _money(report: BatchReport, chain: Chain, names: tuple[str, ...], currency: 
     )
 
 
-def _cover(report: BatchReport, chain: Chain) -> Cover:
+def _cover(report: BatchReport, chain: Chain) -> BatchCover:
     names, currencies = _axes(chain)
     read, held = chain.lines[0].totals, chain.lines[-1].totals
     lines = []
@@ -269,7 +269,7 @@ def _cover(report: BatchReport, chain: Chain) -> Cover:
         asked = [Figure(name, currency) for name in names]
         pairs = tuple((digits(one.of(read)), digits(one.of(held))) for one in asked)
         lines.append((currency_label(report, currency), pairs))
-    return Cover(chain.title, names, tuple(lines))
+    return BatchCover(chain.title, names, tuple(lines))
 
 
 def _breakable(text: str) -> str | Markup:

@@ -32,7 +32,7 @@ _ADDRESS = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 _APART = "\N{WORD JOINER}"
 
 
-class Part(NamedTuple):
+class MarkdownPart(NamedTuple):
     """One table under its heading; the cells are escaped."""
 
     heading: str
@@ -94,7 +94,7 @@ def escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", _ADDRESS.sub(_APART, visible(text)))
 
 
-def _parts(report: BatchReport) -> Iterator[Part]:
+def _parts(report: BatchReport) -> Iterator[MarkdownPart]:
     for chain in report.chains:
         yield from _record(report, chain)
     for one in report.pushed:
@@ -103,11 +103,11 @@ def _parts(report: BatchReport) -> Iterator[Part]:
     files = [(cell(line.name), escape(refusal(line))) for line in refused[:MOST]]
     if files:
         head: tuple[str, ...] = ("File", "Why, and what to do next")
-        yield Part("## Refused files", head, files, len(refused) - len(files))
+        yield MarkdownPart("## Refused files", head, files, len(refused) - len(files))
     cells = [tuple(one.values()) for one in rejects_table(report)]
     if cells:
         head = ("Record", "Reason", "Field", " Rows", "File", " Line", "Value", "Next")
-        yield Part(
+        yield MarkdownPart(
             f"## Rejects by reason\n\n{SHOW_ROW}", head, cells, len(report.reasons) - len(cells)
         )
     notes = [
@@ -122,10 +122,10 @@ def _parts(report: BatchReport) -> Iterator[Part]:
     ]
     if notes:
         head = (" Rows", "Note", "First in", " Line", " Record number")
-        yield Part("## Notes", head, notes, len(report.notes) - len(notes))
+        yield MarkdownPart("## Notes", head, notes, len(report.notes) - len(notes))
 
 
-def _record(report: BatchReport, chain: Chain) -> Iterator[Part]:
+def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:
     title = escape(chain.title)
     bar = state_parts(chain)
     image = f"![{escape(describe(bar))}]({picture(bar, title=chain.title)})"
@@ -134,29 +134,29 @@ def _record(report: BatchReport, chain: Chain) -> Iterator[Part]:
     rows = [_counts(state, totals) for state, totals in end_states(chain).items()]
     rows += [_counts("**sum**", total), _counts("**read**", read)]
     names = ("End state", " Rows", " Hash total of keys")
-    yield Part(f"## {title}\n\n{image}", names, rows)
+    yield MarkdownPart(f"## {title}\n\n{image}", names, rows)
     residuals = [
         (line.stage, escape(one))
         for line in chain.lines
         for one in differences(report, chain, line.residual)
     ]
     if residuals:
-        yield Part(f"### {title}: residuals", ("Stage", "Not explained"), residuals)
+        yield MarkdownPart(f"### {title}: residuals", ("Stage", "Not explained"), residuals)
     elif chain.lines:
-        yield Part(f"{title} ties: the residual is zero at every stage.", (), ())
+        yield MarkdownPart(f"{title} ties: the residual is zero at every stage.", (), ())
     money = [figure for figure in figures(chain) if figure.currency is not None]
     if money and chain.lines:
         held = chain.lines[-1].totals
-        yield Part(
+        yield MarkdownPart(
             f"### {title}: money",
             ("Currency", "Amount", " Read", " In the database"),
             [_money(report, figure, read, held) for figure in money],
         )
     for unread in report.unreadable(chain):
-        yield Part(escape(unread), (), ())
+        yield MarkdownPart(escape(unread), (), ())
 
 
-def _pushed(report: BatchReport, one: Pushed) -> Iterator[Part]:
+def _pushed(report: BatchReport, one: Pushed) -> Iterator[MarkdownPart]:
     title, chain = escape(one.title), one.chain
     bar = state_parts(chain)
     image = f"![{escape(describe(bar))}]({picture(bar, title=one.title)})"
@@ -167,10 +167,12 @@ def _pushed(report: BatchReport, one: Pushed) -> Iterator[Part]:
     ]
     names = ("State at the service", " Rows", " Hash total of keys")
     heading = f"## At the service: {title} ({escape(one.operation)})"
-    yield Part(f"{heading}\n\n{image}", names, rows)
+    yield MarkdownPart(f"{heading}\n\n{image}", names, rows)
     left = [("told", escape(text)) for text in differences(report, chain, one.residual)]
     if left:
-        yield Part(f"### {title} at the service: residuals", ("Stage", "Not explained"), left)
+        yield MarkdownPart(
+            f"### {title} at the service: residuals", ("Stage", "Not explained"), left
+        )
 
 
 def _counts(name: str, totals: Totals) -> tuple[str, str, str]:

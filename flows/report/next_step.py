@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from connectors.postgres.ledger import ENDED, State
-from connectors.postgres.overview import BatchLine
+from connectors.postgres.overview import BatchSummary
 from flows.steps.batch_report import PUSH_ERRORS, PUSH_LEFT, BatchReport
 from schemas.counting import agree, quantity
 
@@ -21,7 +21,7 @@ class Left(NamedTuple):
     """State at the service -> rows."""
 
 
-def next_step(line: BatchLine, *, held: bool = False) -> str:
+def next_step(line: BatchSummary, *, held: bool = False) -> str:
     """What to do about a batch of a list; empty where nothing is left to do.
 
     `held`: nothing is pushed before somebody says from where to go on.
@@ -43,7 +43,7 @@ def next_step(line: BatchLine, *, held: bool = False) -> str:
     return ""
 
 
-def told_repaired(line: BatchLine) -> str:
+def told_repaired(line: BatchSummary) -> str:
     """That nothing is left of what a batch ended with as errors; its state stays what it was."""
     rejects = sum(line.repaired.values())
     if not rejects:

@@ -21,7 +21,7 @@ NOTHING = "none"
 _TYPEWRITER = str.maketrans({NARROW: " ", MINUS: "-"})
 
 
-class Verdict(NamedTuple):
+class BatchVerdict(NamedTuple):
     """A verdict in words: its badge, what it means and what to do next."""
 
     word: str
@@ -29,33 +29,35 @@ class Verdict(NamedTuple):
     remedy: str
 
 
-VERDICTS: Mapping[str, Verdict] = {
-    "complete": Verdict(
+VERDICTS: Mapping[str, BatchVerdict] = {
+    "complete": BatchVerdict(
         "COMPLETE",
         "No row carries an error, every file was read, and every figure ties.",
         "Nothing is left to do.",
     ),
-    "complete_with_errors": Verdict(
+    "complete_with_errors": BatchVerdict(
         "COMPLETE WITH ERRORS",
         "The rows without errors are applied and every figure ties; some rows carry errors or a "
         "file was refused.",
         "Correct what is listed under rejects and files, and deliver it again.",
     ),
-    "held": Verdict(
+    "held": BatchVerdict(
         "HELD",
         "Nothing of this batch has been applied.",
         "Read the rejects, then release the batch to apply its clean rows, or discard it.",
     ),
-    "does_not_tie": Verdict(
+    "does_not_tie": BatchVerdict(
         "DOES NOT TIE",
         "At least one figure does not add up; the chain shows at which stage.",
         "Do not use the data before the difference is explained.",
     ),
-    "failed": Verdict("FAILED", "The batch stopped before its end.", "Run the batch again."),
-    "discarded": Verdict(
+    "failed": BatchVerdict("FAILED", "The batch stopped before its end.", "Run the batch again."),
+    "discarded": BatchVerdict(
         "DISCARDED", "The batch was ended without applying anything.", "Deliver it corrected."
     ),
-    "undone": Verdict("UNDONE", "What was applied has been taken back.", "Deliver it corrected."),
+    "undone": BatchVerdict(
+        "UNDONE", "What was applied has been taken back.", "Deliver it corrected."
+    ),
 }
 
 AGAIN = (
@@ -106,10 +108,10 @@ def render_text(report: BatchReport) -> str:
     return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
 
 
-def verdict_of(report: BatchReport) -> Verdict:
+def verdict_of(report: BatchReport) -> BatchVerdict:
     """The verdict in words; a batch on its way is named by its state."""
     state = visible(report.verdict).upper().replace("_", " ")
-    under_way = Verdict(state, "The batch has not reached its end.", "Run the batch again.")
+    under_way = BatchVerdict(state, "The batch has not reached its end.", "Run the batch again.")
     known = VERDICTS.get(report.verdict, under_way)
     if report.held_because and report.verdict == "held":
         return known._replace(meaning=f"{known.meaning} {visible(report.held_because)}.")
@@ -122,7 +124,7 @@ def verdict_of(report: BatchReport) -> Verdict:
     if report.errors > sum(one.undecided for one in report.pushed) or _refused(report):
         remedies.append(known.remedy)
     meaning = "What is clean is applied and every figure ties; not all of it is at the service."
-    return Verdict(known.word, meaning, " ".join(remedies))
+    return BatchVerdict(known.word, meaning, " ".join(remedies))
 
 
 def _at_service(report: BatchReport, state: str) -> int:

@@ -38,7 +38,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifiedArchive:
     """What hashing everything again came to."""
 
     contents: int
@@ -54,7 +54,7 @@ class Verified:
         return asdict(self)
 
 
-def verify_archive(workspace: Workspace) -> Verified:
+def verify_archive(workspace: Workspace) -> VerifiedArchive:
     """Hash everything that is kept; what does not match goes to the audit trail of its batches."""
     archive = workspace.settings.archive
     there = {path.stem for path in archive.glob("??/*") if _is_content(path)}
@@ -90,7 +90,7 @@ def verify_archive(workspace: Workspace) -> Verified:
         unhashed = _unhashed(workspace, noted)
         _record(connection, len(wanted), reports, unhashed, mismatches)
     workspace.progress("archive", len(wanted), len(wanted))
-    return Verified(len(wanted), reports, size, tuple(mismatches), unhashed)
+    return VerifiedArchive(len(wanted), reports, size, tuple(mismatches), unhashed)
 
 
 def _is_content(path: Path) -> bool:
@@ -156,7 +156,7 @@ def _is_report(one: Mismatch) -> bool:
     return one.path.startswith("reports/")
 
 
-def remedy(verified: Verified) -> str:
+def remedy(verified: VerifiedArchive) -> str:
     """What to do about what does not match."""
     told = []
     of_batches = sorted(
@@ -177,7 +177,7 @@ def remedy(verified: Verified) -> str:
     return " ".join(told) or ("Remove what no batch knows." if lost else "")
 
 
-def unchecked(verified: Verified) -> str:
+def unchecked(verified: VerifiedArchive) -> str:
     """What could not be held against anything."""
     files = verified.unhashed
     return (

@@ -21,7 +21,7 @@ from connectors.postgres.digests import ends_detail
 from connectors.postgres.findings import findings, notes
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, State
-from connectors.postgres.push.sends import Refusal, recount_sends, refusals
+from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from flows.report.html import render_html
 from flows.report.text import render_text
@@ -182,7 +182,7 @@ def _file_line(extract: Extract, counted: Mapping[str, int]) -> FileLine:
     )
 
 
-def _refusal(table: Table, found: Refusal, names: Mapping[int, str]) -> ReasonLine:
+def _refusal(table: Table, found: SendRefusal, names: Mapping[int, str]) -> ReasonLine:
     """What the service said, in its own words; what to do follows from the state of the rows."""
     of_state = REASONS[REASON_OF_STATE[found.state]]
     return ReasonLine(

@@ -34,7 +34,7 @@ Start = Callable[[Waiting], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class InboxLine:
     """What became of one delivery, or why a file is still in the inbox."""
 
     name: str
@@ -51,7 +51,9 @@ class Watch:
     profile: Profile
     start: Start
 
-    def look(self, settle_seconds: float = SETTLE_SECONDS, wait: Wait = time.sleep) -> list[Line]:
+    def look(
+        self, settle_seconds: float = SETTLE_SECONDS, wait: Wait = time.sleep
+    ) -> list[InboxLine]:
         """Take in what is complete; raises InboxHeldElsewhere and, without an inbox, DeliveryError.
 
         What could not be started stays noted, and the next look starts it.
@@ -60,25 +62,27 @@ class Watch:
             lines = [self._start(waiting) for waiting in self.inbox.recover()]
             found = self.inbox.look(settle_seconds, wait)
             lines += [self._take(arrival) for arrival in found.complete]
-            lines += [Line(name, "unfinished", why) for name, why in found.unfinished.items()]
-            lines += [Line(name, "left alone") for name in found.left_alone]
+            lines += [InboxLine(name, "unfinished", why) for name, why in found.unfinished.items()]
+            lines += [InboxLine(name, "left alone") for name in found.left_alone]
         for line in lines:
             log.info("%s: %s %s", line.name, line.became, line.detail)
         return lines
 
-    def _take(self, arrival: Arrival) -> Line:
+    def _take(self, arrival: Arrival) -> InboxLine:
         """What became of one delivery; what goes wrong with its files costs no other one."""
         try:
             return self._taken(arrival)
         except OSError as error:
             # What was moved already is put back by the next look.
-            return Line(arrival.names[0], "failed", f"{error.strerror}: left for the next look")
+            return InboxLine(
+                arrival.names[0], "failed", f"{error.strerror}: left for the next look"
+            )
 
-    def _taken(self, arrival: Arrival) -> Line:
+    def _taken(self, arrival: Arrival) -> InboxLine:
         name = arrival.names[0]
         folder = self.inbox.take(arrival)
         if folder is None:
-            return Line(name, "unfinished", "changed while it was being taken")
+            return InboxLine(name, "unfinished", "changed while it was being taken")
         reach("inbox-taken")
         try:
             opened = open_delivery(
@@ -91,7 +95,7 @@ class Watch:
             return self._put_aside(folder, arrival, why)
         except ReconError as error:
             self.inbox.put_back(folder)
-            return Line(name, "failed", str(error))
+            return InboxLine(name, "failed", str(error))
         if content_id is None:
             return self._put_aside(folder, arrival, _refusals(opened))
         reach("inbox-opened")
@@ -103,7 +107,7 @@ class Watch:
         if known is not None:
             self.inbox.keep(folder, key, by_name=False)
             detail = f"batch {known.id} took this content and is {known.state.replace('_', ' ')}"
-            return Line(name, "known", detail)
+            return InboxLine(name, "known", detail)
         waiting = Waiting(key, self.inbox.home_of(key), arrival.names)
         self.inbox.mark(waiting)
         reach("inbox-marked")
@@ -111,19 +115,19 @@ class Watch:
         reach("inbox-archived")
         return self._start(waiting)
 
-    def _put_aside(self, folder: Path, arrival: Arrival, why: str) -> Line:
+    def _put_aside(self, folder: Path, arrival: Arrival, why: str) -> InboxLine:
         aside = self.inbox.put_aside(folder, arrival.names, why)
         reach("inbox-quarantined")
-        return Line(arrival.names[0], "quarantined", f"{aside}: {why}")
+        return InboxLine(arrival.names[0], "quarantined", f"{aside}: {why}")
 
-    def _start(self, waiting: Waiting) -> Line:
+    def _start(self, waiting: Waiting) -> InboxLine:
         try:
             detail = self.start(waiting)
         except ReconError as error:
-            return Line(waiting.names[0], "failed", str(error))
+            return InboxLine(waiting.names[0], "failed", str(error))
         reach("inbox-started")
         self.inbox.unmark(waiting.key)
-        return Line(waiting.names[0], "started", detail)
+        return InboxLine(waiting.names[0], "started", detail)
 
 
 def import_here(workspace: Workspace, profile: Profile) -> Start:

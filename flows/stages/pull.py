@@ -27,7 +27,7 @@ from connectors.postgres.listings import ASKED, KEPT, PULLED, clock
 from connectors.service import Listing, Service, open_service, read_credentials
 from flows.stages.reconcile.sources import Scope
 from flows.stages.recovery import reach
-from flows.stages.rows.texts import Texts
+from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace, named_service
 from flows.steps.listed import Compared, compare_rows, kinds_of
@@ -195,7 +195,7 @@ def compare(workspace: Workspace) -> list[Compared]:
 def our_rows(
     connection: psycopg.Connection,
     batches: Sequence[int] | None = None,
-    texts: Texts | None = None,
+    texts: RowTexts | None = None,
     *,
     records: Sequence[str] | None = None,
 ) -> Iterator[Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from connectors.files.content import Content, open_kept
 from connectors.files.delivery import Source, find_extracts
 from connectors.files.evidence import MISSING
 from connectors.files.header import Header, read_header
-from connectors.files.manifest import Entry, check_bytes, entry_text, read_manifests
+from connectors.files.manifest import ManifestEntry, check_bytes, entry_text, read_manifests
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.heartbeat import in_turn
@@ -41,7 +41,7 @@ class Opened:
     stored: Stored | None = None
     header: Header | None = None
     refusal: ExtractRefused | None = None
-    entry: Entry | None = None
+    entry: ManifestEntry | None = None
     """What a control manifest says of the file."""
 
 
@@ -184,7 +184,7 @@ def open_extract(
     profile: Profile,
     record: str | None,
     *,
-    entry: Entry | None = None,
+    entry: ManifestEntry | None = None,
 ) -> Opened:
     """Store one file and read its header; a file that cannot be used is a value with its reason."""
     stored = None

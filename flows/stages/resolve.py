@@ -11,7 +11,14 @@ from connectors.errors import BatchStateError, BatchUnknown
 from connectors.postgres import ledger
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import Extract, State
-from connectors.postgres.push.sends import Decision, Selection, SendState, Sent, decide, list_sends
+from connectors.postgres.push.sends import (
+    Selection,
+    SendDecision,
+    SendState,
+    Sent,
+    decide,
+    list_sends,
+)
 from flows.stages.finish import finish
 from flows.stages.recovery import reach
 from flows.stages.rows.locate import Spot, places, show_command
@@ -24,7 +31,7 @@ ROW = re.compile(r"(.+?):(?:(line|record):)?([0-9]{1,18})", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenSends:
     """Which rows are meant, as people say it: all that is given has to hold."""
 
     rows: tuple[str, ...] = ()
@@ -46,8 +53,8 @@ class Resolved:
 def resolve(
     workspace: Workspace,
     batch_id: int,
-    chosen: Chosen,
-    decision: Decision,
+    chosen: ChosenSends,
+    decision: SendDecision,
     *,
     by: str | None,
     reason: str,
@@ -78,14 +85,14 @@ def resolve(
         return Resolved(ended, detail["rows"], detail)
 
 
-def sends_of(workspace: Workspace, batch_id: int, chosen: Chosen) -> Iterator[Sent]:
+def sends_of(workspace: Workspace, batch_id: int, chosen: ChosenSends) -> Iterator[Sent]:
     """The chosen sends of a batch with file, line and what was sent; secrets are masked."""
     with workspace.database.connect() as connection:
         ledger.find_batch(connection, batch_id)
         yield from list_sends(connection, _selection(connection, batch_id, chosen))
 
 
-def _selection(connection: psycopg.Connection, batch_id: int, chosen: Chosen) -> Selection:
+def _selection(connection: psycopg.Connection, batch_id: int, chosen: ChosenSends) -> Selection:
     known = sorted(operation.name for operation in PUSHES.values())
     if chosen.operation is not None and chosen.operation not in known:
         raise BatchUnknown(

@@ -21,7 +21,7 @@ import psycopg
 
 from connectors.errors import ConservationError
 from connectors.files.header import Header
-from connectors.files.manifest import Entry, differences, incomplete, read_entry
+from connectors.files.manifest import ManifestEntry, differences, incomplete, read_entry
 from connectors.files.profile import Profile
 from connectors.files.reader import Chunk, read_chunks
 from connectors.files.records import conserved
@@ -175,7 +175,7 @@ def _differs_from_manifest(lease: Lease, extract: Extract) -> bool:
     return True
 
 
-def manifest_differences(entry: Entry, read: Totals) -> list[str]:
+def manifest_differences(entry: ManifestEntry, read: Totals) -> list[str]:
     """What was read against what a manifest says, each difference with both numbers."""
     sums: dict[str, dict[str, Decimal]] = {}
     for currency, amounts in read.amounts.items():

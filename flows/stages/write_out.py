@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from connectors.files.dialect import Fault
+from connectors.files.dialect import RecordFault
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.files.reader import Chunk
@@ -23,7 +23,7 @@ from connectors.postgres.binary_copy import (
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
 from flows.stages.judge_chunk import judge_chunk, writing_of
-from flows.steps.fast.plain import Plain, read_plain
+from flows.steps.fast.plain import PlainRows, read_plain
 from flows.steps.fast.typed import Delivered
 from flows.steps.totals import Totals
 from flows.steps.validate.chunk import READY, Judged
@@ -35,7 +35,7 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenChunk:
     """A chunk's rows, ready to be sent."""
 
     judged: Judged
@@ -55,7 +55,7 @@ def write_out(
     repaired: FindRepaired | None = None,
     *,
     strict_bytes: int,
-) -> Written:
+) -> WrittenChunk:
     """A chunk judged and written out; one of up to `strict_bytes` by nothing compiled."""
     binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
     plain = plain_of(chunk, header, profile) if binary else None
@@ -67,7 +67,7 @@ def write_out(
         judged = judge_chunk(
             rest, header, profile, writing, *ids, with_texts=not binary, repaired=repaired
         )
-    written = Written(judged)
+    written = WrittenChunk(judged)
     if binary:
         written.spool = []
         if plain is not None:
@@ -94,14 +94,14 @@ def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
     )
 
 
-def plain_of(chunk: Chunk, header: Header, profile: Profile) -> Plain | None:
+def plain_of(chunk: Chunk, header: Header, profile: Profile) -> PlainRows | None:
     """The plain rows of a chunk, if it has some."""
     records, dialect = chunk.records, chunk.dialect
     delivered = Delivered(
         np.frombuffer(chunk.block, np.uint8)[: records.consumed],
         records.start,
         records.end,
-        records.fault == Fault.NONE,
+        records.fault == RecordFault.NONE,
         dialect.delimiter,
         dialect.quote,
     )
@@ -110,12 +110,12 @@ def plain_of(chunk: Chunk, header: Header, profile: Profile) -> Plain | None:
 
 
 def _add_plain(
-    written: Written,
+    written: WrittenChunk,
     chunk: Chunk,
     table: Table,
     profile: Profile,
     extract: Extract,
-    plain: Plain,
+    plain: PlainRows,
 ) -> None:
     places = chunk.places()
     if not plain.rows.all():
@@ -130,7 +130,7 @@ def _add_plain(
 
 
 def _add_judged(
-    written: Written, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
+    written: WrittenChunk, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
 ) -> None:
     clean = rows["error_data"].is_null()
     short = clean & plain_rows(table, rows)
@@ -146,7 +146,7 @@ def _add_judged(
 
 
 def _add_binary(
-    written: Written, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
+    written: WrittenChunk, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
 ) -> None:
     text = None if profile.keep == "reference" else chunk.block
     written.copies.append(copy_binary(table, rows, text, chunk.start.byte))
@@ -154,7 +154,7 @@ def _add_binary(
         written.spool.append(rows.select(*target_columns(table), cs.ends_with(SCALE)))
 
 
-def _add_keys(written: Written, table: Table, rows: pl.DataFrame) -> None:
+def _add_keys(written: WrittenChunk, table: Table, rows: pl.DataFrame) -> None:
     keys = rows.select(looked_at(table))
     before = written.keys.get(table.name)
     written.keys[table.name] = keys if before is None else before.vstack(keys)

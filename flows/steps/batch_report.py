@@ -58,7 +58,7 @@ class FileLine:
 
 
 @dataclass(frozen=True, slots=True)
-class ChainLine:
+class BatchChainLine:
     """One link of the completeness chain of a record kind."""
 
     stage: str
@@ -78,7 +78,7 @@ class Chain:
     title: str
     amounts: tuple[str, ...]
     """Names of the amount fields, in order."""
-    lines: tuple[ChainLine, ...]
+    lines: tuple[BatchChainLine, ...]
     states: Mapping[str, Totals]
     """End state -> control totals; they add up to the rows read."""
     order: tuple[str, ...] = STATES
@@ -116,8 +116,10 @@ class Pushed:
         told = self.planned - self.residual
         change = told - self.planned
         lines = (
-            ChainLine("planned", self.planned, Totals(), "", Totals()),
-            ChainLine("told", told, change, "every applied row is told of once", self.residual),
+            BatchChainLine("planned", self.planned, Totals(), "", Totals()),
+            BatchChainLine(
+                "told", told, change, "every applied row is told of once", self.residual
+            ),
         )
         return Chain(self.record, self.title, self.amounts, lines, self.states, PUSH_STATES)
 

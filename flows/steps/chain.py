@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from flows.steps.batch_report import STATES, Chain, ChainLine
+from flows.steps.batch_report import STATES, BatchChainLine, Chain
 from flows.steps.totals import Totals, add
 from schemas.field import Table
 
@@ -43,7 +43,7 @@ def build_chain(
     before = everything_read
     for stage, totals, explained, accounted in links:
         change = totals - before
-        lines.append(ChainLine(stage, totals, change, explained, change + accounted))
+        lines.append(BatchChainLine(stage, totals, change, explained, change + accounted))
         before = totals
     states = {state: staged[state] for state in STATES if state in staged}
     return Chain(table.name, table.title, table.amounts, tuple(lines), states)

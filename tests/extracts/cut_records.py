@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain, repeat
 
-from connectors.files.dialect import Dialect, Fault
+from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.pieces import Pieces
 from connectors.files.reader import Place, chunks
 from connectors.files.records import conserved, sound, split
@@ -28,7 +28,7 @@ def read(
         assert conserved(block, settled)
         starts, ends = (settled.start + offset).tolist(), (settled.end + offset).tolist()
         numbers = (settled.first_line.tolist(), settled.last_line.tolist())
-        faults = map(Fault, settled.fault.tolist())
+        faults = map(RecordFault, settled.fault.tolist())
         found += map(Record._make, zip(starts, ends, *numbers, faults, strict=True))
         clean.append(sound(block[: settled.consumed], settled))
         left, offset = block[settled.consumed :], offset + settled.consumed
@@ -49,7 +49,7 @@ def chunked(data: bytes, width: int, dialect: Dialect, sizes: list[int]) -> list
         columns = (records.start + offset, records.end + offset)
         numbers = (records.first_line, records.last_line, records.fault)
         found += [
-            Record(*numbers, Fault(fault))
+            Record(*numbers, RecordFault(fault))
             for *numbers, fault in zip(*(c.tolist() for c in (*columns, *numbers)), strict=True)
         ]
     return found

@@ -6,7 +6,7 @@ It reads a whole file at once, so it also says what any cutting into blocks has 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from connectors.files.dialect import Dialect, Fault
+from connectors.files.dialect import Dialect, RecordFault
 
 NEVER = 1 << 62
 
@@ -16,7 +16,7 @@ class Record(NamedTuple):
     end: int
     first_line: int
     last_line: int
-    fault: Fault
+    fault: RecordFault
 
 
 class Line(NamedTuple):
@@ -56,7 +56,7 @@ def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
         elif stop - start > dialect.look_ahead_bytes:
             for piece in range(start, stop, dialect.max_record_bytes):
                 end = min(stop, piece + dialect.max_record_bytes)
-                fault = text_fault(data[piece:end], Fault.RECORD_TOO_LARGE, dialect)
+                fault = text_fault(data[piece:end], RecordFault.RECORD_TOO_LARGE, dialect)
                 records.append(Record(piece, end, at + 1, at + 1, fault))
             at += 1
         else:
@@ -71,7 +71,7 @@ def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
 
 def record_at(
     data: bytes, lines: list[Line], at: int, width: int, dialect: Dialect
-) -> tuple[int, Fault]:
+) -> tuple[int, RecordFault]:
     """Give the last line of the record that begins on line `at`, and its structural fault."""
     start, stop = lines[at]
     reading = strict_reading(data[: start + dialect.look_ahead_bytes + 1], start, dialect)
@@ -88,9 +88,9 @@ def record_at(
     if reading.closed:
         closes_on = next(line for line in range(at, len(lines)) if lines[line].stop == reading.end)
         if (reading.fields == width and dialect.line_breaks) or rival > closes_on:
-            return closes_on, Fault.NONE
+            return closes_on, RecordFault.NONE
     elif reading.stray_at < stop:
-        return at, Fault.STRAY_QUOTE
+        return at, RecordFault.STRAY_QUOTE
     last = at
     for later in range(at + 1, rival):
         within_limit = lines[later].stop - start <= dialect.max_record_bytes
@@ -117,33 +117,33 @@ def fits(record: bytes, dialect: Dialect) -> bool:
     )
 
 
-def structural_fault(record: bytes, dialect: Dialect) -> Fault:
+def structural_fault(record: bytes, dialect: Dialect) -> RecordFault:
     """Judge a failed record by its own bytes."""
     reading = strict_reading(record, 0, dialect)
-    return Fault.UNTERMINATED_QUOTE if reading.stray_at == NEVER else Fault.STRAY_QUOTE
+    return RecordFault.UNTERMINATED_QUOTE if reading.stray_at == NEVER else RecordFault.STRAY_QUOTE
 
 
-def content_fault(record: bytes, width: int, dialect: Dialect) -> Fault:
+def content_fault(record: bytes, width: int, dialect: Dialect) -> RecordFault:
     reading = strict_reading(record, 0, dialect)
     if len(record) > dialect.max_record_bytes:
-        return Fault.RECORD_TOO_LARGE
+        return RecordFault.RECORD_TOO_LARGE
     if reading.largest_field > dialect.max_field_bytes:
-        return Fault.FIELD_TOO_LARGE
+        return RecordFault.FIELD_TOO_LARGE
     if reading.fields < width:
-        return Fault.TOO_FEW_FIELDS
+        return RecordFault.TOO_FEW_FIELDS
     if reading.fields > width:
-        return Fault.TOO_MANY_FIELDS
-    return Fault.NONE
+        return RecordFault.TOO_MANY_FIELDS
+    return RecordFault.NONE
 
 
-def text_fault(record: bytes, fault: Fault, dialect: Dialect) -> Fault:
+def text_fault(record: bytes, fault: RecordFault, dialect: Dialect) -> RecordFault:
     """Put bytes that are no text before any other fault; a piece may cut a character in two."""
     if b"\0" in record:
-        return Fault.NUL_CHARACTER
+        return RecordFault.NUL_CHARACTER
     try:
         record.decode(dialect.encoding)
     except UnicodeDecodeError:
-        return fault if fault == Fault.RECORD_TOO_LARGE else Fault.ENCODING
+        return fault if fault == RecordFault.RECORD_TOO_LARGE else RecordFault.ENCODING
     return fault
 
 

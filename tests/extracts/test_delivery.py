@@ -6,7 +6,7 @@ import fsspec
 import pytest
 
 from connectors.errors import DeliveryError
-from connectors.files.delivery import Delivery, find_extracts, open_source
+from connectors.files.delivery import OpenedDelivery, find_extracts, open_source
 from connectors.settings import Limits
 
 LIMITS = Limits(archive_members=20)
@@ -26,11 +26,11 @@ def pack(path: Path, *names: str | zipfile.ZipInfo) -> None:
             archive.writestr(zipfile.ZipInfo(name) if isinstance(name, str) else name, TEXT)
 
 
-def names(delivery: Delivery) -> list[str]:
+def names(delivery: OpenedDelivery) -> list[str]:
     return [source.name for source in delivery.sources]
 
 
-def faults(delivery: Delivery) -> dict[str, str]:
+def faults(delivery: OpenedDelivery) -> dict[str, str]:
     return {source.name: source.fault.code for source in delivery.sources if source.fault}
 
 

@@ -12,7 +12,7 @@ from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.archive import store
 from connectors.files.delivery import find_extracts
 from connectors.files.manifest import (
-    Entry,
+    ManifestEntry,
     Statement,
     check_bytes,
     differences,
@@ -59,7 +59,7 @@ def test_entries_of_a_folder(folder: Path) -> None:
         },
     )
     assert read(folder).entries == {
-        "a.csv": Entry(
+        "a.csv": ManifestEntry(
             manifest="manifest.json",
             rows=100,
             sha256="a" * 64,
@@ -70,7 +70,7 @@ def test_entries_of_a_folder(folder: Path) -> None:
             },
             hash_total="12",
         ),
-        "b.csv": Entry(manifest="manifest.json"),
+        "b.csv": ManifestEntry(manifest="manifest.json"),
     }
 
 
@@ -202,12 +202,12 @@ def test_bytes_and_hash_are_of_the_file_or_of_its_content(folder: Path) -> None:
     (source,) = find_extracts([str(folder / "c.csv.gz")], LIMITS).sources
     stored = store(source, folder / "archive", LIMITS)
     for right in (
-        Entry("m"),
-        Entry("m", bytes=len(TEXT), sha256=hashlib.sha256(TEXT).hexdigest()),
-        Entry("m", bytes=len(packed), sha256=hashlib.sha256(packed).hexdigest()),
+        ManifestEntry("m"),
+        ManifestEntry("m", bytes=len(TEXT), sha256=hashlib.sha256(TEXT).hexdigest()),
+        ManifestEntry("m", bytes=len(packed), sha256=hashlib.sha256(packed).hexdigest()),
     ):
         check_bytes(right, stored)
-    wrong = Entry("manifest.json", bytes=99, sha256="0" * 64)
+    wrong = ManifestEntry("manifest.json", bytes=99, sha256="0" * 64)
     with pytest.raises(ExtractRefused) as caught:
         check_bytes(wrong, stored)
     assert caught.value.code == "incomplete_file"
@@ -247,17 +247,17 @@ PAID = {"PaidAmount": {"1": Decimal("100.00"), "2": Decimal("5.25")}}
     ],
 )
 def test_differences(stated: dict[str, Any], said: list[str]) -> None:
-    assert differences(Entry("manifest.json", **stated), 99, PAID, 12) == said
+    assert differences(ManifestEntry("manifest.json", **stated), 99, PAID, 12) == said
 
 
 def test_sums_of_any_length_are_exact() -> None:
     read_sums = {"PaidAmount": {"1": Decimal("9" * 29), "2": Decimal("0.01")}}
     stated = {"PaidAmount": {"": Decimal("9" * 29)}}
-    assert len(differences(Entry("m", sums=stated), 0, read_sums, 0)) == 1
+    assert len(differences(ManifestEntry("m", sums=stated), 0, read_sums, 0)) == 1
 
 
 def test_the_refusal_has_every_difference() -> None:
-    entry = Entry("manifest.json", rows=100, hash_total="13")
+    entry = ManifestEntry("manifest.json", rows=100, hash_total="13")
     error = incomplete(entry, "a.csv", differences(entry, 99, {}, 12))
     assert str(error) == (
         "a.csv: not what the manifest says: rows: the manifest states 100, the file has 99; "

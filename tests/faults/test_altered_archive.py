@@ -22,7 +22,7 @@ from flows.stages.archive import remedy, verify_archive
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.retention import Retention, sweep
-from flows.stages.rows.texts import Texts
+from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -535,14 +535,14 @@ def test_every_byte_of_a_file_of_pieces_is_proven(
             "SELECT extract_id, byte_start, byte_end FROM staged_row WHERE record_number = 29999"
         ).fetchone()
         assert place is not None
-        assert Texts(workspace, connection, [batch]).at(*place) == lines[29_998]
+        assert RowTexts(workspace, connection, [batch]).at(*place) == lines[29_998]
         file = kept(workspace)
         content = bytearray(file.read_bytes())
         assert len(content) > 2 << 20 or encoding != "utf-16"
         content[-40] ^= 1
         file.write_bytes(content)
         with pytest.raises(EvidenceBroken, match=r"payments\.csv of batch 1"):
-            Texts(workspace, connection, [batch]).at(*place)
+            RowTexts(workspace, connection, [batch]).at(*place)
 
 
 def test_verifying_says_which_file_nobody_knows(workspace: Workspace, tmp_path: Path) -> None:

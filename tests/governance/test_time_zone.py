@@ -10,7 +10,7 @@ import pytest
 
 from connectors.errors import DayRefused, SettingsError
 from connectors.postgres.ledger import State
-from connectors.postgres.overview import BatchLine
+from connectors.postgres.overview import BatchSummary
 from connectors.settings import read_settings
 from flows.report.board import board_table
 from flows.stages.reconcile.as_of import day_at, first_moment, today
@@ -106,7 +106,7 @@ def test_a_report_names_the_zone_and_is_the_same_each_time(workspace: Workspace)
 
 def test_the_board_tells_times_of_the_zone() -> None:
     opened = datetime(2026, 1, 31, 23, 30, tzinfo=UTC)
-    line = BatchLine(1, "feed", State.COMPLETE, opened, 1, 0, 1, 0, {}, None)
+    line = BatchSummary(1, "feed", State.COMPLETE, opened, 1, 0, 1, 0, {}, None)
     shown = [board_table([line], zone)[0]["Opened"] for zone in (ZoneInfo("UTC"), EAST, WEST)]
     assert shown == ["2026-01-31 23:30", "2026-02-01 13:30", "2026-01-31 11:30"]
 

@@ -12,7 +12,7 @@ import pytest
 from connectors.errors import BatchStateError, DatabaseUnusable
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
-from flows.stages.inbox import Line, Watch, import_here
+from flows.stages.inbox import InboxLine, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.examples import mostly_long
@@ -27,8 +27,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def look(workspace: Workspace, folder: Path) -> Callable[..., list[Line]]:
-    def look_once(start: Any = None) -> list[Line]:
+def look(workspace: Workspace, folder: Path) -> Callable[..., list[InboxLine]]:
+    def look_once(start: Any = None) -> list[InboxLine]:
         start = start or import_here(workspace, DEFAULT)
         watch = Watch(workspace, Inbox(folder), DEFAULT, start)
         return watch.look(5, lambda _seconds: None)
@@ -36,7 +36,7 @@ def look(workspace: Workspace, folder: Path) -> Callable[..., list[Line]]:
     return look_once
 
 
-def became(lines: list[Line]) -> dict[str, str]:
+def became(lines: list[InboxLine]) -> dict[str, str]:
     return {line.name: line.became for line in lines}
 
 
@@ -54,7 +54,7 @@ def test_a_delivery_is_imported_and_archived_by_its_content(
 ) -> None:
     write(folder / "a.csv", line(1), line(2, amount="x"))
     (found,) = look()
-    assert found == Line("a.csv", "started", "batch 1: complete with errors")
+    assert found == InboxLine("a.csv", "started", "batch 1: complete with errors")
     assert rows('SELECT "Id" FROM payment') == [(1,)]
     assert rows("SELECT name FROM extract") == [("a.csv",)]
     ((content_id,),) = rows("SELECT content_id FROM batch")
@@ -85,7 +85,7 @@ def test_the_same_content_again_is_known_and_taken_out_of_the_way(
     look()
     write(folder / "again.csv", line(1))
     (found,) = look()
-    assert found == Line("again.csv", "known", "batch 1 took this content and is complete")
+    assert found == InboxLine("again.csv", "known", "batch 1 took this content and is complete")
     assert rows("SELECT count(*) FROM batch") == [(1,)]
     assert archived(folder) == ["a.csv"]
     assert left(folder) == []
@@ -164,7 +164,7 @@ def test_an_import_that_opened_its_batch_is_the_ledger_s_to_go_on_with(
     with monkeypatch.context() as patched:
         patched.setattr(sequence, "check", fail)
         (found,) = look()
-    assert found == Line("a.csv", "started", "batch 1 stopped as staged: on fire")
+    assert found == InboxLine("a.csv", "started", "batch 1 stopped as staged: on fire")
     assert look() == []
 
 

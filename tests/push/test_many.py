@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from flows.stages.resolve import Chosen, sends_of
+from flows.stages.resolve import ChosenSends, sends_of
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import applied, by_row, payments, tones
@@ -52,7 +52,7 @@ def test_two_thousand_posts_one_run_none_twice(
     effects = applied(server)
     assert set(effects) == set(range(1, ROWS + 1)) - refused
     assert all(len(bodies) == 1 for bodies in effects.values())
-    listed = list(sends_of(place, 1, Chosen(states=("in_doubt",))))
+    listed = list(sends_of(place, 1, ChosenSends(states=("in_doubt",))))
     assert {one.record_number for one in listed} == lost
     (pushed,) = ended.report.pushed
     assert pushed.ties

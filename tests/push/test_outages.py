@@ -12,11 +12,11 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.push.plan import plan_sends
-from connectors.postgres.push.sends import Decision
+from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.push.window import claim, hold_lane, next_rows
 from flows.stages import push as push_stage
 from flows.stages.push import ask_for_service
-from flows.stages.resolve import Chosen, resolve
+from flows.stages.resolve import ChosenSends, resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
@@ -91,9 +91,11 @@ def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
         states = sent(1)
         left = tuple(f"a.csv:record:{n}" for n in poisoned)
         assert states[int(row.rpartition(":")[2])] == ("unsent" if keyed else "in_doubt")
-        resolve(place, 1, Chosen(rows=(row,)), Decision.ABANDON, by="a", reason="always 500")
+        resolve(
+            place, 1, ChosenSends(rows=(row,)), SendDecision.ABANDON, by="a", reason="always 500"
+        )
         assert sent(1)[int(row.rpartition(":")[2])] == "abandoned"
-        resolve(place, 1, Chosen(rows=left), Decision.ABANDON, by="a", reason="always 500")
+        resolve(place, 1, ChosenSends(rows=left), SendDecision.ABANDON, by="a", reason="always 500")
         requests = len(server.requests)
         push_batch(place, 1)
         assert not any(row_of(one.body) in poisoned for one in server.requests[requests:])

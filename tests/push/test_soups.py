@@ -12,9 +12,9 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
-from connectors.postgres.push.sends import Decision
+from connectors.postgres.push.sends import SendDecision
 from flows.stages.push import PASSES
-from flows.stages.resolve import Chosen, resolve
+from flows.stages.resolve import ChosenSends, resolve
 from flows.stages.sequence import Ended, import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from schemas.operations import OPERATIONS
@@ -81,8 +81,8 @@ def _taste(workspace: Workspace, rows: Any, seed: int) -> None:
         known = applied(_posts(server))
         server.plan = lambda seen: OK
         doubted = {row for _, row in doubtful}
-        _settle(place, doubted & set(known), Decision.CONFIRM)
-        _settle(place, doubted - set(known), Decision.RESEND)
+        _settle(place, doubted & set(known), SendDecision.CONFIRM)
+        _settle(place, doubted - set(known), SendDecision.RESEND)
         ended = push_batch(place, 1)
         assert ended.batch.state is State.COMPLETE
         posts = applied(_posts(server))
@@ -103,8 +103,8 @@ def _pushed(place: Workspace) -> Ended:
     return ended
 
 
-def _settle(place: Workspace, numbers: set[int], decision: Decision) -> None:
-    chosen = Chosen(tuple(f"tones.csv:record:{number}" for number in sorted(numbers)))
+def _settle(place: Workspace, numbers: set[int], decision: SendDecision) -> None:
+    chosen = ChosenSends(tuple(f"tones.csv:record:{number}" for number in sorted(numbers)))
     if numbers:
         resolved = resolve(place, 1, chosen, decision, by=None, reason="looked it up")
         assert resolved.rows == len(numbers)

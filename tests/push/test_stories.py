@@ -11,10 +11,10 @@ import pytest
 from connectors.errors import BatchStateError, ConservationError, ServiceUnusable
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
-from connectors.postgres.push.sends import Decision, waiting_batches
+from connectors.postgres.push.sends import SendDecision, waiting_batches
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
-from flows.stages.resolve import Chosen, resolve, sends_of
+from flows.stages.resolve import ChosenSends, resolve, sends_of
 from flows.stages.sequence import import_delivery, look, push_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
@@ -119,7 +119,7 @@ def test_a_post_whose_answer_is_lost_is_never_sent_again_by_itself(
         assert ended.report.verdict == "complete_with_errors"
         push_batch(place, 1)
         assert len(server.requests) == 3
-        (one,) = sends_of(place, 1, Chosen(states=("in_doubt",)))
+        (one,) = sends_of(place, 1, ChosenSends(states=("in_doubt",)))
         assert (one.file, one.record_number, one.line) == ("g.csv", 2, 3)
         assert "key-canary" not in str(one)
         assert json.loads(one.jsondata)["ServiceKey"] == "***"
@@ -128,9 +128,9 @@ def test_a_post_whose_answer_is_lost_is_never_sent_again_by_itself(
 @pytest.mark.parametrize(
     ("decision", "state", "requests", "batch_state"),
     [
-        (Decision.CONFIRM, "acknowledged", 3, State.COMPLETE),
-        (Decision.RESEND, "acknowledged", 4, State.COMPLETE),
-        (Decision.ABANDON, "abandoned", 3, State.COMPLETE_WITH_ERRORS),
+        (SendDecision.CONFIRM, "acknowledged", 3, State.COMPLETE),
+        (SendDecision.RESEND, "acknowledged", 4, State.COMPLETE),
+        (SendDecision.ABANDON, "abandoned", 3, State.COMPLETE_WITH_ERRORS),
     ],
 )
 def test_what_is_in_doubt_is_settled_by_somebody(
@@ -138,7 +138,7 @@ def test_what_is_in_doubt_is_settled_by_somebody(
     rows: Any,
     sent: Any,
     tmp_path: Path,
-    decision: Decision,
+    decision: SendDecision,
     state: str,
     requests: int,
     batch_state: State,
@@ -147,7 +147,12 @@ def test_what_is_in_doubt_is_settled_by_somebody(
         place = towards(workspace, server.url, concurrency=1)
         deliver(place, gateways(tmp_path / "g.csv", 1, 2, 3))
         resolved = resolve(
-            place, 1, Chosen(("g.csv:record:2",)), decision, by="A. Meyer", reason="looked it up"
+            place,
+            1,
+            ChosenSends(("g.csv:record:2",)),
+            decision,
+            by="A. Meyer",
+            reason="looked it up",
         )
         assert resolved.rows == 1
         ended = push_batch(place, 1)
@@ -161,7 +166,7 @@ def test_what_is_in_doubt_is_settled_by_somebody(
     assert (by, reason) == ("A. Meyer", "looked it up")
     assert json.loads(detail)["counts"] == {"AddPaymentGateway": {"in_doubt": 1}}
     with pytest.raises(BatchStateError, match="nothing was changed"):
-        resolve(place, 1, Chosen(states=("refused",)), decision, by=None, reason="again")
+        resolve(place, 1, ChosenSends(states=("refused",)), decision, by=None, reason="again")
 
 
 @pytest.mark.parametrize("code", [401, 403])
@@ -210,7 +215,9 @@ def test_the_same_content_delivered_again_is_not_posted_again(
         again = deliver(place, gateways(tmp_path / "b.csv", 2, 1, 3))
         assert sent(again.batch.id) == {1: "in_doubt", 2: "acknowledged", 3: "acknowledged"}
         assert len(server.requests) == 3
-        resolve(place, 1, Chosen(("a.csv:record:2",)), Decision.CONFIRM, by=None, reason="seen")
+        resolve(
+            place, 1, ChosenSends(("a.csv:record:2",)), SendDecision.CONFIRM, by=None, reason="seen"
+        )
         push_batch(place, again.batch.id)
         assert sent(again.batch.id) == dict.fromkeys((1, 2, 3), "acknowledged")
         assert len(server.requests) == 3
@@ -278,7 +285,14 @@ def test_what_was_posted_before_an_undo_is_not_posted_again(
         assert again.new
         assert sent(2) == {1: "acknowledged", 2: "in_doubt"}
         assert len(server.requests) == 2
-        resolve(place, 2, Chosen(("a.csv:record:2",)), Decision.RESEND, by=None, reason="not there")
+        resolve(
+            place,
+            2,
+            ChosenSends(("a.csv:record:2",)),
+            SendDecision.RESEND,
+            by=None,
+            reason="not there",
+        )
         push_batch(place, 2)
         assert len({seen.push_key for seen in server.requests if "gateway 2" in seen.body}) == 1
 
@@ -321,16 +335,16 @@ def test_what_another_service_was_sent_says_nothing_of_this_one(
             write(tmp_path / "p.csv", line(1), line(9))
         place = towards(workspace, second.url)
         deliver(place, *files)
-        posts = Chosen(operation="AddPaymentGateway")
+        posts = ChosenSends(operation="AddPaymentGateway")
         told = list(sends_of(place, 2, posts))
         assert [one.state for one in told] == ["in_doubt", "in_doubt"]
         assert all(f"it was sent to {first.url}" in str(one.error_data) for one in told)
         assert bodies(second) == ({1: [10.5]} if undone else {1: [10.5], 9: [10.5]})
         push_batch(place, 2)
         assert [one.state for one in sends_of(place, 2, posts)] == ["in_doubt", "in_doubt"]
-        resolve(place, 2, posts, Decision.RESEND, by=None, reason="another service")
+        resolve(place, 2, posts, SendDecision.RESEND, by=None, reason="another service")
         push_batch(place, 2)
-        assert {one.state for one in sends_of(place, 2, Chosen())} == {"acknowledged"}
+        assert {one.state for one in sends_of(place, 2, ChosenSends())} == {"acknowledged"}
         assert len([body for body in _effects(second) if "ServiceKey" in body]) == 2
 
 
@@ -350,10 +364,15 @@ def test_an_echo_that_differs_is_a_break_and_not_a_success(
         assert rows(
             'SELECT "HasError", "Merged" FROM insert_batch_data WHERE sent = %s', ["differs"]
         ) == [(True, False)]
-        (one,) = sends_of(place, 1, Chosen(states=("differs",)))
+        (one,) = sends_of(place, 1, ChosenSends(states=("differs",)))
         assert json.loads(one.echo or "")["PaidAmount"] == 10.51
         resolved = resolve(
-            place, 1, Chosen(operation="EditPayment"), Decision.RESEND, by=None, reason="mended"
+            place,
+            1,
+            ChosenSends(operation="EditPayment"),
+            SendDecision.RESEND,
+            by=None,
+            reason="mended",
         )
         assert resolved.detail["counts"] == {"EditPayment": {"differs": 1}}
         server.plan = always(OK)

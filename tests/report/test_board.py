@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from connectors.postgres.ledger import State
-from connectors.postgres.overview import BatchLine
+from connectors.postgres.overview import BatchSummary
 from flows.report.board import MOST, board_table
 from flows.report.next_step import next_step, told_repaired
 
-LINE = BatchLine(
+LINE = BatchSummary(
     7, "bank", State.COMPLETE, datetime(2026, 1, 2, 3, 4, tzinfo=UTC), 1, 0, 9, 0, {}, None
 )
 

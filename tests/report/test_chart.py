@@ -1,6 +1,6 @@
 import pytest
 
-from flows.report.chart import COLOURS, LEAST, LENGTH, Part, describe, lengths, stacked_bar
+from flows.report.chart import COLOURS, LEAST, LENGTH, ChartPart, describe, lengths, stacked_bar
 from flows.steps.batch_report import STATES
 
 
@@ -30,7 +30,7 @@ def test_every_end_state_has_its_own_colour() -> None:
 
 
 def test_the_bar_tells_its_counts_to_those_who_cannot_see_it() -> None:
-    parts = [Part("rejected", 12), Part("inserted", 12_345)]
+    parts = [ChartPart("rejected", 12), ChartPart("inserted", 12_345)]
     assert describe(parts) == "rejected 12, inserted 12\u202f345; 12\u202f357 rows in all"
     bar = stacked_bar(parts, title="a < b", name="bar-0")
     assert f'<desc id="bar-0-desc">{describe(parts)}</desc>' in bar

@@ -12,7 +12,7 @@ from data_samples.generate import write_payments
 from flows.stages.pull import our_rows
 from flows.stages.retention import Retention, sweep
 from flows.stages.rows.rejects import write_rejects
-from flows.stages.rows.texts import Texts
+from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.examples import examples
@@ -32,7 +32,7 @@ def told(workspace: Workspace, rows: Any, batch: int) -> list[dict[str, Any]]:
     )
     keys = [*names.split(", "), "error_data", "jsondata", "extract_id"]
     with workspace.database.connect() as connection:
-        texts = Texts(workspace, connection, [batch])
+        texts = RowTexts(workspace, connection, [batch])
         shown = [dict(texts.fill(dict(zip(keys, row, strict=True)))) for row in found]
     return [row for row in shown if row.pop("extract_id")]
 
@@ -61,7 +61,7 @@ def test_every_row_is_told_the_same(workspace: Workspace, rows: Any, tmp_path: P
     assert kept[True] == 0
     assert kept[False] > 0
     with workspace.database.connect() as connection:
-        texts = Texts(workspace, connection, [by_reference])
+        texts = RowTexts(workspace, connection, [by_reference])
         shown = list(our_rows(connection, [by_reference], texts))
     assert {row["Data"] for row in shown} == {row["data"] for row in first}
 

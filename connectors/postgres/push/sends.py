@@ -38,7 +38,7 @@ class SendState(StrEnum):
     SENDING = "sending"
 
 
-class Decision(StrEnum):
+class SendDecision(StrEnum):
     """What an operator says of rows that are not settled."""
 
     CONFIRM = "confirm"
@@ -46,15 +46,15 @@ class Decision(StrEnum):
     ABANDON = "abandon"
 
 
-DECIDABLE: dict[Decision, tuple[SendState, ...]] = {
-    Decision.CONFIRM: (SendState.IN_DOUBT, SendState.DIFFERS),
-    Decision.RESEND: (
+DECIDABLE: dict[SendDecision, tuple[SendState, ...]] = {
+    SendDecision.CONFIRM: (SendState.IN_DOUBT, SendState.DIFFERS),
+    SendDecision.RESEND: (
         SendState.IN_DOUBT,
         SendState.DIFFERS,
         SendState.REFUSED,
         SendState.ABANDONED,
     ),
-    Decision.ABANDON: (
+    SendDecision.ABANDON: (
         SendState.IN_DOUBT,
         SendState.DIFFERS,
         SendState.REFUSED,
@@ -63,9 +63,9 @@ DECIDABLE: dict[Decision, tuple[SendState, ...]] = {
 }
 """The states from which each decision leads on."""
 _LEADS_TO = {
-    Decision.CONFIRM: SendState.ACKNOWLEDGED,
-    Decision.RESEND: SendState.UNSENT,
-    Decision.ABANDON: SendState.ABANDONED,
+    SendDecision.CONFIRM: SendState.ACKNOWLEDGED,
+    SendDecision.RESEND: SendState.UNSENT,
+    SendDecision.ABANDON: SendState.ABANDONED,
 }
 
 
@@ -183,7 +183,7 @@ def recount_sends(connection: psycopg.Connection, table: Table, batch_id: int) -
         yield Sum(extract_id, state, money, count, int(keys), found)
 
 
-class Refusal(NamedTuple):
+class SendRefusal(NamedTuple):
     """One reason why rows of a record kind are not settled at the service, with the first row."""
 
     state: str
@@ -197,9 +197,9 @@ class Refusal(NamedTuple):
     value: str
 
 
-def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Refusal]:
+def refusals(connection: psycopg.Connection, table: Table, batch_id: int) -> list[SendRefusal]:
     """What the service had against the rows of a batch, most frequent first."""
-    with connection.cursor(row_factory=class_row(Refusal)) as cursor:
+    with connection.cursor(row_factory=class_row(SendRefusal)) as cursor:
         return cursor.execute(
             f"""WITH reasons AS (
                 SELECT x.state, x.extract_id, x.record_number,
@@ -270,7 +270,9 @@ def _list(
         )
 
 
-def decide(connection: psycopg.Connection, chosen: Selection, decision: Decision) -> dict[str, Any]:
+def decide(
+    connection: psycopg.Connection, chosen: Selection, decision: SendDecision
+) -> dict[str, Any]:
     """Settle the chosen sends, inside the open transaction; returns what the audit trail keeps.
 
     Only rows in a state the decision is for are changed. A row that is sent again keeps its push

@@ -169,7 +169,7 @@ def reopen_doubtful(lane: Lane) -> None:
     )
 
 
-class Outgoing(NamedTuple):
+class OutgoingWindow(NamedTuple):
     """One row that may be sent."""
 
     request: Request
@@ -177,7 +177,7 @@ class Outgoing(NamedTuple):
     """False: a later batch has written the record since, so this is an older body."""
 
 
-def next_rows(lane: Lane, after: int, most: int) -> list[Outgoing]:
+def next_rows(lane: Lane, after: int, most: int) -> list[OutgoingWindow]:
     """Up to so many unsent rows behind a number, in push order."""
     connection, values = lane.lease.connection, _lane_values(lane)
     places = connection.execute(
@@ -207,7 +207,7 @@ def _runs(places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
         yield places[start:]
 
 
-def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[Outgoing]:
+def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
     table = lane.table
     joined = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
@@ -238,7 +238,7 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[Outgoing]:
     for number, record_number, sha256, jsondata, current, doubted, *identity in rows:
         name = push_key(lane.operation, jsondata, tuple(identity), sha256 or "", record_number)
         doubt = doubted and not lane.operation.keyed
-        yield Outgoing(Request(number, lane.operation, jsondata, name, doubt), current)
+        yield OutgoingWindow(Request(number, lane.operation, jsondata, name, doubt), current)
 
 
 def supersede(lane: Lane, numbers: Sequence[int]) -> None:

@@ -15,9 +15,9 @@ from flows.report.reconciled.table import (
     RECORD,
     WORD,
     Cell,
-    Column,
-    Row,
-    Table,
+    ReportColumn,
+    ReportTable,
+    TableRow,
 )
 from flows.report.reconciled.words import currency_label, record_title, sources
 from flows.report.spelling import ungrouped
@@ -52,7 +52,7 @@ def after_told(report: ReconciliationReport) -> str:
     return f"{told}. Dated {days}; in no total, and in no break but of what was signed"
 
 
-def after_cut_off(report: ReconciliationReport) -> Table:
+def after_cut_off(report: ReconciliationReport) -> ReportTable:
     """For page one: a line per record kind and currency, its sides next to each other."""
     lines: dict[tuple[str, str], dict[str, AfterLine]] = {}
     for line in _in_order(report):
@@ -62,11 +62,11 @@ def after_cut_off(report: ReconciliationReport) -> Table:
     moneyed = [side for side in there if any(line.side == side and line.amounts for line in every)]
     unread = any(_unreadable(line) for line in every)
     columns = (
-        Column("Record", WORD, 34),
+        ReportColumn("Record", WORD, 34),
         CURRENCY,
-        *(Column(SIDES[side].capitalize(), COUNT, 14) for side in there),
-        *(Column(f"Money {SIDES[side]}", MONEY, 22) for side in moneyed),
-        *([Column("Not readable", COUNT, 12)] if unread else []),
+        *(ReportColumn(SIDES[side].capitalize(), COUNT, 14) for side in there),
+        *(ReportColumn(f"Money {SIDES[side]}", MONEY, 22) for side in moneyed),
+        *([ReportColumn("Not readable", COUNT, 12)] if unread else []),
     )
 
     def cells(
@@ -75,7 +75,7 @@ def after_cut_off(report: ReconciliationReport) -> Table:
         return [what(sides[side]) if side in sides else None for side in of]
 
     rows = [
-        Row(
+        TableRow(
             (
                 ", ".join([record_title(record), *_fields(record)[:1]]),
                 _currency(report, record, currency),
@@ -86,31 +86,31 @@ def after_cut_off(report: ReconciliationReport) -> Table:
         )
         for (record, currency), sides in lines.items()
     ]
-    return Table("after_cut_off", TITLE, columns, rows, groups=1, none=NONE)
+    return ReportTable("after_cut_off", TITLE, columns, rows, groups=1, none=NONE)
 
 
-def after(report: ReconciliationReport) -> Table:
+def after(report: ReconciliationReport) -> ReportTable:
     """For the annex: every side and amount field by itself."""
     columns = (
         RECORD,
         CURRENCY,
-        Column("Side", WORD, 24),
-        Column("Records", COUNT, 12),
-        Column("First day", DATE, 12),
-        Column("Last day", DATE, 12),
-        Column("Amount field", WORD, 18),
-        Column("Amount", MONEY, 24),
-        Column("Not readable", COUNT, 12),
+        ReportColumn("Side", WORD, 24),
+        ReportColumn("Records", COUNT, 12),
+        ReportColumn("First day", DATE, 12),
+        ReportColumn("Last day", DATE, 12),
+        ReportColumn("Amount field", WORD, 18),
+        ReportColumn("Amount", MONEY, 24),
+        ReportColumn("Not readable", COUNT, 12),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for line in _in_order(report):
         head = (record_title(line.record), _currency(report, line.record, line.currency))
         of = (sources(line.side), line.rows, line.first, line.last)
         rows += [
-            Row((*head, *of, name, amount, line.unreadable.get(name)))
+            TableRow((*head, *of, name, amount, line.unreadable.get(name)))
             for name, amount in line.amounts.items()
-        ] or [Row((*head, *of, None, None, None))]
-    return Table("after", TITLE, columns, rows, groups=2, none=NONE)
+        ] or [TableRow((*head, *of, None, None, None))]
+    return ReportTable("after", TITLE, columns, rows, groups=2, none=NONE)
 
 
 def _in_order(report: ReconciliationReport) -> list[AfterLine]:

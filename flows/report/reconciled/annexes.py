@@ -15,31 +15,31 @@ from flows.report.reconciled.table import (
     TENANT,
     TEXT,
     WORD,
-    Column,
-    Row,
-    Table,
+    ReportColumn,
+    ReportTable,
+    TableRow,
 )
 from flows.report.reconciled.words import currency_label, record_title
 from flows.steps.reconcile.report import ReconciliationReport
 
 
-def rates(report: ReconciliationReport) -> Table:
+def rates(report: ReconciliationReport) -> ReportTable:
     """Every rate that payments used, a line per currency paid under it."""
     columns = (
-        Column("Rate", TEXT, 14),
+        ReportColumn("Rate", TEXT, 14),
         TENANT,
-        Column("From", WORD, 14),
-        Column("To", WORD, 14),
-        Column("Value", MONEY, 16),
-        Column("Effective", DATE, 12),
-        Column("Payments", COUNT, 10),
-        Column("Paid in", WORD, 14),
-        Column("Amount", MONEY, 20),
-        Column("Youngest use (days)", COUNT, 10),
-        Column("Oldest use (days)", COUNT, 10),
-        Column("Flags", WORD, 30),
-        Column("Nearest rate", TEXT, 14),
-        Column("Effect of nearest", MONEY, 18),
+        ReportColumn("From", WORD, 14),
+        ReportColumn("To", WORD, 14),
+        ReportColumn("Value", MONEY, 16),
+        ReportColumn("Effective", DATE, 12),
+        ReportColumn("Payments", COUNT, 10),
+        ReportColumn("Paid in", WORD, 14),
+        ReportColumn("Amount", MONEY, 20),
+        ReportColumn("Youngest use (days)", COUNT, 10),
+        ReportColumn("Oldest use (days)", COUNT, 10),
+        ReportColumn("Flags", WORD, 30),
+        ReportColumn("Nearest rate", TEXT, 14),
+        ReportColumn("Effect of nearest", MONEY, 18),
     )
     rows = []
     for one in flagged_first(report.rates):
@@ -49,7 +49,7 @@ def rates(report: ReconciliationReport) -> Table:
         ]
         for currency, amount in paid or [(None, None)]:
             rows.append(
-                Row(
+                TableRow(
                     (
                         one.rate,
                         one.tenant,
@@ -67,25 +67,27 @@ def rates(report: ReconciliationReport) -> Table:
                     )
                 )
             )
-    return Table("rates", "Exchange rates used", columns, rows, none="No payment used a rate.")
+    return ReportTable(
+        "rates", "Exchange rates used", columns, rows, none="No payment used a rate."
+    )
 
 
-def plans(report: ReconciliationReport) -> Table:
+def plans(report: ReconciliationReport) -> ReportTable:
     """Payment plans: planned, paid, outstanding, overdue."""
     columns = (
-        Column("Plan", TEXT, 14),
+        ReportColumn("Plan", TEXT, 14),
         TENANT,
         CURRENCY,
-        Column("Details", COUNT, 9),
-        Column("Planned", MONEY, 18),
-        Column("Paid", MONEY, 18),
-        Column("Outstanding", MONEY, 18),
-        Column("Overdue", MONEY, 18),
-        Column("Status codes", WORD, 14),
-        Column("Flags", WORD, 34),
+        ReportColumn("Details", COUNT, 9),
+        ReportColumn("Planned", MONEY, 18),
+        ReportColumn("Paid", MONEY, 18),
+        ReportColumn("Outstanding", MONEY, 18),
+        ReportColumn("Overdue", MONEY, 18),
+        ReportColumn("Status codes", WORD, 14),
+        ReportColumn("Flags", WORD, 34),
     )
     rows = [
-        Row(
+        TableRow(
             (
                 one.plan,
                 one.tenant,
@@ -101,24 +103,26 @@ def plans(report: ReconciliationReport) -> Table:
         )
         for one in flagged_first(report.plans)
     ]
-    return Table("plans", "Payment plans", columns, rows, none="No plan details were compared.")
+    return ReportTable(
+        "plans", "Payment plans", columns, rows, none="No plan details were compared."
+    )
 
 
-def debts(report: ReconciliationReport) -> Table:
+def debts(report: ReconciliationReport) -> ReportTable:
     """Debts: what was paid, what was planned, which invoice files there are."""
     columns = (
-        Column("Debt", TEXT, 14),
+        ReportColumn("Debt", TEXT, 14),
         TENANT,
         CURRENCY,
-        Column("Payments", COUNT, 10),
-        Column("Paid", MONEY, 18),
-        Column("Discount", MONEY, 18),
-        Column("Planned", MONEY, 18),
-        Column("Invoice files", COUNT, 10),
-        Column("Flags", WORD, 34),
+        ReportColumn("Payments", COUNT, 10),
+        ReportColumn("Paid", MONEY, 18),
+        ReportColumn("Discount", MONEY, 18),
+        ReportColumn("Planned", MONEY, 18),
+        ReportColumn("Invoice files", COUNT, 10),
+        ReportColumn("Flags", WORD, 34),
     )
     rows = [
-        Row(
+        TableRow(
             (
                 one.debt,
                 one.tenant,
@@ -133,22 +137,22 @@ def debts(report: ReconciliationReport) -> Table:
         )
         for one in flagged_first(report.debts)
     ]
-    return Table("debts", "Debts and documents", columns, rows, none="No debt was compared.")
+    return ReportTable("debts", "Debts and documents", columns, rows, none="No debt was compared.")
 
 
-def batches(report: ReconciliationReport) -> Table:
+def batches(report: ReconciliationReport) -> ReportTable:
     """Insert-batch data by BatchId."""
     columns = (
-        Column("BatchId", NUMBER, 10),
-        Column("Sent", COUNT, 10),
-        Column("Listed", COUNT, 10),
-        Column("Merged", COUNT, 10),
-        Column("Errors", COUNT, 10),
-        Column("Contradictions", COUNT, 14),
-        Column("Run it again", WORD, 44),
+        ReportColumn("BatchId", NUMBER, 10),
+        ReportColumn("Sent", COUNT, 10),
+        ReportColumn("Listed", COUNT, 10),
+        ReportColumn("Merged", COUNT, 10),
+        ReportColumn("Errors", COUNT, 10),
+        ReportColumn("Contradictions", COUNT, 14),
+        ReportColumn("Run it again", WORD, 44),
     )
     rows = [
-        Row(
+        TableRow(
             (
                 one.batch,
                 one.sent,
@@ -162,22 +166,22 @@ def batches(report: ReconciliationReport) -> Table:
         for one in report.batches
     ]
     none = "No insert-batch data was compared."
-    return Table("batches", "Insert-batch data", columns, rows, none=none)
+    return ReportTable("batches", "Insert-batch data", columns, rows, none=none)
 
 
-def tolerances(report: ReconciliationReport) -> Table:
+def tolerances(report: ReconciliationReport) -> ReportTable:
     """What was waved through, against its limits."""
     columns = (
-        Column("Rule", TEXT, 36),
+        ReportColumn("Rule", TEXT, 36),
         CURRENCY,
-        Column("Differences", COUNT, 12),
-        Column("Limit", COUNT, 12),
-        Column("Amount", MONEY, 18),
-        Column("Amount limit", MONEY, 18),
-        Column("Within", WORD, 12),
+        ReportColumn("Differences", COUNT, 12),
+        ReportColumn("Limit", COUNT, 12),
+        ReportColumn("Amount", MONEY, 18),
+        ReportColumn("Amount limit", MONEY, 18),
+        ReportColumn("Within", WORD, 12),
     )
     rows = [
-        Row(
+        TableRow(
             (
                 one.rule,
                 currency_label(report, one.currency),
@@ -192,27 +196,27 @@ def tolerances(report: ReconciliationReport) -> Table:
         for one in report.tolerances
     ]
     none = "No difference was inside a tolerance: nothing was waved through."
-    return Table("tolerances", "Tolerance budget", columns, rows, none=none)
+    return ReportTable("tolerances", "Tolerance budget", columns, rows, none=none)
 
 
-def causes(report: ReconciliationReport) -> Table:
+def causes(report: ReconciliationReport) -> ReportTable:
     """Breaks that read as one cause, a line per currency."""
     columns = (
-        Column("Cause", WORD, 20),
-        Column("What they have in common", TEXT, 60),
-        Column("Breaks", COUNT, 10),
-        Column("Of these open", COUNT, 10),
+        ReportColumn("Cause", WORD, 20),
+        ReportColumn("What they have in common", TEXT, 60),
+        ReportColumn("Breaks", COUNT, 10),
+        ReportColumn("Of these open", COUNT, 10),
         CURRENCY,
-        Column("Difference", MONEY, 20),
-        Column("Gross", MONEY, 20),
-        Column("First break", WORD, 20),
+        ReportColumn("Difference", MONEY, 20),
+        ReportColumn("Gross", MONEY, 20),
+        ReportColumn("First break", WORD, 20),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     todo = pooled_causes(report)["open"]
     for one in report.causes:
         shares = todo[one.id].shares if one.id in todo else {}
         rows += [
-            Row(
+            TableRow(
                 (
                     *(one.id, one.title, one.counts[key]),
                     shares[key].breaks if key in shares else 0,
@@ -223,21 +227,24 @@ def causes(report: ReconciliationReport) -> Table:
             for key in sorted(one.counts, key=lambda key: (len(key), key))
         ]
     none = "No two breaks read as one cause."
-    return Table("causes", "Cause groups", columns, rows, none=none)
+    return ReportTable("causes", "Cause groups", columns, rows, none=none)
 
 
-def excluded(report: ReconciliationReport) -> Table:
+def excluded(report: ReconciliationReport) -> ReportTable:
     """Records that rules left out."""
     columns = (
-        Column("Rule", TEXT, 30),
+        ReportColumn("Rule", TEXT, 30),
         RECORD,
-        Column("Records", COUNT, 12),
-        Column("Reason", TEXT, 60),
+        ReportColumn("Records", COUNT, 12),
+        ReportColumn("Reason", TEXT, 60),
     )
     rows = [
-        Row((one.rule, record_title(one.record), one.rows, one.reason)) for one in report.excluded
+        TableRow((one.rule, record_title(one.record), one.rows, one.reason))
+        for one in report.excluded
     ]
-    return Table("excluded", "Excluded records", columns, rows, none="No record was left out.")
+    return ReportTable(
+        "excluded", "Excluded records", columns, rows, none="No record was left out."
+    )
 
 
 class _Flagged(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from flows.report.reconciled.table import Cell, Row, Table
+from flows.report.reconciled.table import Cell, ReportTable, TableRow
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.reconcile.beyond import exact_sum
 
@@ -45,7 +45,7 @@ def survives(value: int | Decimal) -> bool:
     return len(digits.strip("0")) <= DIGITS
 
 
-def checks(table: Table) -> list[tuple[Check, ...]]:
+def checks(table: ReportTable) -> list[tuple[Check, ...]]:
     """For every line of a table a check of each of its figures that is a sum."""
     recompute = _CHECKS.get(table.name)
     if recompute is None:
@@ -65,7 +65,7 @@ def checked_columns(every: Iterable[tuple[Check, ...]]) -> list[int]:
     return sorted({one.column for line in every for one in line})
 
 
-def _check(rows: Sequence[Row], place: int, column: int, terms: Iterable[Term]) -> Check:
+def _check(rows: Sequence[TableRow], place: int, column: int, terms: Iterable[Term]) -> Check:
     terms = tuple(terms)
     cells = [rows[term.row].cells[term.column] for term in terms]
     written = rows[place].cells[column]
@@ -91,7 +91,7 @@ def _number(cell: Cell) -> Decimal:
 Found = list[tuple[int, list[Term]]]
 
 
-def _chain(rows: Sequence[Row], place: int) -> Found:
+def _chain(rows: Sequence[TableRow], place: int) -> Found:
     """The change: this stage less the stage before it."""
     cells = rows[place].cells
     if not place or rows[place - 1].cells[:3] != cells[:3] or cells[5] is None:
@@ -99,7 +99,7 @@ def _chain(rows: Sequence[Row], place: int) -> Found:
     return [(5, [Term(place, 4), Term(place - 1, 4, -1)])]
 
 
-def _controls(rows: Sequence[Row], place: int) -> Found:
+def _controls(rows: Sequence[TableRow], place: int) -> Found:
     """The difference, target less extract; the residual, what of it is not explained."""
     difference = [Term(place, 5), Term(place, 4, -1)]
     found = [(6, difference)]
@@ -108,7 +108,7 @@ def _controls(rows: Sequence[Row], place: int) -> Found:
     return found
 
 
-def _above(rows: Sequence[Row], place: int, groups: int) -> list[int]:
+def _above(rows: Sequence[TableRow], place: int, groups: int) -> list[int]:
     """Lines of the same group above a line."""
     first = place
     while first and rows[first - 1].cells[:groups] == rows[place].cells[:groups]:
@@ -116,13 +116,13 @@ def _above(rows: Sequence[Row], place: int, groups: int) -> list[int]:
     return list(range(first, place))
 
 
-def _statuses(rows: Sequence[Row], place: int) -> Found:
+def _statuses(rows: Sequence[TableRow], place: int) -> Found:
     if not rows[place].total:
         return []
     return [(3, [Term(row, 3) for row in _above(rows, place, 1)])]
 
 
-def _proof(rows: Sequence[Row], place: int) -> Found:
+def _proof(rows: Sequence[TableRow], place: int) -> Found:
     """The total per target adds up what is above it; unexplained is what was counted beyond."""
     if not rows[place].total:
         return []
@@ -132,7 +132,7 @@ def _proof(rows: Sequence[Row], place: int) -> Found:
     return [(column, [Term(row, column) for row in above]) for column in (4, 5)]
 
 
-def _roll_forward(rows: Sequence[Row], place: int) -> Found:
+def _roll_forward(rows: Sequence[TableRow], place: int) -> Found:
     """Closing adds up what is above it; the residual is what it leaves."""
     if not rows[place].total:
         return []
@@ -146,13 +146,13 @@ def _roll_forward(rows: Sequence[Row], place: int) -> Found:
     ]
 
 
-def _ageing(_: Sequence[Row], place: int) -> Found:
+def _ageing(_: Sequence[TableRow], place: int) -> Found:
     first = 3
     last = first + len(BUCKETS)
     return [(last, [Term(place, column) for column in range(first, last)])]
 
 
-_CHECKS: Mapping[str, Callable[[Sequence[Row], int], Found]] = {
+_CHECKS: Mapping[str, Callable[[Sequence[TableRow], int], Found]] = {
     "statuses": _statuses,
     "chain": _chain,
     "controls": _controls,

@@ -18,9 +18,9 @@ from flows.report.reconciled.table import (
     MONEY,
     TEXT,
     WORD,
-    Column,
-    Row,
-    Table,
+    ReportColumn,
+    ReportTable,
+    TableRow,
 )
 from flows.report.reconciled.tables import idle
 from flows.report.reconciled.words import (
@@ -72,17 +72,17 @@ def to_sign(report: ReconciliationReport) -> list[str]:
     return told
 
 
-def money(report: ReconciliationReport) -> Table:
+def money(report: ReconciliationReport) -> ReportTable:
     """Per currency: what is unexplained, open, accepted and set aside.
 
     What has no money is counted without a sum, and a currency without any of it is left out.
     """
     columns = (
         CURRENCY,
-        Column("Money", WORD, 34),
-        Column("Breaks", COUNT, 12),
-        Column("Difference", MONEY, 24),
-        Column("Gross", MONEY, 24),
+        ReportColumn("Money", WORD, 34),
+        ReportColumn("Breaks", COUNT, 12),
+        ReportColumn("Difference", MONEY, 24),
+        ReportColumn("Gross", MONEY, 24),
     )
     pools = {
         "open": report.roll_forward,
@@ -95,27 +95,29 @@ def money(report: ReconciliationReport) -> Table:
         currency for each in closings.values() for currency, one in each.items() if one.money
     )
     currencies = compared.union(*closings.values())
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for currency in sorted(currencies, key=lambda key: (len(key), key)):
         head = currency_label(report, currency)
         unexplained = exact_sum(
             abs(one.unexplained) for one in report.proofs if one.currency == currency
         )
         if currency in compared:
-            rows.append(Row((head, "unexplained", None, unexplained, None), bad=bool(unexplained)))
+            rows.append(
+                TableRow((head, "unexplained", None, unexplained, None), bad=bool(unexplained))
+            )
         for pool, closing in closings.items():
             forward = closing.get(currency)
             line = forward.lines[-1] if forward else None
             if forward and line and line.rows:
                 sums = (amount_of(line), line.gross) if forward.money else (None, None)
-                rows.append(Row((head, pool, line.rows, *sums)))
+                rows.append(TableRow((head, pool, line.rows, *sums)))
                 if line.unreadable:
                     told = f"{pool}, amount {NOT_READABLE}"
-                    rows.append(Row((head, told, line.unreadable, None, None)))
+                    rows.append(TableRow((head, told, line.unreadable, None, None)))
             elif pool != "set aside" and currency in moneyed:
-                rows.append(Row((head, pool, 0, Decimal(0), Decimal(0))))
+                rows.append(TableRow((head, pool, 0, Decimal(0), Decimal(0))))
     none = "No amount was compared, and no break is there."
-    return Table("money", "Money per currency", columns, rows, groups=1, none=none)
+    return ReportTable("money", "Money per currency", columns, rows, groups=1, none=none)
 
 
 def _has_money(proof: Proof) -> bool:
@@ -125,22 +127,22 @@ def _has_money(proof: Proof) -> bool:
     )
 
 
-def top_causes(report: ReconciliationReport) -> Table:
+def top_causes(report: ReconciliationReport) -> ReportTable:
     """The causes of most money in any one currency: of open breaks first, of accepted ones apart.
 
     They are never added across currencies.
     """
     columns = (
-        Column("Breaks that are", WORD, 14),
-        Column("In common", TEXT, 60),
-        Column("Cause", WORD, 14),
-        Column("Breaks", COUNT, 10),
+        ReportColumn("Breaks that are", WORD, 14),
+        ReportColumn("In common", TEXT, 60),
+        ReportColumn("Cause", WORD, 14),
+        ReportColumn("Breaks", COUNT, 10),
         CURRENCY,
-        Column("Difference", MONEY, 18),
-        Column("Gross", MONEY, 18),
+        ReportColumn("Difference", MONEY, 18),
+        ReportColumn("Gross", MONEY, 18),
     )
     rows = [
-        Row(
+        TableRow(
             (
                 pool,
                 one.cause.title,
@@ -156,16 +158,16 @@ def top_causes(report: ReconciliationReport) -> Table:
         for currency, share in sorted(one.shares.items(), key=lambda each: (len(each[0]), each[0]))
     ]
     none = "No two breaks read as one cause."
-    return Table("top_causes", "Causes of most money", columns, rows, groups=1, none=none)
+    return ReportTable("top_causes", "Causes of most money", columns, rows, groups=1, none=none)
 
 
-def method(report: ReconciliationReport) -> Table:
+def method(report: ReconciliationReport) -> ReportTable:
     """How the figures are made otherwise than in the last signed run: what is to be accepted."""
     none = "Rules, feed profiles, settings and the version of recon are as they were."
     return _since("method", report, "How the figures are made", _method(report), none)
 
 
-def changed(report: ReconciliationReport) -> Table:
+def changed(report: ReconciliationReport) -> ReportTable:
     """What else is other than in the last signed run: records, breaks, reports of other scopes."""
     none = "No signed record or acceptance is other than it was."
     return _since("changes", report, "Records and breaks", _changed(report), none)
@@ -177,19 +179,19 @@ def _since(
     title: str,
     rows: Iterator[tuple[str, str, str]],
     none: str,
-) -> Table:
+) -> ReportTable:
     columns = (
-        Column("What", TEXT, 52),
-        Column("Before", TEXT, 30),
-        Column("Now", TEXT, 30),
+        ReportColumn("What", TEXT, 52),
+        ReportColumn("Before", TEXT, 30),
+        ReportColumn("Now", TEXT, 30),
     )
     since = report.changes.since if report.changes else ""
     first = "This is the first run of its scope: there is nothing to hold it against."
-    return Table(
+    return ReportTable(
         name,
         f"{title}: changes since {since or 'the last signed run'}",
         columns,
-        [Row(cells) for cells in rows],
+        [TableRow(cells) for cells in rows],
         none=none if since else first,
     )
 
@@ -250,19 +252,19 @@ def _late(report: ReconciliationReport, late: Sequence[BreakLine]) -> Iterator[s
         yield f"{len(mine)}: {money}{currency_label(report, currency)}"
 
 
-def signatures(report: ReconciliationReport) -> Table:
+def signatures(report: ReconciliationReport) -> ReportTable:
     """The signatures under the report this one is held against."""
     columns = (
-        Column("Signed as", WORD, 14),
-        Column("By", TEXT, 28),
-        Column("Account", TEXT, 34),
-        Column("When (UTC)", WORD, 20),
-        Column("Comment", TEXT, 40),
-        Column("Accepted changes", WORD, 16),
+        ReportColumn("Signed as", WORD, 14),
+        ReportColumn("By", TEXT, 28),
+        ReportColumn("Account", TEXT, 34),
+        ReportColumn("When (UTC)", WORD, 20),
+        ReportColumn("Comment", TEXT, 40),
+        ReportColumn("Accepted changes", WORD, 16),
     )
     sign = report.sign_off
     rows = [
-        Row(
+        TableRow(
             (
                 *(one.role, one.by, one.account, moment(one.at)),
                 *(one.comment, one.accepted_changes[:HASH]),
@@ -271,7 +273,7 @@ def signatures(report: ReconciliationReport) -> Table:
         for one in (sign.signatures if sign else ())
     ]
     none = "No report of this scope has been signed before; this one is signed after it is written."
-    return Table("signatures", "Signatures of the report before", columns, rows, none=none)
+    return ReportTable("signatures", "Signatures of the report before", columns, rows, none=none)
 
 
 def moment(at: datetime) -> str:
@@ -279,7 +281,7 @@ def moment(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def parts(report: ReconciliationReport) -> tuple[Table, ...]:
+def parts(report: ReconciliationReport) -> tuple[ReportTable, ...]:
     """The tables of page one in their order."""
     return (
         money(report),
@@ -292,24 +294,24 @@ def parts(report: ReconciliationReport) -> tuple[Table, ...]:
     )
 
 
-def totals(report: ReconciliationReport) -> Table:
+def totals(report: ReconciliationReport) -> ReportTable:
     """Both sides of each amount field per currency, where there is anything to prove."""
     columns = (
         CURRENCY,
-        Column("Amount", WORD, 34),
-        Column("Extract", MONEY, 24),
-        Column("Target", MONEY, 24),
-        Column("Difference", MONEY, 24),
-        Column("Unexplained", MONEY, 24, check=True),
-        Column("Not readable", COUNT, 12),
+        ReportColumn("Amount", WORD, 34),
+        ReportColumn("Extract", MONEY, 24),
+        ReportColumn("Target", MONEY, 24),
+        ReportColumn("Difference", MONEY, 24),
+        ReportColumn("Unexplained", MONEY, 24, check=True),
+        ReportColumn("Not readable", COUNT, 12),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for one in report.proofs:
         if idle(one) or not one.lines:
             continue
         expected, found = one.lines[0], one.lines[-1]
         rows.append(
-            Row(
+            TableRow(
                 (
                     currency_label(report, one.currency),
                     f"{record_title(one.record)} {one.field}",
@@ -322,16 +324,20 @@ def totals(report: ReconciliationReport) -> Table:
                 bad=bool(one.unexplained),
             )
         )
-    return Table("totals", "Totals per currency", columns, rows, none="No amount was compared.")
+    return ReportTable(
+        "totals", "Totals per currency", columns, rows, none="No amount was compared."
+    )
 
 
-def words(report: ReconciliationReport) -> Table:
+def words(report: ReconciliationReport) -> ReportTable:
     """What the words mean that this report uses, a plain sentence each."""
-    columns = (Column("Word", WORD, 24), Column("Means", WORD, 96))
+    columns = (ReportColumn("Word", WORD, 24), ReportColumn("Means", WORD, 96))
     there = {
         *(one.status for one in report.statuses),
         *(one.state for one in report.breaks),
         *(one.basis for one in report.breaks),
     }
     meanings = {**ALWAYS, **{word: told for word, told in GLOSSARY.items() if word in there}}
-    return Table("words", "Words used here", columns, [Row(one) for one in meanings.items()])
+    return ReportTable(
+        "words", "Words used here", columns, [TableRow(one) for one in meanings.items()]
+    )

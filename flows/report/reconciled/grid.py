@@ -5,7 +5,14 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
-from flows.report.reconciled.table import NUMERIC, Cell, Column, Kind, Row, Table
+from flows.report.reconciled.table import (
+    NUMERIC,
+    Cell,
+    ColumnKind,
+    ReportColumn,
+    ReportTable,
+    TableRow,
+)
 from flows.report.reconciled.tables import has_unreadable, unexplained
 from flows.report.reconciled.tables import idle as is_idle
 from flows.report.reconciled.text import shown
@@ -40,7 +47,7 @@ class Head(NamedTuple):
     look: str
 
 
-class Entry(NamedTuple):
+class GridEntry(NamedTuple):
     """One cell: its text, and what it is for the eye."""
 
     text: str
@@ -50,19 +57,19 @@ class Entry(NamedTuple):
     small: str = ""
 
 
-class Line(NamedTuple):
+class GridLine(NamedTuple):
     """One line of a grid."""
 
-    cells: tuple[Entry, ...]
+    cells: tuple[GridEntry, ...]
     total: bool = False
     bad: bool = False
 
 
-class Group(NamedTuple):
+class GridGroup(NamedTuple):
     """Lines under one heading; an empty heading is none."""
 
     heading: str
-    lines: tuple[Line, ...]
+    lines: tuple[GridLine, ...]
 
 
 class Grid(NamedTuple):
@@ -71,16 +78,16 @@ class Grid(NamedTuple):
     name: str
     title: str
     heads: tuple[Head, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[GridGroup, ...]
     left: int
     """Lines that are not on the page."""
     none: str
 
 
-def grid(table: Table, most: int = MOST) -> Grid:
+def grid(table: ReportTable, most: int = MOST) -> Grid:
     """A table with its first columns as headings of groups."""
     columns = table.columns[table.groups :]
-    groups: dict[str, list[Line]] = {}
+    groups: dict[str, list[GridLine]] = {}
     # A line that keeps the report from reconciling is on the page wherever it stands.
     shown_rows = [row for place, row in enumerate(table.rows) if place < most or row.bad]
     for row in shown_rows:
@@ -94,46 +101,46 @@ def grid(table: Table, most: int = MOST) -> Grid:
         name=table.name.replace("_", "-"),
         title=table.title,
         heads=tuple(Head(column.name, look(column)) for column in columns),
-        groups=tuple(Group(heading, tuple(lines)) for heading, lines in groups.items()),
+        groups=tuple(GridGroup(heading, tuple(lines)) for heading, lines in groups.items()),
         left=len(table.rows) - len(shown_rows),
         none=table.none,
     )
 
 
-def _heading(cell: Cell, column: Column) -> str:
+def _heading(cell: Cell, column: ReportColumn) -> str:
     text = shown(cell, column.kind)
     return f"tenant {text}" if column.name == "Tenant" else text
 
 
-def _line(row: Row, columns: Sequence[Column], skip: int) -> Line:
+def _line(row: TableRow, columns: Sequence[ReportColumn], skip: int) -> GridLine:
     cells = tuple(
         entry(cell, column) for cell, column in zip(row.cells[skip:], columns, strict=True)
     )
-    return Line(cells, row.total, row.bad)
+    return GridLine(cells, row.total, row.bad)
 
 
-def entry(cell: Cell, column: Column) -> Entry:
+def entry(cell: Cell, column: ReportColumn) -> GridEntry:
     """A cell; a figure that has to be zero says by its colour whether it is."""
     tone = "" if cell is None or not column.check else " bad" if cell else " good"
     text = shown(cell, column.kind)
     long = " long" if column.kind in NUMERIC and len(text) > ROOM else ""
-    return Entry(text, column.name, look(column) + long + tone)
+    return GridEntry(text, column.name, look(column) + long + tone)
 
 
-def look(column: Column) -> str:
+def look(column: ReportColumn) -> str:
     """The style of a column."""
-    return "n" if column.kind in NUMERIC else "d" if column.kind is Kind.DATE else ""
+    return "n" if column.kind in NUMERIC else "d" if column.kind is ColumnKind.DATE else ""
 
 
-class Statement(NamedTuple):
+class GridStatement(NamedTuple):
     """Lines down, currencies across."""
 
     title: str
     heads: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[GridLine, ...]
 
 
-def statements(report: ReconciliationReport) -> list[Statement]:
+def statements(report: ReconciliationReport) -> list[GridStatement]:
     """The difference proofs that have anything to prove: a record kind's amount field each."""
     fields: dict[tuple[str, str], list[Proof]] = {}
     for one in report.proofs:
@@ -163,28 +170,28 @@ def _statement(
     proofs: Sequence[Proof],
     *,
     further: bool,
-) -> Statement:
+) -> GridStatement:
     heads = tuple(currency_label(report, one.currency) for one in proofs)
     texts = _in_order([line.text for line in one.lines] for one in proofs)
     lines = []
     for text in texts:
         found = [next((line for line in one.lines if line.text == text), None) for one in proofs]
         cells = tuple(
-            Entry("", head, "n")
+            GridEntry("", head, "n")
             if line is None
-            else Entry(amount_told(line), head, "n", _records(line))
+            else GridEntry(amount_told(line), head, "n", _records(line))
             for head, line in zip(heads, found, strict=True)
         )
         total = any(line.total for line in found if line)
-        lines.append(Line((Entry(text), *cells), total))
+        lines.append(GridLine((GridEntry(text), *cells), total))
     unread = any(map(has_unreadable, proofs))
     left = tuple(
-        Entry(digits(one.unexplained), head, "n bad" if one.unexplained else "n good")
+        GridEntry(digits(one.unexplained), head, "n bad" if one.unexplained else "n good")
         for head, one in zip(heads, proofs, strict=True)
     )
-    lines.append(Line((Entry(unexplained(unread=unread)), *left), total=True))
+    lines.append(GridLine((GridEntry(unexplained(unread=unread)), *left), total=True))
     title = f"{record_title(record)}: {field}{', further currencies' if further else ''}"
-    return Statement(title, heads, tuple(lines))
+    return GridStatement(title, heads, tuple(lines))
 
 
 def _records(line: ProofLine) -> str:
@@ -205,17 +212,17 @@ def _in_order(lists: Iterable[Sequence[str]]) -> list[str]:
     return merged
 
 
-class Chain(NamedTuple):
+class ChainGrid(NamedTuple):
     """The completeness chain of a record kind: figures down, stages across."""
 
     title: str
     stages: tuple[str, ...]
     explained: tuple[str, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[GridGroup, ...]
     ties: bool
 
 
-def chains(report: ReconciliationReport) -> list[Chain]:
+def chains(report: ReconciliationReport) -> list[ChainGrid]:
     """The chains by record kind, in their order."""
     records: dict[str, dict[str, list[ChainLine]]] = {}
     for one in report.chain:
@@ -225,31 +232,31 @@ def chains(report: ReconciliationReport) -> list[Chain]:
 
 def _chain(
     report: ReconciliationReport, record: str, currencies: Mapping[str, Sequence[ChainLine]]
-) -> Chain:
+) -> ChainGrid:
     every = [line for lines in currencies.values() for line in lines]
     first = next(iter(currencies.values()))
     bare = list(currencies) == [""]
-    return Chain(
+    return ChainGrid(
         title=record_title(record),
         stages=tuple(line.stage for line in first),
         explained=tuple(line.explained for line in first),
         groups=tuple(
-            Group("" if bare else currency_label(report, currency), tuple(_figures(lines)))
+            GridGroup("" if bare else currency_label(report, currency), tuple(_figures(lines)))
             for currency, lines in currencies.items()
         ),
         ties=not any(line.residual_rows or any(line.residual.values()) for line in every),
     )
 
 
-def _figures(lines: Sequence[ChainLine]) -> Iterable[Line]:
+def _figures(lines: Sequence[ChainLine]) -> Iterable[GridLine]:
     def told(
         name: str,
         values: Sequence[int | Decimal],
         changes: Sequence[int | Decimal],
         residuals: Sequence[int | Decimal],
-    ) -> Line:
+    ) -> GridLine:
         cells = [
-            Entry(
+            GridEntry(
                 digits(value),
                 line.stage,
                 "n bad" if residual else "n",
@@ -262,7 +269,7 @@ def _figures(lines: Sequence[ChainLine]) -> Iterable[Line]:
                 zip(lines, values, changes, residuals, strict=True)
             )
         ]
-        return Line((Entry(name), *cells), bad=any(residuals))
+        return GridLine((GridEntry(name), *cells), bad=any(residuals))
 
     yield told(
         "Records",
@@ -301,7 +308,7 @@ class Tie(NamedTuple):
     expected: str
     found: str
     difference: str
-    unexplained: Entry
+    unexplained: GridEntry
     place: int
     """Of its proof in the report."""
 
@@ -318,7 +325,9 @@ def ties(report: ReconciliationReport) -> list[Tie]:
             difference=digits(
                 exact_sum((one.lines[-1].amount, one.lines[0].amount.copy_negate())), signed=True
             ),
-            unexplained=entry(one.unexplained, Column("Unexplained", Kind.MONEY, check=True)),
+            unexplained=entry(
+                one.unexplained, ReportColumn("Unexplained", ColumnKind.MONEY, check=True)
+            ),
             place=place,
         )
         for place, one in enumerate(report.proofs)

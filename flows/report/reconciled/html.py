@@ -18,7 +18,7 @@ from markupsafe import Markup
 from flows.report.reconciled import after, chart, first_page, tables
 from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
 from flows.report.reconciled.pools import pooled_causes
-from flows.report.reconciled.table import Kind, Table
+from flows.report.reconciled.table import ColumnKind, ReportTable
 from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
     NOT_READABLE,
@@ -115,7 +115,7 @@ def _template() -> Template:
         title_of=record_title,
         says=code_title,
         source=sources,
-        told=lambda value: shown(value, Kind.TEXT),
+        told=lambda value: shown(value, ColumnKind.TEXT),
         moment=first_page.moment,
     )
 
@@ -178,7 +178,7 @@ def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
     return matrix
 
 
-def _forwards(report: ReconciliationReport) -> list[tuple[Table, tuple[RollForward, ...]]]:
+def _forwards(report: ReconciliationReport) -> list[tuple[ReportTable, tuple[RollForward, ...]]]:
     """Open breaks, accepted ones, those set aside: what became of them from run to run."""
     return [
         (tables.roll_forward(report), report.roll_forward),
@@ -212,7 +212,7 @@ def _listed(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> list[L
     ]
 
 
-class Filter(NamedTuple):
+class BreakFilter(NamedTuple):
     """One choice above the list of breaks."""
 
     name: str
@@ -228,12 +228,12 @@ def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[
         return tuple((one, f"{label(one)} ({digits(counts[one])})") for one in sorted(counts))
 
     chosen = (
-        Filter("class", "Class", choices([one.group for one in breaks], visible)),
-        Filter("code", "Code", choices([one.code for one in breaks], visible)),
-        Filter("severity", "Severity", choices([one.severity for one in breaks], visible)),
-        Filter("state", "State", choices([one.state for one in breaks], visible)),
-        Filter("record", "Record", choices([one.record for one in breaks], record_title)),
-        Filter(
+        BreakFilter("class", "Class", choices([one.group for one in breaks], visible)),
+        BreakFilter("code", "Code", choices([one.code for one in breaks], visible)),
+        BreakFilter("severity", "Severity", choices([one.severity for one in breaks], visible)),
+        BreakFilter("state", "State", choices([one.state for one in breaks], visible)),
+        BreakFilter("record", "Record", choices([one.record for one in breaks], record_title)),
+        BreakFilter(
             "currency",
             "Currency",
             choices([one.currency for one in breaks], lambda key: currency_label(report, key)),

@@ -9,7 +9,7 @@ from enum import StrEnum
 Cell = str | int | Decimal | date | None
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column holds."""
 
     WORD = "word"
@@ -23,15 +23,15 @@ class Kind(StrEnum):
     DATE = "date"
 
 
-NUMERIC = (Kind.COUNT, Kind.MONEY)
+NUMERIC = (ColumnKind.COUNT, ColumnKind.MONEY)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReportColumn:
     """One column of a table."""
 
     name: str
-    kind: Kind = Kind.WORD
+    kind: ColumnKind = ColumnKind.WORD
     width: int = 14
     """Characters a workbook gives it."""
     check: bool = False
@@ -39,7 +39,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """One line of a table."""
 
     cells: tuple[Cell, ...]
@@ -49,21 +49,21 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """One table: its first `groups` columns are told once for all lines they are the same for."""
 
     name: str
     title: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Row]
+    columns: tuple[ReportColumn, ...]
+    rows: Sequence[TableRow]
     groups: int = 0
     none: str = "None."
     """What stands in place of a table without lines."""
 
 
-WORD, TEXT, NUMBER = Kind.WORD, Kind.TEXT, Kind.NUMBER
-COUNT, MONEY, DATE = Kind.COUNT, Kind.MONEY, Kind.DATE
+WORD, TEXT, NUMBER = ColumnKind.WORD, ColumnKind.TEXT, ColumnKind.NUMBER
+COUNT, MONEY, DATE = ColumnKind.COUNT, ColumnKind.MONEY, ColumnKind.DATE
 
-RECORD = Column("Record", WORD, 26)
-TENANT = Column("Tenant", NUMBER, 10)
-CURRENCY = Column("Currency", WORD, 16)
+RECORD = ReportColumn("Record", WORD, 26)
+TENANT = ReportColumn("Tenant", NUMBER, 10)
+CURRENCY = ReportColumn("Currency", WORD, 16)

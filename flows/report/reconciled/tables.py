@@ -29,9 +29,9 @@ from flows.report.reconciled.table import (
     TEXT,
     WORD,
     Cell,
-    Column,
-    Row,
-    Table,
+    ReportColumn,
+    ReportTable,
+    TableRow,
 )
 from flows.report.reconciled.words import (
     STATUSES,
@@ -50,7 +50,7 @@ from schemas.breaks import Money
 from schemas.tables import EXTRACTS
 
 
-def tables(report: ReconciliationReport) -> tuple[Table, ...]:
+def tables(report: ReconciliationReport) -> tuple[ReportTable, ...]:
     """Every table but that of the breaks, in the order of the sections."""
     return (
         truths(report),
@@ -74,17 +74,17 @@ def tables(report: ReconciliationReport) -> tuple[Table, ...]:
     )
 
 
-def truths(report: ReconciliationReport) -> Table:
+def truths(report: ReconciliationReport) -> ReportTable:
     """Which sources each record kind was compared on."""
     columns = (
         RECORD,
-        Column("Expected", WORD, 12),
-        Column("Compared with", WORD, 30),
-        Column("Not there", WORD, 30),
-        Column("Note", WORD, 44),
+        ReportColumn("Expected", WORD, 12),
+        ReportColumn("Compared with", WORD, 30),
+        ReportColumn("Not there", WORD, 30),
+        ReportColumn("Note", WORD, 44),
     )
     rows = [
-        Row(
+        TableRow(
             (
                 record_title(one.record),
                 sources(one.expected) or "nothing",
@@ -95,57 +95,61 @@ def truths(report: ReconciliationReport) -> Table:
         )
         for one in report.cover.truths
     ]
-    return Table("truths", "Sources of truth", columns, rows)
+    return ReportTable("truths", "Sources of truth", columns, rows)
 
 
-def inputs(report: ReconciliationReport) -> Table:
+def inputs(report: ReconciliationReport) -> ReportTable:
     """The files and listings that were compared."""
     columns = (
-        Column("File", TEXT, 40),
+        ReportColumn("File", TEXT, 40),
         RECORD,
-        Column("Batch", NUMBER, 9),
-        Column("Rows", COUNT, 12),
-        Column("Bytes", COUNT, 14),
-        Column("SHA-256", WORD, 66),
+        ReportColumn("Batch", NUMBER, 9),
+        ReportColumn("Rows", COUNT, 12),
+        ReportColumn("Bytes", COUNT, 14),
+        ReportColumn("SHA-256", WORD, 66),
     )
     rows = [
-        Row((one.name, record_title(one.record), one.batch_id, one.rows, one.bytes, one.sha256))
+        TableRow(
+            (one.name, record_title(one.record), one.batch_id, one.rows, one.bytes, one.sha256)
+        )
         for one in report.cover.inputs
     ]
-    return Table("inputs", "Input files", columns, rows)
+    return ReportTable("inputs", "Input files", columns, rows)
 
 
-def statuses(report: ReconciliationReport) -> Table:
+def statuses(report: ReconciliationReport) -> ReportTable:
     """Every record in exactly one status, with the sum per record kind."""
     columns = (
         RECORD,
-        Column("Status", WORD, 22),
-        Column("Meaning", WORD, 52),
-        Column("Records", COUNT, 12),
+        ReportColumn("Status", WORD, 22),
+        ReportColumn("Meaning", WORD, 52),
+        ReportColumn("Records", COUNT, 12),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for record in dict.fromkeys(one.record for one in report.statuses):
         mine = [one for one in report.statuses if one.record == record]
         title = record_title(record)
-        rows += [Row((title, one.status, STATUSES.get(one.status, ""), one.rows)) for one in mine]
+        rows += [
+            TableRow((title, one.status, STATUSES.get(one.status, ""), one.rows)) for one in mine
+        ]
         if len(mine) > 1:
-            rows.append(Row((title, "All", "", sum(one.rows for one in mine)), total=True))
-    return Table("statuses", "Statuses", columns, rows, groups=1)
+            rows.append(TableRow((title, "All", "", sum(one.rows for one in mine)), total=True))
+    return ReportTable("statuses", "Statuses", columns, rows, groups=1)
 
 
-def chain(report: ReconciliationReport) -> Table:
+def chain(report: ReconciliationReport) -> ReportTable:
     """The completeness chain, one line per figure and stage."""
     columns = (
         RECORD,
         CURRENCY,
-        Column("Figure", WORD, 20),
-        Column("Stage", WORD, 26),
-        Column("Value", MONEY, 24),
-        Column("Change", MONEY, 20),
-        Column("Explained by", WORD, 40),
-        Column("Residual", MONEY, 20, check=True),
+        ReportColumn("Figure", WORD, 20),
+        ReportColumn("Stage", WORD, 26),
+        ReportColumn("Value", MONEY, 24),
+        ReportColumn("Change", MONEY, 20),
+        ReportColumn("Explained by", WORD, 40),
+        ReportColumn("Residual", MONEY, 20, check=True),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for one in report.chain:
         head = (record_title(one.record), _money_of(report, one.record, one.currency))
         figures: list[tuple[str, Cell, Cell, Cell]] = [
@@ -157,31 +161,31 @@ def chain(report: ReconciliationReport) -> Table:
             for name, value in one.amounts.items()
         ]
         rows += [
-            Row((*head, name, _stage(one, name), value, change, one.explained, residual))
+            TableRow((*head, name, _stage(one, name), value, change, one.explained, residual))
             for name, value, change, residual in figures
         ]
     rows = _gathered(rows, 3)
-    return Table("chain", "Completeness chain", columns, rows, groups=2)
+    return ReportTable("chain", "Completeness chain", columns, rows, groups=2)
 
 
 def _stage(one: ChainLine, name: str) -> str:
     return with_unreadable(one.stage, one.unreadable.get(name, 0))
 
 
-def controls(report: ReconciliationReport) -> Table:
+def controls(report: ReconciliationReport) -> ReportTable:
     """Control totals, one line per figure of a record kind, tenant and currency."""
     columns = (
         RECORD,
         TENANT,
         CURRENCY,
-        Column("Figure", WORD, 20),
-        Column("Extract", MONEY, 24),
-        Column("Target", MONEY, 24),
-        Column("Difference", MONEY, 20),
-        Column("Explained", MONEY, 20),
-        Column("Residual", MONEY, 20, check=True),
+        ReportColumn("Figure", WORD, 20),
+        ReportColumn("Extract", MONEY, 24),
+        ReportColumn("Target", MONEY, 24),
+        ReportColumn("Difference", MONEY, 20),
+        ReportColumn("Explained", MONEY, 20),
+        ReportColumn("Residual", MONEY, 20, check=True),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for one in report.controls:
         money = _money_of(report, one.record, one.currency)
         head = (record_title(one.record), one.tenant, money)
@@ -193,11 +197,11 @@ def controls(report: ReconciliationReport) -> Table:
             difference - one.residual_rows,
             one.residual_rows,
         )
-        rows.append(Row((*head, "Records", *counted), bad=bool(one.residual_rows)))
+        rows.append(TableRow((*head, "Records", *counted), bad=bool(one.residual_rows)))
         for name, expected in one.expected.items():
             found = _of(one.found, name)
             rows.append(
-                Row(
+                TableRow(
                     (
                         *head,
                         with_unreadable(name, one.unreadable.get(name, 0)),
@@ -211,28 +215,30 @@ def controls(report: ReconciliationReport) -> Table:
                 )
             )
         keys = (one.expected_keys, one.found_keys, one.found_keys - one.expected_keys)
-        rows.append(Row((*head, "Hash total of keys", *keys, None, None)))
-    return Table("controls", "Control totals", columns, rows, groups=3)
+        rows.append(TableRow((*head, "Hash total of keys", *keys, None, None)))
+    return ReportTable("controls", "Control totals", columns, rows, groups=3)
 
 
-def proof(report: ReconciliationReport) -> Table:
+def proof(report: ReconciliationReport) -> ReportTable:
     """The difference proof in the form of a bank reconciliation."""
     columns = (
         RECORD,
-        Column("Amount field", WORD, 18),
+        ReportColumn("Amount field", WORD, 18),
         CURRENCY,
-        Column("Line", WORD, 44),
-        Column("Records", COUNT, 12),
-        Column("Amount", MONEY, 24),
+        ReportColumn("Line", WORD, 44),
+        ReportColumn("Records", COUNT, 12),
+        ReportColumn("Amount", MONEY, 24),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for one in report.proofs:
         head = (record_title(one.record), one.field, currency_label(report, one.currency))
-        rows += [Row((*head, *statement_line(line)), total=line.total) for line in one.lines]
+        rows += [TableRow((*head, *statement_line(line)), total=line.total) for line in one.lines]
         rows.append(
-            Row((*head, unexplained(unread=has_unreadable(one)), None, one.unexplained), total=True)
+            TableRow(
+                (*head, unexplained(unread=has_unreadable(one)), None, one.unexplained), total=True
+            )
         )
-    return Table("proof", "Difference proof", columns, rows, groups=3)
+    return ReportTable("proof", "Difference proof", columns, rows, groups=3)
 
 
 def unexplained(*, unread: bool) -> str:
@@ -250,21 +256,21 @@ def idle(one: Proof) -> bool:
     return not one.unexplained and not any(line.amount or line.unreadable for line in one.lines)
 
 
-def roll_forward(report: ReconciliationReport) -> Table:
+def roll_forward(report: ReconciliationReport) -> ReportTable:
     """From the open breaks of the previous run to those of this one."""
     title = "Roll-forward of open breaks"
     none = "No break was open before, and none is now."
     return _forward(report, "roll_forward", title, report.roll_forward, none)
 
 
-def accepted_forward(report: ReconciliationReport) -> Table:
+def accepted_forward(report: ReconciliationReport) -> ReportTable:
     """From the accepted breaks of the previous run to those of this one."""
     title = "Roll-forward of accepted breaks"
     none = "No break was accepted before, and none is now."
     return _forward(report, "accepted_forward", title, report.accepted_forward, none)
 
 
-def aside_forward(report: ReconciliationReport) -> Table:
+def aside_forward(report: ReconciliationReport) -> ReportTable:
     """From the breaks that were set aside before to those that are now."""
     title = "Roll-forward of breaks set aside"
     none = "Every break of the runs before was looked at."
@@ -277,26 +283,26 @@ def _forward(
     title: str,
     forwards: Sequence[RollForward],
     none: str,
-) -> Table:
+) -> ReportTable:
     columns = (
         CURRENCY,
-        Column("Line", WORD, 44),
-        Column("Breaks", COUNT, 12),
-        Column("Difference", MONEY, 24),
-        Column("Gross", MONEY, 24),
+        ReportColumn("Line", WORD, 44),
+        ReportColumn("Breaks", COUNT, 12),
+        ReportColumn("Difference", MONEY, 24),
+        ReportColumn("Gross", MONEY, 24),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for one in forwards:
         head = currency_label(report, one.currency)
         rows += [
-            Row((head, line.text, line.rows, None, None), total=line.total)
+            TableRow((head, line.text, line.rows, None, None), total=line.total)
             if not one.money
-            else Row((head, *statement_line(line), line.gross), total=line.total)
+            else TableRow((head, *statement_line(line), line.gross), total=line.total)
             for line in one.lines
         ]
         left = (one.residual, one.residual_gross) if one.money else (None, None)
-        rows.append(Row((head, "residual", one.residual_rows, *left), total=True))
-    return Table(name, title, columns, rows, groups=1, none=none)
+        rows.append(TableRow((head, "residual", one.residual_rows, *left), total=True))
+    return ReportTable(name, title, columns, rows, groups=1, none=none)
 
 
 def statement_line(line: ProofLine) -> tuple[Cell, ...]:
@@ -304,43 +310,43 @@ def statement_line(line: ProofLine) -> tuple[Cell, ...]:
     return with_unreadable(line.text, line.unreadable), line.rows, amount_of(line)
 
 
-BREAK_COLUMNS: tuple[tuple[str, Column], ...] = (
-    ("id", Column("Break", WORD, 18)),
-    ("group", Column("Class", WORD, 14)),
-    ("code", Column("Code", WORD, 22)),
-    ("severity", Column("Severity", WORD, 9)),
-    ("state", Column("State", WORD, 11)),
-    ("record", Column("Record", WORD, 18)),
+BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
+    ("id", ReportColumn("Break", WORD, 18)),
+    ("group", ReportColumn("Class", WORD, 14)),
+    ("code", ReportColumn("Code", WORD, 22)),
+    ("severity", ReportColumn("Severity", WORD, 9)),
+    ("state", ReportColumn("State", WORD, 11)),
+    ("record", ReportColumn("Record", WORD, 18)),
     ("tenant", TENANT),
-    ("key", Column("Key", TEXT, 20)),
-    ("field", Column("Field", WORD, 18)),
-    ("side", Column("Side", WORD, 6)),
-    ("expected", Column("Expected", TEXT, 26)),
-    ("found", Column("Found", TEXT, 26)),
-    ("delta", Column("Delta", MONEY, 16)),
-    ("amount", Column("Amount", MONEY, 18)),
-    ("basis", Column("Amount is", WORD, 11)),
-    ("counted", Column("In totals", MONEY, 18)),
+    ("key", ReportColumn("Key", TEXT, 20)),
+    ("field", ReportColumn("Field", WORD, 18)),
+    ("side", ReportColumn("Side", WORD, 6)),
+    ("expected", ReportColumn("Expected", TEXT, 26)),
+    ("found", ReportColumn("Found", TEXT, 26)),
+    ("delta", ReportColumn("Delta", MONEY, 16)),
+    ("amount", ReportColumn("Amount", MONEY, 18)),
+    ("basis", ReportColumn("Amount is", WORD, 11)),
+    ("counted", ReportColumn("In totals", MONEY, 18)),
     ("currency", CURRENCY),
-    ("file", Column("File", TEXT, 28)),
-    ("line", Column("Line", NUMBER, 9)),
-    ("batch_id", Column("Batch", NUMBER, 7)),
-    ("first_seen", Column("First seen", DATE, 11)),
-    ("age_days", Column("Days", COUNT, 7)),
-    ("age_business_days", Column("Business days", COUNT, 9)),
-    ("cause", Column("Cause", WORD, 18)),
-    ("owner", Column("Owner", TEXT, 14)),
-    ("action", Column("Next", WORD, 48)),
-    ("note", Column("Note", TEXT, 48)),
+    ("file", ReportColumn("File", TEXT, 28)),
+    ("line", ReportColumn("Line", NUMBER, 9)),
+    ("batch_id", ReportColumn("Batch", NUMBER, 7)),
+    ("first_seen", ReportColumn("First seen", DATE, 11)),
+    ("age_days", ReportColumn("Days", COUNT, 7)),
+    ("age_business_days", ReportColumn("Business days", COUNT, 9)),
+    ("cause", ReportColumn("Cause", WORD, 18)),
+    ("owner", ReportColumn("Owner", TEXT, 14)),
+    ("action", ReportColumn("Next", WORD, 48)),
+    ("note", ReportColumn("Note", TEXT, 48)),
 )
 """Attribute of a BreakLine and its column."""
 
 
-def breaks(report: ReconciliationReport, most: int | None = None) -> Table:
+def breaks(report: ReconciliationReport, most: int | None = None) -> ReportTable:
     """The breaks, the first `most` of them."""
     labels = {one: currency_label(report, one) for one in {b.currency for b in report.breaks}}
-    rows = [Row(_break(one, labels)) for one in report.breaks[:most]]
-    return Table("breaks", "Breaks", tuple(column for _, column in BREAK_COLUMNS), rows)
+    rows = [TableRow(_break(one, labels)) for one in report.breaks[:most]]
+    return ReportTable("breaks", "Breaks", tuple(column for _, column in BREAK_COLUMNS), rows)
 
 
 def _break(one: BreakLine, currencies: Mapping[str, str]) -> tuple[Cell, ...]:
@@ -348,24 +354,24 @@ def _break(one: BreakLine, currencies: Mapping[str, str]) -> tuple[Cell, ...]:
     return tuple((cells | {"currency": currencies[one.currency]}).values())
 
 
-def ageing(report: ReconciliationReport) -> Table:
+def ageing(report: ReconciliationReport) -> ReportTable:
     """Open breaks by code, currency and age: how many, and what they add to totals below."""
-    buckets = [Column(f"{bucket} days", COUNT, 14) for bucket in BUCKETS]
+    buckets = [ReportColumn(f"{bucket} days", COUNT, 14) for bucket in BUCKETS]
     columns = (
-        Column("Code", WORD, 24),
+        ReportColumn("Code", WORD, 24),
         CURRENCY,
-        Column("Figure", WORD, 10),
+        ReportColumn("Figure", WORD, 10),
         *buckets,
-        Column("All", COUNT, 18),
+        ReportColumn("All", COUNT, 18),
     )
-    rows: list[Row] = []
+    rows: list[TableRow] = []
     for one in report.ageing:
         head = (one.code, currency_label(report, one.currency))
         figure = "not readable" if one.basis == Money.UNREADABLE else "breaks"
-        rows.append(Row((*head, figure, *one.counts, sum(one.counts))))
+        rows.append(TableRow((*head, figure, *one.counts, sum(one.counts))))
         if one.basis not in (Money.NONE, Money.UNREADABLE):
-            rows.append(Row((*head, one.basis, *one.amounts, exact_sum(one.amounts))))
-    return Table("ageing", "Ageing of open breaks", columns, rows, groups=2)
+            rows.append(TableRow((*head, one.basis, *one.amounts, exact_sum(one.amounts))))
+    return ReportTable("ageing", "Ageing of open breaks", columns, rows, groups=2)
 
 
 def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
@@ -399,9 +405,9 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
         yield "Previous run", "none: this is the first run of its scope"
 
 
-def _gathered(rows: Sequence[Row], by: int) -> list[Row]:
+def _gathered(rows: Sequence[TableRow], by: int) -> list[TableRow]:
     """Rows with the same first cells next to each other, in the order those come first."""
-    groups: dict[tuple[Cell, ...], list[Row]] = {}
+    groups: dict[tuple[Cell, ...], list[TableRow]] = {}
     for row in rows:
         groups.setdefault(row.cells[:by], []).append(row)
     return [row for group in groups.values() for row in group]

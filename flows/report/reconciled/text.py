@@ -6,7 +6,7 @@ from datetime import date
 
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign
 from flows.report.reconciled.pools import pooled_causes
-from flows.report.reconciled.table import Cell, Kind, Table
+from flows.report.reconciled.table import Cell, ColumnKind, ReportTable
 from flows.report.reconciled.tables import facts, has_unreadable, idle, unexplained
 from flows.report.reconciled.words import (
     NOT_READABLE,
@@ -47,17 +47,17 @@ def render_text(report: ReconciliationReport) -> str:
     return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
 
 
-def shown(cell: Cell, kind: Kind) -> str:
+def shown(cell: Cell, kind: ColumnKind) -> str:
     """A value as text: numbers exact and grouped, days as ISO dates, delivered text neutral."""
     match cell:
         case None:
             return ""
         case str():
-            return neutral(cell) if kind is Kind.TEXT else visible(cell)
+            return neutral(cell) if kind is ColumnKind.TEXT else visible(cell)
         case date():
             return cell.isoformat()
         case _:
-            return str(cell) if kind is Kind.NUMBER else digits(cell)
+            return str(cell) if kind is ColumnKind.NUMBER else digits(cell)
 
 
 def _cover(report: ReconciliationReport) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _cover(report: ReconciliationReport) -> Iterator[str]:
         yield from _wrapped(visible(because), "  because ")
     yield ""
     for name, value in facts(report):
-        yield from _wrapped(shown(value, Kind.TEXT), f"{name:22}")
+        yield from _wrapped(shown(value, ColumnKind.TEXT), f"{name:22}")
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield from list(lines) or ["  None."]
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: ReportTable) -> Iterator[str]:
     """A small table as lines: a column after the other, what is empty left out."""
     if not table.rows:
         yield from _wrapped(visible(table.none), "  ")

@@ -15,7 +15,7 @@ NOT_READABLE = Money.UNREADABLE.value
 """What stands where an amount would, if it cannot be read: never a zero."""
 
 
-class Verdict(NamedTuple):
+class VerdictWords(NamedTuple):
     """A verdict as people read it."""
 
     word: str
@@ -24,19 +24,19 @@ class Verdict(NamedTuple):
     """good, warn or bad."""
 
 
-VERDICTS: Mapping[str, Verdict] = {
-    "RECONCILED": Verdict(
+VERDICTS: Mapping[str, VerdictWords] = {
+    "RECONCILED": VerdictWords(
         "Reconciled", "Both sides agree, and every difference is explained.", "good"
     ),
-    "RECONCILED_WITH_ACCEPTED": Verdict(
+    "RECONCILED_WITH_ACCEPTED": VerdictWords(
         "Reconciled with accepted breaks",
         "Every difference is explained; those that remain were accepted by name, until a day.",
         "warn",
     ),
-    "NOT_RECONCILED": Verdict(
+    "NOT_RECONCILED": VerdictWords(
         "Not reconciled", "There are differences that nobody has resolved or accepted.", "bad"
     ),
-    "INCOMPLETE": Verdict(
+    "INCOMPLETE": VerdictWords(
         "Incomplete", "Something that was to be compared is missing: there is no verdict.", "bad"
     ),
 }
@@ -99,10 +99,10 @@ SOURCES: Mapping[str, str] = {
 }
 
 
-def verdict_of(report: ReconciliationReport) -> Verdict:
+def verdict_of(report: ReconciliationReport) -> VerdictWords:
     """The verdict in words; one nobody knows is told as it is, and is never good."""
     told = report.cover.verdict
-    return VERDICTS.get(told) or Verdict(visible(told), "This verdict is not known.", "bad")
+    return VERDICTS.get(told) or VerdictWords(visible(told), "This verdict is not known.", "bad")
 
 
 def record_title(record: str) -> str:

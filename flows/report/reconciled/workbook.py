@@ -19,7 +19,7 @@ from flows.report.reconciled.break_sheet import MOST, columns_of, with_breaks
 from flows.report.reconciled.checks import Check, checked_columns, checks, survives
 from flows.report.reconciled.data import breaks_frame
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign, totals
-from flows.report.reconciled.table import NUMERIC, Cell, Kind, Table
+from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportTable
 from flows.report.reconciled.tables import breaks, facts, tables
 from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_chart import add_charts
@@ -119,13 +119,13 @@ def _formats(book: xlsxwriter.Workbook) -> Formats:
         "good": {"bold": True, "font_size": 14, "font_color": "#1C6644"},
         "warn": {"bold": True, "font_size": 14, "font_color": "#7D5200"},
         "bad": {"bold": True, "font_size": 14, "font_color": "#9C2B1D"},
-        Kind.WORD: {"indent": 1},
+        ColumnKind.WORD: {"indent": 1},
         # The sign that what follows is text also when somebody edits the cell.
-        Kind.TEXT: {"quote_prefix": True, "indent": 1},
-        Kind.NUMBER: {"num_format": "0", "align": "left", "indent": 1},
-        Kind.COUNT: {"num_format": "#,##0"},
-        Kind.MONEY: {"num_format": money},
-        Kind.DATE: {"num_format": "yyyy-mm-dd", "align": "left", "indent": 1},
+        ColumnKind.TEXT: {"quote_prefix": True, "indent": 1},
+        ColumnKind.NUMBER: {"num_format": "0", "align": "left", "indent": 1},
+        ColumnKind.COUNT: {"num_format": "#,##0"},
+        ColumnKind.MONEY: {"num_format": money},
+        ColumnKind.DATE: {"num_format": "yyyy-mm-dd", "align": "left", "indent": 1},
         "ok": {"font_color": "#1C6644", "bold": True, "indent": 1},
         "check": {"font_color": "#9C2B1D", "bold": True, "indent": 1},
         "note": {"italic": True, "font_color": "#56616E"},
@@ -133,14 +133,14 @@ def _formats(book: xlsxwriter.Workbook) -> Formats:
     totals = {"bold": True, "top": 1}
     return {
         **{name: book.add_format(dict(look)) for name, look in looks.items()},
-        **{f"total {kind}": book.add_format({**looks[kind], **totals}) for kind in Kind},
+        **{f"total {kind}": book.add_format({**looks[kind], **totals}) for kind in ColumnKind},
     }
 
 
 def _cover(
     sheet: Worksheet,
     report: ReconciliationReport,
-    every: Iterable[Table],
+    every: Iterable[ReportTable],
     checked: Mapping[str, list[tuple[Check, ...]]],
     formats: Formats,
 ) -> None:
@@ -166,7 +166,7 @@ def _cover(
     for name, value in facts(report):
         sheet.write_string(line, 0, name, formats["label"])
         if isinstance(value, date):
-            _day(sheet, line, 1, value, formats[Kind.DATE])
+            _day(sheet, line, 1, value, formats[ColumnKind.DATE])
         else:
             sheet.write_string(line, 1, cell_text(str(value)), formats["wrap"])
         line += 1
@@ -184,7 +184,7 @@ def _cover(
         sheet.write_string(line + 1 + offset, 1, cell_text(text), formats["wrap"])
 
 
-def _small(sheet: Worksheet, line: int, table: Table, formats: Formats) -> int:
+def _small(sheet: Worksheet, line: int, table: ReportTable, formats: Formats) -> int:
     """A table among others on one sheet, every figure a number; returns the line behind it."""
     sheet.write_string(line, 0, cell_text(table.title), formats["section"])
     line += 1
@@ -201,7 +201,7 @@ def _small(sheet: Worksheet, line: int, table: Table, formats: Formats) -> int:
         line += 1
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             if isinstance(cell, str):
-                shown = _whole(cell) if column.kind is Kind.TEXT else cell_text(cell)
+                shown = _whole(cell) if column.kind is ColumnKind.TEXT else cell_text(cell)
                 sheet.write_string(line, place, shown[:LONGEST], formats["wrap"])
             else:
                 _write(sheet, line, place, cell, column.kind, formats)
@@ -211,7 +211,7 @@ def _small(sheet: Worksheet, line: int, table: Table, formats: Formats) -> int:
 def _overall(
     sheet: Worksheet,
     line: int,
-    every: Iterable[Table],
+    every: Iterable[ReportTable],
     checked: Mapping[str, list[tuple[Check, ...]]],
     formats: Formats,
 ) -> None:
@@ -225,13 +225,13 @@ def _overall(
     count = sum(len(found) for _, found in done)
     holding = sum(all(one.holds for one in line) for _, found in done for line in found)
     sheet.write_string(line, 0, "Lines recomputed", formats["label"])
-    sheet.write_number(line, 1, count, formats[Kind.NUMBER])
+    sheet.write_number(line, 1, count, formats[ColumnKind.NUMBER])
     sheet.write_string(line + 1, 0, "of these OK", formats["label"])
     if ranges:
         formula = f"={'+'.join(ranges)}"
-        sheet.write_formula(line + 1, 1, formula, formats[Kind.NUMBER], holding)
+        sheet.write_formula(line + 1, 1, formula, formats[ColumnKind.NUMBER], holding)
     else:
-        sheet.write_number(line + 1, 1, 0, formats[Kind.NUMBER])
+        sheet.write_number(line + 1, 1, 0, formats[ColumnKind.NUMBER])
 
 
 def _fitting(every: Iterable[tuple[Check, ...]]) -> list[list[Check]]:
@@ -240,14 +240,14 @@ def _fitting(every: Iterable[tuple[Check, ...]]) -> list[list[Check]]:
     return [line for line in lines if line]
 
 
-def _check_column(table: Table, every: Iterable[tuple[Check, ...]]) -> str:
+def _check_column(table: ReportTable, every: Iterable[tuple[Check, ...]]) -> str:
     """The cells that say OK, as a formula names them."""
     place = letter(len(table.columns) + len(checked_columns(every)))
     return f"{place}:{place}"
 
 
 def _table(
-    sheet: Worksheet, table: Table, checked: list[tuple[Check, ...]], formats: Formats
+    sheet: Worksheet, table: ReportTable, checked: list[tuple[Check, ...]], formats: Formats
 ) -> None:
     again = checked_columns(checked)
     rows = table.rows[:ANNEX]
@@ -265,14 +265,14 @@ def _table(
 
 
 def _head(
-    sheet: Worksheet, table: Table, formats: Formats, rows: int, *, again: Sequence[int] = ()
+    sheet: Worksheet, table: ReportTable, formats: Formats, rows: int, *, again: Sequence[int] = ()
 ) -> None:
     names = [column.name for column in table.columns]
     for place, column in enumerate(table.columns):
         sheet.set_column(place, place, column.width, formats[column.kind])
     if again:
         last = len(names) + len(again)
-        sheet.set_column(len(names), last - 1, 20, formats[Kind.MONEY])
+        sheet.set_column(len(names), last - 1, 20, formats[ColumnKind.MONEY])
         sheet.set_column(last, last, 10)
         names += [f"{table.columns[one].name} recomputed" for one in again] + ["Check"]
     sheet.freeze_panes(1, 0)
@@ -300,7 +300,7 @@ def _write(
     line: int,
     place: int,
     cell: Cell,
-    kind: Kind,
+    kind: ColumnKind,
     formats: Formats,
     *,
     total: bool = False,
@@ -311,21 +311,21 @@ def _write(
             if total:
                 sheet.write_blank(line, place, None, formats[look])
         case str():
-            shown = cell_text(cell) if kind is not Kind.TEXT else _whole(cell)
+            shown = cell_text(cell) if kind is not ColumnKind.TEXT else _whole(cell)
             sheet.write_string(line, place, shown[:LONGEST], formats[look])
         case date():
             _day(sheet, line, place, cell, formats[look])
         case int() | Decimal():
             # A count in a column of money stays a count.
-            money = kind is Kind.MONEY and isinstance(cell, Decimal)
-            kind = kind if money or kind is Kind.NUMBER else Kind.COUNT
+            money = kind is ColumnKind.MONEY and isinstance(cell, Decimal)
+            kind = kind if money or kind is ColumnKind.NUMBER else ColumnKind.COUNT
             look = f"total {kind}" if total else str(kind)
             if isinstance(cell, Decimal):
-                look = look.replace(Kind.COUNT, Kind.MONEY)
+                look = look.replace(ColumnKind.COUNT, ColumnKind.MONEY)
             if survives(cell):
                 sheet.write_number(line, place, float(cell), formats[look])
             else:
-                sheet.write_string(line, place, plain(Decimal(cell)), formats[Kind.WORD])
+                sheet.write_string(line, place, plain(Decimal(cell)), formats[ColumnKind.WORD])
 
 
 def _day(sheet: Worksheet, line: int, place: int, day: date, look: Format) -> None:
@@ -361,7 +361,7 @@ def _recomputed(
             f"{'+' if term.sign > 0 else '-'}{letter(term.column)}{term.row + 2}"
             for term in check.terms
         )
-        look = formats[Kind.COUNT if check.counts else Kind.MONEY]
+        look = formats[ColumnKind.COUNT if check.counts else ColumnKind.MONEY]
         formula = f"={terms.removeprefix('+')}"
         sheet.write_formula(line, place, formula, look, float(check.value))
         same.append(f"ABS({letter(place)}{line + 1}-{letter(check.column)}{line + 1})<0.005")

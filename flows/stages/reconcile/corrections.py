@@ -11,14 +11,14 @@ import polars as pl
 import psycopg
 
 from connectors.files.header import BREAK_COLUMN, PARENT_COLUMN, Header
-from connectors.files.rewriting import Line, write_rows
+from connectors.files.rewriting import RewrittenLine, write_rows
 from connectors.postgres import ledger
 from connectors.postgres.findings import rows_at
 from connectors.postgres.ledger import Extract
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.rows.rejects import rewritten
-from flows.stages.rows.texts import Texts
+from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
@@ -64,9 +64,11 @@ def corrections(
             rows["extract_id"].to_list(),
             rows["row"].to_list(),
         )
-        by_heading: dict[tuple[str, ...], tuple[Header, list[Line]]] = {}
+        by_heading: dict[tuple[str, ...], tuple[Header, list[RewrittenLine]]] = {}
         table = EXTRACTS[record]
-        for row in Texts(workspace, connection, [batch], without=gathered.unproven).filled(found):
+        for row in RowTexts(workspace, connection, [batch], without=gathered.unproven).filled(
+            found
+        ):
             header = headings.get(row.extract_id)
             if header is None or (header.table.holds_records and table.unquotable):
                 continue
@@ -74,7 +76,7 @@ def corrections(
             own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
             text = rewritten(table, row, header, with_secrets=False)
             columns = (header.dialect.delimiter.decode(), *header.names)
-            by_heading.setdefault(columns, (header, []))[1].append(Line(own, text))
+            by_heading.setdefault(columns, (header, []))[1].append(RewrittenLine(own, text))
         for number, (header, lines) in enumerate(by_heading.values(), 1):
             more = "" if number == 1 else f"-{number}"
             pieces[f"{record}/{batch}{more}"] = write_rows(header, lines)

@@ -11,7 +11,7 @@ import psycopg
 from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
 from connectors.postgres import sources as truths
-from connectors.postgres.attempts import Row, delivered_again
+from connectors.postgres.attempts import AttemptRow, delivered_again
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.listings import listing_batches
 from flows.stages.kept import unproven
@@ -264,7 +264,7 @@ def _add_batch_rows(
         frames.extract[INSERT_BATCH_DATA.name] = pl.concat(rows)
 
 
-def _counted_once(rows: pl.DataFrame, again: Collection[Row]) -> pl.DataFrame:
+def _counted_once(rows: pl.DataFrame, again: Collection[AttemptRow]) -> pl.DataFrame:
     """Rows of which those in error that count with another attempt say so."""
     if not again:
         return rows

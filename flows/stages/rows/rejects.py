@@ -13,9 +13,16 @@ from typing import NamedTuple
 from connectors.files.atomic import named, write_file
 from connectors.files.cells import split_cells
 from connectors.files.header import PARENT_COLUMN, Header
-from connectors.files.rewriting import Line, cells_left_out, delivered_text, write_rows
+from connectors.files.rewriting import RewrittenLine, cells_left_out, delivered_text, write_rows
 from connectors.postgres import ledger
-from connectors.postgres.attempts import REJECTED, REPAIRED, WAITING, Later, Row, later_attempts
+from connectors.postgres.attempts import (
+    REJECTED,
+    REPAIRED,
+    WAITING,
+    AttemptRow,
+    Later,
+    later_attempts,
+)
 from connectors.postgres.findings import RejectedRow, rejected_rows, wrong_fields
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract
@@ -24,7 +31,7 @@ from flows.report.spelling import visible
 from flows.stages.check import staged_tables
 from flows.stages.kept import open_archived, prove_extracts
 from flows.stages.rows.locate import Spot, show_command
-from flows.stages.rows.texts import Texts
+from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.validate.left_out import in_place
@@ -41,7 +48,7 @@ class Rejected(NamedTuple):
     row: RejectedRow
 
 
-def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[Row, Later]:
+def attempts_after(workspace: Workspace, batch_id: int) -> Mapping[AttemptRow, Later]:
     """The rows with errors of a batch that a later batch has, and what became of them there."""
     with workspace.database.connect() as connection:
         return later_attempts(connection, batch_id)
@@ -53,7 +60,7 @@ def write_rejects(
     folder: Path,
     *,
     with_secrets: bool,
-    elsewhere: Mapping[Row, Later] | None = None,
+    elsewhere: Mapping[AttemptRow, Later] | None = None,
 ) -> dict[Path, int]:
     """One CSV per delivered file, under its own header; returns the rows written by file.
 
@@ -66,7 +73,7 @@ def write_rejects(
     with workspace.database.connect() as connection:
         batch = ledger.find_batch(connection, batch_id)
         profile = restored_profile(batch)
-        texts = Texts(workspace, connection, [batch_id])
+        texts = RowTexts(workspace, connection, [batch_id])
         if elsewhere is None:
             elsewhere = later_attempts(connection, batch_id)
         rows = _by_extract(Lease(connection, batch_id, -1), texts, elsewhere.keys())
@@ -100,7 +107,7 @@ def first_rejects(lease: Lease, most: int = ROWS_SHOWN) -> list[FirstReject]:
     ][:most]
 
 
-def repaired_elsewhere(elsewhere: Mapping[Row, Later]) -> list[str]:
+def repaired_elsewhere(elsewhere: Mapping[AttemptRow, Later]) -> list[str]:
     """Which rows `write_rejects` leaves out because a later batch has their repair, a line each."""
     counts = Counter(elsewhere.values())
     return [
@@ -127,12 +134,12 @@ def _rows(count: int) -> str:
 
 
 def _by_extract(
-    lease: Lease, texts: Texts, elsewhere: Collection[Row]
+    lease: Lease, texts: RowTexts, elsewhere: Collection[AttemptRow]
 ) -> dict[int, dict[int, Rejected]]:
     rows: dict[int, dict[int, Rejected]] = {}
     for table in staged_tables(lease):
         for row in texts.filled(rejected_rows(lease.connection, table, lease.batch_id)):
-            if Row(lease.batch_id, row.extract_id, row.record_number) in elsewhere:
+            if AttemptRow(lease.batch_id, row.extract_id, row.record_number) in elsewhere:
                 continue
             rows.setdefault(row.extract_id, {})[row.record_number] = Rejected(table, row)
     return rows
@@ -140,9 +147,9 @@ def _by_extract(
 
 def _lines(
     extract: Extract, header: Header, rows: Mapping[int, Rejected], *, with_secrets: bool
-) -> list[Line]:
+) -> list[RewrittenLine]:
     return [
-        Line(
+        RewrittenLine(
             {PARENT_COLUMN: f"{extract.id}:{number}"},
             rewritten(one.table, one.row, header, with_secrets=with_secrets),
         )

@@ -13,7 +13,7 @@ from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 
 
-class Texts:
+class RowTexts:
     """The delivered texts of some batches, by extract and place."""
 
     def __init__(

@@ -27,7 +27,7 @@ _MOST_LEFT = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plain:
+class PlainRows:
     """The plain rows of a chunk."""
 
     rows: NDArray[np.bool_]
@@ -44,7 +44,7 @@ def read_plain(
     writing: Writing,
     *,
     tenant: int | None,
-) -> Plain | None:
+) -> PlainRows | None:
     """The plain rows of a chunk; None: it has few, or its feed writes in a way of its own.
 
     `names` says which field each delivered column is.
@@ -65,7 +65,7 @@ def read_plain(
     if not plain.all():
         frame = frame.filter(pl.Series(plain))
         rows[np.flatnonzero(rows)[~plain]] = False
-    return Plain(rows, frame, totals_of_millionths(table, frame))
+    return PlainRows(rows, frame, totals_of_millionths(table, frame))
 
 
 def _passes(table: Table, frame: pl.DataFrame) -> list[pl.Series]:

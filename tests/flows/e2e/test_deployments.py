@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import SettingsError
-from flows.ops.laptop import Choice, refuse_open_doors
+from flows.ops.laptop import UpOptions, refuse_open_doors
 
 ROOT = Path(__file__).parents[3]
 
@@ -60,10 +60,10 @@ def test_a_door_others_can_reach_needs_a_login(
     host: str, login: str | None, refused: str | None
 ) -> None:
     if refused is None:
-        refuse_open_doors(Choice(host=host), login)
+        refuse_open_doors(UpOptions(host=host), login)
         return
     with pytest.raises(SettingsError, match=refused) as told:
-        refuse_open_doors(Choice(host=host), login)
+        refuse_open_doors(UpOptions(host=host), login)
     assert "secret" not in str(told.value)
 
 

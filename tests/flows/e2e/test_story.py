@@ -14,7 +14,7 @@ import pytest
 
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import read_settings
-from flows.ops.laptop import Choice, prefect_environment
+from flows.ops.laptop import UpOptions, prefect_environment
 from flows.ops.running import children_of
 from tests.flows.e2e.conftest import CANARY
 from tests.flows.e2e.machine import ENDS, Machine, free_port
@@ -249,7 +249,7 @@ def test_a_run_that_fell_silent_is_crashed_once_somebody_wants_it(
     deployment = machine.deployment(IMPORT)["id"]
     body = {"parameters": {"delivery": {"paths": [path]}}, "state": {"type": "PENDING"}}
     run = str(machine.post(f"/deployments/{deployment}/create_flow_run", body)["id"])
-    choice = Choice(port=machine.port)
+    choice = UpOptions(port=machine.port)
     settings = read_settings({"RECON_HOME": str(machine.home)})
     environment = machine.environment | {
         name: value

@@ -11,7 +11,7 @@ from flows.report.reconciled.annexes import causes
 from flows.report.reconciled.first_page import money, top_causes
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconciliation_markdown
-from flows.report.reconciled.table import Row
+from flows.report.reconciled.table import TableRow
 from flows.report.reconciled.tables import facts, roll_forward
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.words import with_unreadable
@@ -46,8 +46,8 @@ def test_causes_in_each_currency_add_up_to_their_breaks() -> None:
     report = everything()
     page_one = top_causes(report).rows
     for shown in (
-        [Row(row.cells[2:]) for row in page_one],
-        [Row(row.cells[:4]) for row in causes(report).rows],
+        [TableRow(row.cells[2:]) for row in page_one],
+        [TableRow(row.cells[:4]) for row in causes(report).rows],
     ):
         told = Counter[str]()
         for row in shown:
