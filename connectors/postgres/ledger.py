@@ -148,6 +148,24 @@ def content_is_back(connection: psycopg.Connection, sha256: str) -> None:
     )
 
 
+def last_event(connection: psycopg.Connection) -> int:
+    """The number of the newest event of the audit trail; 0: there is none."""
+    row = connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def is_event_since(connection: psycopg.Connection, event: int, what: str, batch_id: int) -> bool:
+    """Whether this was said of a batch after another event."""
+    return (
+        connection.execute(
+            "SELECT 1 FROM event WHERE id > %s AND what = %s AND batch_id = %s LIMIT 1",
+            [event, what, batch_id],
+        ).fetchone()
+        is not None
+    )
+
+
 def find_name(connection: psycopg.Connection, feed: str, name: str) -> Extract | None:
     """The latest extract delivered under this name in this feed."""
     with connection.cursor(row_factory=class_row(Extract)) as cursor:

@@ -32,6 +32,9 @@ from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.receive")
 
+PUT_BACK = "kept content put back"
+"""The event of a delivery that brought what the archive had lost, or had otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -86,7 +89,10 @@ def receive(
             "this once more."
         )
 
+    before: _Before | None = None
+
     def register() -> Received:
+        nonlocal before
         with (
             workspace.database.connect() as connection,
             # Two runs that receive the same delivery at once must not open two batches for it.
@@ -94,40 +100,50 @@ def receive(
             connection.transaction(),
         ):
             note_birth(connection)
-            found = [(one, _put_back(connection, one)) for one in opened]
+            # Asked once: where the answer to the commit is lost, the ledger knows the contents.
+            before = before or _Before(connection, opened)
             for one in opened:
                 if one.stored is not None:
                     ledger.content_is_back(connection, one.stored.sha256)
             received = _register(connection, opened, profile, record, corrects, service)
-            messages = tuple(
-                _record_put_back(connection, received.batch_id, one, why)
-                for one, why in found
-                if why is not None
+            return replace(
+                received, messages=received.messages + before.told(connection, received.batch_id)
             )
-            return replace(received, messages=received.messages + messages)
 
     return resumed(workspace.database, register)
 
 
-def _put_back(connection: psycopg.Connection, one: Opened) -> str | None:
-    """What was wrong with the kept copy that this delivery has put right; None: nothing."""
-    if one.stored is None or one.stored.known:
-        return None
-    if one.stored.replaced:
-        return one.stored.replaced
-    lost = ledger.is_content_expected(connection, one.stored.sha256)
-    return MISSING if lost else None
+class _Before:
+    """What was wrong with kept copies that a delivery puts right, before it is registered."""
 
+    def __init__(self, connection: psycopg.Connection, opened: Sequence[Opened]) -> None:
+        self._event = ledger.last_event(connection)
+        self._wrong = [
+            (one, one.stored.sha256, why)
+            for one in opened
+            if one.stored is not None and (why := self._why(connection, one.stored)) is not None
+        ]
 
-def _record_put_back(connection: psycopg.Connection, batch_id: int, one: Opened, why: str) -> str:
-    assert one.stored is not None
-    detail = {"name": one.name, "sha256": one.stored.sha256, "found": why}
-    ledger.add_event(connection, "kept content put back", batch_id=batch_id, detail=detail)
-    log.warning("%s: its kept copy was not as delivered (%s), and is put back", one.name, why)
-    return (
-        f"{one.name}: the copy in the archive was not what was delivered ({why}); the bytes "
-        "delivered now are in its place."
-    )
+    @staticmethod
+    def _why(connection: psycopg.Connection, stored: Stored) -> str | None:
+        if stored.known:
+            return None
+        if stored.replaced:
+            return stored.replaced
+        return MISSING if ledger.is_content_expected(connection, stored.sha256) else None
+
+    def told(self, connection: psycopg.Connection, batch_id: int) -> tuple[str, ...]:
+        """Write down what was put right, once; gives it in words."""
+        if self._wrong and not ledger.is_event_since(connection, self._event, PUT_BACK, batch_id):
+            for one, sha256, why in self._wrong:
+                detail = {"name": one.name, "sha256": sha256, "found": why}
+                ledger.add_event(connection, PUT_BACK, batch_id=batch_id, detail=detail)
+                log.warning("%s: its kept copy was not as delivered (%s), put back", one.name, why)
+        return tuple(
+            f"{one.name}: the copy in the archive was not what was delivered ({why}); the bytes "
+            "delivered now are in its place."
+            for one, _, why in self._wrong
+        )
 
 
 def open_delivery(

@@ -119,6 +119,27 @@ def test_cut_at_any_message_it_ends_the_same(
     assert not failures, "\n".join([f"{len(failures)} of {number + 1}", *failures])
 
 
+def test_a_registration_whose_answer_is_lost_is_no_loss_of_what_is_kept(
+    fresh: Fresh, server: str, tmp_path: Path
+) -> None:
+    """The contents are expected by then: it was this very delivery that brought them."""
+    case = CASES["import"]
+    with (
+        quiet(case, fresh, server, tmp_path) as undisturbed,
+        fresh(undisturbed.database) as database,
+        proxy(server) as wire,
+    ):
+        home = tmp_path / "home"
+        shutil.copytree(undisturbed.home, home)
+        messages = list(enumerate(undisturbed.messages, 1))
+        let_go = next(at for at, told in messages if "drop_lease" in told)
+        wire.at = max(at for at, told in messages if "COMMIT" in told and at < let_go)
+        wire.cut = Cut.AFTER
+        disturb(case, wire, database, home, tmp_path)
+        rerun(case, named(server, database), home, tmp_path)
+        assert differences(undisturbed.truth, truth(named(server, database), home)) == []
+
+
 def test_an_undo_knows_itself_again_when_the_answer_to_its_commit_is_lost(
     fresh: Fresh, server: str, tmp_path: Path
 ) -> None:
