@@ -45,7 +45,7 @@ def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace:
     run(str(repair), corrects=2)
     board()
     corrected = artifact("batches").table[2]
-    assert (corrected["Errors"], corrected["Next"]) == ("0", "")
+    assert (corrected["Errors"], corrected["Next"]) == ("0", "its reject repaired by batch 4")
 
 
 def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
