@@ -62,13 +62,15 @@ class Guard:
 
     @cached_property
     def _risky(self) -> re.Pattern[str]:
+        # Runs are taken whole by what must not follow them: some 3.11 misread a possessive `*+`.
         start, quotes, own = rf"\A|[{self._delimiters}]", self._quotes, re.escape(self._delimiter)
+        run = rf"[{quotes}]*(?![{quotes}])"
         end = rf"(?=[{quotes}]*(?:[{self._delimiters}\r\n]|\Z))"
         number = rf"[+-][0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?{end}"
         # Blanks that begin no other cell; behind a line end is a place of its own.
         blank = rf"(?![{own}\r\n])[\s\x00-\x20{_INVISIBLE}{quotes}]"
-        formula = rf"(?:{blank})*+(?!{number})[=+\-@|%\uff1d\uff0b\uff0d\uff20]"
+        formula = rf"(?:{blank})*(?!{blank})(?!{number})[=+\-@|%\uff1d\uff0b\uff0d\uff20]"
         return re.compile(
-            rf"(?:{start})[{quotes}]*+(?=(?!{own})[\t\r\n])"
-            rf"|(?:{start}|\r\n|\r(?!\n)|\n)[{quotes}]*+(?={re.escape(self.sign)}|{formula})"
+            rf"(?:{start}){run}(?=(?!{own})[\t\r\n])"
+            rf"|(?:{start}|\r\n|\r(?!\n)|\n){run}(?={re.escape(self.sign)}|{formula})"
         )
