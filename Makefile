@@ -17,13 +17,13 @@ check: ## Format, lint, types, layers
 	.venv/bin/lint-imports
 
 test: ## The tests of the gate: a slice of every suite
-	.venv/bin/python -m pytest -n 2
+	$(PYTHON) -m pytest -n 2
 
 long: ## All tests, with the long ones: every cut of a connection, hundreds of soups, the stories of a machine
-	.venv/bin/python -m pytest --long -n 2
+	$(PYTHON) -m pytest --long -n 2
 
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
-	RECON_GOLDEN=write .venv/bin/python -m pytest tests/report -q
+	RECON_GOLDEN=write $(PYTHON) -m pytest tests/report -q
 
 fields: ## Write what follows from the field tables: migration, field reference, header templates
 	$(PYTHON) -m connectors.postgres.migrations.revise follow the field tables
@@ -32,4 +32,4 @@ fields: ## Write what follows from the field tables: migration, field reference,
 	$(PYTHON) -m schemas.derived.reference --templates data_samples/templates
 
 deployments: ## Rewrite prefect.yaml from the table of deployments
-	.venv/bin/python -m flows.ops.deployments > prefect.yaml
+	$(PYTHON) -m flows.ops.deployments > prefect.yaml

@@ -27,6 +27,10 @@ class Kind(StrEnum):
     """A moment in UTC; for our own tables, the document has none."""
 
 
+NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
+"""Kinds whose values have values inside."""
+
+
 class Rule(StrEnum):
     """A validation the document states for a field; the value is the service's ErrorCode."""
 

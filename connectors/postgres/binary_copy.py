@@ -46,14 +46,14 @@ _NO_TEXTS = Texts(np.empty(0, np.uint8), _NOWHERE, _NOWHERE)
 
 
 def has_fixed_width(table: Table) -> bool:
-    """Whether rows of this record can be written out as tuples of few different lengths."""
+    """Whether rows of this record can be written out in binary: each column has its own size."""
     return key_columns(table) != (IDENTITY,) and all(
         field.kind in _FIXED for field in table.delivered
     )
 
 
 def target_columns(table: Table) -> tuple[str, ...]:
-    """The columns of a target's tuple."""
+    """The columns of a target's row."""
     return (*stored_columns(table), *(field.name for field in LINEAGE))
 
 

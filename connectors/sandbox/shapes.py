@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from connectors.sandbox.moments import Time, TimeKind
 from connectors.sandbox.values import Entries, Nested, Record, Tree, Value
 from schemas.derived.nested import json_text
-from schemas.field import Field, Kind, Table
+from schemas.field import NESTED, Field, Kind, Table
 from schemas.kinds import OFFSET, WORLDS, sql_columns
 from schemas.operations import OPERATIONS
 from schemas.tables import TABLES
@@ -23,7 +23,6 @@ TIME_KIND = "_kind"
 """Suffix: what was known of a datetime's zone, a `TimeKind`."""
 
 METADATA = sa.MetaData(schema=SCHEMA)
-_NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
 _TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 
 
@@ -45,7 +44,7 @@ def stored_texts(field: Field, value: Value | None) -> tuple[str | None, ...]:
         return (kept_text(value),)
     if value is None:
         return (None,) * len(stored_names(field))
-    if field.kind in _NESTED:
+    if field.kind in NESTED:
         assert isinstance(value, list | dict)
         return (json_text(_tree(value)),)
     return (repr(value) if isinstance(value, float) else str(value),)
@@ -78,7 +77,7 @@ def _read(field: Field, row: Mapping[str, object]) -> Value | None:
             return None
         case Decimal():
             return float(value)
-        case str() if field.kind in _NESTED:
+        case str() if field.kind in NESTED:
             nested: Value = json.loads(value)
             return (
                 Entries(nested) if isinstance(nested, dict) and field.kind is Kind.MAP else nested

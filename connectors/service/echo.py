@@ -17,11 +17,10 @@ from schemas.cells.reading import Number, read_boolean, read_number
 from schemas.derived import jsv
 from schemas.derived.json_text import datetime_text, number_text
 from schemas.derived.nested import json_object, json_text
-from schemas.field import Field, Kind
+from schemas.field import NESTED, Field, Kind
 from schemas.operations import Operation
 from schemas.tables import FORM_RESPONSE, TABLES
 
-_NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
 _NUMERAL = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,3})?", re.ASCII | re.IGNORECASE)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,18})", re.ASCII)
 _WRAPPED = "campaignactionsformresponses"
@@ -162,7 +161,7 @@ def _members(field: Field, value: Any) -> Any:
     given = {name.lower(): member for name, member in value.items()}
     return {
         inner.name: _normal(inner, given[inner.name.lower()])
-        if inner.kind in _NESTED
+        if inner.kind in NESTED
         else given[inner.name.lower()]
         for inner in table
         if given.get(inner.name.lower()) not in (None, "")

@@ -12,7 +12,7 @@ from schemas.cells.reading import Moment, Unread, read_moment
 from schemas.derived import jsv
 from schemas.derived.json_text import datetime_text
 from schemas.derived.nested import json_object, json_text
-from schemas.field import Field, Kind, Table
+from schemas.field import NESTED, Field, Kind, Table
 from schemas.operations import Operation
 from schemas.tables import TABLES
 
@@ -21,7 +21,6 @@ Member = str | int | bool | list["Member"] | dict[str, "Member"] | None
 Record = Mapping[str, Member]
 
 CSV, JSON = "text/csv", "application/json"
-_NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 _decoder = json.JSONDecoder(parse_float=str)
@@ -107,7 +106,7 @@ def _cell(field: Field, value: Member, zone: ZoneInfo) -> str:
             return "True" if value else "False"
     # Quoted whatever it holds: the service cuts a bare cell at braces too, and an empty text has
     # to be told from nothing.
-    text = jsv.write(value) if field.kind in _NESTED else str(value)
+    text = jsv.write(value) if field.kind in NESTED else str(value)
     return '"' + text.replace('"', '""') + '"'
 
 

@@ -28,7 +28,7 @@ from flows.stages.stage import Span, stage, stage_extract
 from flows.stages.stretches import STAGE, Stretch, first_gap, take_back_misfits
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace, silent
-from flows.steps.validate.key_filter import Sieve
+from flows.steps.validate.key_filter import KeyFilter
 
 CHUNKS_AT_LEAST = 8
 """Of a partition: 32 MiB with the usual limits, a second or two of work."""
@@ -196,13 +196,13 @@ def stage_partition(
     connection.execute(f"SET idle_in_transaction_session_timeout = '{FROZEN_SECONDS}s'")
     lease = Lease(connection, partition.batch_id, partition.epoch)
     profile = restored_profile(batch)
-    sieve, span, rows = Sieve(), Span(0, partition.bytes), 0
+    key_filter, span, rows = KeyFilter(), Span(0, partition.bytes), 0
     for part in partition.parts:
         extract = extracts[part.extract_id]
         # Over one connection: only that one is given up when this worker freezes.
-        rows += stage_extract(workspace, lease, extract, profile, span, sieve, part.stretch, 1)
+        rows += stage_extract(workspace, lease, extract, profile, span, key_filter, part.stretch, 1)
         if extract.manifest is not None:
-            sieve.forget()  # Its rows may yet be taken back.
+            key_filter.forget()  # Its rows may yet be taken back.
     return rows
 
 

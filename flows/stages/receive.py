@@ -117,12 +117,12 @@ class _Before:
     """What was wrong with kept copies that a delivery puts right, before it is registered."""
 
     def __init__(self, connection: psycopg.Connection, opened: Sequence[Opened]) -> None:
-        self._event = ledger.last_event(connection)
         self._wrong = [
             (one, one.stored.sha256, why)
             for one in opened
             if one.stored is not None and (why := self._why(connection, one.stored)) is not None
         ]
+        self._event = ledger.last_event(connection) if self._wrong else 0
 
     @staticmethod
     def _why(connection: psycopg.Connection, stored: Stored) -> str | None:

@@ -43,7 +43,7 @@ from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from flows.steps.totals import Totals, add
 from flows.steps.validate.chunk import Judged
-from flows.steps.validate.key_filter import At, Sieve
+from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.left_out import FindRepaired
 from schemas.tables import EXTRACTS
 
@@ -61,16 +61,16 @@ class Prepared:
     copies: Sequence[CopyRows]
     sha256: str
     keys: dict[str, pl.DataFrame]
-    """What `Sieve` looks at, by record kind."""
+    """What `KeyFilter` looks at, by record kind."""
     spool: list[pl.DataFrame] | None
     """All clean rows as the target takes them, where they could be written out in binary."""
     clues: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Where later stages need to look, by record kind."""
 
-    def look(self, sieve: Sieve, at: At) -> None:
+    def look(self, key_filter: KeyFilter, at: At) -> None:
         """Gather the clues; chunks have to do so in their order."""
         for record, keys in self.keys.items():
-            self.clues[record] = sieve.add(EXTRACTS[record], keys, at)
+            self.clues[record] = key_filter.add(EXTRACTS[record], keys, at)
         self.keys.clear()
 
 
@@ -90,13 +90,13 @@ def stage(workspace: Workspace, lease: Lease) -> None:
     extracts = ledger.list_extracts(lease.connection, lease.batch_id)
     total = sum(extract.bytes or 0 for extract in extracts if extract.refused is None)
     done = 0
-    sieve = Sieve()
+    key_filter = KeyFilter()
     for extract in extracts:
         if extract.refused is None:
-            stage_extract(workspace, lease, extract, profile, Span(done, total), sieve)
+            stage_extract(workspace, lease, extract, profile, Span(done, total), key_filter)
             _tell(lease, extract)
             if _differs_from_manifest(lease, extract):
-                sieve.forget()
+                key_filter.forget()
             done += extract.bytes or 0
     workspace.progress(STAGE, total, total)
     with lease.transaction() as connection:
@@ -111,7 +111,7 @@ def stage_extract(
     extract: Extract,
     profile: Profile,
     span: Span,
-    sieve: Sieve,
+    key_filter: KeyFilter,
     stretch: Stretch | None = None,
     lanes: int = LANES,
 ) -> int:
@@ -133,8 +133,8 @@ def stage_extract(
         follows = stretch.first
         for number, prepared in _in_order(reader, prepare, chunks):
             if number != follows:
-                sieve.forget()
-            prepared.look(sieve, (extract.id, number))
+                key_filter.forget()
+            prepared.look(key_filter, (extract.id, number))
             follows = number + 1
             path = spool_path(workspace.settings, lease.batch_id, extract.id, number)
             yield partial(_write_once, extract, number, prepared, path)

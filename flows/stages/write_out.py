@@ -42,7 +42,7 @@ class WrittenChunk:
     """The totals, and which rows were merged before they came to us; its rows are written out."""
     copies: list[CopyRows] = field(default_factory=list)
     keys: dict[str, pl.DataFrame] = field(default_factory=dict)
-    """What `Sieve` looks at, by record kind."""
+    """What `KeyFilter` looks at, by record kind."""
     spool: list[pl.DataFrame] | None = None
     """All clean rows as the target takes them, where they could be written out in binary."""
 

@@ -20,10 +20,8 @@ from schemas.derived.nested import (
     shown,
     spelled_members,
 )
-from schemas.field import Field, Kind, Table
+from schemas.field import NESTED, Field, Kind, Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
-
-_NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
 
 
 def canonical_json(table: Table, record: Mapping[str, object]) -> str:
@@ -148,7 +146,7 @@ def _member(table: Table, field: Field, value: object) -> str:
             return json_text(datetime_text(wall, offset))
         case Kind.STRING, str():
             return json_text(value)
-        case kind, str() if kind in _NESTED:
+        case kind, str() if kind in NESTED:
             return value
     raise TypeError(f"{table.name}.{field.name}: {type(value).__name__} is no {field.kind}")
 
@@ -161,6 +159,6 @@ def _cell(field: Field, tree: Tree) -> str | None:
             return str(tree)
         case str():
             return str(tree)
-    if field.kind not in _NESTED:
+    if field.kind not in NESTED:
         raise ValueError(f"member {shown(field.name)} is {json_name(tree)}, not one value")
     return cell_text(json_text(tree))

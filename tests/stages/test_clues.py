@@ -28,7 +28,7 @@ from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.validate.check import check as judge_cells
-from flows.steps.validate.key_filter import MOST_KEYS_OF_CHUNK, TENANT_BITS, Sieve, gather
+from flows.steps.validate.key_filter import MOST_KEYS_OF_CHUNK, TENANT_BITS, KeyFilter, gather
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
 from schemas.derived.sql import staged_columns
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL, TABLES
@@ -287,7 +287,7 @@ def frame(keys: list[int]) -> pl.DataFrame:
 @pytest.mark.parametrize("size", [1, 7, 100, 5000])
 def test_no_repeated_key_escapes_the_sieve(size: int) -> None:
     keys = keys_with_repeats()
-    sieve, told = Sieve(), []
+    sieve, told = KeyFilter(), []
     for begin in range(0, len(keys), size):
         rows = frame(keys[begin : begin + size])
         told.append(({"payment": rows.height}, {"payment": sieve.add(PAYMENT, rows)}))
@@ -311,7 +311,7 @@ def test_no_repeated_key_escapes_the_sieve(size: int) -> None:
 
 def test_too_many_repeats_are_left_to_the_database() -> None:
     rows = frame([1] * (MOST_KEYS_OF_CHUNK + 2))
-    clue = Sieve().add(PAYMENT, rows)
+    clue = KeyFilter().add(PAYMENT, rows)
     assert clue["keys"] is None
     assert gather([({"payment": rows.height}, {"payment": clue})])["payment"].keys is None
 
@@ -335,14 +335,14 @@ def test_values_of_a_reference_are_told_with_their_tenants(
         },
         {"Id": pl.Int64, "CurrencyRatesId": pl.Int64, "TenantsId": pl.Int32},
     )
-    told = Sieve().add(PAYMENT, rows)["values"]["CurrencyRatesId"]
+    told = KeyFilter().add(PAYMENT, rows)["values"]["CurrencyRatesId"]
     pairs = zip(rows["CurrencyRatesId"], rows["TenantsId"], strict=True)
     assert [tuple(one) for one in told] == sorted(set(pairs))
 
 
 def test_a_key_of_text_is_sieved_by_its_hash() -> None:
     rows = pl.DataFrame({"identity": ["ab" * 16, "cd" * 16, "ab" * 16], "PaymentsId": [1, None, 2]})
-    clue = Sieve().add(PAYMENT_PLAN_DETAIL, rows)
+    clue = KeyFilter().add(PAYMENT_PLAN_DETAIL, rows)
     assert clue["keys"] == [["ab" * 16]]
     assert clue["values"] == {"PaymentsId": [[1, None], [2, None]]}
 

@@ -21,8 +21,6 @@ from schemas.field import Field, Kind, Table
 from schemas.kinds import EXACT, OFFSET, frame_columns
 from schemas.reasons import NOT_SHOWN, REASONS
 
-NESTED = (Kind.MAP, Kind.LIST, Kind.RECORD)
-
 
 @dataclass(frozen=True, slots=True)
 class FieldError:

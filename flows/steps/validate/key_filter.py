@@ -3,9 +3,9 @@
 While rows are read, every key leaves a mark in a table of fixed size; a key whose mark is there
 already *may* have been seen before. Only those are looked at again when duplicates are settled, and
 only the distinct values of a reference are looked up. Both say where to look, never what is true:
-the database judges. What a chunk adds is kept in its receipt, with the chunk its sieve began with
+the database judges. What a chunk adds is kept in its receipt, with the chunk its filter began with
 and the number of rows it saw since, so that a gap is found. Where a batch went through several
-sieves (a run that died, or partitions side by side), a key can be in two of them only when it is a
+filters (a run that died, or partitions side by side), a key can be in two of them only when it is a
 stray of one, or where their keys overlap; strays are looked at, and when keys overlap, everything.
 """
 
@@ -60,7 +60,7 @@ def looked_at(table: Table) -> list[str]:
     return list(dict.fromkeys([*key_columns(table), *tenant, *fields]))
 
 
-class Sieve:
+class KeyFilter:
     """The marks of one run through consecutive chunks of a batch."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ def _numbers(key: pl.DataFrame) -> list[Numbers]:
 def gather(told: Iterable[tuple[Mapping[str, int], Clues]]) -> dict[str, Known]:
     """The clues of all chunks of a batch in order, each with its clean rows by record kind.
 
-    Nothing is known of a kind when the sieve of a chunk did not see all rows since it began.
+    Nothing is known of a kind when the filter of a chunk did not see all rows since it began.
     """
     gathered: dict[str, _Gathered] = defaultdict(_Gathered)
     for clean, clues in told:
@@ -231,7 +231,7 @@ class _Gathered:
     keys: list[Key] | None = field(default_factory=list)
     strays: list[Key] | None = field(default_factory=list)
     middles: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
-    """Of each sieve: the ends of where its keys lie, chunk by chunk."""
+    """Of each filter: the ends of where its keys lie, chunk by chunk."""
     values: dict[str, dict[tuple[int | str, ...], None] | None] = field(default_factory=dict)
 
     def join(self, clue: Clues, rows: int) -> None:
