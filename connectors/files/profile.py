@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
@@ -17,6 +15,7 @@ from schemas.cells.reading import Unread, read_integer, read_number
 from schemas.field import Kind
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
+from schemas.toml_text import key_lines, read_toml
 
 NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
 
@@ -95,10 +94,10 @@ def load_profile(path: Path) -> Profile:
     """The profile in `path`; ProfileError names the file, the key and what is allowed."""
     try:
         text = path.read_text(encoding="utf-8")
-        document = tomllib.loads(text)
+        document = read_toml(text)
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except ValueError as error:
         raise ProfileError(f"{path}: is not TOML: {error}.") from error
     try:
         return read_profile(document)
@@ -107,13 +106,10 @@ def load_profile(path: Path) -> Profile:
 
 
 def _line_of(error: ProfileError, text: str) -> str:
-    """Where the constant stands that an error begins with."""
-    named = re.match(r"constants\.(\w+) ", str(error))
-    if named is None:
-        return ""
-    key = re.compile(rf"\s*(constants\.)?[\"']?{named[1]}[\"']?\s*=")
-    lines = (number for number, line in enumerate(text.splitlines(), 1) if key.match(line))
-    return next((f", line {number}" for number in lines), "")
+    """Where the key stands that an error begins with."""
+    path = tuple(str(error).split(" ", 1)[0].split("."))
+    line = key_lines(text).get(path)
+    return f", line {line}" if line else ""
 
 
 def read_profile(document: Mapping[str, Any]) -> Profile:

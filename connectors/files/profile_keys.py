@@ -14,6 +14,7 @@ from connectors.errors import ProfileError
 from connectors.files.content import canonical_encoding, contains_ascii, shown
 from schemas.cells.dates import NoForm, date_form
 from schemas.tables import EXTRACTS
+from schemas.toml_text import suggestion
 
 THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}")
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
@@ -30,7 +31,7 @@ def known(
     """The Profile field a key fills and its reader; a key nobody knows is refused."""
     allowed = (*readers, *(also or {}))
     if key not in readers:
-        raise ProfileError(f"{shown(shown_key)} is not a key. {_suggestion(key, allowed)}")
+        raise ProfileError(f"{shown(shown_key)} is not a key. {suggestion(key, allowed)}")
     return readers[key]
 
 
@@ -38,16 +39,9 @@ def choice(key: str, value: str, allowed: tuple[str, ...], what: str) -> str:
     """The value, when it is one of those allowed."""
     if value not in allowed:
         raise ProfileError(
-            f"{key} names {shown(value)!r}, not {what}. {_suggestion(value, allowed)}"
+            f"{key} names {shown(value)!r}, not {what}. {suggestion(value, allowed)}"
         )
     return value
-
-
-def _suggestion(value: str, allowed: tuple[str, ...]) -> str:
-    folded = {name.casefold(): name for name in allowed}
-    close = get_close_matches(value.casefold(), folded, n=1)
-    guess = f"Did you mean {folded[close[0]]}? " if close else ""
-    return f"{guess}Allowed: {', '.join(allowed)}."
 
 
 def _typed(key: str, value: object, kind: type, what: str) -> Any:

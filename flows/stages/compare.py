@@ -7,7 +7,6 @@ differs is written as it is found.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 
 import numpy as np
 import polars as pl
@@ -20,6 +19,7 @@ from flows.steps.match.keys import KeyFrames, Partners, comparable, partners
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
 from schemas.cells.readings import remark
+from schemas.toml_text import suggestion
 
 SLICE_ROWS = 500_000
 """Pairs whose cells are compared at a time."""
@@ -83,12 +83,15 @@ def compared_columns(left: Side, right: Side, question: Question) -> list[str]:
         for side in (left, right):
             if name not in side.columns:
                 raise SidesRefused(
-                    f"{side.name} has no key column {name!r}. {_near(name, side.columns)}"
+                    f"{side.name} has no key column {name!r}. "
+                    + suggestion(name, side.columns, "Its columns")
                 )
     known = {**left.columns, **right.columns}
     for name in (*question.ignore, *question.leeways):
         if name not in known:
-            raise SidesRefused(f"Neither side has a column {name!r}. {_near(name, known)}")
+            raise SidesRefused(
+                f"Neither side has a column {name!r}. {suggestion(name, known, 'Its columns')}"
+            )
     leeways = [name for name in question.leeways if name in question.key]
     if leeways:
         raise SidesRefused(f"{leeways[0]!r} is part of the key; a key has no tolerance.")
@@ -222,10 +225,3 @@ def _statuses(pairs: Partners, verdict: Verdicts, equal: int) -> dict[Status, in
         Status.DUPLICATE: pairs.repeated_left.len() + pairs.repeated_right.len(),
         Status.UNKNOWN: pairs.keyless_left.len() + pairs.keyless_right.len(),
     }
-
-
-def _near(name: str, columns: Mapping[str, object]) -> str:
-    folded = {one.casefold(): one for one in columns}
-    close = get_close_matches(name.casefold(), folded, n=1)
-    guess = f"Did you mean {folded[close[0]]}? " if close else ""
-    return f"{guess}Its columns: {', '.join(columns)}."

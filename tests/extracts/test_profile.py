@@ -1,5 +1,6 @@
 import re
 import tomllib
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from connectors.errors import ProfileError
 from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile
 from connectors.files.profile_keys import KEYS, SECTIONS
+from tests.odd_toml import ODD_TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 
@@ -100,6 +102,7 @@ def test_hash_is_of_the_rules_only() -> None:
         seen.add(read_profile(tomllib.loads(FULL.replace(before, after, 1))).hash)
     assert len(seen) == 8
     # A known value: a hash that changes by itself would make every old batch look different.
+    assert one.hash == "e802d7035124d9eb0b1ef31f474d90a444a83a515d02794cddfdc5f619a911cb"
     assert DEFAULT.hash == "ff990acd015f2b802a8b2d5375e8dbe0c282be4af0fb590078fc02531011583e"
 
 
@@ -168,6 +171,10 @@ def test_hash_is_of_the_rules_only() -> None:
         ("[budget]\nrate = 5", "budget.rate = '5' is not a share. Use 0 to 1"),
         ("[budget]\nrate = nan", "is not a share"),
         ("feed = bank", "is not TOML"),
+        ("tenant = " + "9" * 5000, "is not TOML: a number in it is too large to be read"),
+        ("tenant = 0x" + "f" * 5000, "is not TOML: a number in it is too large to be read"),
+        ("null = " + "[" * 2000 + "]" * 2000, "is not TOML: its lists or tables are nested"),
+        ("tenant = 1\ntenant = 2", "is not TOML"),
     ],
 )
 def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:
@@ -180,6 +187,42 @@ def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, s
     assert message.startswith((f"{path}: ", f"{path}, line "))
     pattern = ".*".join(map(re.escape, said.split(".*")))
     assert re.search(pattern, message), message
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('# why\nfeed = "x"\ndelimeter = ";"', 3),
+        ('feed = "x"\n\n[policy]\nduplicate = 1', 4),
+        ('feed = "x"\nbudget = { errors = -1 }', 2),
+        ('feed = "x"\n[columns]\nA = "PaidAmout"', 2),
+        ('feed = "x"\nnull = [\n  1,\n]', 2),
+        ('feed = "x"\noffset = "Z"\nzone = "UTC"', 2),
+    ],
+)
+def test_a_refusal_names_the_line(tmp_path: Path, text: str, line: int) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ProfileError, match=f"^{re.escape(str(path))}, line {line}: "):
+        load_profile(path)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        *(f"{key} = " for key in (*KEYS, *SECTIONS, "nope")),
+        *(f"[{name}]\n{key} = " for name, keys in SECTIONS.items() for key in (*keys, "nope")),
+        *(f"[columns]\n{key} = " for key in ("A", '""', '"a.b"')),
+        *(f"[constants]\n{key} = " for key in ("TenantsId", "PaidAmount", '"a.b"')),
+    ],
+)
+def test_whatever_stands_behind_a_key_is_meant_or_refused(tmp_path: Path, begin: str) -> None:
+    path = tmp_path / "x.toml"
+    for odd in ODD_TOML:
+        feed = "" if begin.startswith("feed") else 'feed = "x"\n'
+        path.write_text(f"{feed}{begin}{odd}", encoding="utf-8")
+        with suppress(ProfileError):
+            assert re.fullmatch("[0-9a-f]{64}", load_profile(path).hash)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Rule files: what they say is what is meant, and what cannot be meant is refused with its line."""
 
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,6 @@ from connectors.errors import RulesError
 from flows.stages.reconcile.rules import read_rules
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.file import read_rules_text
-from flows.steps.rules.lines import key_lines
 from flows.steps.rules.rules import (
     Budget,
     Direction,
@@ -24,8 +25,10 @@ from flows.steps.rules.rules import (
     Window,
 )
 from flows.steps.rules.values import RulesRefused
+from tests.odd_toml import ODD_TOML
 
 SAMPLE = Path(__file__).parents[2] / "data_samples" / "rules.toml"
+OF_DAYS = SAMPLE.parent / "reconciliation" / "rules.toml"
 PAID = '[[tolerance]]\nrecord = "payment"\nfield = "PaidAmount"\n'
 
 SAID = [
@@ -100,6 +103,16 @@ REFUSED = [
     ('[[exclude]]\nid = "a"\nrecord = "payment_gateway"\nfield = "ServiceKey"\nvalues = ["x"]\n'
      'reason = "b"', 4, "secret"),
     ("name = ", None, "not TOML"),
+    ("offset = []", 1, "Allowed: equal, told, differs"),
+    ('[[window]]\nrecord = "payment"\ndays = 2147483648', 3, "Use 0 to 2147483647"),
+    ('[[tolerance]]\nrecord = "payment"\nfield = "PaymentDate"\ndays = 2147483647.5', 4,
+     "Use 0 to 2147483647"),
+    (PAID + "absolute = 10000000000.0000000000000000001", 4, "18 decimals"),
+    (PAID + "absolute = 1E9999999999999999999", None, "a number in it is too large"),
+    ("name = 0x" + "f" * 5000, None, "a number in it is too large"),
+    ("name = " + "9" * 5000, None, "a number in it is too large"),
+    ("name = " + "[" * 2000 + "]" * 2000, None, "nested too deeply"),
+    ("name = 'a'\nname = 'b'", None, "not TOML"),
 ]  # fmt: skip
 
 
@@ -145,21 +158,50 @@ def test_the_hash_is_of_what_is_meant_not_of_how_it_is_spelled() -> None:
     assert rules_hash(Rules()) != rules_hash(Rules(rates=Rates(stale_days=None)))
 
 
+def test_the_hash_of_rules_that_somebody_signed_for_stays_what_it_was() -> None:
+    said = "".join(rules_hash(read_rules_text(text)) for text, _ in SAID)
+    assert [rules_hash(read_rules(SAMPLE)), rules_hash(read_rules(OF_DAYS)), rules_hash(Rules()),
+            sha256(said.encode()).hexdigest()] == [
+        "1459bc0bf9d47eedd1636a7e34fd00717a7776bc83a26c688fd4f2bef6d3dcd4",
+        "e9eee1e2fa7fc8f49e15ad34b74546e15a3d793217095ac1e0cd70eb314ca902",
+        "36be61c05d873a8e65a2806de294095f464eac88a32f51ebd69ba11a91140293",
+        "b4edcf231e98b5acc1651e2e1265d948e6ec8991f6806f6eeb872db6878a36dc",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("amount", ["0.1", "1e3", "100.00", '"1_0"',
+                                    "12345678901234567890.123456789012345678"])  # fmt: skip
+def test_every_digit_of_an_amount_survives_being_written(amount: str) -> None:
+    rules = read_rules_text(f"{PAID}absolute = {amount}")
+    assert read_rules_text(rules_text(rules)) == rules
+
+
+KEYS = {
+    "": ("name", "calendar", "offset", "references", "budget", "rates", "plans", "severities",
+         "tolerance", "window", "exclude", "nam"),
+    "[budget]": ("count", "amount"),
+    "[rates]": ("direction", "base_currency", "stale_days", "jump_percent", "inverse_tolerance",
+                "daily"),
+    "[plans]": ("discount", "early_days", "late_days", "under", "over"),
+    "[severities]": ("high_amount", "medium_amount", "high_age_days", "medium_age_days"),
+    PAID: ("currency", "tenant", "absolute", "relative", "above", "below_relative", "days"),
+    "[[tolerance]]": ("record",),
+    '[[tolerance]]\nrecord = "payment"\nabsolute = 1': ("field",),
+    '[[window]]\nrecord = "payment"': ("days", "business"),
+    '[[exclude]]\nid = "a"\nrecord = "payment"\nreason = "b"\nvalues = [1]': ("field",),
+    '[[exclude]]\nrecord = "payment"\nfield = "TenantsId"\nreason = "b"\nvalues = [1]': ("id",),
+    '[[exclude]]\nid = "a"\nrecord = "payment"\nfield = "TenantsId"\nreason = "b"': ("values",),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("begin", "key"), [(a, key) for a, keys in KEYS.items() for key in keys])
+def test_whatever_stands_behind_a_key_is_meant_or_refused(begin: str, key: str) -> None:
+    for odd in ODD_TOML:
+        with suppress(RulesRefused):
+            rules = read_rules_text(f"{begin}\n{key} = {odd}")
+            assert read_rules_text(rules_text(rules)) == rules
+
+
 @pytest.mark.parametrize("name", ['a "quoted" \\ name', "tab\tand\nline", "\x7f", "Ünïcode"])
 def test_every_text_survives_being_written(name: str) -> None:
     assert read_rules_text(rules_text(Rules(name=name))) == Rules(name=name)
-
-
-def test_lines_are_those_of_the_file() -> None:
-    text = 'a = """\n[b]\nc = 1\n"""\n\n[d]  # e\nf = [\n 1,\n]\n[[g]]\nh.i = 1\n[[g]]\nh = 2'
-    assert key_lines(text) == {
-        ("a",): 1,
-        ("d",): 6,
-        ("d", "f"): 7,
-        ("g",): 10,
-        ("g", 0): 10,
-        ("g", 0, "h"): 11,
-        ("g", 0, "h", "i"): 11,
-        ("g", 1): 12,
-        ("g", 1, "h"): 13,
-    }

@@ -62,7 +62,8 @@ def _value(value: object) -> str:
         case int():
             return str(value)
         case Decimal():
-            return _quoted(format(value.normalize() if value else Decimal(0), "f"))
+            text = format(value, "f") if value else "0"
+            return _quoted(text.rstrip("0").rstrip(".") if "." in text else text)
         case tuple():
             return _list(value)
         case _:

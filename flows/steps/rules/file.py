@@ -4,12 +4,10 @@ What cannot be meant (a tolerance in the wrong unit, a share above one, a curren
 number) is refused with its line; nothing is guessed.
 """
 
-import tomllib
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from flows.steps.rules.lines import Path, key_lines
 from flows.steps.rules.rules import (
     Budget,
     Direction,
@@ -23,9 +21,10 @@ from flows.steps.rules.rules import (
     Tolerance,
     Window,
 )
-from flows.steps.rules.values import Reader, RulesRefused, Values, suggestion
+from flows.steps.rules.values import Reader, RulesRefused, Values
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
+from schemas.toml_text import Path, key_lines, read_toml, suggestion
 
 _TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 
@@ -33,8 +32,8 @@ _TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 def read_rules_text(text: str) -> Rules:
     """The rules a TOML text states; raises RulesRefused."""
     try:
-        document = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
+        document = read_toml(text, parse_float=Decimal)
+    except ValueError as error:
         raise RulesRefused(f"This is not TOML: {error}.") from error
     return _Reader(key_lines(text)).rules(document)
 
@@ -104,7 +103,7 @@ class _Reader(Values):
             "below": self.amount,
             "above_relative": self.share,
             "below_relative": self.share,
-            "days": self.amount,
+            "days": self.days,
         }
         values = self.known(path, given, readers, needed=("record", "field"))
         table = EXTRACTS[values["record"]]
@@ -180,7 +179,8 @@ class _Reader(Values):
         return table.by_name[name]
 
     def _once(self, section: str, keys: list[Any]) -> None:
+        first: dict[Any, int] = {}
         for number, key in enumerate(keys):
-            if key in keys[:number]:
-                first = self.lines.get((section, keys.index(key)))
-                self.refuse((section, number), f"The same {section} is on line {first} already.")
+            if first.setdefault(key, number) != number:
+                line = self.lines.get((section, first[key]))
+                self.refuse((section, number), f"The same {section} is on line {line} already.")

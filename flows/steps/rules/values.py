@@ -1,19 +1,22 @@
 """The values of a rule file, read strictly: what cannot be meant is refused with its line."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from decimal import Decimal
-from difflib import get_close_matches
+from decimal import MAX_PREC, Context, Decimal
 from enum import StrEnum
 from typing import Any, NoReturn
 
 from flows.steps.reconcile.calendar import CalendarUnknown, weekmask
-from flows.steps.rules.lines import Path
+from schemas.toml_text import Path, suggestion
 
 REFERENCES = ("rates", "plans", "documents", "batches")
+MOST = 2**31 - 1
+"""No age in days and no count is above it."""
 NEVER = "never"
 """What stands for "no limit" where a rule has one by default."""
 Reader = Callable[[Path, Any], Any]
+_EXACT = Context(prec=MAX_PREC)
+"""Drops zeros at the end and nothing else, however many digits there are."""
 
 
 class RulesRefused(ValueError):
@@ -75,7 +78,7 @@ class Values:
     def choice(self, kind: type[StrEnum]) -> Reader:
         def read(path: Path, value: Any) -> StrEnum:
             allowed = {member.value: member for member in kind}
-            if value not in allowed:
+            if not isinstance(value, str) or value not in allowed:
                 self.refuse(path, f"{path[-1]} = {value!r}. {suggestion(str(value), allowed)}")
             return allowed[value]
 
@@ -103,7 +106,17 @@ class Values:
     def whole(self, path: Path, value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             self.refuse(path, f"{path[-1]} = {_shown(value)} is not a whole number of 0 or more.")
+        self._check_range(path, value)
         return int(value)
+
+    def days(self, path: Path, value: Any) -> Decimal:
+        number = self.amount(path, value)
+        self._check_range(path, number)
+        return number
+
+    def _check_range(self, path: Path, value: int | Decimal) -> None:
+        if value > MOST:
+            self.refuse(path, f"{path[-1]} = {value} is out of range. Use 0 to {MOST}.")
 
     def amount(self, path: Path, value: Any) -> Decimal:
         number = _decimal(value)
@@ -111,7 +124,7 @@ class Values:
             self.refuse(path, f"{path[-1]} = {_shown(value)} is not a number such as 0.01.")
         if number < 0:
             self.refuse(path, f"{path[-1]} = {number} is negative. A tolerance is 0 or more.")
-        exponent = number.normalize().as_tuple().exponent
+        exponent = number.normalize(_EXACT).as_tuple().exponent
         if number >= Decimal(10) ** 20 or (isinstance(exponent, int) and exponent < -18):
             self.refuse(path, f"{path[-1]} = {number} has more than 20 digits, or 18 decimals.")
         return number
@@ -158,13 +171,6 @@ def _decimal(value: object) -> Decimal | None:
     except ArithmeticError:
         return None
     return number if number.is_finite() else None
-
-
-def suggestion(value: str, allowed: Collection[str]) -> str:
-    folded = {name.casefold(): name for name in allowed}
-    close = get_close_matches(value.casefold(), folded, n=1)
-    guess = f"Did you mean {folded[close[0]]}? " if close else ""
-    return f"{guess}Allowed: {', '.join(allowed)}."
 
 
 def _shown(value: object) -> str:

@@ -1,0 +1,88 @@
+"""TOML that people write: read whole or refused, with the line of every key.
+
+Profiles and rules are read with it; what a name may have been meant for is said here too.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+Path = tuple[str | int, ...]
+
+_HEADER = re.compile(r"(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(#.*)?")
+_SIGNS = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""(?!")'
+    r"|'''.*?'''(?!')"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*"
+    r"|[\[\]{}\n]",
+    re.DOTALL,
+)
+"""Texts and comments, in which a bracket or a line end means nothing; then those that do."""
+
+
+def read_toml(text: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
+    """The document; raises ValueError, which says what keeps it from being read."""
+    try:
+        document = tomllib.loads(text, parse_float=parse_float)
+        # A hexadecimal number may be read and yet be too long to be shown in any message.
+        str(document)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise ValueError("its lists or tables are nested too deeply") from None
+    except (ValueError, ArithmeticError):
+        raise ValueError("a number in it is too large to be read") from None
+    return document
+
+
+def key_lines(text: str) -> dict[Path, int]:
+    """The line of every section and key of a text that is TOML; sections of a list are numbered."""
+    lines: dict[Path, int] = {}
+    seen: dict[str, int] = {}
+    section: Path = ()
+    for number, statement in _statements(text):
+        header = _HEADER.fullmatch(statement)
+        if header:
+            name = header[2]
+            section = (name,)
+            if header[1] == "[[":
+                section = (name, seen.get(name, 0))
+                seen[name] = seen.get(name, 0) + 1
+            lines[section] = number
+            lines.setdefault((name,), number)
+        else:
+            for path in _paths(tomllib.loads(statement)):
+                lines[(*section, *path)] = number
+    return lines
+
+
+def suggestion(value: str, allowed: Collection[str], called: str = "Allowed") -> str:
+    """What a value that is none of those allowed was meant for, if one is near, and all of them."""
+    folded = {name.casefold(): name for name in allowed}
+    close = get_close_matches(value.casefold(), folded, n=1)
+    guess = f"Did you mean {folded[close[0]]}? " if close else ""
+    return f"{guess}{called}: {', '.join(allowed)}."
+
+
+def _statements(text: str) -> Iterator[tuple[int, str]]:
+    """Headers and assignments with the line they begin on; a value may go over several lines."""
+    number, begin, depth = 1, 0, 0
+    for sign in _SIGNS.finditer(f"{text}\n"):
+        depth += (sign[0] in ("[", "{")) - (sign[0] in ("]", "}"))
+        if sign[0] == "\n" and depth == 0:
+            statement = text[begin : sign.end()]
+            if statement.strip() and not statement.lstrip().startswith("#"):
+                yield number, statement.strip()
+            number += statement.count("\n")
+            begin = sign.end()
+
+
+def _paths(document: Mapping[str, Any]) -> Iterator[Path]:
+    for key, value in document.items():
+        yield (key,)
+        if isinstance(value, dict):
+            yield from ((key, *path) for path in _paths(value))
