@@ -206,10 +206,16 @@ def _limits(environment: Mapping[str, str]) -> Limits:
         text = environment.get(name)
         if text is None:
             continue
-        if not text.isascii() or not text.isdigit() or len(text) > 18 or not 0 < int(text) <= MOST:
+        number = _digits(text)
+        if number is None or not 0 < number <= MOST:
             raise SettingsError(f"{name}={text!r} is not a whole number from 1 to {MOST}.")
-        chosen[limit.name] = int(text)
+        chosen[limit.name] = number
     return Limits(**chosen)
+
+
+def _digits(text: str) -> int | None:
+    """The whole number that so many ASCII digits are; None: they are not, or too many for any."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
 
 def read_service_settings(environment: Mapping[str, str] = os.environ) -> ServiceSettings:
@@ -233,17 +239,18 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
             raise SettingsError(f"{name}={text!r} is neither true nor false.")
         return text.lower() == "true"
     if kind is int:
-        if not (text.isascii() and text.isdigit()) or (int(text) == 0 and setting != "seed"):
+        number = _digits(text)
+        if number is None or (number == 0 and setting != "seed"):
             raise SettingsError(f"{name}={text!r} is not a positive whole number.")
-        return int(text)
+        return number
     if kind is float:
         try:
-            number = float(text)
+            amount = float(text)
         except ValueError:
-            number = math.nan
-        if not math.isfinite(number) or number < 0 or (number == 0 and setting != "rate"):
+            amount = math.nan
+        if not math.isfinite(amount) or amount < 0 or (amount == 0 and setting != "rate"):
             raise SettingsError(f"{name}={text!r} is not a positive number.")
-        return number
+        return amount
     return text
 
 

@@ -270,6 +270,8 @@ def entries_of(source: Source) -> dict[str, ManifestEntry]:
             parse_constant=Decimal,
             object_pairs_hook=_unique,
         )
+    except ArithmeticError as error:
+        raise _unusable(source, "a number in it is too large to be read") from error
     except (ValueError, RecursionError) as error:
         raise _unusable(source, shown(str(error))) from error
     files = document.get("files") if isinstance(document, dict) else None

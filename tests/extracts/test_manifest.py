@@ -173,6 +173,8 @@ def test_members_and_bytes_of_a_zip_in_a_folder_manifest(folder: Path) -> None:
         '{"files": {"a.csv": {"rows": -7}}}',
         '{"files": {"a.csv": {"rows": 7.5}}}',
         '{"files": {"a.csv": {"rows": true}}}',
+        '{"files": {"a.csv": {"rows": 1E9999999999999999999}}}',
+        '{"files": {"a.csv": {"rows": ' + "9" * 5000 + "}}}",
         '{"files": {"a.csv": {"bytes": "many"}}}',
         '{"files": {"a.csv": {"sha256": "abc"}}}',
         '{"files": {"a.csv": {"sums": 7}}}',

@@ -326,11 +326,27 @@ def test_a_wrong_echo_is_told_by_field_and_is_where_the_sides_parted() -> None:
     assert result.breaks["found"].to_list() == ["12", "12"]
 
 
-@pytest.mark.parametrize("echo", [None, "not JSON", "[]"])
+@pytest.mark.parametrize(
+    "echo",
+    [
+        None,
+        "not JSON",
+        "[]",
+        '{"Id": 1E9999999999999999999}',
+        '{"Id": ' + "[" * 5000 + "]" * 5000 + "}",
+    ],
+)
 def test_an_echo_that_cannot_be_read_is_told_whole(echo: str | None) -> None:
     sent = answers({"state": "differs", "echo": echo})
     result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=sent)
     assert told(result) == [("ECHO", "1/1", "", "A")]
+
+
+def test_a_number_of_an_echo_that_would_fill_the_memory_is_told_as_it_was_said() -> None:
+    sent = answers({"state": "differs", "echo": '{"Id":1,"PaidAmount":1e+999999999}'})
+    result = matched(PAYMENT, extract(PAYMENT, {}), database(PAYMENT, {}), sent=sent)
+    found = dict(result.breaks.select("field", "found").iter_rows())
+    assert found["PaidAmount"] == "1E+999999999"
 
 
 SECOND_KEYS = [

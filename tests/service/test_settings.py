@@ -63,6 +63,8 @@ UNUSABLE = [
     ("health_attempts", "0", "positive whole number"),
     ("concurrency", "-1", "positive whole number"),
     ("concurrency", "two", "positive whole number"),
+    ("concurrency", "9" * 5000, "positive whole number"),
+    ("seed", "9" * 5000, "positive whole number"),
     ("rate", "-1", "positive number"),
     ("rate", "nan", "positive number"),
     ("answer_seconds", "0", "positive number"),

@@ -23,6 +23,8 @@ ECHO_SCHEMA: dict[str, pl.DataType] = {
     "found": pl.String(),
 }
 _ECHO_SHOWN = 200
+_EXPONENT_SHOWN = 400
+"""No double has more digits before the point, or more zeros behind it."""
 
 
 def sends(extract: pl.DataFrame, last_writers: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
@@ -121,7 +123,7 @@ def _canonical(table: Table, record: Mapping[str, Any]) -> str:
 def _read(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text, parse_float=Decimal, parse_int=Decimal)
-    except ValueError:
+    except (ValueError, InvalidOperation, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -145,7 +147,8 @@ def _text(value: object) -> str | None:
     if value is None:
         return None
     if isinstance(value, Decimal):
-        return number_text(value) if value.is_finite() else str(value)
+        written_out = value.is_finite() and abs(value.adjusted()) <= _EXPONENT_SHOWN
+        return number_text(value) if written_out else str(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 

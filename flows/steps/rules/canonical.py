@@ -7,6 +7,7 @@ from typing import Any
 
 from flows.steps.rules.rules import Rules
 from flows.steps.rules.values import NEVER
+from schemas.derived.json_text import number_text
 
 
 def rules_text(rules: Rules) -> str:
@@ -62,8 +63,7 @@ def _value(value: object) -> str:
         case int():
             return str(value)
         case Decimal():
-            text = format(value, "f") if value else "0"
-            return _quoted(text.rstrip("0").rstrip(".") if "." in text else text)
+            return _quoted(number_text(value))
         case tuple():
             return _list(value)
         case _:
