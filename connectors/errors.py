@@ -26,6 +26,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
 ├── SignatureRefused       a report that cannot be signed by this person, or as it stands
 │   └── DecisionsMissing   it has open breaks that nobody has accepted; exit code 1
+├── CleanRowsBroken        rows found clean break the schema of their record: a bug, never written
 └── ConservationError      totals that do not add up: a bug or tampering, never ignored
 """
 
@@ -123,6 +124,10 @@ class BatchStateError(ReconError):
 
 class ConservationError(ReconError):
     """Totals of two stages differ without an explanation; the run fails and says where."""
+
+
+class CleanRowsBroken(ReconError):
+    """Rows that were found clean break the schema of their record; nothing of them was written."""
 
 
 class ScopeHeldElsewhere(ReconError):

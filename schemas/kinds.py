@@ -68,6 +68,13 @@ def frame_columns(field: Field) -> dict[str, Dtype]:
     return columns
 
 
+def millionth_columns(field: Field) -> dict[str, Dtype]:
+    """As `frame_columns`, a double in millionths, beside its digits behind the point."""
+    if field.kind is not Kind.DOUBLE:
+        return frame_columns(field)
+    return {field.name: pl.Int64(), field.name + SCALE: pl.Int8()}
+
+
 def sql_columns(field: Field) -> dict[str, TypeEngine[Any]]:
     """The SQL columns of a field: its own and its companion."""
     world = WORLDS[field.kind]

@@ -1,19 +1,21 @@
 """Where our reading spends its CPU: seconds per step, summed over the chunks of one file.
 
-    python benchmarks/import/profile.py payments.csv [--block-mib 4]
+    python benchmarks/import/profile.py payments.csv [--block-mib 4] [--rounds 5]
+    python benchmarks/import/profile.py --rows 1000000          # clean payments, made once and kept
 
-Plain rows are read from their bytes; all others take the steps of `flows.steps.validate.chunk`,
-here taken apart, and the last one, which is what staging adds. `--judge-all` sends every row that
-way.
+Rows of the fast path are read from their bytes; all others take the steps of
+`flows.steps.validate.chunk`, here taken apart, and the last one, which is what staging adds.
+`--validate-all` sends every row that way. Of several rounds each step shows its median.
 """
 
 import argparse
 import hashlib
 import resource
+import statistics
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,29 +29,31 @@ from connectors.files.header import Header, read_header  # noqa: E402
 from connectors.files.profile import DEFAULT  # noqa: E402
 from connectors.files.reader import Chunk, first_place, read_chunks  # noqa: E402
 from connectors.files.records import conserved  # noqa: E402
-from connectors.postgres.staging import copy_text  # noqa: E402
+from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
 from flows.stages.judge_chunk import writing_of  # noqa: E402
 from flows.stages.write_out import plain_of  # noqa: E402
-from flows.steps.totals import counted, totals_of  # noqa: E402
+from flows.steps.totals import counted, totals_of, totals_of_millionths  # noqa: E402
 from flows.steps.validate import check  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
 from schemas.cells.columns import type_cells  # noqa: E402
+from schemas.derived.pandera_schemas import validate  # noqa: E402
 
 STEPS = {
     "split": "records found in the bytes, faults of structure",
     "conserve": "every byte is in a record; hash of the chunk",
-    "plain": "plain rows typed, checked and added up from their bytes",
+    "fast path": "rows typed from their bytes, and their verdicts",
     "cells": "cells of the sound records as text",
     "positions": "lines, byte ranges, raw text",
     "normalise": "the feed's way of writing",
     "type": "text to typed columns, vectorised",
     "strict": "cells the vectorised readers left, one by one",
-    "judge": "rules of the pandera schema",
+    "rules": "the rules of the record: the row verdicts",
+    "pandera": "clean rows held against the pandera schema of their record",
     "rows": "staged rows with their reasons",
     "totals": "exact control totals",
-    "copy text": "rows in PostgreSQL's COPY format",
+    "copy": "rows in PostgreSQL's COPY format",
 }
 
 
@@ -74,42 +78,57 @@ class Profile:
 def main() -> None:
     """Profile one file and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path)
+    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of payments, without a file")
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "recon-benchmarks")
     parser.add_argument("--block-mib", type=int, default=Limits().block_bytes // MIB)
-    parser.add_argument("--judge-all", action="store_true", help="no row is read as a plain one")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--validate-all", action="store_true", help="no row takes the fast path")
     asked = parser.parse_args()
-    profile = Profile()
-    content = open_content(asked.file)
+    path = asked.file
+    if path is None:
+        sys.path.insert(1, str(Path(__file__).parent))
+        from extracts import make_extracts  # noqa: PLC0415
+
+        path = make_extracts(asked.cache.resolve() / "extracts", asked.rows).clean
+    profiles: list[Profile] = []
+    # The first round is not counted: it loads what is compiled.
+    for _ in range(asked.rounds + 1):
+        profiles.append(Profile())
+        rows = profile_file(profiles[-1], path, asked.block_mib, validate_all=asked.validate_all)
+    show(profiles[1:], rows)
+
+
+def profile_file(profile: Profile, path: Path, block_mib: int, *, validate_all: bool) -> int:
+    """Take a file through the steps; returns its rows."""
+    content = open_content(path)
     header = read_header(content, None, None, DEFAULT, Limits())
-    chunks = read_chunks(content, header, first_place(header), asked.block_mib * MIB)
+    chunks = read_chunks(content, header, first_place(header), block_mib * MIB)
     rows = 0
     while True:
         with profile.step("split"):
             chunk = next(chunks, None)
         if chunk is None:
-            break
+            return rows
         rows += chunk.height
-        profile_chunk(profile, chunk, header, judge_all=asked.judge_all)
-    show(profile, rows)
+        profile_chunk(profile, chunk, header, validate_all=validate_all)
 
 
-def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, judge_all: bool) -> None:
+def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, validate_all: bool) -> None:
     """Take one chunk through the steps."""
     table = header.table
     with profile.step("conserve"):
         settled = chunk.block[: chunk.records.consumed]
         assert conserved(settled, chunk.records)
         hashlib.sha256(settled).hexdigest()
-    if not judge_all:
-        with profile.step("plain"):
-            plain = plain_of(chunk, header, DEFAULT)
-            chunk = chunk if plain is None else chunk.only(~plain.rows)
+    if not validate_all:
+        chunk = profile_fast(profile, chunk, header)
         if not chunk.height:
             return
     with profile.step("cells"):
         cells = chunk.cells(header.width)
     with profile.step("positions"):
-        positions = chunk.positions() if judge_all else chunk.places()
+        positions = chunk.positions() if validate_all else chunk.places()
     with profile.step("normalise"):
         normal = normalise(table, cells, header.fields, writing_of(DEFAULT))
     with profile.step("type"):
@@ -117,38 +136,65 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, judge_all: 
     errors: dict[int, list[check.FieldError]] = defaultdict(list)
     unread: set[tuple[int, str]] = set()
     with profile.step("strict"):
-        for field in table.delivered:
-            typed = check._read_strictly(field, normal, typed, errors, unread)
-    with profile.step("judge"):
-        check._judge(table, normal, typed, errors, unread)
+        for field, left in check._left(table, normal, typed):
+            texts = normal[field.name], normal[field.name]
+            typed = check._read_strictly(table, field, texts, left, typed, errors, unread)
+    with profile.step("rules"):
+        check._apply_rules(table, normal, typed, errors, unread)
     with profile.step("rows"):
         full = all_rows(check.Checked(typed, dict(errors)), Positions(positions, chunk.faults))
         identity = identities(table, full.typed, 1, full.positions["record_number"])
         staged = staged_rows(table, 1, 1, full, identity)
+        rejected = pl.Series([False] * full.typed.height).scatter(list(full.errors), True)
+    with profile.step("pandera"):
+        lines = full.positions["first_line"].filter(~rejected)
+        validate(table, full.typed.filter(~rejected), lines)
     with profile.step("totals"):
         columns = counted(table, full.typed, identity)
-        rejected = pl.Series([False] * full.typed.height).scatter(list(full.errors), True)
         for mask in (rejected, ~rejected) if full.errors else (~rejected,):
             totals_of(table, columns.filter(mask))
-    with profile.step("copy text"):
+    with profile.step("copy"):
         filled = [name for name in staged.columns if staged[name].null_count() < staged.height]
         copy_text(staged.select(filled))
 
 
-def show(profile: Profile, rows: int) -> None:
-    """Print the steps and their share."""
-    total = sum(profile.cpu.values())
-    print(f"{rows:,} rows\n")
+def profile_fast(profile: Profile, chunk: Chunk, header: Header) -> Chunk:
+    """Take the rows of the fast path through its steps; returns the others."""
+    table = header.table
+    with profile.step("fast path"):
+        fast = plain_of(chunk, header, DEFAULT)
+    if fast is None:
+        return chunk
+    with profile.step("positions"):
+        places = chunk.places().filter(pl.Series(fast.rows))
+    with profile.step("pandera"):
+        validate(table, fast.frame, places["first_line"], millionths=True)
+    with profile.step("totals"):
+        totals_of_millionths(table, fast.frame)
+    with profile.step("copy"):
+        ids = [pl.lit(1, pl.Int32).alias(name) for name in ("batch_id", "extract_id")]
+        rows = places.with_columns(ids).hstack(fast.frame)
+        copy_binary(table, rows, chunk.block, chunk.start.byte)
+    return chunk.only(~fast.rows)
+
+
+def show(profiles: Sequence[Profile], rows: int) -> None:
+    """Print the steps and their share, each the median of the rounds."""
+    wall = {name: statistics.median(one.wall[name] for one in profiles) for name in STEPS}
+    cpu = {name: statistics.median(one.cpu[name] for one in profiles) for name in STEPS}
+    total = sum(cpu.values())
+    print(f"{rows:,} rows, {len(profiles)} rounds\n")
     print("| step | what | wall s | CPU s | CPU s per million | share |")
     print("|---|---|---|---|---|---|")
     for name, what in STEPS.items():
-        wall, cpu = profile.wall[name], profile.cpu[name]
-        shown = f"{wall:.3f} | {cpu:.3f} | {cpu / rows * 1e6:.3f} | {cpu / total:.0%}"
-        print(f"| {name} | {what} | {shown} |")
-    wall = sum(profile.wall.values())
-    print(f"| all | | {wall:.3f} | {total:.3f} | {total / rows * 1e6:.3f} | 100% |")
+        shown = f"{wall[name]:.3f} | {cpu[name]:.3f} | {cpu[name] / rows * 1e6:.3f}"
+        print(f"| {name} | {what} | {shown} | {cpu[name] / total:.1%} |")
+    shown = f"{sum(wall.values()):.3f} | {total:.3f} | {total / rows * 1e6:.3f}"
+    print(f"| all | | {shown} | 100% |")
+    read = total - cpu["copy"]
+    print(f"\nread (all but copy): {read:.3f} CPU s; of it pandera {cpu['pandera'] / read:.1%}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\npeak memory {peak:.0f} MiB")
+    print(f"peak memory {peak:.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from connectors.errors import ExtractRefused
+from connectors.errors import CleanRowsBroken, ExtractRefused
 from connectors.files.content import open_content
 from connectors.files.delivery import find_extracts
 from connectors.files.manifest import incomplete, read_manifests
@@ -27,6 +27,7 @@ from flows.steps.totals import Totals
 from flows.steps.validate.chunk import Judged
 from flows.steps.validate.references import References, Unsettled, reference_error
 from flows.steps.validate.repeats import Repeats, conflict_error
+from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.field import Reference
 from schemas.tables import EXTRACTS
 
@@ -209,7 +210,14 @@ class _Examination:
         content = open_content(opened.stored.path, self.profile.encoding, name=opened.name)
         place, size = first_place(header), self.settings.limits.block_bytes
         for chunk in read_chunks(content, header, place, size):
-            yield judge_chunk(chunk, header, self.profile, writing, 0, number)
+            try:
+                judged = judge_chunk(chunk, header, self.profile, writing, 0, number)
+            except SchemaBroken as broken:
+                raise CleanRowsBroken(
+                    f"{opened.name}: {broken} This is a fault of the program, not of the file. "
+                    "Report it; nothing was kept and nothing changed."
+                ) from None
+            yield judged
 
 
 def _reference_error(

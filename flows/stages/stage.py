@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import psycopg
 
-from connectors.errors import ConservationError
+from connectors.errors import CleanRowsBroken, ConservationError
 from connectors.files.header import Header
 from connectors.files.manifest import ManifestEntry, differences, incomplete, read_entry
 from connectors.files.profile import Profile
@@ -45,6 +45,7 @@ from flows.steps.totals import Totals, add
 from flows.steps.validate.chunk import Judged
 from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.left_out import FindRepaired
+from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 
 READ_AHEAD = 2
@@ -208,14 +209,25 @@ def prepare_chunk(
     strict_bytes: int,
     chunk: Chunk,
 ) -> Prepared:
-    """A chunk judged and written out; raises ConservationError if a byte of it is in no record."""
+    """A chunk validated and written out.
+
+    Raises ConservationError if a byte of it is in no record, CleanRowsBroken if rows that were
+    found clean are not what the schema of their record says.
+    """
     settled = memoryview(chunk.block)[: chunk.records.consumed]
     if not conserved(settled, chunk.records):
         raise ConservationError(
             f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
             "record. This is a fault of the program; nothing of the chunk was staged."
         )
-    written = write_out(chunk, header, profile, extract, repaired, strict_bytes=strict_bytes)
+    try:
+        written = write_out(chunk, header, profile, extract, repaired, strict_bytes=strict_bytes)
+    except SchemaBroken as broken:
+        raise CleanRowsBroken(
+            f"{extract.name}: {broken} This is a fault of the program; nothing of the chunk was "
+            "staged, and the delivery is kept. Report it; in a version that has it fixed, "
+            f"`recon rerun {extract.batch_id}` goes on where this run stopped."
+        ) from None
     sha256 = hashlib.sha256(settled).hexdigest()
     return Prepared(chunk, written.judged, written.copies, sha256, written.keys, written.spool)
 

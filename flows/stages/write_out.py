@@ -25,10 +25,11 @@ from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
 from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.steps.fast.plain import PlainRows, read_plain
 from flows.steps.fast.typed import Delivered
-from flows.steps.totals import Totals
+from flows.steps.totals import Totals, totals_of_millionths
 from flows.steps.validate.chunk import READY, Judged
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.left_out import FindRepaired
+from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
 from schemas.kinds import SCALE
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -56,7 +57,10 @@ def write_out(
     *,
     strict_bytes: int,
 ) -> WrittenChunk:
-    """A chunk judged and written out; one of up to `strict_bytes` by nothing compiled."""
+    """A chunk validated and written out; one of up to `strict_bytes` by nothing compiled.
+
+    Raises SchemaBroken when rows that were found clean are not what their record's schema says.
+    """
     binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
     plain = plain_of(chunk, header, profile) if binary else None
     rest = chunk if plain is None else chunk.only(~plain.rows)
@@ -122,11 +126,12 @@ def _add_plain(
         places = places.filter(pl.Series(plain.rows))
     ids = {"batch_id": extract.batch_id, "extract_id": extract.id}
     of = [pl.lit(number, pl.Int32).alias(name) for name, number in ids.items()]
+    validate(table, plain.frame, places["first_line"], millionths=True)
     rows = places.with_columns(of).hstack(plain.frame)
     _add_binary(written, chunk, table, profile, rows)
     _add_keys(written, table, rows)
     states = written.judged.totals.setdefault(table.name, {})
-    states[READY] = plain.totals + states.get(READY, Totals())
+    states[READY] = totals_of_millionths(table, plain.frame) + states.get(READY, Totals())
 
 
 def _add_judged(

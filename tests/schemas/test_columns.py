@@ -2,7 +2,6 @@
 
 import math
 
-import pandera.errors
 import polars as pl
 import pytest
 from hypothesis import example, given, settings
@@ -12,10 +11,8 @@ from flows.steps.validate.check import check
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import Moment, Number, Unread, read
 from schemas.derived.nested import read_nested
-from schemas.derived.pandera_schemas import compiled_rules, schema
 from schemas.field import Field, Kind, Table
-from schemas.kinds import EXACT, OFFSET, frame_schema
-from schemas.tables import EXTRACTS
+from schemas.kinds import EXACT, OFFSET
 from tests.examples import examples
 
 SCALARS = [
@@ -155,26 +152,3 @@ def test_times_with_offset(text: str, code: str | None) -> None:
 def reason(kind: Kind, text: str) -> str | None:
     checked = check(one_field(kind), pl.DataFrame({"x": [text]}))
     return checked.errors[0][0].code if checked.errors else None
-
-
-@pytest.mark.parametrize("table", EXTRACTS.values(), ids=EXTRACTS)
-def test_compiled_rules_judge_as_pandera_does(table: Table) -> None:
-    """The expressions taken out of the schema's checks give the failure cases of the schema."""
-    texts = {"Id": ["1", None], "EMail": ["a@b.co", "nobody"]}
-    cells = pl.DataFrame(
-        {name: texts.get(name, [None, ""]) for name in table.columns},
-        schema=dict.fromkeys(table.columns, pl.String()),
-    )
-    typed = type_cells(cells, table)
-    assert dict(typed.schema) == frame_schema(table)
-    expected: set[tuple[str, str, int]] = set()
-    try:
-        schema(table).validate(typed, lazy=True)
-    except pandera.errors.SchemaErrors as failure:
-        expected = set(failure.failure_cases.select("column", "check", "index").iter_rows())
-    found = {
-        (rule.field, rule.code, row)
-        for rule in compiled_rules(table)
-        for row in (~typed.select(rule.passes).to_series()).arg_true()
-    }
-    assert found == expected

@@ -13,15 +13,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.fast.typed import Delivered, typed_records
-from flows.steps.totals import Totals, totals_of_millionths
 from flows.steps.validate.normalise import Writing
 from schemas.cells.reading import INTEGER_BITS
-from schemas.derived.pandera_schemas import compiled_rules
 from schemas.field import Kind, Table
+from schemas.row_rules import row_rules
 
 _MOMENTS = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 _KINDS = (*INTEGER_BITS, *_MOMENTS, Kind.DOUBLE)
-_MILLION = 1e6
 _MOST_LEFT = 2
 """Where more than one row in so many is not plain, all are better judged together."""
 
@@ -34,7 +32,6 @@ class PlainRows:
     """Which of the records they are."""
     frame: pl.DataFrame
     """Columns as SQL stores them; a double in millionths, with its digits behind the point."""
-    totals: Totals
 
 
 def read_plain(
@@ -65,12 +62,10 @@ def read_plain(
     if not plain.all():
         frame = frame.filter(pl.Series(plain))
         rows[np.flatnonzero(rows)[~plain]] = False
-    return PlainRows(rows, frame, totals_of_millionths(table, frame))
+    return PlainRows(rows, frame)
 
 
 def _passes(table: Table, frame: pl.DataFrame) -> list[pl.Series]:
-    """By rule of the contract: which rows pass. A double is judged as the double it is."""
-    doubles = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
-    typed = frame.with_columns(pl.col(doubles) / _MILLION)
-    rules = (rule.passes.alias(str(number)) for number, rule in enumerate(compiled_rules(table)))
-    return typed.select(rules).get_columns()
+    """By rule of the record: which rows pass."""
+    rules = (rule.passes.alias(str(number)) for number, rule in enumerate(row_rules(table)))
+    return frame.select(rules).get_columns()

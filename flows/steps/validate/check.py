@@ -1,7 +1,7 @@
 """The verdict on every row: its typed values, or all the reasons why it has none.
 
-Text is read strictly to nullable typed columns; the pandera schema judges the typed frame. A cell
-that could not be read is reported once, with its own reason, never also as missing.
+Text is read strictly to nullable typed columns; the record's rules are asked of the typed frame. A
+cell that could not be read is reported once, with its own reason, never also as missing.
 """
 
 import dataclasses
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import SHOWN_CHARACTERS, Moment, Number, Unread, Value, read
 from schemas.derived.nested import read_nested
-from schemas.derived.pandera_schemas import compiled_rules
 from schemas.field import Field, Kind, Table
 from schemas.kinds import EXACT, OFFSET, frame_columns
 from schemas.reasons import NOT_SHOWN, REASONS
+from schemas.row_rules import row_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def check(
     tenant: int | None = None,
     delivered: Mapping[str, pl.Series] | None = None,
 ) -> Checked:
-    """Judge rows given as text: one String column per delivered field of the table.
+    """Validate rows given as text: one String column per delivered field of the table.
 
     `tenant` is the one a batch is bound to; a row of any other is rejected. `delivered` are the
     texts of the sender, where `cells` are written as the field tables do: those are quoted.
@@ -88,7 +88,7 @@ def check(
     for of, left in _left(table, cells, typed):
         texts_of = (cells[of.name], texts.get(of.name, cells[of.name]))
         typed = _read_strictly(table, of, texts_of, left, typed, errors, unread)
-    _judge(table, cells, typed, errors, unread)
+    _apply_rules(table, cells, typed, errors, unread)
     if tenant is not None and table.tenant:
         _bind(table, table.by_name[table.tenant], tenant, cells, typed, errors)
     order = {of.name: number for number, of in enumerate(table.delivered)}
@@ -157,14 +157,14 @@ def _frame_value(name: str, of: Field, value: Value) -> object:
     return value
 
 
-def _judge(
+def _apply_rules(
     table: Table,
     cells: pl.DataFrame,
     typed: pl.DataFrame,
     errors: dict[int, list[FieldError]],
     unread: set[tuple[int, str]],
 ) -> None:
-    rules = compiled_rules(table)
+    rules = row_rules(table)
     if not rules or typed.is_empty():
         return
     passed = typed.select(rule.passes.alias(str(n)) for n, rule in enumerate(rules))

@@ -11,6 +11,7 @@ from flows.steps.validate.insert_batch import cells_frame, unwrap
 from flows.steps.validate.left_out import PARENT, Repaired, fill_secrets
 from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
+from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -95,17 +96,24 @@ class _Staging:
         return checked
 
     def add(self, table: Table, positions: Positions, checked: Checked) -> None:
-        """Stage rows under one record kind, and add them up by state."""
+        """Stage rows under one record kind, and add them up by state.
+
+        Raises SchemaBroken when those without an error are not what their record's schema says.
+        """
         if positions.frame.is_empty():
             return
         rows = all_rows(checked, positions)
+        rejected = pl.Series([False] * rows.typed.height).scatter(list(rows.errors), True)
+        clean, lines = rows.typed, rows.positions["first_line"]
+        if rows.errors:
+            clean, lines = clean.filter(~rejected), lines.filter(~rejected)
+        validate(table, clean, lines)
         numbers = rows.positions["record_number"]
         identity = identities(table, rows.typed, self.extract_id, numbers)
         self.judged.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )
         columns = counted(table, rows.typed, identity)
-        rejected = pl.Series([False] * rows.typed.height).scatter(list(rows.errors), True)
         states = {REJECTED: rejected, READY: ~rejected} if rows.errors else {READY: ~rejected}
         self.judged.totals[table.name] = {
             state: totals_of(table, columns.filter(mask)) for state, mask in states.items()
