@@ -27,7 +27,7 @@ from pandera.errors import SchemaErrors  # noqa: E402
 _RULES = "rules"
 
 
-class Broken(NamedTuple):
+class BrokenRule(NamedTuple):
     """What a frame breaks of its schema."""
 
     field: str
@@ -41,7 +41,7 @@ class Broken(NamedTuple):
 class SchemaBroken(Exception):
     """Clean rows are not what their schema says. No value of them is kept: some are secrets."""
 
-    def __init__(self, record: str, broken: list[Broken]) -> None:
+    def __init__(self, record: str, broken: list[BrokenRule]) -> None:
         found = "; ".join(
             f"{one.field}: {one.rule} ({quantity(one.rows, 'row')}, the first on line {one.line})"
             for one in broken
@@ -100,14 +100,16 @@ def validate(
     raise SchemaBroken(table.name, broken)
 
 
-def _broken_columns(errors: SchemaErrors, lines: pl.Series) -> list[Broken]:
+def _broken_columns(errors: SchemaErrors, lines: pl.Series) -> list[BrokenRule]:
     cases = errors.failure_cases.filter(pl.col("check") != _RULES)
     found = cases.select("column", "check", "failure_case").iter_rows()
-    return [Broken(of, f"{check}, not {case}", len(lines), lines[0]) for of, check, case in found]
+    return [
+        BrokenRule(of, f"{check}, not {case}", len(lines), lines[0]) for of, check, case in found
+    ]
 
 
-def _broken_rules(table: Table, clean: pl.DataFrame, lines: pl.Series) -> Iterator[Broken]:
+def _broken_rules(table: Table, clean: pl.DataFrame, lines: pl.Series) -> Iterator[BrokenRule]:
     for rule in row_rules(table):
         rows = (~clean.select(rule.passes).to_series()).arg_true()
         if len(rows):
-            yield Broken(rule.field, rule.code, len(rows), lines[rows[0]])
+            yield BrokenRule(rule.field, rule.code, len(rows), lines[rows[0]])
