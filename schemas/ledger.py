@@ -24,9 +24,9 @@ BATCH = Table(
         Field("held_because", STRING),
         Field("opened_at", INSTANT, required=True),
         Field("ended_at", INSTANT),
-        Field("service", STRING, note="base URL of the service it goes to; null: database only"),
         Field("lease_owner", STRING, note="host, process and since when"),
         Field("lease_epoch", INTEGER, required=True, note="grows with every take-over"),
+        Field("service", STRING, note="base URL of the service it goes to; null: database only"),
     ),
 )
 
@@ -71,9 +71,9 @@ RECEIPT = Table(
         Field("verdict", STRING, note="of every row of the range without an outcome of its own"),
         Field("counts", STRING, required=True, note="rows by verdict, JSON"),
         Field("totals", STRING, required=True, note="control totals by verdict, JSON"),
-        Field("clues", STRING, note="where later stages need to look, JSON"),
         Field("epoch", INTEGER, required=True),
         Field("written_at", INSTANT, required=True),
+        Field("clues", STRING, note="where later stages need to look, JSON"),
     ),
 )
 

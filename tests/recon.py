@@ -23,7 +23,7 @@ from typing import IO, NoReturn, Self
 
 from pydantic.plugin._loader import get_plugins
 
-from connectors.postgres.database import newest_revision
+from connectors.postgres.database import revisions
 from flows.__main__ import main
 from flows.report import comparison, html
 from flows.report.reconciled import html as reconciled
@@ -136,7 +136,7 @@ def _serve(requests: socket.socket) -> None:
                 import_module(found.name)
     for name in LATE:
         import_module(name)
-    for prepare in (newest_revision, get_plugins, *(page._template for page in PAGES)):
+    for prepare in (revisions, get_plugins, *(page._template for page in PAGES)):
         prepare()
     _ = METADATA.sorted_tables
     gc.freeze()  # A collection would copy every page.

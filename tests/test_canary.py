@@ -7,30 +7,20 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 
 from connectors.files.profile import DEFAULT
-from connectors.postgres import migrations
 from flows.__main__ import main
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.field import Kind, Table
 from schemas.guards.roles import statements
 from schemas.tables import EXTRACTS
-from tests.stages.payments import line, write
 
 CANARY = "canary-7"
 OUTER = ("Data", "HasError", "Merged", "BatchId", "Jsondata", "ErrorData")
-REMOVED = (
-    "What was wrong quoted a value, which an upgrade removed: a row of this record kind can hold "
-    "a secret. Read the field it names in the file that was delivered."
-)
 SECRETIVE = [table for table in EXTRACTS.values() if table.secrets]
 # A record kind whose every field is a text has rows in error only where a rule says so.
 BAD = {"EMail": "zz", "Password": ""}
@@ -205,74 +195,3 @@ def test_a_canary_is_found_nowhere(
         # What has to be kept to do its work is kept, out of a reader's reach.
         kept = connection.execute("SELECT DISTINCT value FROM secret_constant").fetchall()
         assert kept == [(CANARY,)]
-
-
-OLD = json.dumps(
-    [
-        {"ErrorCode": "NotANumber", "FieldName": "TenantsId",
-         "Message": f"'{CANARY}' is not a whole number.",
-         "Meta": {"stage": "check", "column": "TenantsId", "value": CANARY}},
-        {"ErrorCode": "NotNull", "FieldName": "ServiceKey", "Message": "ServiceKey is missing.",
-         "Meta": {"stage": "check", "column": "ServiceKey", "value": "(not shown)"}},
-        {"ErrorCode": "InnerRecord", "FieldName": "", "Message": f'There is no "{CANARY}".'},
-    ]
-)  # fmt: skip
-"""Reasons as earlier versions wrote them, against rows of a kind with secrets."""
-
-
-def test_an_upgrade_takes_values_out_of_what_earlier_versions_wrote(
-    workspace: Workspace, tmp_path: Path, database_url: str, rows: Any
-) -> None:
-    inner = replace(DEFAULT, inner_record="payment_gateway")
-    for path in (tmp_path / "gate.csv", tmp_path / "inside.csv", tmp_path / "pay.csv"):
-        if path.stem == "inside":
-            one = json.dumps({"TenantsId": "x", "PaymentActionsId": 1, "Name": "n"})
-            path.write_text(
-                ",".join(OUTER) + '\n,,,1,"' + one.replace('"', '""') + '",\nzz,,,1,,\n'
-            )
-        elif path.stem == "gate":
-            path.write_text("TenantsId,PaymentActionsId,Name,ServiceKey\nx,1,n,k\n7,1,a,k\n")
-        else:
-            write(path, line(1, amount="x"))
-        import_delivery(workspace, [str(path)], inner if path.stem == "inside" else DEFAULT)
-    staged = ("staged_payment_gateway", "staged_insert_batch_data", "staged_payment")
-    clean = dict(rows("SELECT record_number, error_data FROM staged_payment_gateway "
-                      "WHERE batch_id = 1 AND error_data IS NOT NULL"))  # fmt: skip
-    with workspace.database.connect() as connection:
-        connection.execute("DELETE FROM receipt WHERE stage LIKE 'keep%' AND batch_id <> 2")
-        for table in staged:
-            connection.execute(
-                f"UPDATE {table} SET error_data = %s WHERE error_data IS NOT NULL "
-                "AND batch_id <> 2",
-                [OLD],
-            )
-        connection.execute(
-            "INSERT INTO outcome VALUES (1, 1, 2, 'conflict', %s), (3, 4, 1, 'conflict', %s)",
-            [OLD, OLD],
-        )
-        connection.execute("DELETE FROM outcome WHERE batch_id = 3")
-    kept = rows("SELECT record, error_data FROM staged_row WHERE batch_id <> 1 ORDER BY 1, 2")
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    engine = sa.create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
-    for change, to in ((command.downgrade, "0013"), (command.upgrade, "head")) * 2:
-        with engine.begin() as bound:
-            config.attributes["connection"] = bound
-            change(config, to)
-    engine.dispose()
-    # Others, and what was hashed when it was staged, are as they were.
-    assert (
-        rows("SELECT record, error_data FROM staged_row WHERE batch_id <> 1 ORDER BY 1, 2") == kept
-    )
-    assert CANARY in str(kept)
-    told = rows("SELECT error_data FROM staged_payment_gateway WHERE batch_id = 1 "
-                "UNION ALL SELECT error_data FROM outcome ORDER BY 1")  # fmt: skip
-    assert [json.loads(one) for (one,) in told if one] == [
-        [
-            {"ErrorCode": "NotANumber", "FieldName": "TenantsId", "Message": REMOVED,
-             "Meta": {"stage": "check", "column": "TenantsId"}},
-            json.loads(OLD)[1],
-            {"ErrorCode": "InnerRecord", "FieldName": "", "Message": REMOVED, "Meta": {}},
-        ]
-    ] * 2  # fmt: skip
-    assert clean

@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
 from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
@@ -26,6 +25,8 @@ from schemas.derived.sql import METADATA, SCHEMA
 from schemas.derived.views import VIEWS
 
 MIGRATIONS = Path(__file__).parent / "migrations"
+TAKEN_OVER, THROUGH = "0018", "2098088"
+"""The last revision before the first of ours, with its tables, and a commit that leads to it."""
 OLDEST_SERVER = 150000
 """PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
 CONNECT_SECONDS = 10
@@ -233,13 +234,13 @@ def open_database(
 
 
 @cache
-def newest_revision() -> str:
-    """The revision of this version's schema, which is the number of its file.
+def revisions() -> tuple[str, ...]:
+    """The revisions of the schema that this version knows, which are the numbers of their files.
 
     Alembic would run every file of a revision to tell: longer than many a command takes.
     """
     files = (MIGRATIONS / "versions").glob("[0-9]*_*.py")
-    return max(path.name.partition("_")[0] for path in files)
+    return tuple(sorted(path.name.partition("_")[0] for path in files))
 
 
 def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
@@ -250,39 +251,51 @@ def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) ->
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
-    newest = newest_revision()
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
-    if context.get_current_revision() == newest:
+    current = context.get_current_revision()
+    if not _is_behind(current):
         return
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        # Somebody else may have brought it there meanwhile.
+        current = context.get_current_revision()
+        if not _is_behind(current):
+            return
+        if current == TAKEN_OVER:
+            connection.execute(context._version.update().values(version_num=revisions()[0]))
+        command.upgrade(config, "head")
     except sa.exc.ProgrammingError as error:
-        raise _not_allowed(error, context.get_current_revision(), newest) from None
-    if context.get_current_revision() == newest:
-        return
-    known = {revision.revision for revision in ScriptDirectory.from_config(config).walk_revisions()}
-    current = context.get_current_revision()
-    if current is not None and current not in known:
+        raise _not_allowed(error, current) from None
+
+
+def _is_behind(current: str | None) -> bool:
+    """Whether a schema has to be brought on from there; raises DatabaseUnusable if it cannot be."""
+    first, newest = revisions()[0], revisions()[-1]
+    if current in (None, TAKEN_OVER):
+        return True
+    if current < first:
+        raise DatabaseUnusable(
+            f"The schema {SCHEMA!r} is at revision {current}, and this version goes on from "
+            f"revision {TAKEN_OVER} at the earliest. Go through commit {THROUGH} of recon: install "
+            "it, run any command, `recon status` for one, once as the owner of the schema, then "
+            "install this version again. Nothing was changed."
+        )
+    if current > newest:
         raise DatabaseUnusable(
             f"The schema {SCHEMA!r} is at revision {current}, which this version does not know. "
             "It was migrated by a newer version; use that one."
         )
-    try:
-        command.upgrade(config, "head")
-    except sa.exc.ProgrammingError as error:
-        raise _not_allowed(error, current, newest) from None
+    return current != newest
 
 
-def _not_allowed(
-    error: sa.exc.ProgrammingError, current: str | None, newest: str | None
-) -> Exception:
+def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Exception:
     """The same as text where a right is missing; what else is wrong stays what it is."""
     if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
         return error
     return DatabaseUnusable(
         f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
-        f"this version needs revision {newest}, and the role of RECON_DATABASE_URL may not "
-        "bring it there. Run any command, `recon status` for one, once as the owner of the "
+        f"this version needs revision {revisions()[-1]}, and the role of RECON_DATABASE_URL "
+        "may not bring it there. Run any command, `recon status` for one, once as the owner of the "
         "schema; nothing was changed."
     )
 

@@ -25,7 +25,7 @@ METADATA = sa.MetaData(schema=SCHEMA)
 # Not summarised by the server as rows arrive: it takes few requests at once and logs every other
 # one, which is most of a large load. A batch that ends does it once
 # (`connectors.postgres.database`).
-BLOCK_RANGES = {"pages_per_range": 32, "autosummarize": False}
+BLOCK_RANGES = {"pages_per_range": 32, "autosummarize": "off"}
 
 
 def key_columns(table: Table) -> tuple[str, ...]:

@@ -83,9 +83,6 @@ TRIGGERS: tuple[str, ...] = (
     *STATES,
     _REFUSE_CHANGE,
     f"REVOKE ALL ON FUNCTION {SCHEMA}.refuse_change() FROM PUBLIC",
-    # Events of a time before the chain are its beginning, once.
-    f"SELECT {SCHEMA}.chain_event(e.id) FROM (SELECT id FROM {SCHEMA}.event ORDER BY id) e "
-    f"WHERE NOT EXISTS (SELECT FROM {SCHEMA}.event_chain)",
     f"DROP TRIGGER IF EXISTS event_chained ON {SCHEMA}.event",
     f"CREATE CONSTRAINT TRIGGER event_chained AFTER INSERT ON {SCHEMA}.event "
     f"DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.chain_inserted()",

@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from connectors.postgres.database import TAKEN_OVER, THROUGH
 from schemas.derived.sql import METADATA, SCHEMA
 from schemas.derived.views import VIEWS
 from schemas.guards.roles import READER, statements
@@ -14,8 +15,6 @@ from tests.examples import in_long
 from tests.faults.conftest import Fresh, named
 from tests.recon import run
 from tests.stages.payments import line, write
-
-OLDER = "0001"
 
 Fault = Callable[[psycopg.Connection, str], str]
 """Does it, as the owner of the database; gives the user to come as."""
@@ -42,10 +41,21 @@ def it_is_of_a_newer_version(owner: psycopg.Connection, _: str) -> str:
 
 
 def it_is_older_and_the_role_may_not_migrate(owner: psycopg.Connection, user: str) -> str:
-    owner.execute("UPDATE recon.alembic_version SET version_num = %s", [OLDER])
+    owner.execute("UPDATE recon.alembic_version SET version_num = %s", [TAKEN_OVER])
     grant(owner, f"GRANT USAGE ON SCHEMA recon TO {user}")
     grant(owner, f"GRANT ALL ON ALL TABLES IN SCHEMA recon TO {user}")
     return user
+
+
+def it_is_older_and_the_role_may_only_read(owner: psycopg.Connection, user: str) -> str:
+    owner.execute("UPDATE recon.alembic_version SET version_num = %s", [TAKEN_OVER])
+    return the_role_may_only_read(owner, user)
+
+
+def it_is_older_than_this_version_goes_on_from(owner: psycopg.Connection, user: str) -> str:
+    owner.execute("UPDATE recon.alembic_version SET version_num = '0017'")
+    # Who may not migrate is told the same: its owner could not do it either.
+    return the_role_may_only_read(owner, user)
 
 
 def there_is_no_schema_and_the_role_may_make_none(owner: psycopg.Connection, user: str) -> str:
@@ -85,6 +95,8 @@ FAULTS: dict[Fault, str] = {
     a_view_is_missing: "lacks staged_row",
     it_is_of_a_newer_version: "migrated by a newer version",
     it_is_older_and_the_role_may_not_migrate: "once as the owner of the schema",
+    it_is_older_and_the_role_may_only_read: "once as the owner of the schema",
+    it_is_older_than_this_version_goes_on_from: f"Go through commit {THROUGH} of recon",
     there_is_no_schema_and_the_role_may_make_none: "'recon' is not there",
     it_is_read_only: "read-only. Connect to the primary",
     the_role_may_nothing: "permission denied for schema recon",

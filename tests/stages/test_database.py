@@ -14,7 +14,8 @@ from alembic.script import ScriptDirectory
 
 from connectors.errors import DatabaseUnusable
 from connectors.files.profile import DEFAULT
-from connectors.postgres.database import MIGRATIONS, analyse, newest_revision, open_database
+from connectors.postgres.database import MIGRATIONS, analyse, open_database, revisions
+from connectors.postgres.migrations import DERIVED_HASH
 from connectors.settings import Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -43,8 +44,15 @@ def test_migrations_lead_to_the_field_tables(database_url: str) -> None:
     engine.dispose()
 
 
-def test_the_number_of_the_last_file_is_the_newest_revision() -> None:
-    assert newest_revision() == ScriptDirectory(MIGRATIONS).get_current_head()
+def test_the_numbers_of_the_files_are_the_revisions() -> None:
+    written = ScriptDirectory(MIGRATIONS).walk_revisions("base", "heads")
+    assert revisions() == tuple(sorted(one.revision for one in written))
+
+
+def test_the_newest_migration_brings_views_functions_and_triggers_along() -> None:
+    """Else a database that is at the newest revision would keep those of before."""
+    newest = ScriptDirectory(MIGRATIONS).get_revision("head").module
+    assert newest.derived == DERIVED_HASH, "a view, function or trigger changed: run `make fields`"
 
 
 def test_an_old_database_is_summarised_once_a_batch(database_url: str, rows: Any) -> None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from connectors.errors import BatchHeldElsewhere, DatabaseUnusable, TurnNotGiven
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
-from connectors.postgres.database import open_database
+from connectors.postgres.database import TAKEN_OVER, open_database
 from connectors.postgres.heartbeat import in_turn, take
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.reconciliations import hold_scope, scope_hash
@@ -185,11 +185,10 @@ def test_a_change_of_tables_waits_for_a_reader_and_names_it(
 ) -> None:
     reader = acting(READER)
     with workspace.database.connect() as owner:
-        owner.execute("UPDATE alembic_version SET version_num = '0016'")
-        owner.execute("ALTER TABLE lease DROP COLUMN since, DROP COLUMN mark")
+        owner.execute("UPDATE alembic_version SET version_num = %s", [TAKEN_OVER])
     hasty = replace(workspace.settings, limits=Limits(database_wait_seconds=1))
     with reader.database.connect() as connection, connection.transaction():
-        connection.execute("SELECT count(*) FROM lease")
+        connection.execute("SELECT count(*) FROM event")
         with pytest.raises(DatabaseUnusable) as told:
             open_database(hasty)
         assert f"session {connection.info.backend_pid} of the account" in str(told.value)

@@ -4,11 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 
-import connectors.postgres.migrations
 from connectors.files.profile import DEFAULT
 from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
@@ -74,26 +70,3 @@ def test_what_follows_from_others_is_not_stored(
         (5, 8, None, None),
     ]
     assert rows("SELECT count(*), count(byte_end) FROM staged_payment") == [(ROWS, 0)]
-
-
-def test_an_older_version_of_the_tables_is_brought_along(
-    workspace: Workspace, rows: Any, delivery: Path, database_url: str
-) -> None:
-    import_delivery(workspace, [str(path) for path in delivery.glob("*.csv")], DEFAULT)
-    ask = f"SELECT extract_id, {PLACE} FROM staged_row ORDER BY 1, 2"
-    told = rows(ask)
-    config = Config()
-    config.set_main_option(
-        "script_location", str(Path(connectors.postgres.migrations.__file__).parent)
-    )
-    engine = sa.create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, "0003")
-    filled = "SELECT count(*) FROM staged_payment WHERE num_nulls(first_line, last_line, byte_end)"
-    assert rows(f"{filled} > 0") == [(0,)]
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-    engine.dispose()
-    assert rows(ask) == told

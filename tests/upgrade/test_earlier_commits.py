@@ -1,4 +1,4 @@
-"""A home that an earlier commit made, in every state of a batch: the current code goes on with it.
+"""A database that an earlier commit made: the current code goes on with it, or says by which way.
 
 The earlier code is run from the history of this repository, in a process of its own. Where there is
 no history, or none that reaches back, the test says that it was skipped.
@@ -13,9 +13,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from connectors.postgres.database import THROUGH
+from schemas.guards.roles import statements
 from tests import examples
 from tests.recon import run
 from tests.stages.payments import line, write
+from tests.upgrade.catalogue import catalogue, content
 
 ROOT = Path(__file__).parents[2]
 SHAPES = (
@@ -23,7 +26,6 @@ SHAPES = (
     "connectors/postgres/binary_copy.py",
     "connectors/tuples.py",
     "connectors/postgres/staging.py",
-    "connectors/postgres/migrations/versions",
     "flows/stages/stage.py",
     "flows/steps/validate/key_filter.py",
     "schemas/ledger.py",
@@ -34,6 +36,7 @@ SHAPES = (
     "flows/steps/sieve.py",
 )
 """What a batch under way depends on: a commit that changed one of these may have another form."""
+VERSIONS = ("connectors/postgres/migrations/versions", "connectors/migrations/versions")
 STATES = {
     # state -> where the earlier code dies, and more options of its import
     "received": ("copy", ()),
@@ -55,39 +58,41 @@ def _git(*arguments: str) -> bytes:
     return done.stdout if done.returncode == 0 else b""
 
 
-def earlier_commits() -> list[str]:
-    """The commits that changed a shape, from the first one with a command line on; oldest first."""
-    return _git("rev-list", "--reverse", "HEAD", "--", *SHAPES).decode().split()
-
-
-def chosen() -> list[str]:
-    """Every third of those before the form was written down, in the long run; else none."""
-    commits = earlier_commits()
-    forms = _git("rev-list", "HEAD", "--", "connectors/forms.py").decode().split()
-    before = [one for one in commits if not forms or one not in forms]
-    if examples.ALL:
-        now = migrations("HEAD", "connectors/postgres/migrations/versions/")
-        then = "connectors/migrations/versions/"
-        # Code that has all of them is no earlier one; a migration that was not final yet made a
-        # schema that no revision of ours has.
-        return [one for one in before if set() < migrations(one, then) < now][::3] or [""]
-    return []
-
-
-def migrations(commit: str, folder: str) -> set[str]:
+def migrations(commit: str) -> set[str]:
     """The migrations of a commit, each with the hash of what it says."""
-    listed = _git("ls-tree", commit, folder).decode().splitlines()
+    listed = _git("ls-tree", "-r", commit, *VERSIONS).decode().splitlines()
     return {f"{line.split()[2]} {line.rpartition('/')[2]}" for line in listed}
+
+
+def made(*, older: bool) -> list[str]:
+    """Commits that changed a shape and have all migrations that were before ours, or some of them.
+
+    Newest first; the first one that has all is the one that the message names. A migration that was
+    not final yet made a schema that no revision has, and which nothing leads on from.
+    """
+    every = migrations(THROUGH)
+    commits = _git("rev-list", THROUGH, "--", *SHAPES).decode().split()
+    if older:
+        return [one for one in commits if set() < migrations(one) < every]
+    return [THROUGH, *(one for one in commits if every and migrations(one) == every)]
+
+
+def some(commits: list[str], step: int) -> list[object]:
+    """The first of them, and in the long run every so many of the others."""
+    more = commits[1::step] if examples.ALL else []
+    return [pytest.param(one, id=one[:9] or "none") for one in [*commits[:1], *more] or [""]]
 
 
 @pytest.fixture
 def code(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The tree of a commit."""
-    commit: str = request.param
+    return unpacked(request.param, tmp_path / "code")
+
+
+def unpacked(commit: str, folder: Path) -> Path:
     packed = _git("archive", commit, "connectors", "flows", "schemas") if commit else b""
     if not packed:
         pytest.skip("this clone has no history to take earlier code from")
-    folder = tmp_path / "code"
     folder.mkdir()
     subprocess.run(["tar", "-x", "-C", str(folder)], input=packed, check=True, timeout=SECONDS)
     return folder
@@ -121,9 +126,49 @@ def earlier(code: Path, url: str, home: Path, *arguments: str, **more: str) -> i
     return done.returncode
 
 
+@pytest.mark.parametrize("code", some(made(older=False), 3), indirect=True)
+def test_its_schema_is_the_one_of_a_new_database(
+    code: Path, empty_url: str, database_url: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Eighteen steps led to what is one step now: it is taken over as it is."""
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    assert earlier(code, empty_url, tmp_path / "home", "import", path) == 1
+    for url in (empty_url, database_url):
+        with psycopg.connect(url, autocommit=True) as owner:
+            for statement in statements():
+                owner.execute(statement)  # type: ignore[call-overload]
+    of_before, rows = catalogue(empty_url), content(empty_url)
+    assert run(empty_url, tmp_path / "home", "status").returncode == 0
+    assert catalogue(empty_url) == catalogue(database_url)
+    assert content(empty_url) == rows
+    if request.node.callspec.params["code"] == THROUGH:
+        assert catalogue(empty_url) | {"revision": []} == of_before | {"revision": []}
+
+
+@pytest.mark.parametrize("code", some(made(older=True), 6), indirect=True)
+def test_an_older_one_is_left_as_it_is_and_told_the_way(
+    code: Path, empty_url: str, tmp_path: Path
+) -> None:
+    path, home = write(tmp_path / "a.csv", line(1), line(2, amount="x")), tmp_path / "home"
+    if earlier(code, empty_url, home, "import", path) != 1:
+        pytest.skip("this commit does not import on this machine")
+    of_before, rows = catalogue(empty_url), content(empty_url)
+    told = run(empty_url, home, "status")
+    assert told.returncode == 2, told.stderr
+    assert told.stderr.startswith("recon: The schema 'recon' is at revision 00"), told.stderr
+    assert told.stderr.count("\n") == 1
+    assert f"Go through commit {THROUGH} of recon" in told.stderr
+    assert (catalogue(empty_url), content(empty_url)) == (of_before, rows)
+    assert earlier(unpacked(THROUGH, tmp_path / "through"), empty_url, home, "status") == 0
+    told = run(empty_url, home, "import", path)
+    assert told.returncode == 1, told.stderr
+    assert "batch 1" in told.stdout
+    assert content(empty_url)["payment"] == rows["payment"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("code", chosen(), indirect=True, ids=lambda commit: commit[:9] or "none")
+@pytest.mark.parametrize("code", some(made(older=False), 1), indirect=True)
 def test_the_current_code_goes_on(code: Path, empty_url: str, tmp_path: Path, state: str) -> None:
     step, options = STATES[state]
     path = write(tmp_path / "a.csv", *(line(n) for n in range(1, 400)), line(400, amount="x"))
@@ -138,10 +183,6 @@ def test_the_current_code_goes_on(code: Path, empty_url: str, tmp_path: Path, st
     if state == "held":
         assert told.returncode == 1, told.stderr
         told = run(empty_url, home, "release", "1", "--reason", "agreed", **small)
-    if told.returncode == 2:
-        # Refused, and the way out is named: nothing of it may be applied in part.
-        assert told.stderr.startswith("recon: "), told.stderr
-        return
     assert told.returncode == 1, told.stderr
     with psycopg.connect(empty_url) as connection:
         found = connection.execute(
@@ -151,5 +192,5 @@ def test_the_current_code_goes_on(code: Path, empty_url: str, tmp_path: Path, st
     assert found is not None
     assert (found[0], float(found[1]), *found[2:]) == (399, 399 * 10.5, 1, 399)
     assert batch == ("complete_with_errors",)
-    # And the other way round: the earlier code refuses what the current one has migrated.
+    # And the other way round: the earlier code refuses what the current one has taken over.
     assert earlier(code, empty_url, home, "status") == 2

@@ -5,9 +5,9 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import context
 
-from schemas.derived.sql import METADATA, SCHEMA, STORAGE
+from connectors.postgres.migrations import DERIVED, DERIVED_HASH
+from schemas.derived.sql import METADATA, SCHEMA
 from schemas.derived.views import VIEWS
-from schemas.guards.trail_rules import TRIGGERS
 
 
 def run() -> None:
@@ -20,21 +20,20 @@ def run() -> None:
         version_table_schema=SCHEMA,
         include_schemas=True,
         include_name=_ours,
+        template_args={"derived": DERIVED_HASH},
     )
-    for name in reversed(VIEWS):
-        connection.execute(sa.text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
+    head = context.get_head_revision()
+    if context.get_context().get_current_revision() != head:
+        # They would be in the way of a step. Where there is none, who may read them goes on to.
+        for name in reversed(VIEWS):
+            connection.execute(sa.text(f"DROP VIEW IF EXISTS {SCHEMA}.{name}"))
     context.run_migrations()
-    newest = context.get_context().get_current_revision() == context.get_head_revision()
+    newest = context.get_context().get_current_revision() == head
     if not newest or context.config.attributes.get("tables_only"):
         return  # Tables that are not the newest, or not yet: the views name what they do not have.
-    for name, parameters in STORAGE.items():
-        connection.execute(sa.text(f"ALTER TABLE {SCHEMA}.{name} SET ({parameters})"))
-    for name, select in VIEWS.items():
-        connection.exec_driver_sql(f"CREATE VIEW {SCHEMA}.{name} AS {select}")
-    # Through the driver itself: it takes a percent sign for a parameter only where there are any.
-    driver: Any = connection.connection.driver_connection
-    for statement in TRIGGERS:
-        driver.execute(statement)
+    for statement in DERIVED:
+        # A percent sign is taken for a parameter only where there may be any.
+        connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 
 def _ours(name: str | None, kind: str, _parents: Any) -> bool:

@@ -1,7 +1,8 @@
 """Write a migration for what the field tables changed; `make fields` calls it.
 
 They are compared with a scratch database that has all earlier migrations, so nothing is guessed.
-Where it has all that they say, nothing is written.
+Where it has all that they say, and views, functions and triggers are those of the newest one,
+nothing is written.
 """
 
 import sys
@@ -12,8 +13,9 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.operations.ops import MigrationScript
-from alembic.script import Script
+from alembic.script import Script, ScriptDirectory
 
+from connectors.postgres.migrations import DERIVED_HASH
 from connectors.postgres.server.embedded import embedded_url
 from schemas.derived.sql import SCHEMA
 
@@ -34,25 +36,24 @@ def revise(message: str) -> Path | None:
             config.attributes |= {"connection": connection, "tables_only": True}
             command.upgrade(config, "head")
             connection.commit()
-            number = len(list((Path(__file__).parent / "versions").glob("[0-9]*.py"))) + 1
             config.set_main_option("file_template", "%%(rev)s_%%(slug)s")
+            newest = ScriptDirectory.from_config(config).get_revision("head")
+            follows = newest.module.derived == DERIVED_HASH
+
+            def none_that_is_empty(_: object, __: object, steps: list[MigrationScript]) -> None:
+                upgrade = steps[0].upgrade_ops
+                if follows and (upgrade is None or upgrade.is_empty()):
+                    steps.clear()
+
             written = command.revision(
                 config,
                 message,
                 autogenerate=True,
-                rev_id=f"{number:04}",
-                process_revision_directives=_none_that_is_empty,
+                rev_id=f"{int(newest.revision) + 1:04}",
+                process_revision_directives=none_that_is_empty,
             )
         engine.dispose()
     return Path(written.path) if isinstance(written, Script) else None
-
-
-def _none_that_is_empty(
-    _context: object, _revision: object, directives: list[MigrationScript]
-) -> None:
-    upgrade = directives[0].upgrade_ops
-    if upgrade is None or upgrade.is_empty():
-        directives.clear()
 
 
 if __name__ == "__main__":
