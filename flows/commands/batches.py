@@ -207,8 +207,7 @@ def rerun_command(
         if from_start:
             rewind_batch(place, batch)
         ended = run_batch(place, batch)
-        reports = place.settings.reports
-    show_ended(ended, reports, as_json=json, verbose=verbose)
+    show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
     return ended.exit_code
 
 
@@ -226,8 +225,7 @@ def release_command(
     """
     with workspace(quiet=json) as place:
         ended = release_batch(place, batch, by=by, reason=reason)
-        reports = place.settings.reports
-    show_ended(ended, reports, as_json=json, verbose=verbose)
+    show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
     return ended.exit_code
 
 

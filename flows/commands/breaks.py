@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 breaks_command = App(name="breaks", help="List breaks; accept, reopen, resolve or assign them.")
 
+Ids = Annotated[str, Parameter(help="Ids of breaks; or use a filter.")]
 Run = Annotated[
     int | None, Parameter(help="Number of the reconciliation; default: the latest of all.")
 ]
@@ -103,7 +104,7 @@ def list_command(
 
 @breaks_command.command(name="accept")
 def accept_command(
-    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    *ids: Ids,
     reason: Reason,
     until: Annotated[date, Parameter(help="Last day it is accepted, YYYY-MM-DD.")],
     up_to: Annotated[
@@ -129,7 +130,7 @@ def accept_command(
 
 @breaks_command.command(name="reopen")
 def reopen_command(
-    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    *ids: Ids,
     reason: Reason,
     by: By = None,
     which: Which = EVERY,
@@ -145,7 +146,7 @@ def reopen_command(
 
 @breaks_command.command(name="resolve")
 def resolve_command(
-    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    *ids: Ids,
     reason: Reason,
     at: Annotated[str, Parameter(help="Where it was put right: source or service.")],
     by: By = None,
@@ -162,7 +163,7 @@ def resolve_command(
 
 @breaks_command.command(name="assign")
 def assign_command(
-    *ids: Annotated[str, Parameter(help="Ids of breaks; or use a filter.")],
+    *ids: Ids,
     owner: Annotated[str, Parameter(help="Who looks after them from now on.")],
     reason: Reason = "assigned",
     by: By = None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 REJECTS_SHOWN = 20
 
-Paths = Annotated[list[str], Parameter(help="Folders, files, patterns, zips or URLs.")]
+Location = Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")]
 Record = Annotated[str | None, Parameter(help="Record kind, where the header does not tell.")]
 Feed = Annotated[Path | None, Parameter(name="--profile", help="Feed profile, a TOML file.")]
 Json = Annotated[
@@ -32,7 +32,7 @@ Tenant = Annotated[int | None, Parameter(help="Reject rows of any other tenant."
 
 
 def check_command(
-    *paths: Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")],
+    *paths: Location,
     record: Record = None,
     profile: Feed = None,
     tenant: Tenant = None,
@@ -57,7 +57,7 @@ def check_command(
 
 
 def import_command(
-    *paths: Annotated[str, Parameter(help="Folders, files, patterns, zips or URLs.")],
+    *paths: Location,
     record: Record = None,
     profile: Feed = None,
     tenant: Tenant = None,
@@ -99,8 +99,7 @@ def import_command(
     )
     with workspace(quiet=json) as place:
         ended = import_delivery(place, paths, feed, record=record, corrects=corrects)
-        reports = place.settings.reports
-    show_ended(ended, reports, as_json=json, verbose=verbose)
+    show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
     return ended.exit_code
 
 
@@ -185,13 +184,18 @@ def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:
     }
 
 
-def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
-    from connectors.files.profile import DEFAULT, load_profile, with_terms  # noqa: PLC0415
-
+def refuse_unknown(record: str | None) -> None:
+    """Raise DeliveryError for a record kind that is none."""
     if record is not None and record not in EXTRACTS:
         raise DeliveryError(
             f"There is no record kind {record!r}. Known: {', '.join(sorted(EXTRACTS))}."
         )
+
+
+def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
+    from connectors.files.profile import DEFAULT, load_profile, with_terms  # noqa: PLC0415
+
+    refuse_unknown(record)
     return with_terms(load_profile(path) if path else DEFAULT, terms)
 
 

@@ -1,6 +1,7 @@
 """Who stands for it: `recon sign` and `recon audit`."""
 
 import json as json_text
+from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
@@ -127,8 +128,7 @@ def events_command(
     with workspace(quiet=True) as place, place.database.connect() as connection:
         entries = list_events(connection, last, what=what)
     if json:
-        names = list(entries[0].__dataclass_fields__) if entries else []
-        print_json({"events": [{name: getattr(one, name) for name in names} for one in entries]})
+        print_json({"events": [asdict(one) for one in entries]})
         return 0
     print_table(
         ("Link", "When (UTC)", "What", "Batch", "By", "Account", "Reason", "Detail"),

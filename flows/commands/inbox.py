@@ -1,22 +1,24 @@
-"""The inbox and the archive: `recon watch` and `recon housekeeping`."""
+"""The inbox and the archive: `recon watch`, `recon housekeeping` and `recon archive verify`."""
 
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from connectors.files.inbox import Inbox
 from connectors.files.profile import DEFAULT, load_profile
-from flows.commands.archive import show
 from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Feed, Json
-from flows.stages.archive import verify_archive
+from flows.stages.archive import VerifiedArchive, remedy, unchecked, verify_archive
 from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Watch, import_here
 from flows.stages.retention import DEFAULT as KEPT
-from flows.stages.retention import Retention, Swept, sweep
-from schemas.counting import grouped, quantity
+from flows.stages.retention import Retention, sweep
+from schemas.counting import agree, grouped, quantity
+
+archive_command = App(name="archive", help_format="markdown")
 
 
 def watch_command(
@@ -97,9 +99,8 @@ def housekeeping_command(
         proof = verify_archive(place) if verify else None
     code = int(bool(proof and proof.mismatches))
     if json:
-        facts = [{name: getattr(one, name) for name in Swept.__slots__} for one in swept]
         proven = {"archive": proof.as_json()} if proof else {}
-        print_json({"removed": remove, "swept": facts} | proven)
+        print_json({"removed": remove, "swept": [asdict(one) for one in swept]} | proven)
         return code
     for one in swept:
         oldest = f", the oldest of {one.oldest:%Y-%m-%d}" if one.oldest else ""
@@ -107,15 +108,52 @@ def housekeeping_command(
     if not remove:
         out().print("Nothing was removed; --remove does it.")
     if proof:
-        show(proof)
+        _show_proof(proof)
     return code
+
+
+@archive_command.command(name="verify")
+def verify_command(*, json: Json = False) -> int:
+    """Hash every kept file again, and the files of every report, against what the ledger says.
+
+    A file that is missing, cut, altered or another's is named with the batches that brought it.
+    Importing it again puts its bytes back. `recon housekeeping --verify` does the same on its way.
+
+    Example: `recon archive verify`
+
+    Exit code 0: every byte is as it was delivered; 1: something is not, and is named.
+    """
+    with workspace(quiet=json) as place:
+        proof = verify_archive(place)
+    if json:
+        print_json(proof.as_json())
+    else:
+        _show_proof(proof)
+    return int(bool(proof.mismatches))
 
 
 def _show(lines: list[InboxLine], *, as_json: bool) -> None:
     if as_json:
-        print_json(
-            {"deliveries": [{n: getattr(one, n) for n in InboxLine.__slots__} for one in lines]}
-        )
+        print_json({"deliveries": [asdict(one) for one in lines]})
         return
     for line in lines:
         out().print(f"{line.name}: {line.became}{f', {line.detail}' if line.detail else ''}")
+
+
+def _show_proof(proof: VerifiedArchive) -> None:
+    """What the proof came to, for a terminal."""
+    for one in proof.mismatches:
+        brought = f" ({', '.join(one.files)})" if one.files else ""
+        out().print(f"{one.path}{brought}: {one.found}")
+    told = (
+        f"{quantity(proof.contents, 'kept file', grouped)} and "
+        f"{quantity(proof.reports, 'report', grouped)}, "
+        f"{quantity(proof.bytes, 'byte', grouped)} hashed"
+    )
+    if proof.mismatches:
+        wrong = len(proof.mismatches)
+        out().print(f"{told}: {wrong} {agree(wrong, 'does', 'do')} not match. {remedy(proof)}")
+    else:
+        out().print(f"{told}: every byte is as it was kept.")
+    if proof.unhashed:
+        out().print(unchecked(proof))

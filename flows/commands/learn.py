@@ -4,8 +4,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from connectors.errors import DeliveryError
 from flows.commands.console import out
+from flows.commands.deliver import refuse_unknown
 from schemas.derived.json_text import csv_template
 from schemas.derived.reference import page, record_section
 from schemas.tables import EXTRACTS
@@ -32,10 +32,7 @@ def fields_command(
 
     Example: `recon fields payment --template`
     """
-    if record is not None and record not in EXTRACTS:
-        raise DeliveryError(
-            f"There is no record kind {record!r}. Known: {', '.join(sorted(EXTRACTS))}."
-        )
+    refuse_unknown(record)
     if template and record:
         out().print(csv_template(EXTRACTS[record]), end="")
         return 0

@@ -1,7 +1,8 @@
-"""The service's side: `recon push`, `resolve`, `sends` and `pull`."""
+"""The service's side: `recon push`, `resolve`, `sends`, `pull` and `restored`."""
 
 import json as json_text
 from dataclasses import asdict
+from enum import StrEnum
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -15,6 +16,7 @@ from flows.commands.deliver import Json, ended_json, show_ended
 from flows.stages.pull import compare as compare_listing
 from flows.stages.pull import pull
 from flows.stages.resolve import ChosenSends, resolve, sends_of
+from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import push_batch
 from flows.stages.workspace import Workspace
 from flows.steps.listed import SHARED
@@ -28,6 +30,13 @@ Operation = Annotated[str | None, Parameter(help="Operation, by the name reports
 States = Annotated[
     tuple[str, ...], Parameter(name="--state", help="State at the service; may repeat.")
 ]
+
+
+class Unsent(StrEnum):
+    """What the rows are that the restored database has as unsent."""
+
+    IN_DOUBT = "in_doubt"
+    UNSENT = "unsent"
 
 
 def push_command(
@@ -130,14 +139,13 @@ def resolve_command(
         resolved = resolve(
             place, batch, ChosenSends(rows, operation, state), as_, by=by, reason=reason
         )
-        reports = place.settings.reports
+    folder = place.settings.reports / f"batch-{batch}"
     if json:
-        shape = ended_json(resolved.ended, reports / f"batch-{batch}")
-        print_json(shape | {"resolved": resolved.detail})
+        print_json(ended_json(resolved.ended, folder) | {"resolved": resolved.detail})
     else:
         told = quantity(resolved.rows, "row", grouped)
         out().print(f"{told} of batch {batch}: {as_.value}. {_next(as_, batch)}")
-        out().print(f"report: {reports / f'batch-{batch}' / 'report.html'}")
+        out().print(f"report: {folder / 'report.html'}")
     return resolved.ended.exit_code
 
 
@@ -162,7 +170,7 @@ def pull_command(
         if compare:
             return _compare(place, as_json=json)
         pulled = pull(place, listing)
-        reports = place.settings.reports
+    reports = place.settings.reports
     if json:
         shape = ended_json(pulled.ended, reports / f"batch-{pulled.ended.batch.id}")
         print_json(shape | {"listings": [asdict(one) for one in pulled.listings]})
@@ -171,6 +179,38 @@ def pull_command(
             out().print(f"{one.name}: {quantity(one.rows, 'row', grouped)}, {one.proof}")
         show_ended(pulled.ended, reports, as_json=False, verbose=True)
     return pulled.ended.exit_code
+
+
+def restored_command(
+    *,
+    unsent: Annotated[
+        Unsent,
+        Parameter(help="in-doubt: POSTs may have been sent; unsent: they certainly were not."),
+    ],
+    reason: Reason,
+    by: By = None,
+    json: Json = False,
+) -> int:
+    """Let pushes go on after the database or RECON_HOME was restored, moved or copied.
+
+    Only one copy may send: stop the others first. With in-doubt, every POST that is unsent here,
+    and every one of a delivery that the archive has and the database does not, waits for
+    `recon resolve`; with unsent, all are sent as they stand.
+
+    Example: `recon restored --unsent in-doubt --reason "restored from last night"`
+    """
+    with workspace(quiet=True, say_held=False) as place:
+        rows = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
+    if json:
+        print_json({"unsent": unsent.value, "in_doubt": rows})
+        return 0
+    told = ", ".join(f"{count} of {operation}" for operation, count in rows.items())
+    out().print(f"Pushes go on from here. Rows in doubt now: {told or 'none'}.")
+    if rows:
+        out().print(
+            "`recon sends BATCH --state in_doubt` lists them, `recon resolve` settles them."
+        )
+    return 0
 
 
 def _compare(place: Workspace, *, as_json: bool) -> int:

@@ -103,8 +103,8 @@ def down_command() -> int:
 def deploy_command(
     *,
     pool: Annotated[str, Parameter(help="Name of the work pool; created if missing.")] = "recon",
-    type: Annotated[  # noqa: A002 -- as `prefect work-pool create` names it.
-        str, Parameter(help="Of the pool: process, docker, kubernetes.")
+    kind: Annotated[
+        str, Parameter(name="--type", help="Of the pool: process, docker, kubernetes.")
     ] = "process",
 ) -> int:
     """Register pool, blocks, deployments and automations on the server of PREFECT_API_URL.
@@ -126,29 +126,20 @@ def deploy_command(
     from prefect.exceptions import PrefectException  # noqa: PLC0415 -- now it may be imported.
 
     try:
-        _deploy(pool, type)
+        _deploy(pool, kind)
     except (httpx.HTTPError, PrefectException) as problem:
         said = str(problem).strip().partition("\n")[0][:200]
         raise ReconError(
-            f"The server stopped answering, or refused: {said or type_name(problem)}. What is "
+            f"The server stopped answering, or refused: {said or type(problem).__name__}. What is "
             "listed above is registered; run the same command again for the rest."
         ) from None
     return 0
 
 
-def type_name(problem: Exception) -> str:
-    """What kind of problem it is, where it says nothing itself."""
-    return type(problem).__name__
-
-
 def _deploy(pool: str, kind: str) -> None:
-    from pydantic import SecretStr  # noqa: PLC0415 -- Prefect may be imported by now.
-
-    from flows.ops import automations, deployments  # noqa: PLC0415
+    from flows.ops import automations, deployments  # noqa: PLC0415 -- Prefect is imported by now.
     from flows.tasks import blocks  # noqa: PLC0415
 
-    url = os.environ.get("RECON_NOTIFY_URL")
-    notices = automations.Notices(SecretStr(url) if url else None)
     deployments.create_pool(pool, kind)
     _say(f"work pool   {pool}")
     for name in blocks.register():
@@ -160,7 +151,7 @@ def _deploy(pool: str, kind: str) -> None:
             f"left over   {name}: not of this version, its schedule goes on; "
             f"where nobody needs it: prefect deployment delete {shlex.quote(name)}"
         )
-    for name in automations.register(notices):
+    for name in automations.register(os.environ.get("RECON_NOTIFY_URL")):
         _say(f"automation  {name}")
 
 

@@ -6,7 +6,6 @@ state of ours that wants somebody's attention is listed.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 from uuid import UUID
@@ -63,18 +62,13 @@ MESSAGE = (
 """What the webhook gets, in the form that chat services take; no row and no value is in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notices:
-    """How somebody is told."""
+def register(webhook: str | None) -> list[str]:
+    """Create or update the automations on the server; gives their names.
 
-    url: SecretStr | None = None
-    """A webhook; None: the firing of the automation is an event of the feed, and that is all."""
-
-
-def register(notices: Notices) -> list[str]:
-    """Create or update the automations on the server; gives their names."""
+    Without a webhook the firing of an automation is an event of the feed, and that is all.
+    """
     with get_client(sync_client=True) as client:
-        wanted = list(_automations(client, _telling(client, notices)))
+        wanted = list(_automations(client, _notice(client, webhook)))
         for automation in wanted:
             _upsert(client, automation)
     return [automation.name for automation in wanted]
@@ -154,13 +148,13 @@ def _ours() -> dict[str, str | list[str]]:
     }
 
 
-def _telling(client: SyncPrefectClient, notices: Notices) -> ActionTypes:
-    if notices.url is None:
+def _notice(client: SyncPrefectClient, webhook: str | None) -> ActionTypes:
+    if not webhook:
         return DoNothing()
-    if not notices.url.get_secret_value().startswith(("http://", "https://")):
+    if not webhook.startswith(("http://", "https://")):
         raise SettingsError("RECON_NOTIFY_URL must be the http(s) address of a webhook.")
     headers = SecretDict({"Content-Type": "application/json"})
-    block = Webhook(method="POST", url=notices.url, headers=headers)
+    block = Webhook(method="POST", url=SecretStr(webhook), headers=headers)
     saved = cast(UUID, block.save(NOTICE, overwrite=True))
     _without_picture(client)
     return CallWebhook(block_document_id=saved, payload=MESSAGE)

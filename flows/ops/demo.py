@@ -15,6 +15,8 @@ from connectors.errors import DeliveryError
 from connectors.files.atomic import write_file
 from connectors.postgres.database import database_url, open_database
 from connectors.postgres.ledger import State
+from connectors.sandbox import Sandbox, SandboxOptions, User
+from connectors.sandbox.shapes import SCHEMA as SANDBOX_SCHEMA
 from connectors.settings import Settings, read_settings
 from schemas.counting import grouped, quantity
 from schemas.derived.sql import SCHEMA
@@ -39,8 +41,8 @@ PREFECT_SERVER_UI_V2_ENABLED = "false"
 PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT = "false"
 """
 
-SERVICE_USER = "demo"
-SERVICE_PASSWORD = "demo"  # noqa: S105 -- of a sandbox that listens on this machine only.
+SANDBOX_USER = User("demo", "demo", ("Client", "Admin", "Partner"))
+"""Of a sandbox that listens on this machine only."""
 LISTED = {
     "avatar": "avatars.csv",
     "payment_plan_detail": "payment_plan_details.csv",
@@ -132,19 +134,16 @@ def _tell(story: "_Story", settings: Settings, show: Show) -> bool:
 @contextmanager
 def serve(settings: Settings, samples: Path) -> Iterator[str]:
     """The documented service on this machine, with listings of its own; gives its base URL."""
-    from connectors.sandbox import Sandbox, SandboxOptions, User  # noqa: PLC0415 -- slow.
-
     # The batches of an earlier demonstration in this folder go to the same address.
     note = settings.home / "demo-service.port"
     port = int(note.read_text()) if note.is_file() else 0
-    user = User(SERVICE_USER, SERVICE_PASSWORD, ("Client", "Admin", "Partner"))
-    options = SandboxOptions(port=port, users=(user,), password_cost=2**4)
+    options = SandboxOptions(port=port, users=(SANDBOX_USER,), password_cost=2**4)
     sandbox = Sandbox(options, database_url(settings))
     with sandbox.running() as url:
         write_file(note, url.rpartition(":")[2].encode())
         with open_database(settings).connect() as connection:
             for record, name in LISTED.items():
-                known = f"SELECT 1 FROM {sandbox_schema()}.{record} LIMIT 1"
+                known = f"SELECT 1 FROM {SANDBOX_SCHEMA}.{record} LIMIT 1"
                 if not connection.execute(known).fetchone():
                     sandbox.load(record, samples / "clean" / name)
         yield url
@@ -156,7 +155,7 @@ def environment(url: str) -> Iterator[None]:
     before = {name: text for name, text in os.environ.items() if name.startswith("RECON_SERVICE_")}
     for name in before:
         del os.environ[name]
-    mine = {"URL": url, "USER": SERVICE_USER, "PASSWORD": SERVICE_PASSWORD}
+    mine = {"URL": url, "USER": SANDBOX_USER.name, "PASSWORD": SANDBOX_USER.password}
     os.environ |= {f"RECON_SERVICE_{name}": text for name, text in mine.items()}
     try:
         yield
@@ -164,13 +163,6 @@ def environment(url: str) -> Iterator[None]:
         for name in mine:
             del os.environ[f"RECON_SERVICE_{name}"]
         os.environ |= before
-
-
-def sandbox_schema() -> str:
-    """The schema the sandbox keeps its records in."""
-    from connectors.sandbox.shapes import SCHEMA as KEPT_IN  # noqa: PLC0415 -- slow.
-
-    return KEPT_IN
 
 
 class _Story:
@@ -230,7 +222,7 @@ class _Story:
                 kept = _REGISTERED if record == "client_registration" else record
                 ours, theirs = (
                     connection.execute(_counted(EXTRACTS[record], place)).fetchone()
-                    for place in (f"{SCHEMA}.{record}", f"{sandbox_schema()}.{kept}")
+                    for place in (f"{SCHEMA}.{record}", f"{SANDBOX_SCHEMA}.{kept}")
                 )
                 told = "equal" if ours == theirs else "NOT EQUAL"
                 self.show(f"   {operation.name}: {_amounts(record, ours)}: {told}")

@@ -5,11 +5,10 @@
 """
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import count
 from typing import Any
 
@@ -64,7 +63,6 @@ class Deployment:
     schedule: Schedule | None = None
     one_at_a_time: bool = False
     """A second run waits for the first; each batch is guarded by its lease as well."""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     paused: bool = False
     """As it is first registered; afterwards the operator's switch counts. The switch of a page is
@@ -166,11 +164,6 @@ DEPLOYMENTS = (
 )
 
 
-def ready() -> Iterator[Deployment]:
-    """The lines of the table whose flow is part of this version."""
-    return (line for line in DEPLOYMENTS if find_spec(f"flows.{line.flow}"))
-
-
 def load(line: Deployment) -> Flow[..., Any]:
     """The flow of a line."""
     found = getattr(import_module(f"flows.{line.flow}"), line.flow)
@@ -202,7 +195,7 @@ def register(pool: str = POOL) -> list[str]:
     operator added, stay as they are on the server.
     """
     with get_client(sync_client=True) as client:
-        return [_register(client, line, pool) for line in ready()]
+        return [_register(client, line, pool) for line in DEPLOYMENTS]
 
 
 def left_over() -> list[str]:
@@ -210,7 +203,7 @@ def left_over() -> list[str]:
 
     Their schedules go on. Whether somebody needs them is for an operator to say.
     """
-    known = {line.full_name for line in ready()}
+    known = {line.full_name for line in DEPLOYMENTS}
     with get_client(sync_client=True) as client:
         names = [
             f"{client.read_flow(one.flow_id).name}/{one.name}"
@@ -239,7 +232,7 @@ def _register(client: SyncPrefectClient, line: Deployment, pool: str) -> str:
         name=line.name,
         description=line.description,
         tags=[TAG, *line.tags],
-        parameters=dict(line.parameters),
+        parameters={},
         parameter_openapi_schema=parameter_schema(flow).model_dump(exclude_unset=True),
         enforce_parameter_schema=True,
         schedules=_schedules(line, [] if found is None or off_inside else found.schedules),
@@ -305,11 +298,8 @@ HEADER = """# Written by `python -m flows.ops.deployments`; the table is in that
 
 def prefect_yaml() -> str:
     """The table as the file that `prefect deploy` reads."""
-    document = {
-        "name": "recon",
-        "pull": [],
-        "deployments": [_yaml_entry(line) for line in ready()],
-    }
+    entries = [_yaml_entry(line) for line in DEPLOYMENTS]
+    document = {"name": "recon", "pull": [], "deployments": entries}
     return HEADER + str(yaml.safe_dump(document, sort_keys=False, width=100))
 
 
@@ -319,7 +309,7 @@ def _yaml_entry(line: Deployment) -> dict[str, Any]:
         "description": line.description,
         "entrypoint": line.entrypoint,
         "tags": [TAG, *line.tags],
-        "parameters": dict(line.parameters),
+        "parameters": {},
         "work_pool": {"name": POOL},
     }
     if line.one_at_a_time:

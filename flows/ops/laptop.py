@@ -27,10 +27,11 @@ from connectors.files.atomic import open_private, private_folder, write_file
 from connectors.postgres.database import database_url, embedded_folder, open_database
 from connectors.postgres.push.gate import told_where_sent
 from connectors.postgres.server.embedded import answers, embedded_url
-from connectors.sandbox import Sandbox, SandboxOptions, User
+from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings, is_loopback
-from flows.ops.running import Running, alone, children_of, find, log_tail, note, stop_all
-from flows.ops.whose_server import holder_of, who_answers
+from flows.ops.demo import SANDBOX_USER, find_samples
+from flows.ops.running import Running, alone, children_of, end, find, log_tail, note, stop_all
+from flows.ops.whose_server import holder_of, login_header, who_answers
 
 SERVER_SECONDS = 180
 """How long a server may take to answer the first time: it makes its tables."""
@@ -40,7 +41,6 @@ QUERY_SECONDS = "2"
 """How often the worker looks for runs."""
 HEARTBEAT_SECONDS = "30"
 """How often a run says that it lives; the automation for silent runs goes by it."""
-SANDBOX_USER = User("demo", "demo", ("Client", "Admin", "Partner"))
 LISTED = {
     "avatar": "avatars.csv",
     "message_tone": "message_tones.csv",
@@ -226,8 +226,6 @@ def _start(
 
 @contextmanager
 def _sandbox(choice: UpOptions, database: str, show: Show) -> Iterator[str]:
-    from flows.ops.demo import find_samples  # noqa: PLC0415 -- needed only here.
-
     options = SandboxOptions(port=choice.sandbox_port, users=(SANDBOX_USER,))
     sandbox = Sandbox(options, database)
     with sandbox.running() as url:
@@ -327,22 +325,14 @@ def _child(
             process.kill()
             process.wait()
         _, alive = psutil.wait_procs(left, timeout=STOP_SECONDS / 4)
-        for one in alive:
-            with suppress(psutil.NoSuchProcess):
-                one.terminate()
-        for one in psutil.wait_procs(alive, timeout=STOP_SECONDS / 4)[1]:
-            with suppress(psutil.NoSuchProcess):
-                one.kill()
+        end(alive, STOP_SECONDS / 4)
 
 
 def _await_health(
     folder: Path, server: subprocess.Popen[bytes], choice: UpOptions, login: str | None
 ) -> None:
-    headers = {}
-    if login:
-        headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
     pause = threading.Event()
-    with httpx.Client(trust_env=False, timeout=5, headers=headers) as client:
+    with httpx.Client(trust_env=False, timeout=5, headers=login_header(login)) as client:
         for _ in range(SERVER_SECONDS * 4):
             if server.poll() is not None:
                 raise ReconError(_ended("server", folder))

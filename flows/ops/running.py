@@ -109,13 +109,18 @@ def stop_all(running: Running | None, seconds: float = 10) -> int:
         return 0
     left = [found for one in running.children.values() if (found := one.find())]
     left += [child for one in left for child in children_of(one.pid)]
-    for one in reversed(left):
+    end(left[::-1], seconds)
+    return len(left)
+
+
+def end(processes: list[psutil.Process], seconds: float) -> None:
+    """Ask these processes to end, in this order; kill what is left after so long."""
+    for one in processes:
         with suppress(psutil.NoSuchProcess):
             one.terminate()
-    for one in psutil.wait_procs(left, timeout=seconds)[1]:
+    for one in psutil.wait_procs(processes, timeout=seconds)[1]:
         with suppress(psutil.NoSuchProcess):
             one.kill()
-    return len(left)
 
 
 def await_end(process: Process, seconds: float) -> bool:

@@ -34,13 +34,17 @@ class Answering:
         )
 
 
+def login_header(login: str | None) -> dict[str, str]:
+    """The header of a login NAME:PASSWORD; none without one."""
+    if not login:
+        return {}
+    return {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+
+
 def who_answers(address: str, login: str | None = None) -> Answering | None:
     """What answers at a server's address, without `/api`; None: nothing does."""
-    headers = {}
-    if login:
-        headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
     with httpx.Client(
-        base_url=address, trust_env=False, timeout=ASK_SECONDS, headers=headers
+        base_url=address, trust_env=False, timeout=ASK_SECONDS, headers=login_header(login)
     ) as client:
         try:
             health = _json(client.get("/api/health"))
@@ -81,11 +85,9 @@ def holder_of(port: int) -> str:
 def refuse_unreachable(url: str) -> None:
     """Raise ReconError where no Prefect server of our kind can be used at PREFECT_API_URL."""
     shown = _without_login(url)
-    login = os.environ.get("PREFECT_API_AUTH_STRING")
     key = os.environ.get("PREFECT_API_KEY")
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    if login:
-        headers = {"Authorization": f"Basic {base64.b64encode(login.encode()).decode()}"}
+    headers |= login_header(os.environ.get("PREFECT_API_AUTH_STRING"))
     try:
         answer = httpx.get(f"{url.rstrip('/')}/admin/version", headers=headers, timeout=ASK_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL) as problem:

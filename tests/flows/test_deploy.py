@@ -87,14 +87,13 @@ def test_no_two_deployments_share_a_name() -> None:
 
 def test_a_notice_leaves_no_picture_to_fetch_from_outside() -> None:
     from prefect.client.orchestration import get_client
-    from pydantic import SecretStr
 
     from flows.ops import automations
     from flows.tasks import blocks
 
     blocks.register()
     for _ in range(2):  # Saving the block brings the picture back.
-        automations.register(automations.Notices(SecretStr("http://127.0.0.1:9/hook")))
+        automations.register("http://127.0.0.1:9/hook")
         with get_client(sync_client=True) as client:
             for slug in ("webhook", *(block.get_block_type_slug() for block in blocks.BLOCKS)):
                 assert client.read_block_type_by_slug(slug).logo_url is None, slug
