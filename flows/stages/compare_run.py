@@ -24,6 +24,8 @@ from flows.steps.match.statuses import Comparison
 SHOWN = 10
 _TABLE = re.compile(r"postgres(?:ql)?://")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_MOST = 10**20
+"""What no tolerance reaches: differences are compared with 20 digits before the point."""
 _LEEWAY = re.compile(r"([0-9]+(?:\.[0-9]+)?)([%smhd]?)")
 
 
@@ -108,11 +110,15 @@ def leeway(column: str, text: str) -> Leeway:
             "(0.1%) or a time (2s, 5m, 1h, 1d); it cannot be negative."
         )
     number, unit = Decimal(match[1]), match[2]
+    if unit in _SECONDS:
+        number *= _SECONDS[unit]
+    if number >= _MOST:
+        raise SidesRefused(
+            f"--tolerance {column}={text} is too large. Use less than {_MOST} (or seconds)."
+        )
     if unit == "%":
         return Leeway(relative=number / 100)
-    if unit:
-        return Leeway(seconds=number * _SECONDS[unit])
-    return Leeway(absolute=number)
+    return Leeway(seconds=number) if unit else Leeway(absolute=number)
 
 
 def open_side(address: str, scratch: Path, delimiter: str | None, key: Sequence[str]) -> Side:

@@ -93,6 +93,8 @@ REFUSED = [
     (["--key", "Idd"], "Did you mean id?"),
     (["--key", ""], "names no column"),
     (["--key", "id", "--tolerance", "amount=-1"], "no tolerance"),
+    (["--key", "id", "--tolerance", f"amount=1{'0' * 20}"], "is too large. Use less than 1000"),
+    (["--key", "id", "--tolerance", f"amount={'9' * 40}%"], "is too large. Use less than 1000"),
     (["--key", "id", "--tolerance", "amount"], "COLUMN=VALUE"),
     (["--key", "id", "--tolerance", "amuont=1"], "Did you mean amount?"),
     (["--key", "id", "--tolerance", "id=1"], "part of the key"),
