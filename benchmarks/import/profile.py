@@ -31,8 +31,8 @@ from connectors.files.reader import Chunk, first_place, read_chunks  # noqa: E40
 from connectors.files.records import conserved  # noqa: E402
 from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
-from flows.stages.judge_chunk import writing_of  # noqa: E402
-from flows.stages.write_out import plain_of  # noqa: E402
+from flows.stages.validate_chunk import writing_of  # noqa: E402
+from flows.stages.write_out import fast_rows  # noqa: E402
 from flows.steps.totals import counted, totals_of, totals_of_millionths  # noqa: E402
 from flows.steps.validate import check  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402
@@ -162,7 +162,7 @@ def profile_fast(profile: Profile, chunk: Chunk, header: Header) -> Chunk:
     """Take the rows of the fast path through its steps; returns the others."""
     table = header.table
     with profile.step("fast path"):
-        fast = plain_of(chunk, header, DEFAULT)
+        fast = fast_rows(chunk, header, DEFAULT)
     if fast is None:
         return chunk
     with profile.step("positions"):

@@ -1,4 +1,4 @@
-"""Examine: judge files without any database, as producers do before they deliver."""
+"""Examine: validate files without any database, as producers do before they deliver."""
 
 import json
 import tempfile
@@ -18,13 +18,13 @@ from connectors.files.manifest import incomplete, read_manifests
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
-from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.stages.receive import Opened, open_extract
 from flows.stages.stage import manifest_differences
+from flows.stages.validate_chunk import validate_chunk, writing_of
 from flows.stages.workspace import Progress, silent
 from flows.steps.secrets import shown_record
 from flows.steps.totals import Totals
-from flows.steps.validate.chunk import Judged
+from flows.steps.validate.chunk import Validated
 from flows.steps.validate.references import References, Unsettled, reference_error
 from flows.steps.validate.repeats import Repeats, conflict_error
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -123,7 +123,7 @@ class _Examination:
     verdicts: list[FileVerdict] = field(default_factory=list)
 
     def take(self, opened: Opened) -> None:
-        """Judge one file, rows and manifest."""
+        """Validate one file, rows and manifest."""
         number = len(self.opened)
         self.opened.append(opened)
         verdict = FileVerdict(opened.name)
@@ -134,14 +134,14 @@ class _Examination:
         assert opened.header is not None
         verdict.record = opened.header.table.name
         total = Totals()
-        for judged in self._judged(number):
-            for name, staged in judged.rows.items():
+        for validated in self._validated(number):
+            for name, staged in validated.rows.items():
                 verdict.rows_in += staged.height
                 bad = staged.filter(pl.col("error_data").is_not_null())
                 verdict.rejects += [_reject(name, row) for row in bad.select(ROW).iter_rows()]
                 self.repeats.add(EXTRACTS[name], staged)
                 self.references.add(EXTRACTS[name], staged)
-            for states in judged.totals.values():
+            for states in validated.totals.values():
                 for totals in states.values():
                     total += totals
         verdict.rejects.sort(key=lambda reject: reject.record_number)
@@ -194,15 +194,15 @@ class _Examination:
             verdict = self.verdicts[number]
             if verdict.refused:
                 continue
-            for judged in self._judged(number):
-                for name, staged in judged.rows.items():
+            for validated in self._validated(number):
+                for name, staged in validated.rows.items():
                     found = staged.filter(pl.col("record_number").is_in(records))
                     for row in found.iter_rows(named=True):
                         error = wrong[number, row["record_number"]](name, row)
                         verdict.rejects.append(_reject(name, (*(row[n] for n in ROW[:4]), error)))
             verdict.rejects.sort(key=lambda reject: reject.record_number)
 
-    def _judged(self, number: int) -> Iterator[Judged]:
+    def _validated(self, number: int) -> Iterator[Validated]:
         opened = self.opened[number]
         assert opened.stored is not None
         assert opened.header is not None
@@ -211,13 +211,13 @@ class _Examination:
         place, size = first_place(header), self.settings.limits.block_bytes
         for chunk in read_chunks(content, header, place, size):
             try:
-                judged = judge_chunk(chunk, header, self.profile, writing, 0, number)
+                validated = validate_chunk(chunk, header, self.profile, writing, 0, number)
             except SchemaBroken as broken:
                 raise CleanRowsBroken(
                     f"{opened.name}: {broken} This is a fault of the program, not of the file. "
                     "Report it; nothing was kept and nothing changed."
                 ) from None
-            yield judged
+            yield validated
 
 
 def _reference_error(

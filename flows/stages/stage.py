@@ -42,14 +42,14 @@ from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from flows.steps.totals import Totals, add
-from flows.steps.validate.chunk import Judged
+from flows.steps.validate.chunk import Validated
 from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.left_out import FindRepaired
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 
 READ_AHEAD = 2
-"""Chunks in memory beside those that are being written: one is judged, one waits for it."""
+"""Chunks in memory beside those that are being written: one is validated, one waits for it."""
 log = logging.getLogger("recon.stage")
 
 
@@ -58,7 +58,7 @@ class Prepared:
     """A chunk ready to be written."""
 
     chunk: Chunk
-    judged: Judged
+    validated: Validated
     copies: Sequence[CopyRows]
     sha256: str
     keys: dict[str, pl.DataFrame]
@@ -229,7 +229,7 @@ def prepare_chunk(
             f"`recon rerun {extract.batch_id}` goes on where this run stopped."
         ) from None
     sha256 = hashlib.sha256(settled).hexdigest()
-    return Prepared(chunk, written.judged, written.copies, sha256, written.keys, written.spool)
+    return Prepared(chunk, written.validated, written.copies, sha256, written.keys, written.spool)
 
 
 def _write_once(extract: Extract, number: int, prepared: Prepared, path: Path, lease: Lease) -> int:
@@ -257,7 +257,7 @@ def _spool(prepared: Prepared, path: Path) -> None:
 
 
 def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path: Path) -> None:
-    chunk, judged = prepared.chunk, prepared.judged
+    chunk, validated = prepared.chunk, prepared.validated
     _spool(prepared, path)
     with lease.transaction() as connection:
         # The rows and their receipt are lost together or not at all; the state that follows the
@@ -266,15 +266,15 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path
         for rows in prepared.copies:
             rows.send(connection)
         reach("copy")
-        if judged.superseded:
+        if validated.superseded:
             with connection.cursor() as cursor:
                 cursor.executemany(
                     "INSERT INTO outcome (batch_id, extract_id, record_number, verdict) "
                     "VALUES (%s, %s, %s, 'superseded')",
-                    [(lease.batch_id, extract.id, row) for row in judged.superseded],
+                    [(lease.batch_id, extract.id, row) for row in validated.superseded],
                 )
         counts: Counter[str] = Counter()
-        for states in judged.totals.values():
+        for states in validated.totals.values():
             for state, totals in states.items():
                 counts[state] += totals.rows
         lease.add_receipt(
@@ -293,7 +293,7 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path
                 counts=counts,
                 totals={
                     record: {state: totals.as_json() for state, totals in states.items()}
-                    for record, states in judged.totals.items()
+                    for record, states in validated.totals.items()
                 },
                 clues=prepared.clues,
             )

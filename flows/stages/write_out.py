@@ -1,7 +1,7 @@
 """Write out: the rows of a chunk with their verdicts, as COPY and the later stages take them.
 
-Plain rows are typed from their bytes and go in binary. So do other clean rows, where all values of
-their record kind are of a fixed size; whatever else there is goes as text.
+Rows of the fast path are typed from their bytes and go in binary. So do other clean rows, where all
+values of their record kind are of a fixed size; whatever else there is goes as text.
 """
 
 from dataclasses import dataclass, field
@@ -22,11 +22,11 @@ from connectors.postgres.binary_copy import (
 )
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
-from flows.stages.judge_chunk import judge_chunk, writing_of
-from flows.steps.fast.plain import PlainRows, read_plain
+from flows.stages.validate_chunk import validate_chunk, writing_of
+from flows.steps.fast.fast_path import FastRows, read_fast
 from flows.steps.fast.typed import Delivered
 from flows.steps.totals import Totals, totals_of_millionths
-from flows.steps.validate.chunk import READY, Judged
+from flows.steps.validate.chunk import READY, Validated
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.left_out import FindRepaired
 from schemas.derived.pandera_schemas import validate
@@ -39,7 +39,7 @@ from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 class WrittenChunk:
     """A chunk's rows, ready to be sent."""
 
-    judged: Judged
+    validated: Validated
     """The totals, and which rows were merged before they came to us; its rows are written out."""
     copies: list[CopyRows] = field(default_factory=list)
     keys: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -62,30 +62,30 @@ def write_out(
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
     binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
-    plain = plain_of(chunk, header, profile) if binary else None
-    rest = chunk if plain is None else chunk.only(~plain.rows)
-    judged = Judged()
+    fast = fast_rows(chunk, header, profile) if binary else None
+    rest = chunk if fast is None else chunk.only(~fast.rows)
+    validated = Validated()
     if rest.height:
         ids = extract.batch_id, extract.id
         writing = writing_of(profile)
-        judged = judge_chunk(
+        validated = validate_chunk(
             rest, header, profile, writing, *ids, with_texts=not binary, repaired=repaired
         )
-    written = WrittenChunk(judged)
+    written = WrittenChunk(validated)
     if binary:
         written.spool = []
-        if plain is not None:
-            _add_plain(written, chunk, header.table, profile, extract, plain)
-        for rows in judged.rows.values():
-            _add_judged(written, chunk, header.table, profile, rows)
+        if fast is not None:
+            _add_fast(written, chunk, header.table, profile, extract, fast)
+        for rows in validated.rows.values():
+            _add_validated(written, chunk, header.table, profile, rows)
         if profile.compare_only or not written.spool:
             written.spool = None
     else:
-        written.copies += [copy_staged(EXTRACTS[name], one) for name, one in judged.rows.items()]
-    for name, rows in judged.rows.items():
+        written.copies += [copy_staged(EXTRACTS[name], one) for name, one in validated.rows.items()]
+    for name, rows in validated.rows.items():
         if name != INSERT_BATCH_DATA.name:
             _add_keys(written, EXTRACTS[name], rows.filter(pl.col("error_data").is_null()))
-    judged.rows.clear()
+    validated.rows.clear()
     return written
 
 
@@ -98,8 +98,8 @@ def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
     )
 
 
-def plain_of(chunk: Chunk, header: Header, profile: Profile) -> PlainRows | None:
-    """The plain rows of a chunk, if it has some."""
+def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
+    """The rows of a chunk that take the fast path, if it has enough of them."""
     records, dialect = chunk.records, chunk.dialect
     delivered = Delivered(
         np.frombuffer(chunk.block, np.uint8)[: records.consumed],
@@ -110,38 +110,38 @@ def plain_of(chunk: Chunk, header: Header, profile: Profile) -> PlainRows | None
         dialect.quote,
     )
     names, writing = header.fields, writing_of(profile)
-    return read_plain(header.table, names, delivered, writing, tenant=profile.tenant)
+    return read_fast(header.table, names, delivered, writing, tenant=profile.tenant)
 
 
-def _add_plain(
+def _add_fast(
     written: WrittenChunk,
     chunk: Chunk,
     table: Table,
     profile: Profile,
     extract: Extract,
-    plain: PlainRows,
+    fast: FastRows,
 ) -> None:
     places = chunk.places()
-    if not plain.rows.all():
-        places = places.filter(pl.Series(plain.rows))
+    if not fast.rows.all():
+        places = places.filter(pl.Series(fast.rows))
     ids = {"batch_id": extract.batch_id, "extract_id": extract.id}
     of = [pl.lit(number, pl.Int32).alias(name) for name, number in ids.items()]
-    validate(table, plain.frame, places["first_line"], millionths=True)
-    rows = places.with_columns(of).hstack(plain.frame)
+    validate(table, fast.frame, places["first_line"], millionths=True)
+    rows = places.with_columns(of).hstack(fast.frame)
     _add_binary(written, chunk, table, profile, rows)
     _add_keys(written, table, rows)
-    states = written.judged.totals.setdefault(table.name, {})
-    states[READY] = totals_of_millionths(table, plain.frame) + states.get(READY, Totals())
+    states = written.validated.totals.setdefault(table.name, {})
+    states[READY] = totals_of_millionths(table, fast.frame) + states.get(READY, Totals())
 
 
-def _add_judged(
+def _add_validated(
     written: WrittenChunk, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
 ) -> None:
     clean = rows["error_data"].is_null()
     short = clean & plain_rows(table, rows)
     if short.any():
-        plain = in_millionths(table, rows.filter(short))
-        _add_binary(written, chunk, table, profile, plain)
+        exact = in_millionths(table, rows.filter(short))
+        _add_binary(written, chunk, table, profile, exact)
     if short.sum() < clean.sum():
         written.spool = None
     left = rows.filter(~short)

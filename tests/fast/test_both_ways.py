@@ -14,7 +14,7 @@ from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
-from tests.stages.test_plain import BAD, EXTRACT, GOOD, PROFILES, chunks
+from tests.stages.test_fast_path import BAD, EXTRACT, GOOD, PROFILES, chunks
 
 SIGNS = st.lists(st.sampled_from([*b'0123456789-+.:TZ, "\r\t\0;e', 0xE9, 0xFF, 0xC3]), max_size=12)
 CELLS = st.one_of(
@@ -74,7 +74,7 @@ def test_both_ways_store_the_same(
     workspace: Workspace, tmp_path: Path, title: str, lines: list[bytes], end: bytes, last: bool
 ) -> None:
     path = tmp_path / "payments.csv"
-    # Where most rows are not plain, none is taken for one.
+    # Where most rows cannot take the fast path, none does.
     usual = [line(number).encode() for number in range(2 * len(lines))]
     path.write_bytes(end.join([HEADER.encode(), *usual, *lines]) + end * last)
     header, found = chunks(path, PROFILES[title])

@@ -18,7 +18,7 @@ from flows.__main__ import main
 from flows.stages import write_out
 from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.workspace import Workspace
-from flows.steps.fast import plain
+from flows.steps.fast import fast_path
 from flows.steps.validate import check, chunk
 from schemas.cells.reading import Number
 from schemas.kinds import EXACT
@@ -44,18 +44,18 @@ def no_rules(patch: pytest.MonkeyPatch) -> None:
 
 def no_rules_and_a_null(patch: pytest.MonkeyPatch) -> None:
     """On the fast path a cell without a value is never taken for one: here the third row is."""
-    patch.setattr(plain, "row_rules", NO_RULES)
+    patch.setattr(fast_path, "row_rules", NO_RULES)
     change_fast(patch, pl.when(pl.col("Id") != 3).then("DebtsId").alias("DebtsId"))
 
 
 def change_fast(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
-    read = plain.typed_records
+    read = fast_path.typed_records
 
     def changed(*given: Any) -> Any:
         frame, rows = read(*given)
         return frame.with_columns(columns), rows
 
-    patch.setattr(plain, "typed_records", changed)
+    patch.setattr(fast_path, "typed_records", changed)
 
 
 def change_typed(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
@@ -93,7 +93,7 @@ def wrong_type_fast(patch: pytest.MonkeyPatch) -> None:
 def doubles_for_millionths(patch: pytest.MonkeyPatch) -> None:
     """What is not finite has no place in millionths: a column that could hold it is not theirs."""
     value = pl.when(pl.col("Id") == 3).then(math.nan).otherwise(pl.col("PaidAmount").cast(float))
-    patch.setattr(plain, "row_rules", NO_RULES)
+    patch.setattr(fast_path, "row_rules", NO_RULES)
     change_fast(patch, value.alias("PaidAmount"))
 
 

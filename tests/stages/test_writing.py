@@ -8,7 +8,7 @@ import pytest
 from connectors.files.profile import read_profile
 from connectors.settings import Settings
 from flows.stages.examine import examine
-from flows.stages.judge_chunk import writing_of
+from flows.stages.validate_chunk import writing_of
 from flows.steps.validate.normalise import normalise
 from schemas.tables import EXTRACTS
 

@@ -11,7 +11,7 @@ from connectors.files.header import read_header
 from connectors.files.profile import DEFAULT
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Limits
-from flows.stages.judge_chunk import judge_chunk, writing_of
+from flows.stages.validate_chunk import validate_chunk, writing_of
 
 
 def main(path: Path) -> None:
@@ -22,10 +22,10 @@ def main(path: Path) -> None:
     header = read_header(content, None, None, DEFAULT, limits)
     rows = rejected = 0
     for chunk in read_chunks(content, header, first_place(header), limits.block_bytes):
-        judged = judge_chunk(chunk, header, DEFAULT, writing, 1, 1)
+        validated = validate_chunk(chunk, header, DEFAULT, writing, 1, 1)
         rows += chunk.height
         rejected += sum(
-            states["rejected"].rows for states in judged.totals.values() if "rejected" in states
+            states["rejected"].rows for states in validated.totals.values() if "rejected" in states
         )
     clock.lap("read")
     clock.report(rows=rows, rejected=rejected, polars=pl.__version__)

@@ -13,9 +13,9 @@ from connectors.postgres import ledger
 from connectors.postgres.corrections import read_name, staged_tables
 from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
 from connectors.postgres.ledger import Batch
-from flows.stages.judge_chunk import writing_of
 from flows.stages.kept import is_cleared, open_archived, read_range
 from flows.stages.terms import restored_profile
+from flows.stages.validate_chunk import writing_of
 from flows.stages.workspace import Workspace
 from flows.steps.validate.insert_batch import record_inside
 from flows.steps.validate.left_out import DeliveredRow, in_place

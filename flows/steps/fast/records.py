@@ -1,4 +1,4 @@
-"""The plain records of a chunk, typed in one loop over their bytes."""
+"""The records of a chunk that take the fast path, typed in one loop over their bytes."""
 
 from enum import IntEnum
 
@@ -33,25 +33,25 @@ def read_records(
     text: Bytes,
     start: Places,
     stop: Places,
-    plain: Flags,
+    fast: Flags,
     signs: tuple[int, int],
     form: NDArray[np.int8],
     most: Places,
     values: Places,
     beside: NDArray[np.int16],
 ) -> int:
-    """Type the records that are `plain` so far; those that are not plain are taken out of it.
+    """Type the records that are `fast` so far; those that cannot be are taken out of it.
 
     `signs`: delimiter and quote. By delivered column: `form` is its `Form`, `most` the largest
     integer it holds. Values go to the lines of `values`, which are as long as there are records,
     one after the other without gaps; `beside` takes the offset of a time in minutes, or the digits
-    an amount was written with behind its point. Returns how many are plain.
+    an amount was written with behind its point. Returns how many are left.
     """
     delimiter, quote = signs
     last = len(form) - 1
     count = 0
     for record in range(len(start)):
-        if not plain[record]:
+        if not fast[record]:
             continue
         at, end = start[record], stop[record]
         known = True
@@ -81,7 +81,7 @@ def read_records(
                 known = False
                 break
             at += 1
-        plain[record] = known
+        fast[record] = known
         if known:
             count += 1
     return count

@@ -1,4 +1,4 @@
-"""The plain records of a chunk as a typed frame."""
+"""The records of a chunk that take the fast path, as a typed frame."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,11 +28,12 @@ class Delivered:
 def typed_records(
     table: Table, names: Sequence[str | None], delivered: Delivered
 ) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
-    """The plain records, and which they are; `names` says which field each delivered column is.
+    """The records that take the fast path, and which they are.
 
-    Columns are as SQL stores them; a double is in millionths, with its digits behind the point.
+    `names` says which field each delivered column is. Columns are as SQL stores
+    them; a double is in millionths, with its digits behind the point.
     """
-    # What compiles the loops takes longer to load than a small delivery to judge.
+    # What compiles the loops takes longer to load than a small delivery to validate.
     from flows.steps.fast.records import Form, read_records  # noqa: PLC0415
 
     forms = {

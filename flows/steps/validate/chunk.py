@@ -1,4 +1,4 @@
-"""Judge a chunk: text in, staged rows with verdicts and control totals out."""
+"""Validate a chunk: text in, staged rows with verdicts and control totals out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ READY, REJECTED, SUPERSEDED = "ready", "rejected", "superseded"
 
 
 @dataclass(slots=True)
-class Judged:
+class Validated:
     """What a chunk's rows are."""
 
     rows: dict[str, pl.DataFrame] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Judged:
     """Record numbers of insert-batch rows that were merged before they came to us."""
 
 
-def judge(
+def validate_rows(
     table: Table,
     cells: pl.DataFrame,
     fields: Sequence[str | None],
@@ -44,7 +44,7 @@ def judge(
     inner_record: str | None,
     unwrapped: bool = True,
     repaired: Repaired | None = None,
-) -> Judged:
+) -> Validated:
     """Every record of a chunk with its verdict; `cells` has the sound ones only.
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
@@ -52,21 +52,21 @@ def judge(
     """
     delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
     frame = normalise(table, cells, fields, writing)
-    judged = Judged()
-    staging = _Staging(judged, batch_id, extract_id, tenant, repaired)
+    validated = Validated()
+    staging = _Staging(validated, batch_id, extract_id, tenant, repaired)
     if table is INSERT_BATCH_DATA and unwrapped:
         checked = check(table, frame, tenant=tenant, delivered=delivered)
-        _judge_inner(staging, Positions(positions, faults), checked, inner_record)
+        _validate_inner(staging, Positions(positions, faults), checked, inner_record)
     else:
         sound = [row for row in range(positions.height) if row not in faults]
         checked = staging.check(table, frame, positions, sound, delivered)
         staging.add(table, Positions(positions, faults), checked)
-    return judged
+    return validated
 
 
 @dataclass(frozen=True, slots=True)
 class _Staging:
-    judged: Judged
+    validated: Validated
     batch_id: int
     extract_id: int
     tenant: int | None
@@ -80,7 +80,7 @@ class _Staging:
         places: Sequence[int],
         delivered: Mapping[str, pl.Series] | None = None,
     ) -> Checked:
-        """Judge rows, once what a repair left out stands in them; `places`: where they are."""
+        """Validate rows, once what a repair left out stands in them; `places`: where they are."""
         if self.repaired is None or not table.secrets:
             return check(table, frame, tenant=self.tenant, delivered=delivered)
         parents: list[str | None] = [None] * len(places)
@@ -89,9 +89,9 @@ class _Staging:
         frame, left_out = fill_secrets(table, frame, parents, self.repaired)
         checked = check(table, frame, tenant=self.tenant)
         for row, errors in left_out.items():
-            # A required secret that is empty is told of once.
-            told = {error.field for error in errors}
-            others = [one for one in checked.errors.get(row, []) if one.field not in told]
+            # A required secret that is empty is reported once.
+            reported = {error.field for error in errors}
+            others = [one for one in checked.errors.get(row, []) if one.field not in reported]
             checked.errors[row] = [*others, *errors]
         return checked
 
@@ -110,17 +110,17 @@ class _Staging:
         validate(table, clean, lines)
         numbers = rows.positions["record_number"]
         identity = identities(table, rows.typed, self.extract_id, numbers)
-        self.judged.rows[table.name] = staged_rows(
+        self.validated.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )
         columns = counted(table, rows.typed, identity)
         states = {REJECTED: rejected, READY: ~rejected} if rows.errors else {READY: ~rejected}
-        self.judged.totals[table.name] = {
+        self.validated.totals[table.name] = {
             state: totals_of(table, columns.filter(mask)) for state, mask in states.items()
         }
 
 
-def _judge_inner(
+def _validate_inner(
     staging: _Staging,
     positions: Positions,
     checked: Checked,
@@ -151,12 +151,12 @@ def _judge_inner(
     )
     staging.add(INSERT_BATCH_DATA, Positions(positions.frame[left], faults), outer)
     merged = [sound[row] for row in unwrapped.merged if row not in errors]
-    staging.judged.superseded = positions.frame["record_number"].gather(merged).to_list()
+    staging.validated.superseded = positions.frame["record_number"].gather(merged).to_list()
     if merged:
-        _tell_superseded(staging.judged)
+        _count_superseded(staging.validated)
 
 
-def _tell_superseded(judged: Judged) -> None:
+def _count_superseded(validated: Validated) -> None:
     """All outer rows without an error were merged before: nothing else leaves one behind."""
-    states = judged.totals[INSERT_BATCH_DATA.name]
+    states = validated.totals[INSERT_BATCH_DATA.name]
     states[SUPERSEDED] = states.pop(READY)

@@ -1,8 +1,8 @@
-"""Plain rows: records that are clean beyond doubt, typed from their bytes by the fast path.
+"""The fast path: records that are clean beyond doubt, typed from their bytes.
 
 Most rows of most deliveries are. Of such a row no cell is ever made a text of its own, so it costs
-a fraction of what judging costs. Whatever is written in another way than most is left to `judge`,
-which says the same of a plain row.
+a fraction of what validating costs. Whatever is written in another way than most is left to
+`validate_rows`, which says the same of a row of the fast path.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ from schemas.row_rules import row_rules
 _MOMENTS = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 _KINDS = (*INTEGER_BITS, *_MOMENTS, Kind.DOUBLE)
 _MOST_LEFT = 2
-"""Where more than one row in so many is not plain, all are better judged together."""
+"""Where more than one row in so many cannot take it, all are better validated together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlainRows:
-    """The plain rows of a chunk."""
+class FastRows:
+    """The rows of a chunk that take the fast path."""
 
     rows: NDArray[np.bool_]
     """Which of the records they are."""
@@ -34,17 +34,18 @@ class PlainRows:
     """Columns as SQL stores them; a double in millionths, with its digits behind the point."""
 
 
-def read_plain(
+def read_fast(
     table: Table,
     names: Sequence[str | None],
     delivered: Delivered,
     writing: Writing,
     *,
     tenant: int | None,
-) -> PlainRows | None:
-    """The plain rows of a chunk; None: it has few, or its feed writes in a way of its own.
+) -> FastRows | None:
+    """The rows of a chunk that take the fast path.
 
-    `names` says which field each delivered column is.
+    None: they are few, or its feed writes in a way of its own. `names` says which field each
+    delivered column is.
     """
     usual = Writing() == writing and all(
         field.kind in _KINDS and field.name in names for field in table.delivered
@@ -52,17 +53,17 @@ def read_plain(
     if not usual:
         return None
     frame, rows = typed_records(table, names, delivered)
-    plain = np.ones(frame.height, np.bool_)
+    clean = np.ones(frame.height, np.bool_)
     if tenant is not None and table.tenant:
-        plain &= (frame[table.tenant] == tenant).to_numpy()
+        clean &= (frame[table.tenant] == tenant).to_numpy()
     for passed in _passes(table, frame):
-        plain &= passed.to_numpy()
-    if plain.sum() * _MOST_LEFT < len(rows):
+        clean &= passed.to_numpy()
+    if clean.sum() * _MOST_LEFT < len(rows):
         return None
-    if not plain.all():
-        frame = frame.filter(pl.Series(plain))
-        rows[np.flatnonzero(rows)[~plain]] = False
-    return PlainRows(rows, frame)
+    if not clean.all():
+        frame = frame.filter(pl.Series(clean))
+        rows[np.flatnonzero(rows)[~clean]] = False
+    return FastRows(rows, frame)
 
 
 def _passes(table: Table, frame: pl.DataFrame) -> list[pl.Series]:

@@ -1,4 +1,4 @@
-"""Judge chunk: the records of a chunk by the profile of their feed."""
+"""Validate a chunk: the records of a chunk by the profile of their feed."""
 
 import polars as pl
 
@@ -6,13 +6,13 @@ from connectors.files.cells import as_delivered
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.files.reader import Chunk
-from flows.steps.validate.chunk import Judged, judge
+from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.left_out import FindRepaired, Repaired
 from flows.steps.validate.normalise import Writing
 from schemas.cells.reading import Unread, offset_minutes
 
 
-def judge_chunk(
+def validate_chunk(
     chunk: Chunk,
     header: Header,
     profile: Profile,
@@ -22,10 +22,10 @@ def judge_chunk(
     *,
     with_texts: bool = True,
     repaired: FindRepaired | None = None,
-) -> Judged:
+) -> Validated:
     """The rows of a chunk with their verdicts, by the record kind they are staged under."""
     cells = as_delivered(chunk.cells(header.width), header)
-    return judge(
+    return validate_rows(
         header.table,
         cells,
         header.fields,

@@ -1,4 +1,4 @@
-"""Plain rows, typed from their bytes, are what judging the same rows says."""
+"""Rows of the fast path, typed from their bytes, are what validating the same rows says."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +16,9 @@ from connectors.postgres.binary_copy import in_millionths, plain_rows
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from data_samples.generate import write_payments
-from flows.stages.judge_chunk import judge_chunk, writing_of
 from flows.stages.receive import header_of
-from flows.stages.write_out import plain_of, write_out
+from flows.stages.validate_chunk import validate_chunk, writing_of
+from flows.stages.write_out import fast_rows, write_out
 from flows.steps.validate.key_filter import looked_at
 from schemas.tables import PAYMENT
 from tests.examples import examples
@@ -63,15 +63,15 @@ def chunks(path: Path, profile: Profile) -> tuple[Header, list[Chunk]]:
 
 
 def compare(header: Header, chunk: Chunk, profile: Profile) -> None:
-    """Hold what is written out of a chunk against the judgement of every one of its rows."""
-    judged = judge_chunk(chunk, header, profile, writing_of(profile), 1, 1, with_texts=False)
+    """Hold what is written out of a chunk against what validating says of every one of its rows."""
+    validated = validate_chunk(chunk, header, profile, writing_of(profile), 1, 1, with_texts=False)
     written = write_out(chunk, header, profile, EXTRACT, strict_bytes=0)
     told, wanted = (
         {state: one.as_json() for state, one in every.totals["payment"].items()}
-        for every in (written.judged, judged)
+        for every in (written.validated, validated)
     )
     assert told == wanted
-    rows = judged.rows["payment"]
+    rows = validated.rows["payment"]
     clean = rows.filter(rows["error_data"].is_null())
     keys = clean.select(looked_at(PAYMENT)).rows()
     found = written.keys["payment"].rows() if "payment" in written.keys else []
@@ -92,10 +92,10 @@ def compare(header: Header, chunk: Chunk, profile: Profile) -> None:
     lines=st.lists(st.one_of(GOOD, GOOD, GOOD, BAD), min_size=1, max_size=25),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_plain_rows_are_what_judging_says(
+def test_the_fast_path_is_what_validating_says(
     tmp_path_factory: pytest.TempPathFactory, title: str, lines: list[str], end: str
 ) -> None:
-    path = tmp_path_factory.mktemp("plain") / "payments.csv"
+    path = tmp_path_factory.mktemp("fast") / "payments.csv"
     path.write_bytes(end.join([HEADER, *lines, ""]).encode())
     header, found = chunks(path, PROFILES[title])
     for chunk in found:
@@ -103,11 +103,11 @@ def test_plain_rows_are_what_judging_says(
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.05, 0.5])
-def test_a_whole_file_is_what_judging_says(tmp_path: Path, rate: float) -> None:
+def test_a_whole_file_is_what_validating_says(tmp_path: Path, rate: float) -> None:
     write_payments(tmp_path, 5_000, rate, 17)
     header, (chunk,) = chunks(tmp_path / "payments.csv", DEFAULT)
     compare(header, chunk, DEFAULT)
-    plain = plain_of(chunk, header, DEFAULT)
+    fast = fast_rows(chunk, header, DEFAULT)
     if rate < 0.5:
-        assert plain is not None
-        assert plain.rows.mean() > 1 - 2 * rate - 0.01
+        assert fast is not None
+        assert fast.rows.mean() > 1 - 2 * rate - 0.01
