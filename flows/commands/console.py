@@ -22,7 +22,7 @@ from connectors.settings import address_problem, read_settings
 if TYPE_CHECKING:
     import psycopg
 
-    from flows.stages.workspace import Progress as Told
+    from flows.stages.workspace import Progress as Tell
     from flows.stages.workspace import Workspace
 
 TITLES = {
@@ -150,9 +150,9 @@ def _fits(width: int, names: Sequence[str], cells: Sequence[Sequence[str]]) -> b
 
 def _paragraph(names: Sequence[str], row: Sequence[str], width: int) -> list[str]:
     """A row of a table that is too wide: its first cell, and below it what the others hold."""
-    told = [f"{name}: {cell}" for name, cell in zip(names[1:], row[1:], strict=True) if cell]
+    others = [f"{name}: {cell}" for name, cell in zip(names[1:], row[1:], strict=True) if cell]
     lines = textwrap.wrap(
-        "; ".join(told),
+        "; ".join(others),
         max(width - 4, WORD),
         initial_indent="    ",
         subsequent_indent="    ",
@@ -162,7 +162,7 @@ def _paragraph(names: Sequence[str], row: Sequence[str], width: int) -> list[str
 
 
 @contextmanager
-def told(*, quiet: bool) -> "Iterator[Told]":
+def show_progress(*, quiet: bool) -> "Iterator[Tell]":
     """A progress bar per stage on standard error; silent for scripts and where nobody watches."""
     if quiet or not sys.stderr.isatty():
         yield lambda _stage, _done, _total: None
@@ -198,12 +198,12 @@ def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Worksp
             sys.stderr.write(f"recon: {held}\n")
 
     database = open_database(settings, say)
-    with told(quiet=quiet) as progress, _waits_told():
+    with show_progress(quiet=quiet) as progress, _show_waits():
         yield Workspace(settings, database, progress)
 
 
 @contextmanager
-def _waits_told() -> "Iterator[None]":
+def _show_waits() -> "Iterator[None]":
     """Say on standard error that a lost database is waited for; whoever watches would wonder."""
     log, handler = logging.getLogger("recon.database"), logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("recon: %(message)s"))

@@ -7,7 +7,7 @@ from cyclopts import Parameter
 
 from connectors.errors import DeliveryError
 from connectors.settings import read_settings
-from flows.commands.console import out, print_json, told, workspace
+from flows.commands.console import out, print_json, show_progress, workspace
 from schemas.counting import grouped, quantity
 from schemas.tables import EXTRACTS
 
@@ -47,7 +47,7 @@ def check_command(
     from flows.stages.examine import examine  # noqa: PLC0415
 
     feed = _profile(profile, record, tenant=tenant)
-    with told(quiet=json) as progress:
+    with show_progress(quiet=json) as progress:
         verdicts = examine(read_settings(), paths, feed, record=record, progress=progress)
     if json:
         print_json({"files": [verdict.as_json() for verdict in verdicts]})

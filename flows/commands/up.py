@@ -161,7 +161,7 @@ def _say(line: str) -> None:
 
 
 def _detached(settings: Settings, options: list[str]) -> int:
-    from flows.ops.laptop import show_held, told  # noqa: PLC0415 -- slow to import.
+    from flows.ops.laptop import describe, show_held  # noqa: PLC0415 -- slow to import.
     from flows.ops.running import find, log_tail  # noqa: PLC0415
 
     folder = settings.home / "up"
@@ -180,7 +180,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
     while time.monotonic() < deadline:
         running = find(folder)
         if running and running.process.alive():
-            _say(told(running))
+            _say(describe(running))
             show_held(settings, _say)
             _say("`recon down` stops everything.")
             return 0

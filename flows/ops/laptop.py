@@ -74,7 +74,7 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
     folder = settings.home / "up"
     with alone(folder) as free:
         if not free:
-            show(told(find(folder)))
+            show(describe(find(folder)))
             show_held(settings, show)
             return 0
         stop_all(find(folder))  # What a killed run left behind.
@@ -84,7 +84,7 @@ def run(settings: Settings, choice: UpOptions, show: Show) -> int:
             parts.callback(note, folder, None)
             running = _start(settings, choice, login, parts, show, folder)
             note(folder, running)
-            show(told(running))
+            show(describe(running))
             show_held(settings, show)
             show("Ctrl-C stops everything.")
             _watch(settings, running, stopped)
@@ -117,7 +117,7 @@ def refuse_other_terms(running: Running | None, asked: Mapping[str, object]) -> 
     if other:
         raise SettingsError(
             f"recon is up already, otherwise than asked for: {', '.join(other)}. Nothing was "
-            f"changed. `recon down` stops it first.\n{told(running)}"
+            f"changed. `recon down` stops it first.\n{describe(running)}"
         )
 
 
@@ -142,7 +142,7 @@ def _is_listened_to(choice: UpOptions) -> bool:
     return False
 
 
-def told(running: Running | None) -> str:
+def describe(running: Running | None) -> str:
     """What runs where, for a person."""
     if running is None:
         return "recon up is just starting here; ask again in a moment."

@@ -75,12 +75,12 @@ def _keys(text: str) -> dict[str, str]:
                 for one in value:
                     found |= _section(_title(name, one, found), one)
             case _:
-                found[name] = _told(value)
+                found[name] = _display(value)
     return found
 
 
 def _section(title: str, values: Mapping[str, Any]) -> dict[str, str]:
-    return {f"{title}: {key}": _told(value) for key, value in values.items()}
+    return {f"{title}: {key}": _display(value) for key, value in values.items()}
 
 
 def _title(name: str, values: Mapping[str, Any], found: Mapping[str, str]) -> str:
@@ -92,7 +92,7 @@ def _title(name: str, values: Mapping[str, Any], found: Mapping[str, str]) -> st
     return title
 
 
-def _told(value: object) -> str:
+def _display(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_told, value)) or "none"
+        return ", ".join(map(_display, value)) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

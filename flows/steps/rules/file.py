@@ -1,4 +1,4 @@
-"""Rule files: the TOML a reconciliation is judged by, read strictly, and written back canonically.
+"""Rule files: the TOML that says what a reconciliation asks for, read strictly.
 
 What cannot be meant (a tolerance in the wrong unit, a share above one, a currency that is no
 number) is refused with its line; nothing is guessed.
@@ -58,10 +58,10 @@ class _Reader(Values):
         plural = {"tolerance": "tolerances", "window": "windows", "exclude": "exclusions"}
         values = self.known((), document, top)
         rules = Rules(**{plural.get(key, key): value for key, value in values.items()})
-        self._once(
+        self._check_once(
             "tolerance", [(t.record, t.field, t.currency, t.tenant) for t in rules.tolerances]
         )
-        self._once("exclude", [exclusion.id for exclusion in rules.exclusions])
+        self._check_once("exclude", [exclusion.id for exclusion in rules.exclusions])
         return rules
 
     def _rates(self) -> dict[str, Reader]:
@@ -108,7 +108,7 @@ class _Reader(Values):
         values = self.known(path, given, readers, needed=("record", "field"))
         table = EXTRACTS[values["record"]]
         field = self.field((*path, "field"), table, values["field"])
-        self._units(path, table, field, values)
+        self._check_units(path, table, field, values)
         both = {"absolute": ("above", "below"), "relative": ("above_relative", "below_relative")}
         for name, sides in both.items():
             if name in values:
@@ -119,25 +119,26 @@ class _Reader(Values):
                     values[side] = value
         return Tolerance(**values)
 
-    def _units(self, path: Path, table: Table, field: Field, values: Mapping[str, Any]) -> None:
+    def _check_units(
+        self, path: Path, table: Table, field: Field, values: Mapping[str, Any]
+    ) -> None:
         """A tolerance is days for a time and an amount or share for a number; nothing else."""
         of = f"{table.name}.{field.name}"
         bounds = [name for name in values if name not in ("record", "field", "currency", "tenant")]
-        if field.kind in _TIMES:
-            wrong = [name for name in bounds if name != "days"]
-            told = f"{of} is a time. Its tolerance is in days: days = 1."
-        elif field.kind is Kind.DOUBLE:
-            wrong = [name for name in bounds if name == "days"]
-            told = f"{of} is a number, not a time. Use absolute or relative."
-        else:
-            wrong, told = (
-                ["field"],
+        if field.name in table.key:
+            self.refuse((*path, "field"), f"{of} is part of the key: records are told apart by it.")
+        if field.kind not in (*_TIMES, Kind.DOUBLE):
+            self.refuse(
+                (*path, "field"),
                 f"{of} is a {field.kind}. Only amounts and times have tolerances.",
             )
-        if field.name in table.key:
-            wrong, told = ["field"], f"{of} is part of the key: records are told apart by it."
-        if wrong:
-            self.refuse((*path, wrong[0]), told)
+        for name in bounds:
+            if field.kind in _TIMES and name != "days":
+                self.refuse((*path, name), f"{of} is a time. Its tolerance is in days: days = 1.")
+            if field.kind is Kind.DOUBLE and name == "days":
+                self.refuse(
+                    (*path, name), f"{of} is a number, not a time. Use absolute or relative."
+                )
         if "currency" in values and not field.amount:
             self.refuse((*path, "currency"), f"{of} is no amount and has no currency.")
         if "tenant" in values and table.tenant is None:
@@ -178,7 +179,7 @@ class _Reader(Values):
             )
         return table.by_name[name]
 
-    def _once(self, section: str, keys: list[Any]) -> None:
+    def _check_once(self, section: str, keys: list[Any]) -> None:
         first: dict[Any, int] = {}
         for number, key in enumerate(keys):
             if first.setdefault(key, number) != number:

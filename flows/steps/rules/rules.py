@@ -1,7 +1,7 @@
 """The rules of a reconciliation: tolerances, windows, ages, meanings; one value from one TOML.
 
 What the service document leaves open (direction of a rate, base currency, what a discount counts
-for) is a rule with an explicit UNKNOWN, never a guess: what needs it is then told as such.
+for) is a rule with an explicit UNKNOWN, never a guess: what needs it is then reported as such.
 """
 
 from dataclasses import dataclass, field
@@ -27,12 +27,12 @@ class Discount(StrEnum):
 
 
 class Offset(StrEnum):
-    """What it means when the same instant is told with another offset."""
+    """What it means when the same instant is stated with another offset."""
 
     EQUAL = "equal"
     """Nothing: it is the same instant."""
     TOLD = "told"
-    """The record matches within tolerance, and a break of low severity tells it."""
+    """The record matches within tolerance, and a break of low severity says so."""
     DIFFERS = "differs"
 
 
@@ -90,7 +90,7 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much may be waved through by tolerances before the run fails."""
+    """How much may be tolerated before the run fails."""
 
     count: int | None = None
     amount: Decimal | None = None
@@ -137,7 +137,7 @@ class Severities:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Everything a run is judged by; its hash is on the cover."""
+    """Everything a run asks for; its hash is on the cover."""
 
     name: str = "default"
     tolerances: tuple[Tolerance, ...] = ()
