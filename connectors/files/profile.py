@@ -93,7 +93,7 @@ DEFAULT = Profile()
 def load_profile(path: Path) -> Profile:
     """The profile in `path`; ProfileError names the file, the key and what is allowed."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         document = read_toml(text)
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}.") from error

@@ -78,6 +78,12 @@ def test_keys_and_profile_are_the_same_facts() -> None:
         assert set(values) <= {*readers, *SECTIONS}
 
 
+def test_a_byte_order_mark_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(b'\xef\xbb\xbffeed = "x"\r\ntenant = 7\r\n')
+    assert load_profile(path) == Profile(feed="x", tenant=7)
+
+
 def test_defaults() -> None:
     assert read_profile({"feed": "default"}) == DEFAULT
 
