@@ -20,9 +20,9 @@ import psycopg
 
 from connectors.files.spool import Spooled
 from connectors.postgres.insert import insert_new
-from connectors.postgres.ranges import Range, absent, in_range, joined, ready, untold
-from schemas.derived.sql import key_columns, staged_name
-from schemas.derived.views import position, quoted
+from connectors.postgres.ranges import Range, absent, in_range, ready, untold
+from schemas.derived.sql import content_columns, key_columns, staged_name
+from schemas.derived.views import joined, position, quoted
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.ledger import LINEAGE
@@ -130,7 +130,7 @@ def _tell_present(
 def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
     """The rows of the range whose key the target knows, with their verdicts."""
     key = key_columns(table)
-    content = [name for name in stored_columns(table) if name not in key]
+    content = content_columns(table)
     same, stale = "TRUE", ""
     if content:
         mine = ", ".join(f"s.{quoted(name)}" for name in content)
@@ -147,7 +147,7 @@ def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
         CREATE TEMP TABLE present ON COMMIT DROP AS
         SELECT s.record_number, CASE WHEN {same} THEN 'unchanged' {stale}
             ELSE 'updated' END AS verdict
-        FROM {staged_name(table)} s JOIN {table.name} t ON {joined(key)}
+        FROM {staged_name(table)} s JOIN {table.name} t ON {joined(table)}
         WHERE {ready()} {within}"""
 
 
@@ -206,17 +206,13 @@ def _tell_exceptions(table: Table, verdict: str, counts: Counter[str]) -> Iterat
 def _keep_images(table: Table) -> str:
     return f"""INSERT INTO before_image (batch_id, extract_id, record_number, record, image)
         SELECT %(batch)s, %(extract)s, s.record_number, '{table.name}', row_to_json(t)::text
-        FROM {_changed(table)} JOIN {table.name} t ON {joined(key_columns(table))}"""
+        FROM {_changed(table)} JOIN {table.name} t ON {joined(table)}"""
 
 
 def _update(table: Table) -> str:
-    key = key_columns(table)
-    written = [
-        *(name for name in stored_columns(table) if name not in key),
-        *(field.name for field in LINEAGE),
-    ]
+    written = (*content_columns(table), *stored_columns(LINEAGE))
     values = ", ".join(f"{quoted(name)} = s.{quoted(name)}" for name in written)
-    return f"UPDATE {table.name} t SET {values} FROM {_changed(table)} WHERE {joined(key)}"
+    return f"UPDATE {table.name} t SET {values} FROM {_changed(table)} WHERE {joined(table)}"
 
 
 def _changed(table: Table) -> str:

@@ -41,11 +41,8 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     own batch: the row is the same, and what was corrected of it so far is there.
     """
     repairs, states = _repairs(connection, batch_id)
-    attempts: dict[AttemptRow, list[AttemptRow]] = {}
-    for row in repairs:
-        attempts.setdefault(_first(row, repairs), []).append(row)
     found = _matched_by_key(connection, batch_id)
-    for first, rows in attempts.items():
+    for first, rows in _attempts(repairs).items():
         settled = [row for row in rows if states[row] in SETTLING]
         last = max(rows)
         for row in (first, *rows):
@@ -102,10 +99,15 @@ def _repairs(
     return repairs, states
 
 
-def _first(row: AttemptRow, repairs: Mapping[AttemptRow, AttemptRow]) -> AttemptRow:
-    while row in repairs:
-        row = repairs[row]
-    return row
+def _attempts(repairs: Mapping[AttemptRow, AttemptRow]) -> dict[AttemptRow, list[AttemptRow]]:
+    """The rows that were repaired first, each with all that repair it, or a repair of it."""
+    attempts: dict[AttemptRow, list[AttemptRow]] = {}
+    for row in repairs:
+        first = row
+        while first in repairs:
+            first = repairs[first]
+        attempts.setdefault(first, []).append(row)
+    return attempts
 
 
 def _matched_by_key(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, Later]:
@@ -134,9 +136,7 @@ def delivered_again(
         for row, parent, state in _named_repairs(connection, batch_id):
             if state in ERRORS and (place := read_name(parent)):
                 repairs[row] = AttemptRow(corrected, *place)
-    attempts: dict[AttemptRow, list[AttemptRow]] = {}
-    for row in repairs:
-        attempts.setdefault(_first(row, repairs), []).append(row)
+    attempts = _attempts(repairs)
     states = _states(connection, attempts)
     again: set[AttemptRow] = set()
     for first, rows in attempts.items():

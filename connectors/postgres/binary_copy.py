@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from schemas.derived.sql import IDENTITY, key_columns
 from schemas.field import Kind, Table
-from schemas.kinds import SCALE, stored_columns
-from schemas.ledger import LINEAGE
+from schemas.kinds import SCALE
 
 HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 TAIL = b"\xff\xff"
@@ -50,11 +49,6 @@ def has_fixed_width(table: Table) -> bool:
     return key_columns(table) != (IDENTITY,) and all(
         field.kind in _FIXED for field in table.delivered
     )
-
-
-def target_columns(table: Table) -> tuple[str, ...]:
-    """The columns of a target's row."""
-    return (*stored_columns(table), *(field.name for field in LINEAGE))
 
 
 def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:

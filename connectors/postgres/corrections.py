@@ -14,7 +14,16 @@ import psycopg
 
 from connectors.postgres.ledger import batch_span, list_receipts
 from schemas.derived.sql import key_columns, staged_name
-from schemas.derived.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, quoted, told_joins
+from schemas.derived.views import (
+    CORRECTED,
+    ERRORS,
+    SETTLING,
+    STATE,
+    listed,
+    of_batch,
+    quoted,
+    told_joins,
+)
 from schemas.field import Table
 from schemas.tables import EXTRACTS
 
@@ -127,7 +136,7 @@ def _gather(connection: psycopg.Connection, batch_id: int) -> int:
             named += connection.execute(
                 f"""INSERT INTO repaired SELECT s.parent
                 FROM {staged_name(table)} s {told_joins(table)}
-                WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({_listed(SETTLING)})
+                WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(SETTLING)})
                 ON CONFLICT DO NOTHING""",
                 batch_span(connection, correction),
             ).rowcount
@@ -145,14 +154,14 @@ def _gather_by_key(
     if not table.key:
         return 0
     keys = key_columns(table)
-    listed = ", ".join(f"s.{quoted(name)}" for name in keys)
+    columns = ", ".join(f"s.{quoted(name)}" for name in keys)
     known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
     connection.execute("DROP TABLE IF EXISTS pg_temp.in_error")
     # What was corrected before is looked at again, whatever it was corrected by.
     found = connection.execute(
-        f"""CREATE TEMP TABLE in_error ON COMMIT DROP AS SELECT {_name("s")} AS name, {listed}
+        f"""CREATE TEMP TABLE in_error ON COMMIT DROP AS SELECT {_name("s")} AS name, {columns}
         FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")} AND {known}
-        AND (s.error_data IS NOT NULL OR o.verdict IN ({_listed(ERRORS)}))""",
+        AND (s.error_data IS NOT NULL OR o.verdict IN ({listed(ERRORS)}))""",
         batch_span(connection, batch_id),
     ).rowcount
     if not found:
@@ -163,7 +172,7 @@ def _gather_by_key(
         connection.execute(
             f"""INSERT INTO repaired SELECT w.name, %(batch)s FROM in_error w WHERE EXISTS (
                 SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
-                AND {same} AND s.parent IS NULL AND {STATE} IN ({_listed(SETTLING)}))
+                AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))
             ON CONFLICT DO NOTHING""",
             batch_span(connection, correction),
         ).rowcount
@@ -186,7 +195,7 @@ def _tell(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
         f"""INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
         SELECT s.batch_id, s.extract_id, s.record_number, '{CORRECTED}', {_MATCHED}
         FROM {staged_name(table)} s {told_joins(table)} JOIN repaired ON name = {_name("s")}
-        WHERE {of_batch("s")} AND {STATE} IN ({_listed(ERRORS)})""",
+        WHERE {of_batch("s")} AND {STATE} IN ({listed(ERRORS)})""",
         batch_span(connection, batch_id),
     )
 
@@ -213,7 +222,3 @@ _MATCHED = """CASE WHEN by_key IS NOT NULL THEN json_build_array(json_build_obje
 def _name(alias: str) -> str:
     """A row's name as `recon rejects` writes it into the first column."""
     return f"{alias}.extract_id || ':' || {alias}.record_number"
-
-
-def _listed(states: tuple[str, ...]) -> str:
-    return ", ".join(f"'{state}'" for state in states)

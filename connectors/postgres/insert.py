@@ -15,11 +15,9 @@ from connectors.files.spool import OF_EXTRACT, Spooled, read_spool
 from connectors.postgres import binary_copy
 from connectors.postgres.database import COPY_BYTES
 from connectors.postgres.ranges import Range, absent, in_range, ready
-from schemas.derived.sql import IDENTITY, key_columns, staged_name
+from schemas.derived.sql import IDENTITY, key_columns, staged_name, target_columns
 from schemas.derived.views import quoted
 from schemas.field import Table
-from schemas.kinds import stored_columns
-from schemas.ledger import LINEAGE
 
 MOST_LEFT_OUT = 200_000
 """Rows of a range that end otherwise, up to which the others are copied around them."""
@@ -32,7 +30,7 @@ def insert_new(
     left_out = _left_out(connection, rows) if spooled else None
     if left_out is None:
         return connection.execute(_insert(table), rows.parameters()).rowcount
-    columns = ", ".join(map(quoted, binary_copy.target_columns(table)))
+    columns = ", ".join(map(quoted, target_columns(table)))
     copied: list[Spooled] = []
     with connection.cursor() as cursor:
         with cursor.copy(f"COPY {table.name} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
@@ -61,7 +59,7 @@ def _written_out(
         frame = frame.filter(pl.Series(~np.isin(frame["record_number"].to_numpy(), left_out)))
     ids = zip(OF_EXTRACT, (rows.batch_id, rows.extract_id), strict=True)
     frame = frame.with_columns(pl.lit(number, pl.Int32).alias(name) for name, number in ids)
-    return binary_copy.encode(table, frame, binary_copy.target_columns(table))
+    return binary_copy.encode(table, frame, target_columns(table))
 
 
 def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] | None:
@@ -88,12 +86,7 @@ def _between(rows: Range, parts: Sequence[Spooled]) -> Iterator[Range]:
 
 
 def _insert(table: Table) -> str:
-    key = key_columns(table)
-    columns = [
-        *stored_columns(table),
-        *([IDENTITY] if key == (IDENTITY,) else []),
-        *(field.name for field in LINEAGE),
-    ]
-    names = ", ".join(quoted(name) for name in columns)
+    identity = (IDENTITY,) if key_columns(table) == (IDENTITY,) else ()
+    names = ", ".join(map(quoted, (*target_columns(table), *identity)))
     return f"""INSERT INTO {table.name} ({names}) SELECT {names} FROM {staged_name(table)} s
         WHERE {ready()} AND {absent()}"""

@@ -5,8 +5,6 @@ Conditions are SQL over a range's parameters; `s` is its staged table.
 
 from dataclasses import dataclass, replace
 
-from schemas.derived.views import quoted
-
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -53,8 +51,3 @@ def untold(alias: str) -> str:
 def absent() -> str:
     """Rows that are not in `present`: the target does not know them."""
     return "NOT EXISTS (SELECT 1 FROM present p WHERE p.record_number = s.record_number)"
-
-
-def joined(key: tuple[str, ...]) -> str:
-    """A staged row and the row `t` of the target with its key."""
-    return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)

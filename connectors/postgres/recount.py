@@ -7,7 +7,7 @@ import psycopg
 
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql import IDENTITY, key_columns, staged_name
-from schemas.derived.views import STATE, of_batch, quoted, told_joins
+from schemas.derived.views import STATE, joined, of_batch, quoted, told_joins
 from schemas.field import Table
 
 
@@ -54,7 +54,6 @@ def recount_both(connection: psycopg.Connection, table: Table, batch_id: int) ->
     In one pass, because the staged rows of a batch are most of what has to be read.
     """
     currency = f"s.{quoted(table.currency)}" if table.currency else "NULL"
-    joined = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     # To the planner a list of states is a rare thing, unless it is hidden from it.
     written = f"coalesce({STATE} IN ('inserted', 'updated'), FALSE)"
     rows = connection.execute(
@@ -63,7 +62,7 @@ def recount_both(connection: psycopg.Connection, table: Table, batch_id: int) ->
             count(*), coalesce(sum({key_number(table)}), 0)
             {_sums(table, "s")} {_sums(table, "t")}
         FROM {staged_name(table)} s {told_joins(table)}
-        LEFT JOIN {table.name} t ON {joined} AND {written}
+        LEFT JOIN {table.name} t ON {joined(table)} AND {written}
         WHERE {of_batch("s")} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4""",
         batch_span(connection, batch_id),
     )

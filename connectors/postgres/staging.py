@@ -11,7 +11,7 @@ from psycopg import sql
 
 from connectors.postgres import binary_copy
 from connectors.postgres.database import COPY_BYTES
-from schemas.derived.sql import SCHEMA, staged_columns, staged_name
+from schemas.derived.sql import SCHEMA, staged_columns, staged_name, target_columns
 from schemas.field import Table
 
 PLACE = ("first_line", "last_line", "byte_start", "byte_end")
@@ -49,7 +49,7 @@ def copy_binary(table: Table, rows: pl.DataFrame, text: bytes | None, text_start
     """
     start, end = (rows[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
     rows = _told(rows, pl.lit(None) if text is None else pl.col("byte_end") - pl.col("byte_start"))
-    columns = _filled(rows, (*PLACE, *binary_copy.target_columns(table)))
+    columns = _filled(rows, (*PLACE, *target_columns(table)))
     if text is None:
         body = binary_copy.encode(table, rows, columns)
     else:

@@ -6,18 +6,16 @@ import psycopg
 
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql import key_columns, staged_name
-from schemas.derived.views import STATE, of_batch, quoted, told_joins
+from schemas.derived.sql import content_columns, staged_name, target_columns
+from schemas.derived.views import STATE, joined, of_batch, quoted, told_joins
 from schemas.field import Table
-from schemas.kinds import stored_columns
-from schemas.ledger import LINEAGE
 
 
 def refuse_if_touched(connection: psycopg.Connection, table: Table, batch_id: int) -> None:
     """Raise BatchStateError when a later batch has written rows that this one wrote."""
     row = connection.execute(
         f"""SELECT t.batch_id, count(*) FROM ({_written(table)}) s
-        JOIN {table.name} t ON {_joined(table)}
+        JOIN {table.name} t ON {joined(table)}
         WHERE (t.extract_id, t.record_number) <> (s.extract_id, s.record_number)
         GROUP BY 1 ORDER BY 1 DESC LIMIT 1""",
         batch_span(connection, batch_id),
@@ -34,11 +32,11 @@ def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int)
 
     Nothing of ours changes a row and leaves the name of its writer: somebody did, in the database.
     """
-    content = [name for name in stored_columns(table) if name not in key_columns(table)]
+    content = content_columns(table)
     mine = ", ".join(f"s.{quoted(name)}" for name in content) or "TRUE"
     theirs = ", ".join(f"t.{quoted(name)}" for name in content) or "TRUE"
     row = connection.execute(
-        f"""SELECT count(*) FROM ({_written(table)}) s LEFT JOIN {table.name} t ON {_joined(table)}
+        f"""SELECT count(*) FROM ({_written(table)}) s LEFT JOIN {table.name} t ON {joined(table)}
         WHERE t.batch_id IS NULL OR ROW({mine}) IS DISTINCT FROM ROW({theirs})""",
         batch_span(connection, batch_id),
     ).fetchone()
@@ -47,8 +45,7 @@ def changed_by_hand(connection: psycopg.Connection, table: Table, batch_id: int)
 
 def take_back(connection: psycopg.Connection, table: Table, batch_id: int) -> dict[str, int]:
     """Delete what the batch inserted and restore what it updated; returns the counts."""
-    columns = [*stored_columns(table), *(field.name for field in LINEAGE)]
-    values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in columns)
+    values = ", ".join(f"{quoted(name)} = b.{quoted(name)}" for name in target_columns(table))
     span = batch_span(connection, batch_id)
     restored = connection.execute(
         f"""UPDATE {table.name} t SET {values}
@@ -76,7 +73,3 @@ def undone_by(connection: psycopg.Connection, batch_id: int, events: Collection[
 def _written(table: Table) -> str:
     return f"""SELECT s.* FROM {staged_name(table)} s {told_joins(table)}
         WHERE {of_batch("s")} AND {STATE} IN ('inserted', 'updated')"""
-
-
-def _joined(table: Table) -> str:
-    return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))

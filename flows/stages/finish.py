@@ -11,11 +11,11 @@ import psycopg
 
 from connectors.errors import ConservationError
 from connectors.files.atomic import write_file
+from connectors.files.currencies import read_currencies
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.attempts import counted_elsewhere
 from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
-from connectors.postgres.currencies import read_currencies
 from connectors.postgres.database import summarise
 from connectors.postgres.digests import ends_detail
 from connectors.postgres.findings import findings, notes

@@ -18,7 +18,6 @@ from connectors.postgres.binary_copy import (
     has_fixed_width,
     in_millionths,
     plain_rows,
-    target_columns,
 )
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
@@ -30,6 +29,7 @@ from flows.steps.validate.chunk import READY, Validated
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.left_out import FindRepaired
 from schemas.derived.pandera_schemas import validate
+from schemas.derived.sql import target_columns
 from schemas.field import Table
 from schemas.kinds import SCALE
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA

@@ -52,6 +52,17 @@ def staged_columns(table: Table) -> tuple[str, ...]:
     return (*stored_columns(POSITION), *stored_columns(table))
 
 
+def target_columns(table: Table) -> tuple[str, ...]:
+    """Columns of the target table, in order: the record's own, then which staged row wrote them."""
+    return (*stored_columns(table), *stored_columns(LINEAGE))
+
+
+def content_columns(table: Table) -> tuple[str, ...]:
+    """The record's own columns beside those that tell two target rows apart."""
+    key = key_columns(table)
+    return tuple(name for name in stored_columns(table) if name not in key)
+
+
 def _columns(table: Table, *, nullable: bool) -> Iterator[sa.Column[Any]]:
     for field in table.delivered:
         for name, kind in sql_columns(field).items():

@@ -7,7 +7,7 @@ the batch names one and an operation takes the record.
 
 from collections.abc import Iterable, Iterator
 
-from schemas.derived.sql import SCHEMA, staged_name
+from schemas.derived.sql import SCHEMA, key_columns, staged_name
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
@@ -47,6 +47,11 @@ def of_batch(alias: str) -> str:
     it every batch would read the rows of all batches before it.
     """
     return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
+
+
+def joined(table: Table) -> str:
+    """SQL that finds the target's row `t` with the key of a staged row `s`."""
+    return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
 
 
 def told_joins(table: Table, *, batch: bool = True) -> str:
@@ -135,11 +140,12 @@ def _offset_text(offset: str) -> str:
     )
 
 
-def _listed(states: Iterable[str]) -> str:
+def listed(states: Iterable[str]) -> str:
+    """States as SQL lists them."""
     return ", ".join(f"'{state}'" for state in states)
 
 
-_ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({_listed(SEND_ERRORS)}) THEN x.error_data END,
+_ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({listed(SEND_ERRORS)}) THEN x.error_data END,
     s.error_data, o.error_data)"""
 
 
@@ -166,7 +172,7 @@ def _staged_selects() -> Iterator[str]:
 
 SHOWN = "shown_row"
 """The staged rows for those who may not see secrets."""
-_HIDDEN = f"record IN ({_listed(table.name for table in EXTRACTS.values() if table.unquotable)})"
+_HIDDEN = f"record IN ({listed(table.name for table in EXTRACTS.values() if table.unquotable)})"
 # What an earlier version said of such a row may quote a value of it.
 _BARE_ERRORS = """(SELECT json_agg(json_build_object('ErrorCode', e -> 'ErrorCode',
     'FieldName', e -> 'FieldName'))::text FROM json_array_elements(error_data::json) e)"""
@@ -175,10 +181,10 @@ VIEWS: dict[str, str] = {
     "staged_row": " UNION ALL ".join(_staged_selects()),
     "insert_batch_data": f"""
         SELECT data AS "Data",
-            state IN ({_listed(ERRORS)})
-                OR state <> 'undone' AND coalesce(sent IN ({_listed(SEND_ERRORS)}), FALSE)
+            state IN ({listed(ERRORS)})
+                OR state <> 'undone' AND coalesce(sent IN ({listed(SEND_ERRORS)}), FALSE)
                 AS "HasError",
-            state IN ({_listed(APPLIED)})
+            state IN ({listed(APPLIED)})
                 AND (NOT to_push OR coalesce(sent = 'acknowledged', FALSE)) AS "Merged",
             batch_id AS "BatchId", jsondata AS "Jsondata", error_data AS "ErrorData",
             extract_id, record_number, state, record, source_batch_id, sent, byte_start, byte_end

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 
 from connectors.errors import SignatureRefused
+from connectors.files.currencies import read_currencies
 from connectors.files.profile import DEFAULT
-from connectors.postgres.currencies import read_currencies
 from connectors.postgres.database import Database, open_database
 from connectors.settings import Settings
 from flows.stages.reconcile.kept_signatures import SIGNATURES

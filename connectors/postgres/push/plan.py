@@ -12,8 +12,8 @@ import psycopg
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql import key_columns, staged_name
-from schemas.derived.views import STATE, of_batch, quoted, told_joins
+from schemas.derived.sql import staged_name
+from schemas.derived.views import STATE, joined, listed, of_batch, quoted, told_joins
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.operations import PUSHES, Operation
@@ -82,10 +82,8 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
 
 
 def _plan(table: Table) -> str:
-    key, columns = key_columns(table), stored_columns(table)
-    joined = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key)
     same = " AND ".join(
-        f"t.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in columns
+        f"t.{quoted(name)} IS NOT DISTINCT FROM s.{quoted(name)}" for name in stored_columns(table)
     )
     rows = f"FROM {staged_name(table)} s {told_joins(table)}"
     # An unchanged row whose record has changed since says nothing about the service any more.
@@ -105,7 +103,7 @@ def _plan(table: Table) -> str:
             SELECT s.extract_id, s.record_number, t.extract_id IS NOT NULL,
                 t.extract_id, t.record_number
             FROM (SELECT s.* {rows} WHERE {of_batch("s")} AND {STATE} = 'unchanged') s
-            LEFT JOIN {table.name} t ON {joined} AND {same}
+            LEFT JOIN {table.name} t ON {joined(table)} AND {same}
         ) applied"""
 
 
@@ -133,11 +131,7 @@ def _elsewhere(service: str) -> str:
 
 
 def _in_order(states: tuple[str, ...], name: str) -> str:
-    return f"array_position(ARRAY[{_listed(states)}], {name})"
-
-
-def _listed(states: tuple[str, ...]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
+    return f"array_position(ARRAY[{listed(states)}], {name})"
 
 
 def _mark_sent_before(
@@ -181,8 +175,8 @@ def _mark_sent_before(
             JOIN {staged_name(table)} p
                 ON p.extract_id = o.extract_id AND p.record_number = o.record_number
             WHERE y.batch_id = %(batch)s AND y.operation = %(operation)s AND y.state = 'unsent'
-                AND o.state IN ({_listed(_SENT_BEFORE)})
-                AND (here OR o.state IN ({_listed(_AT_SERVICE)}))
+                AND o.state IN ({listed(_SENT_BEFORE)})
+                AND (here OR o.state IN ({listed(_AT_SERVICE)}))
                 AND {of_batch("s")} AND p.extract_id BETWEEN %(first)s AND %(last)s AND {same}
             ORDER BY y.number, here DESC, {_in_order(_SENT_BEFORE, "o.state")}
         ) told
@@ -214,7 +208,7 @@ _KNOWN = f"""
         CASE WHEN here THEN o.error_data ELSE {_elsewhere("o.service")} END AS error_data
     FROM ({_OTHERS}) o CROSS JOIN LATERAL (SELECT o.service IS NOT DISTINCT FROM
         (SELECT service FROM batch WHERE id = %(batch)s) AS here) w
-    WHERE here OR o.state IN ({_listed(_AT_SERVICE)})"""
+    WHERE here OR o.state IN ({listed(_AT_SERVICE)})"""
 """What they say of this batch's service."""
 
 _KEYED = ("acknowledged",)
@@ -228,7 +222,7 @@ def _settle(known: tuple[str, ...]) -> str:
         FROM (
             SELECT DISTINCT ON (number) number, replace(state, 'sending', 'unsent') AS state,
                 CASE WHEN state <> 'unsent' THEN error_data END AS error_data
-            FROM ({_KNOWN}) o WHERE state IN ({_listed(known)})
+            FROM ({_KNOWN}) o WHERE state IN ({listed(known)})
             ORDER BY number, here DESC, {_in_order(known, "o.state")}
         ) told
         WHERE {_WAITING} AND told.number = x.number AND told.state <> x.state"""

@@ -20,8 +20,8 @@ from connectors.postgres.lease import Lease
 from connectors.process import whoami
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.derived.push_keys import push_key
-from schemas.derived.sql import key_columns, staged_name
-from schemas.derived.views import json_expression, quoted
+from schemas.derived.sql import staged_name
+from schemas.derived.views import joined, json_expression, quoted
 from schemas.field import Table
 from schemas.guards.leases import Held
 from schemas.operations import Operation
@@ -209,7 +209,6 @@ def _runs(places: Sequence[_Place]) -> Iterator[Sequence[_Place]]:
 
 def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
     table = lane.table
-    joined = " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
     key = ", ".join(f"s.{quoted(name)}" for name in table.identity)
     rows = lane.lease.connection.execute(
         f"""SELECT x.number, x.record_number, e.sha256, {json_expression(table, "s")},
@@ -220,7 +219,7 @@ def _read(lane: Lane, run: Sequence[_Place]) -> Iterator[OutgoingWindow]:
         JOIN extract e ON e.id = x.extract_id
         JOIN {staged_name(table)} s
             ON s.extract_id = x.extract_id AND s.record_number = x.record_number
-        LEFT JOIN {table.name} t ON {joined}
+        LEFT JOIN {table.name} t ON {joined(table)}
         WHERE x.batch_id = %(batch)s AND x.operation = %(operation)s
             AND x.number BETWEEN %(first)s AND %(last)s AND x.state = 'unsent' AND NOT x.twin
             AND s.extract_id = %(extract)s

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from connectors.postgres.currencies import read_currencies
+from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import Reconciliation
 from flows.stages.reconcile.rules import TOTALS, text_of
 from flows.stages.reconcile.sources import Gathered
