@@ -5,25 +5,19 @@ import csv
 import polars as pl
 
 from connectors.files.header import QUOTED, Header
-from schemas.cells.formulas import Guard
 
 
 def split_cells(text: str, header: Header) -> list[str]:
     """The cells of one record by the slow and obvious reader; none if it is not of their number."""
-    reader = csv.reader(
-        [text],
-        delimiter=header.dialect.delimiter.decode(),
-        quotechar=header.dialect.quote.decode(),
-        strict=True,
-    )
     try:
-        cells = next(reader, [])
+        cells = next(csv.reader([text], **header.dialect.signs, strict=True), [])
     except csv.Error:
         return []
     if len(cells) != header.width:
         return []
     if header.quoted_column is not None and cells[header.quoted_column] == QUOTED:
-        cells = [_guard(header).take(cell) for cell in cells]
+        guard = header.dialect.guard
+        cells = [guard.take(cell) for cell in cells]
     return cells
 
 
@@ -32,12 +26,8 @@ def as_delivered(cells: pl.DataFrame, header: Header) -> pl.DataFrame:
     if header.quoted_column is None:
         return cells
     quoted = (pl.col(str(header.quoted_column)) == QUOTED).fill_null(value=False)
-    guard = _guard(header)
+    guard = header.dialect.guard
     return cells.with_columns(
         pl.when(quoted).then(guard.take_all(pl.col(name))).otherwise(pl.col(name)).alias(name)
         for name in cells.columns
     )
-
-
-def _guard(header: Header) -> Guard:
-    return Guard(header.dialect.delimiter.decode(), header.dialect.quote.decode())

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypedDict
+
+from schemas.cells.formulas import Guard
+
+
+class CsvSigns(TypedDict):
+    """What tells the cells of a record apart."""
+
+    delimiter: str
+    quotechar: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +47,16 @@ class Dialect:
             raise ValueError(
                 "limits must satisfy 0 < max_field_bytes <= max_record_bytes <= look_ahead_bytes"
             )
+
+    @property
+    def signs(self) -> CsvSigns:
+        """Delimiter and quote as the csv module takes them."""
+        return {"delimiter": self.delimiter.decode(), "quotechar": self.quote.decode()}
+
+    @property
+    def guard(self) -> Guard:
+        """What keeps a spreadsheet from running a text that is written so."""
+        return Guard(self.delimiter.decode(), self.quote.decode())
 
 
 class RecordFault(IntEnum):

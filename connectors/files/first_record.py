@@ -87,12 +87,7 @@ def _read_with_each(
     readings, fault = [], ""
     before = content.text_start + sum(map(len, lines[:blank]))
     for dialect in dialects:
-        reader = csv.reader(
-            _decoded(content, lines, blank),
-            delimiter=dialect.delimiter.decode(),
-            quotechar=dialect.quote.decode(),
-            strict=True,
-        )
+        reader = csv.reader(_decoded(content, lines, blank), **dialect.signs, strict=True)
         try:
             cells = next(reader)
         except csv.Error as error:
@@ -140,8 +135,7 @@ def clean(cell: str, quote: str) -> str:
 def cells(line: str, dialect: Dialect) -> tuple[str, ...]:
     """The cells of one physical line by itself."""
     quote = dialect.quote.decode()
-    reader = csv.reader([line], delimiter=dialect.delimiter.decode(), quotechar=quote)
-    return tuple(clean(cell, quote) for cell in next(reader, []))
+    return tuple(clean(cell, quote) for cell in next(csv.reader([line], **dialect.signs), []))
 
 
 def folded(name: str) -> str:

@@ -13,7 +13,6 @@ from connectors.files.dialect import Dialect
 from connectors.files.first_record import candidates, cells, first_record, folded, heads
 from connectors.files.profile import DEFAULT, Profile
 from connectors.settings import Limits
-from schemas.cells.formulas import Guard
 from schemas.counting import quantity
 from schemas.field import Kind, Table
 from schemas.tables import EXTRACTS
@@ -131,7 +130,7 @@ def _as_delivered(names: tuple[str, ...], dialect: Dialect) -> tuple[str, ...]:
     """The names without the signs that we put before some of them."""
     if not _is_guarded(names):
         return names
-    guard = Guard(dialect.delimiter.decode(), dialect.quote.decode())
+    guard = dialect.guard
     return tuple(guard.take(name) for name in names)
 
 

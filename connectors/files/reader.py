@@ -184,12 +184,7 @@ def _shown(record: bytes, encoding: str) -> str:
 
 def _slow_cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
     """The same cells by Python's reader; it cannot tell an empty cell from a quoted one."""
-    rows = csv.reader(
-        io.StringIO(text.decode(), newline=""),
-        delimiter=dialect.delimiter.decode(),
-        quotechar=dialect.quote.decode(),
-        strict=True,
-    )
+    rows = csv.reader(io.StringIO(text.decode(), newline=""), **dialect.signs, strict=True)
     cells = [[cell or None for cell in row] for row in rows]
     return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String()), orient="row")
 

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connectors.files.header import OWN_COLUMNS, QUOTED, QUOTED_COLUMN, Header
-from schemas.cells.formulas import Guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
     """A file of these rows, which is itself a delivery; all of them have the same own columns."""
     own = list(lines[0].own)
     names = _row([header.names[place] for place in _delivered_places(header)], header)
-    guard = Guard(header.dialect.delimiter.decode(), header.dialect.quote.decode())
+    guard = header.dialect.guard
     guarded = [guard.put(line.text) for line in lines]
     if guard.put(names) == names and all(
         text == line.text for text, line in zip(guarded, lines, strict=True)
@@ -67,11 +66,7 @@ def _joined(header: Header, own: Iterable[str], text: str) -> str:
 
 def _row(cells: list[str], header: Header) -> str:
     text = io.StringIO()
-    csv.writer(
-        text,
-        delimiter=header.dialect.delimiter.decode(),
-        quotechar=header.dialect.quote.decode(),
-    ).writerow(cells)
+    csv.writer(text, **header.dialect.signs).writerow(cells)
     return text.getvalue().removesuffix("\r\n")
 
 
@@ -100,8 +95,7 @@ def _without_own(text: str, header: Header) -> str:
         *front, text = text.split(delimiter, len(own))
         guarded = QUOTED in front and header.quoted_column is not None
     if guarded:
-        guard = Guard(delimiter, header.dialect.quote.decode())
-        text = guard.take(text)
+        text = header.dialect.guard.take(text)
     return text
 
 

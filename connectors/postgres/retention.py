@@ -17,8 +17,6 @@ import psycopg
 from connectors.files.atomic import GOING
 from connectors.postgres.ledger import State
 
-"""Prefix of a folder that is on its way out."""
-
 
 @dataclass(frozen=True, slots=True)
 class Unneeded:
