@@ -1,6 +1,7 @@
 """Import a delivery: the life of a row from the delivered file to the service, as a flow."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from prefect import flow
@@ -81,5 +82,6 @@ def receive_again_if_taken_back(received: Manifest, again: Callable[[], Manifest
 def run_import(delivery: Delivery) -> RunState[Any]:
     """Run the flow here and now; its end state, with the last manifest where it completed."""
     # A run of seconds needs no heartbeat, and Prefect waits a second for the end of each.
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+    none: dict[Any, Any] = {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+    with temporary_settings(none) if PREFECT_FLOWS_HEARTBEAT_FREQUENCY.value() else nullcontext():
         return import_batch(delivery, return_state=True)

@@ -7,6 +7,7 @@ rules may switch off switched on. A fault that is not found, or one that was not
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
+from functools import lru_cache
 
 import polars as pl
 
@@ -95,8 +96,12 @@ class SelfTest:
     missed: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=8)
 def self_test(rules: Rules) -> SelfTest:
-    """Try the joins on the planted faults; fast enough for every run."""
+    """Try the joins on the planted faults; fast enough for every run.
+
+    It depends on the rules and the code alone: a process asks once for each rules.
+    """
     asked = replace(
         rules,
         calendar=None,

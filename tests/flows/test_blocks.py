@@ -1,0 +1,68 @@
+"""Where a run finds its database: the block `target` of the server, before the environment."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import SettingsError
+from flows.stages.workspace import Workspace
+from tests.flows.runs import run
+from tests.stages.payments import line, write
+
+pytestmark = pytest.mark.flows
+
+
+@pytest.fixture
+def save() -> Iterator[Any]:
+    """Save the block `target` with this URL; it is gone afterwards."""
+    from flows.tasks.blocks import TARGET, TargetDatabase
+
+    def saved(url: str | None) -> None:
+        TargetDatabase(url=url).save(TARGET, overwrite=True)
+
+    yield saved
+    TargetDatabase.delete(TARGET)
+
+
+def test_a_run_works_with_the_database_of_the_block(
+    tmp_path: Path, workspace: Workspace, rows: Any, save: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(workspace.settings.database_url)
+    monkeypatch.setenv("RECON_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/nowhere")
+    assert run(write(tmp_path / "a.csv", line(1))).name == "Completed"
+    assert rows("SELECT count(*) FROM payment") == [(1,)]
+
+
+def test_an_attempt_asks_once_and_a_task_that_is_tried_again_asks_again(save: Any) -> None:
+    """All tasks of a run work with one database; what was mended counts for the next attempt."""
+    from prefect import flow, task
+
+    from flows.tasks.blocks import run_settings
+
+    first, second = ("postgresql://a@127.0.0.1:1/first", "postgresql://a@127.0.0.1:1/second")
+
+    @task(retries=1, retry_delay_seconds=0, persist_result=False)
+    def found(*, fails: bool = False) -> str | None:
+        from prefect.context import TaskRunContext
+
+        url = run_settings().database_url
+        context = TaskRunContext.get()
+        assert context is not None
+        if fails and context.task_run.run_count == 1:
+            save(second)
+            raise SettingsError("the first attempt fails")
+        return url
+
+    @flow
+    def asks() -> list[str | None]:
+        save(first)
+        told = [found()]
+        save(second)
+        told += [found()]
+        save(first)
+        return [*told, found(fails=True), found()]
+
+    assert asks() == [first, first, second, second]
+    assert asks() == [first, first, second, second]
