@@ -1,5 +1,6 @@
 """A real PostgreSQL for the tests: one embedded server, one fresh database per workspace."""
 
+import shutil
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -51,7 +52,7 @@ def pytest_report_to_serializable() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=workers.begun)
     for one in items:
-        if one.get_closest_marker("long") and not examples.ALL:
+        if examples.in_long_run(one) and not examples.ALL:
             one.add_marker(pytest.mark.skip(reason="long: `pytest --long` runs it"))
 
 
@@ -80,6 +81,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
     return server
 
 
+def _name(url: str) -> str:
+    """The database that a URL of the tests' server is about."""
+    return url.partition("?")[0].rpartition("/")[2]
+
+
 class Databases:
     """Copies of the template, the next of them made while a test works with the last."""
 
@@ -95,6 +101,17 @@ class Databases:
             yield self._server.replace("/postgres?", f"/{name}?")
         finally:
             self._maker.submit(self._drop, name)
+
+    def keep(self, url: str) -> str:
+        """A copy of this database for the rest of the run; gives its name."""
+        kept = f"kept_{uuid.uuid4().hex[:12]}"
+        self._do(f'CREATE DATABASE "{kept}" TEMPLATE "{_name(url)}" STRATEGY file_copy')
+        return kept
+
+    def bring_back(self, url: str, kept: str) -> None:
+        """Put a copy of what was kept in the place of this database."""
+        self._drop(_name(url))
+        self._do(f'CREATE DATABASE "{_name(url)}" TEMPLATE "{kept}" STRATEGY file_copy')
 
     def _make(self) -> str:
         name = f"test_{uuid.uuid4().hex[:12]}"
@@ -129,6 +146,38 @@ def workspace(database_url: str, tmp_path: Path) -> Workspace:
     limits = Limits(strict_bytes=0)
     settings = Settings((tmp_path / "home").resolve(), database_url, limits)
     return Workspace(settings, open_database(settings))
+
+
+@pytest.fixture(scope="session")
+def built() -> dict[str, tuple[str, Path]]:
+    """What `once` has built: the names of databases and the homes that belong to them."""
+    return {}
+
+
+@pytest.fixture
+def once(
+    workspace: Workspace,
+    databases: Databases,
+    built: dict[str, tuple[str, Path]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Callable[[], None]], Workspace]:
+    """`once(build)` builds a state of the workspace, or brings back what an earlier test built."""
+
+    def brought(build: Callable[[], None]) -> Workspace:
+        home, url = workspace.settings.home, str(workspace.settings.database_url)
+        key = f"{build.__module__}.{build.__qualname__}"
+        if key in built:
+            database, kept = built[key]
+            databases.bring_back(url, database)
+            shutil.copytree(kept, home, dirs_exist_ok=True)
+        else:
+            build()
+            kept = tmp_path_factory.mktemp("built") / "home"
+            shutil.copytree(home, kept)
+            built[key] = databases.keep(url), kept
+        return workspace
+
+    return brought
 
 
 @pytest.fixture

@@ -18,6 +18,15 @@ def choose(*, everything: bool, only: str) -> None:
     ALL, ONLY = everything, tuple(map(int, filter(None, only.split(","))))
 
 
+def in_long_run(item: pytest.Item) -> bool:
+    """Whether the gate leaves a test out: it is marked `long`, or `long(but=...)` other cases."""
+    marker = item.get_closest_marker("long")
+    if marker is None:
+        return False
+    case = item.callspec.id if isinstance(item, pytest.Function) and marker.kwargs else None
+    return case not in marker.kwargs.get("but", ())
+
+
 def examples(full: int, few: int | None = None) -> int:
     """All of so many in the long run; elsewhere a few, which are a tenth, but 20."""
     return full if ALL else max(FEWEST, full // SHARE) if few is None else few

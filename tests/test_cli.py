@@ -156,6 +156,7 @@ def test_delivered_text_cannot_move_the_cursor(recon: Any, tmp_path: Path) -> No
     assert r"1\x1b]0;title\x07\x1b[2J\u202e" in told[0].stdout
 
 
+@pytest.mark.long(but=("form0",))
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path, form: list[str]) -> None:
     path = write(tmp_path / "a.csv", line(1))

@@ -36,6 +36,7 @@ def content(rows: Any) -> dict[str, list[tuple[object, ...]]]:
     return state
 
 
+@pytest.mark.long(but=("dirty",))
 @pytest.mark.parametrize("delivery", ["clean", "dirty", "correction"])
 def test_every_row_ends_as_expected(workspace: Workspace, rows: Any, delivery: str) -> None:
     ended = take(workspace, delivery)

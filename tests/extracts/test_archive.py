@@ -313,6 +313,7 @@ def test_file_that_is_still_being_written_is_refused(tmp_path: Path) -> None:
     assert left_in(tmp_path / "archive") == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux to tell the peak")
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     # The peak of getrusage is inherited from the process that starts this one; VmHWM is its own.

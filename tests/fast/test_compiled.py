@@ -96,6 +96,7 @@ def test_code_is_kept_for_the_next_process(loops: Path, tmp_path: Path) -> None:
     assert not list(loops.glob("__pycache__/*.nb?"))
 
 
+@pytest.mark.long
 def test_what_a_loop_uses_is_another_one_after_an_upgrade(loops: Path, tmp_path: Path) -> None:
     """A file as long and as old as the one before it, as installers write them."""
     kept, beside = tmp_path / "kept", loops / "beside.py"
@@ -107,6 +108,7 @@ def test_what_a_loop_uses_is_another_one_after_an_upgrade(loops: Path, tmp_path:
     assert run(loops, kept) == (14, 1)
 
 
+@pytest.mark.long(but=("nbi-0",))
 @pytest.mark.parametrize(("suffix", "left"), [("nbi", 0), ("nbc", 60)])
 def test_files_that_are_cut_are_made_again(
     suffix: str, left: int, loops: Path, tmp_path: Path
@@ -119,6 +121,7 @@ def test_files_that_are_cut_are_made_again(
     assert run(loops, kept) == (10, 1)
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_used_is_none(loops: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert run(loops, tmp_path / "file") == (10, 0)

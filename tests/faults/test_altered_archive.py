@@ -130,6 +130,7 @@ def profile(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     return ["--profile", str(path)]
 
 
+@pytest.mark.long(but=("text-rerun", "reference-row", "text-rejects"))
 @pytest.mark.parametrize("use", USES)
 def test_an_altered_byte_is_noticed_by_every_command(
     workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], use: str
@@ -151,6 +152,7 @@ def test_an_altered_byte_is_noticed_by_every_command(
     assert recon(*command).returncode == before.returncode
 
 
+@pytest.mark.long(but=("altered", "removed"))
 @pytest.mark.parametrize("fault", SOME)
 def test_nothing_is_staged_of_what_is_not_as_delivered(
     workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path, fault: str
@@ -172,6 +174,7 @@ def test_nothing_is_staged_of_what_is_not_as_delivered(
     assert [(batch, json.loads(detail)["name"]) for batch, detail in found] == [(1, "payments.csv")]
 
 
+@pytest.mark.long(but=("altered", "pipe"))
 @pytest.mark.parametrize("fault", SOME)
 def test_keeping_puts_good_bytes_in_the_place_of_others(
     workspace: Workspace, rows: Any, tmp_path: Path, fault: str
@@ -219,6 +222,7 @@ def test_the_commands_that_hash_the_archive_tell_by_their_exit_code(
         assert "payments.csv of batch 1" in told.stdout
 
 
+@pytest.mark.long(but=("reference-altered",))
 @pytest.mark.parametrize("fault", ["altered", in_long("pipe")])
 def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
     workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], fault: str
@@ -263,6 +267,7 @@ def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
     assert states() == {"2": "OPEN"}, "Id 1 is resolved now"
 
 
+@pytest.mark.long(but=("removed-reference", "altered-text"))
 @pytest.mark.parametrize("keep", ["text", "reference"])
 @pytest.mark.parametrize("fault", ["altered", "removed", "cleared"])
 def test_rows_by_reference_that_cannot_be_shown_match_nothing(
@@ -301,6 +306,7 @@ def test_rows_by_reference_that_cannot_be_shown_match_nothing(
     assert told()[1] == whole
 
 
+@pytest.mark.long(but=("altered",))
 @pytest.mark.parametrize("lost", ["altered", "removed", "cleared"])
 def test_insert_batch_data_that_cannot_be_read_again_is_not_looked_at(
     workspace: Workspace, recon: Recon, tmp_path: Path, lost: str

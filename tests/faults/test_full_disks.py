@@ -148,6 +148,7 @@ def test_no_room_in_the_middle_of_a_push_leaves_nothing_in_doubt(
     assert rows("SELECT state, count(*) FROM send GROUP BY 1") == [("acknowledged", 20)]
 
 
+@pytest.mark.long
 def test_an_output_that_takes_nothing(database_url: str, tmp_path: Path, delivery: str) -> None:
     for asked in (("import", delivery), ("status",), ("status", "--json")):
         with Path("/dev/full").open("w") as full:

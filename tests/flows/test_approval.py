@@ -155,6 +155,7 @@ def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) ->
     ]
 
 
+@pytest.mark.long(but=("release",))
 @pytest.mark.parametrize(
     ("answer", "ended", "state"),
     [(RELEASE, "Failed", "held"), (REJECT, "Rejected", "discarded")],
@@ -187,6 +188,7 @@ NO_ANSWERS = [
 ]
 
 
+@pytest.mark.long
 def test_an_answer_that_is_none_is_refused_and_the_run_still_waits(path: str, rows: Any) -> None:
     waiting = DeployedRun(path, max_errors=0)
     waiting.work()
@@ -200,6 +202,7 @@ def test_an_answer_that_is_none_is_refused_and_the_run_still_waits(path: str, ro
     assert waiting.answer(RELEASE).status.value == "ACCEPT"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("settle", "name"), [(release_batch, "CompletedWithErrors"), in_long(discard_batch, "Rejected")]
 )
@@ -215,6 +218,7 @@ def test_what_was_decided_elsewhere_meanwhile_stands(
     assert rows("SELECT count(*) FROM batch") == [(1,)]
 
 
+@pytest.mark.long(but=("load-CompletedWithErrors-1",))
 @pytest.mark.parametrize(
     ("over_budget", "name", "payments"),
     [("reject", "Rejected", 0), ("load", "CompletedWithErrors", 1), ("ask", "Held", 0)],
@@ -230,6 +234,7 @@ def test_a_request_can_decide_beforehand_and_a_run_without_deployment_cannot_ask
     assert told == [(one, f"the request says: {over_budget} what is over budget") for one in words]
 
 
+@pytest.mark.long
 def test_a_batch_within_its_budget_is_not_asked_about(tmp_path: Path, rows: Any) -> None:
     asked = DeployedRun(write(tmp_path / "b.csv", line(1), line(2, amount="x")), max_errors=1)
     assert asked.work().name == "CompletedWithErrors"

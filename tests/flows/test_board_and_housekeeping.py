@@ -48,6 +48,7 @@ def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace:
     assert (corrected["Errors"], corrected["Next"]) == ("0", "its reject repaired by batch 4")
 
 
+@pytest.mark.long
 def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
     tmp_path: Path, workspace: Workspace
 ) -> None:

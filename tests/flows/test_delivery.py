@@ -10,6 +10,11 @@ from schemas.tables import EXTRACTS
 pytestmark = pytest.mark.flows
 
 
+@pytest.fixture(autouse=True)
+def environment() -> None:
+    """No database is opened here."""
+
+
 def delivery(*paths: str, **terms: Any) -> Any:
     from flows.tasks.delivery import Delivery
 

@@ -1,20 +1,16 @@
 """What ends a run without being a bug is one line; a bug keeps its traceback."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from connectors.errors import BatchUnknown, ReconError, ServiceUnusable
 from tests.flows.runs import log_lines, run
 
 pytestmark = pytest.mark.flows
 
 HEADER = "Id,TenantsId,DebtsId,PaidAmount,PaymentDate\n"
 AWAY = "postgresql://nobody@127.0.0.1:1/nowhere"
-TEXT = "a.csv: what is wrong. What to do."
 
 
 def lines_of_failure(state: Any, found: str) -> list[str]:
@@ -75,47 +71,6 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "a.csv").write_text(HEADER)
     lines = log_lines(run(str(tmp_path / "a.csv")))
     assert [line for line in lines if "Traceback" in line and "KeyError: 'a bug'" in line]
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (ReconError(TEXT), TEXT),
-        (ServiceUnusable("it says 'no'\nand goes"), "it says 'no'\nand goes"),
-        (BatchUnknown(TEXT), TEXT),
-        (PermissionError(13, "Permission denied", "/a/b"), "'/a/b': Permission denied. What was"),
-        (OSError(28, "No space left on device"), "standard output or a file: No space left"),
-        (httpx.ConnectError("All connection attempts failed"), "The Prefect server gave no answer"),
-        (
-            RuntimeError(
-                "Cannot create flow run. Failed to reach API at http://a:pw@127.0.0.1:1/."
-            ),
-            "The Prefect server cannot be reached. What was done before",
-        ),
-        (RuntimeError("a bug"), None),
-        (ValueError("a bug"), None),
-        (KeyError("a bug"), None),
-        (AssertionError(), None),
-    ],
-)
-@pytest.mark.parametrize("name", ["prefect.flow_runs", "prefect.task_runs", "prefect.engine"])
-@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
-def test_a_logger_of_prefect_writes_one_line_and_the_rest_at_debug(
-    name: str, level: int, error: Exception, line: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    from flows.tasks import holding
-
-    assert holding.open_workspace
-    log = logging.getLogger(name)
-    caplog.set_level(level, logger=name)
-    try:
-        raise error
-    except Exception:
-        log.exception("Encountered exception during execution: %r", error)
-    (record,) = caplog.records
-    told = record.getMessage()
-    assert told.startswith(line or "Encountered exception during execution")
-    assert (record.exc_info is None) == (line is not None and level == logging.INFO)
 
 
 def test_results_of_every_flow_are_json_where_it_fails_too() -> None:

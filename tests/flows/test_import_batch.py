@@ -60,6 +60,7 @@ def test_rejects_make_a_state_of_their_own_and_artifacts(
     assert (folder / "report.html").is_file()
 
 
+@pytest.mark.long
 def test_the_summary_of_a_wide_delivery_stays_small(tmp_path: Path) -> None:
     for number in range(220):
         (tmp_path / f"{number:03}.csv").touch()
@@ -88,6 +89,7 @@ def test_over_budget_is_held_until_somebody_decides(
     assert rows("SELECT count(*) FROM payment") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_share_above_the_budget_is_held(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
     assert run(path, max_error_rate=0.4).name == "Held"
@@ -144,6 +146,7 @@ def test_a_database_changed_behind_our_back_fails_the_next_look(
     assert rows("SELECT state FROM batch") == [("complete",)]
 
 
+@pytest.mark.long
 def test_a_run_after_a_failed_one_goes_on_where_it_stopped(
     tmp_path: Path, rows: Any, database_url: str
 ) -> None:

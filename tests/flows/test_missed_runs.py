@@ -78,6 +78,7 @@ def test_only_the_latest_works_in_whatever_order_they_begin(
     assert "Retry runs this one all the same" in str(ended[0].state.message)
 
 
+@pytest.mark.long
 def test_a_run_whose_later_one_failed_works(missed: list[Any], rows: Any) -> None:
     from prefect.client.orchestration import get_client
     from prefect.states import Crashed

@@ -74,6 +74,7 @@ def test_import_push_resolve_and_push_again(
     assert rows("SELECT state FROM batch") == [("complete",)]
 
 
+@pytest.mark.long
 def test_a_batch_that_was_only_imported_is_pushed_on_request(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
 ) -> None:
@@ -114,6 +115,7 @@ def test_a_service_that_refuses_us_fails_the_run_until_it_is_mended(
         assert USER.password not in told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answered", [in_long(0), 2])
 def test_a_service_that_is_down_is_told_with_cause_and_number(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path, answered: int

@@ -32,6 +32,7 @@ def delivered(workspace: Workspace) -> None:
         connection.execute((FOLDER / "monday.sql").read_bytes())
 
 
+@pytest.mark.long
 def test_breaks_have_a_state_and_a_table(delivered: None) -> None:
     state = reconcile(as_of=date(2026, 3, 9), rules=str(FOLDER / "rules.toml"))
     assert (state.type.value, state.name) == ("COMPLETED", "Breaks")
@@ -51,6 +52,7 @@ def test_nothing_to_hold_against_is_incomplete(workspace: Workspace) -> None:
     assert (state.type.value, state.name) == ("FAILED", "Incomplete")
 
 
+@pytest.mark.long
 def test_an_incomplete_run_names_the_listing_to_pull(delivered: None, workspace: Workspace) -> None:
     with workspace.database.connect() as connection:
         connection.execute("UPDATE batch SET service = 'service'")

@@ -47,6 +47,7 @@ def test_a_batch_goes_on_where_it_stopped(tmp_path: Path, rows: Any, database_ur
     assert began == [(1, "import a.csv"), (1, "rerun batch 1")]
 
 
+@pytest.mark.long
 def test_a_corrected_file_takes_the_failed_rows_in(
     tmp_path: Path, rows: Any, workspace: Workspace
 ) -> None:
@@ -90,6 +91,7 @@ def test_failed_rows_as_delivered_are_judged_anew(tmp_path: Path, rows: Any) -> 
     }
 
 
+@pytest.mark.long
 def test_a_batch_without_failed_rows_has_none_to_take_in(tmp_path: Path, rows: Any) -> None:
     run(write(tmp_path / "a.csv", line(1)))
     state = rerun(1, only="failed rows")
@@ -129,6 +131,7 @@ def test_a_held_batch_is_read_from_the_start_while_nothing_is_applied(
     assert "rows of it are in the database" in refused.message
 
 
+@pytest.mark.long
 def test_half_of_a_batch_in_the_database_is_too_much_to_read_it_anew(
     tmp_path: Path, rows: Any, database_url: str
 ) -> None:
@@ -142,6 +145,7 @@ def test_half_of_a_batch_in_the_database_is_too_much_to_read_it_anew(
     assert rerun(1).name == "Completed"
 
 
+@pytest.mark.long
 def test_a_report_is_only_recounted(tmp_path: Path, rows: Any, database_url: str) -> None:
     run(write(tmp_path / "a.csv", line(1), line(2, amount="x")), max_errors=0)
     assert rerun(1, from_stage="report").name == "Held"
@@ -154,6 +158,7 @@ def test_a_report_is_only_recounted(tmp_path: Path, rows: Any, database_url: str
     assert "does not tie any more" in state.message
 
 
+@pytest.mark.long(but=("7-terms0-There is no batch 7",))
 @pytest.mark.parametrize(
     ("batch", "terms", "told"),
     [

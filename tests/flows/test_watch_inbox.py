@@ -104,6 +104,7 @@ def test_what_was_altered_behind_the_inbox_is_not_imported_under_its_start(
     assert rows("SELECT content_id FROM batch") == [(run.idempotency_key,)]
 
 
+@pytest.mark.long
 def test_what_is_put_aside_and_what_cannot_be_started_is_not_taken_for_done(
     inbox: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

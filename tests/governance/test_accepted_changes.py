@@ -68,12 +68,15 @@ OTHER_KEYS = [
 
 
 @pytest.fixture
-def signed(workspace: Workspace, tmp_path: Path) -> Workspace:
+def signed(workspace: Workspace, tmp_path: Path, once: Any) -> Workspace:
     """A day that two people stand for: batch 1 of feed default, batch 2 of feed bank."""
-    deliver(workspace, tmp_path, DEFAULT, 1)
-    deliver(workspace, tmp_path, BANK, 2)
-    sign(workspace, run(workspace, FIRST))
-    return workspace
+
+    def build() -> None:
+        deliver(workspace, tmp_path, DEFAULT, 1)
+        deliver(workspace, tmp_path, BANK, 2)
+        sign(workspace, run(workspace, FIRST))
+
+    return once(build)  # type: ignore[no-any-return]
 
 
 def deliver(place: Workspace, folder: Path, profile: Profile, number: int) -> int:
@@ -332,6 +335,7 @@ def test_nothing_is_asked_before_anything_is_there_to_hold_it_against(
     refused(workspace, second, "duplicate conflict -> reject", hash_on_page_one(second))
 
 
+@pytest.mark.long
 def test_what_was_approved_since_the_report_was_written_counts(signed: Workspace) -> None:
     """Page one of the later one is held against the first, which it does not differ from."""
     loose = run(signed, SECOND, LOOSE)
@@ -343,6 +347,7 @@ def test_what_was_approved_since_the_report_was_written_counts(signed: Workspace
             "rule tolerance payment PaidAmount: above")  # fmt: skip
 
 
+@pytest.mark.long
 def test_what_was_accepted_with_another_report_since_is_not_asked_again(signed: Workspace) -> None:
     second, third = run(signed, SECOND, LOOSE), run(signed, THIRD, LOOSE)
     named = hash_on_page_one(third)
@@ -448,6 +453,7 @@ def test_what_an_earlier_report_does_not_tell_is_not_passed_over(
     assert [(one.key, one.old) for one in setting_changes(before, now)] == told
 
 
+@pytest.mark.long
 def test_a_report_of_an_earlier_version_is_approved_with_what_changed_told_to_the_approver(
     signed: Workspace,
 ) -> None:

@@ -85,6 +85,7 @@ LOOSENED = {
 }
 
 
+@pytest.mark.long
 def test_looser_rules_resolve_nothing(workspace: Workspace, tmp_path: Path) -> None:
     deliver(workspace, tmp_path / "a", 1, 2, 3, 4)
     change(workspace, """UPDATE payment SET "PaidAmount" = 14.5 WHERE "Id" IN (1, 2)""")
@@ -170,6 +171,7 @@ def test_changed_rules_are_on_page_one_and_accepted_by_name(
         assert "rules of reconciliation" in (verify(connection).broken or "")
 
 
+@pytest.mark.long
 def test_rules_loosened_before_anything_was_signed_are_named_too(
     workspace: Workspace, tmp_path: Path
 ) -> None:

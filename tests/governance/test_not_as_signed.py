@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import psycopg
@@ -38,12 +38,15 @@ LOOKED_AT = ("report.html", "report.txt", "artifact")
 
 
 @pytest.fixture
-def signed(workspace: Workspace, tmp_path: Path) -> Workspace:
+def signed(workspace: Workspace, tmp_path: Path, once: Any) -> Workspace:
     """One day that two people stand for."""
-    lines = [line(number, day=number) for number in (1, 2, 3)]
-    import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
-    sign(workspace, run(workspace, FIRST))
-    return workspace
+
+    def build() -> None:
+        lines = [line(number, day=number) for number in (1, 2, 3)]
+        import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT)
+        sign(workspace, run(workspace, FIRST))
+
+    return once(build)  # type: ignore[no-any-return]
 
 
 @pytest.fixture
@@ -131,6 +134,7 @@ def test_what_is_said_of_names(
     assert [(one.key, one.old, one.new) for one in found] == told
 
 
+@pytest.mark.long
 def test_money_under_another_name(signed: Workspace, tmp_path: Path) -> None:
     path = tmp_path / "currencies.csv"
     second = run(names(signed, path, "1,EUR\n"), SECOND)

@@ -172,6 +172,7 @@ INBOX = ("taken", "opened", "marked", "archived", "started", "quarantined")
 POINTS = [*(f"inbox-{one}" for one in INBOX), "chunk", "check", "apply", "finish"]
 
 
+@pytest.mark.long(but=("inbox-opened", "apply"))
 @pytest.mark.parametrize(
     "point", mostly_long(POINTS, "inbox-opened", "inbox-archived", "inbox-quarantined", "apply")
 )

@@ -63,6 +63,7 @@ def recon(
     return run(settings.database_url, settings.home, *arguments, **known)
 
 
+@pytest.mark.long(but=("push-sending:3", "push-sent:601"))
 @pytest.mark.parametrize(
     "point",
     mostly_long(POINTS, "push-plan", "push-sending:3", f"push-sent:{PUTS + 1}", "push-recorded:2"),

@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from flows.stages.resolve import ChosenSends, sends_of
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
@@ -64,6 +66,7 @@ def test_two_thousand_posts_one_run_none_twice(
     assert sum(rows for code, rows in told if code != "NotEmpty") == LOST_ANSWERS
 
 
+@pytest.mark.long
 def test_two_thousand_puts_end_exact(workspace: Workspace, sent: Any, tmp_path: Path) -> None:
     plan, _, refused = faults()
     with FaultyServer(by_row(plan)) as server:

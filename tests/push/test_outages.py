@@ -28,6 +28,7 @@ from tests.service.faulty_server import LOST, OK, FaultyServer, Reply, Seen, alw
 DOWN = status(502, applied=True)
 
 
+@pytest.mark.long(but=("8-1",))
 @pytest.mark.parametrize(("concurrency", "batch"), [(1, 1), (8, 1), (2, 8)])
 def test_an_outage_over_several_runs_and_batches_costs_what_was_in_flight_once(
     workspace: Workspace, rows: Any, tmp_path: Path, concurrency: int, batch: int

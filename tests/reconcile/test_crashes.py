@@ -21,6 +21,7 @@ def recon(url: str, home: Path, *arguments: str, crash_at: str = "") -> int:
     return ended.returncode
 
 
+@pytest.mark.long(but=("reconciliation-written",))
 @pytest.mark.parametrize("point", mostly_long(POINTS, "reconciliation-written", "reconciled"))
 def test_a_killed_reconciliation_is_run_again(
     database_url: str, rows: Any, tmp_path: Path, point: str

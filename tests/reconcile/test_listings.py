@@ -155,6 +155,7 @@ def test_the_listing_answered_last_counts_whatever_batch_has_it(home: Home) -> N
         assert codes(home.run())["BATCH_MISSING"] == missing, listed
 
 
+@pytest.mark.long(but=("feeds0",))
 @pytest.mark.parametrize("feeds", [(), ("default",)])
 def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
     home: Home, feeds: tuple[str, ...]
@@ -186,6 +187,7 @@ def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
     assert because(home.run(one, three)) == []
 
 
+@pytest.mark.long
 def test_rows_of_a_shared_batch_id_belong_to_who_sent_them(home: Home) -> None:
     one = home.deliver("insert_batch_data", batch_rows(1, 2))
     two = home.deliver("insert_batch_data2", batch_rows(3, 4))
@@ -221,6 +223,7 @@ CUT = Faults(faults=(Fault(FaultKind.TRUNCATED_BODY, every=1),))
 REFUSED = Faults(faults=(Fault(FaultKind.STATUS, every=2, status=403),))
 
 
+@pytest.mark.long(but=("cut",))
 @pytest.mark.parametrize(
     ("faults", "unread", "why"),
     [

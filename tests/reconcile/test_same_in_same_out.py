@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.rules import read_rules
@@ -69,6 +70,7 @@ def files(url: str, home: Path, surroundings: dict[str, str]) -> dict[str, bytes
     return found
 
 
+@pytest.mark.long
 def test_files_are_identical(database_url: str, tmp_path: Path) -> None:
     found = {}
     for number, (title, surroundings) in enumerate(SURROUNDINGS.items()):

@@ -95,6 +95,7 @@ def test_three_days_carry_breaks_forward_and_a_signature_sees_later_changes(
     assert sign_off.changed_since == 1
 
 
+@pytest.mark.long
 def test_a_report_that_was_changed_is_not_shown_again(story: Story) -> None:
     done = story.play("monday")
     assert shown(story.place, None).exit_code == 1

@@ -28,11 +28,14 @@ def run(workspace: Workspace) -> Reconciled:
 
 
 @pytest.fixture
-def delivered(workspace: Workspace, tmp_path: Path) -> Workspace:
-    lines = [line(1), line(2), line(2), line(3, amount="x"), line(5)]
-    import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
-    import_delivery(workspace, [write(tmp_path / "b.csv", line(6), line(7))], DEFAULT)
-    return workspace
+def delivered(workspace: Workspace, tmp_path: Path, once: Any) -> Workspace:
+
+    def build() -> None:
+        lines = [line(1), line(2), line(2), line(3, amount="x"), line(5)]
+        import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT)
+        import_delivery(workspace, [write(tmp_path / "b.csv", line(6), line(7))], DEFAULT)
+
+    return once(build)  # type: ignore[no-any-return]
 
 
 def bend(workspace: Workspace, statement: str) -> None:
@@ -48,6 +51,7 @@ def test_as_it_was_taken_in_it_ties(delivered: Workspace) -> None:
     assert not any("taken in" in one for one in cover.because)
 
 
+@pytest.mark.long(but=("statements0-told0", "statements5-told5", "statements9-told9"))
 @pytest.mark.parametrize(
     ("statements", "told"),
     [
@@ -194,6 +198,7 @@ def test_every_value_of_every_row_is_tied(delivered: Workspace, tmp_path: Path, 
     assert "listed.csv of batch 5" in "\n".join(run(delivered).report.cover.because)
 
 
+@pytest.mark.long
 def test_a_batch_that_was_undone_is_claimed_by_nobody(delivered: Workspace) -> None:
     undo_batch(delivered, 2, by="ann", reason="a test")
     bend(delivered, 'UPDATE staged_payment SET "DebtsId" = 9 WHERE batch_id = 2')
@@ -213,6 +218,7 @@ def test_what_an_earlier_version_took_in_is_tied_by_its_receipts(delivered: Work
     assert not any("hash to" in one for one in cover.because)
 
 
+@pytest.mark.long
 def test_rows_that_were_hashed_over_other_columns_are_counted(delivered: Workspace) -> None:
     with delivered.database.connect() as connection:
         connection.execute("UPDATE receipt SET sha256 = 'f 1' WHERE stage LIKE 'keep%'")

@@ -131,6 +131,7 @@ def test_an_acceptance_names_what_was_delivered(workspace: Workspace, tmp_path: 
     assert accepted.accepted_forward[0].lines[-1].unreadable == 1
 
 
+@pytest.mark.long
 def test_another_text_in_its_place_is_not_what_was_accepted(
     workspace: Workspace, tmp_path: Path
 ) -> None:

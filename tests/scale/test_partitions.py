@@ -46,6 +46,7 @@ def staged_chunks(lease: Lease) -> list[int]:
     return [one.chunk for one in ledger.list_receipts(lease.connection, lease.batch_id, "stage")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_bytes", [in_long(3_000), 16 * 1024, in_long(64 * 1024)])
 def test_the_samples(new_workspace: NewWorkspace, block_bytes: int) -> None:
     paths = sorted(SAMPLES.glob("*.csv"))
@@ -114,6 +115,7 @@ def test_gaps_are_filled_either_way(
         assert left_behind(gaps) == expected, in_partitions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_bytes", [in_long(5_000), 40_000, in_long(1_000_000)])
 def test_gaps_and_chunks_of_another_size(
     new_workspace: NewWorkspace, delivery: Path, block_bytes: int
@@ -245,6 +247,7 @@ def test_repeats_across_partitions_are_left_to_the_database(
     assert expected["outcome"][0] > 10
 
 
+@pytest.mark.long
 def test_a_file_that_is_taken_back_takes_its_marks_along(
     new_workspace: NewWorkspace, tmp_path: Path
 ) -> None:

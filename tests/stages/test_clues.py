@@ -161,6 +161,7 @@ def wipe(workspace: Workspace) -> None:
             connection.execute(f"TRUNCATE {table} RESTART IDENTITY CASCADE")
 
 
+@pytest.mark.long
 def test_what_was_lost_between_the_stages_changes_nothing(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def listed(workspace: Workspace) -> dict[int, int]:
         return {one.id: one.errors for one in list_overview(connection, 20)}
 
 
+@pytest.mark.long
 def test_a_repair_that_fails_counts_once_and_where_it_came_last(
     workspace: Workspace, deliver: Any
 ) -> None:

@@ -148,6 +148,7 @@ SERVE = (
 )
 
 
+@pytest.mark.long(but=("18",))
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_a_long_path_is_no_open_door(tmp_path: Path, mask: int) -> None:
     """Neither folder nor socket is anybody else's, and no folder above is opened for it."""

@@ -38,6 +38,7 @@ def delivery(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_every_row_lies_where_it_is_told_to(
     workspace: Workspace, rows: Any, delivery: Path
 ) -> None:

@@ -224,6 +224,7 @@ def test_a_run_keeps_only_its_own_breaks(acting: As) -> None:
             connection.execute("SELECT conclude('a', '{}')")
 
 
+@pytest.mark.long
 def test_the_owner_of_the_schema_needs_no_more_than_the_database(
     server: str, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def reports(url: str, home: Path, paths: list[Path], surroundings: dict[str, str
     return [(folder / name).read_bytes() for name in REPORTS]
 
 
+@pytest.mark.long
 def test_reports_are_identical(server_url: str, tmp_path: Path) -> None:
     found = {}
     for number, (title, surroundings) in enumerate(SURROUNDINGS.items()):

@@ -43,6 +43,7 @@ def test_the_sandbox_shows_its_listings(machine: Machine) -> None:
     assert len(answer.json()) > 5
 
 
+@pytest.mark.long
 def test_deploying_again_keeps_what_operators_switched(machine: Machine) -> None:
     def of(name: str) -> Any:
         deployment = machine.deployment(name)

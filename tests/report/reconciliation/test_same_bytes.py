@@ -29,6 +29,7 @@ def test_rendering_twice_gives_the_same_bytes() -> None:
     assert again == HERE
 
 
+@pytest.mark.long(but=("1-America/Anchorage-1-C",))
 @pytest.mark.parametrize(
     ("seed", "zone", "threads", "locale"),
     [("1", "America/Anchorage", "1", "C"), ("4711", "Asia/Kathmandu", "3", "de_DE.UTF-8")],
