@@ -137,6 +137,7 @@ def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: An
     assert decisions(rows) == [(1, "released", "A. Meyer", "agreed with treasury")]
 
 
+@pytest.mark.long
 def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) -> None:
     asked = DeployedRun(path, max_errors=0)
     asked.work()

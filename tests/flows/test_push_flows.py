@@ -142,6 +142,7 @@ def test_a_service_that_is_down_is_told_with_cause_and_number(
         assert "3 rows of batch 1 are unsent" in artifact(key).description
 
 
+@pytest.mark.long(but=("given0-No row is named",))
 @pytest.mark.parametrize(
     ("given", "told"),
     [

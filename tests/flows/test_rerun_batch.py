@@ -115,6 +115,7 @@ def test_secrets_of_failed_rows_stay_out_of_what_prefect_keeps(
     assert [one for one in kept_files(prefect_home) if b"canary-secret" in one.read_bytes()] == []
 
 
+@pytest.mark.long
 def test_a_held_batch_is_read_from_the_start_while_nothing_is_applied(
     tmp_path: Path, rows: Any
 ) -> None:

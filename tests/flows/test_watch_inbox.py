@@ -76,6 +76,7 @@ def test_a_deployment_gets_one_run_for_each_content(inbox: Path, rows: Any, tmp_
     assert rows("SELECT content_id, feed FROM batch") == [(run.idempotency_key, "bank")]
 
 
+@pytest.mark.long
 def test_what_was_altered_behind_the_inbox_is_not_imported_under_its_start(
     inbox: Path, rows: Any
 ) -> None:

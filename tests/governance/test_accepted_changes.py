@@ -405,6 +405,7 @@ def test_a_scope_that_nobody_signed_is_no_way_around_what_was_signed(signed: Wor
     refused(signed, run(signed, SECOND, LOOSE), "since reconciliation 1", "--accept-changes")
 
 
+@pytest.mark.long
 def test_a_report_and_a_signature_of_an_earlier_version_are_read(signed: Workspace) -> None:
     """Its totals name no hash, and its signature has that of the rules alone."""
     done = run(signed, SECOND, LOOSE)

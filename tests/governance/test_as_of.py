@@ -131,6 +131,7 @@ def test_an_earlier_day_is_a_restatement(two_months: Workspace, rows: Any) -> No
     assert run(two_months, JANUARY, "once more").run.previous_id == again.run.id
 
 
+@pytest.mark.long
 def test_what_comes_for_a_signed_month_is_late(two_months: Workspace, tmp_path: Path) -> None:
     sign(two_months, run(two_months, JANUARY))
     deliver(two_months, tmp_path / "late.csv", (3, "2026-01-31T23:59:00-05:00"))

@@ -158,6 +158,7 @@ def test_totals_that_are_gone_leave_nothing_unsaid(signed: Workspace) -> None:
     on_page_one(done, ["reconciliation-1/totals.json"], LOOKED_AT)
 
 
+@pytest.mark.long(but=("manifest.json",))
 @pytest.mark.parametrize("name", ["report.txt", "manifest.json"])
 def test_a_signed_report_that_is_gone_is_not_made_good_by_the_command_that_needs_it(
     signed: Workspace, name: str

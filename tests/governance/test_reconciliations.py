@@ -118,6 +118,7 @@ def test_a_run_that_dies_leaves_nothing_but_a_number(workspace: Workspace, rows:
     assert Path(after.folder).name == after.folder, "a folder is told without the machine's path"
 
 
+@pytest.mark.long
 def test_thousands_of_breaks_are_saved_carried_and_decided(workspace: Workspace) -> None:
     many = found(*map(str, range(20_000)))
     first = reconcile(workspace, many)

@@ -191,6 +191,7 @@ NARROW = [
 ]
 
 
+@pytest.mark.long
 def test_a_narrower_scope_names_what_a_wider_one_has_open(
     signed_twice: Workspace, tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_the_same_content_again_is_known_and_taken_out_of_the_way(
     assert left(folder) == []
 
 
+@pytest.mark.long
 def test_what_was_undone_may_come_again(
     workspace: Workspace, folder: Path, look: Any, rows: Any
 ) -> None:

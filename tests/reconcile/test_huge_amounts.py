@@ -126,6 +126,7 @@ def test_an_amount_is_shown_as_what_it_is(
     assert listed["is_now"][0].startswith(f"expected {expected}, found {found}, ")
 
 
+@pytest.mark.long
 def test_an_accepted_amount_that_grows_beyond_every_column_is_not_accepted(
     workspace: Workspace, tmp_path: Path
 ) -> None:

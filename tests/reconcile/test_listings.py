@@ -135,6 +135,7 @@ def test_breaks_of_a_listing_are_set_aside_until_it_is_pulled_again(home: Home) 
     assert because(done) == [OLDER.format(*BATCH_ROWS)]
 
 
+@pytest.mark.long
 def test_what_was_delivered_to_the_database_alone_is_held_against_an_older_listing(
     home: Home,
 ) -> None:
@@ -206,6 +207,7 @@ def test_a_pull_that_died_before_its_end_is_no_listing(home: Home, rows: Any) ->
     assert because(home.run()) == [NEVER.format(*BATCH_ROWS)]
 
 
+@pytest.mark.long
 def test_pulling_first_reads_what_the_scope_is_held_against(home: Home) -> None:
     one = home.deliver("insert_batch_data", batch_rows(1))
     two = home.deliver("avatars", avatars("ann"))

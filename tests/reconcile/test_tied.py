@@ -227,6 +227,7 @@ def test_rows_that_were_hashed_over_other_columns_are_counted(delivered: Workspa
     assert not any("hash to" in one for one in run(delivered).report.cover.because)
 
 
+@pytest.mark.long
 def test_a_delivery_that_is_imported_meanwhile_is_no_break(
     delivered: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

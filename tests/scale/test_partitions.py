@@ -95,6 +95,7 @@ def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[i
     return staged_chunks(lease)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "wanted", [slice(1, None, 2), in_long(slice(0, None, 2)), in_long(slice(-1, None))]
 )

@@ -61,6 +61,7 @@ def test_one_lost_answer(operation: str, name: str, place: int) -> None:
     _lose(operation, LOSSES[name], place, patience=30.0)
 
 
+@pytest.mark.long(but=("AddMessageTone-late", "EditPayment-silent"))
 @pytest.mark.parametrize("name", SILENCES)
 @pytest.mark.parametrize("operation", [PUT, POST])
 def test_one_answer_that_does_not_come_in_time(operation: str, name: str) -> None:

@@ -51,6 +51,7 @@ KINDS: dict[str, tuple[str, list[tuple[str, str]]]] = {
 }
 
 
+@pytest.mark.long(but=("user_account",))
 @pytest.mark.parametrize("record", KINDS)
 def test_rows_without_a_key_meet_nobody(
     record: str,

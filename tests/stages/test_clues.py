@@ -364,6 +364,7 @@ def test_a_spool_is_what_was_written_or_nothing(tmp_path: Path) -> None:
     assert write_spool(path / "below a file", [one]) is None
 
 
+@pytest.mark.long(but=("before0-after0", "before3-after3"))
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -161,6 +161,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.long(but=("no name", "quoted and empty"))
 @pytest.mark.parametrize(("corrects", "text"), REFUSED.values(), ids=REFUSED)
 def test_a_secret_that_cannot_be_told_is_never_taken_for_none(
     workspace: Workspace,

@@ -141,6 +141,7 @@ def test_a_batch_whose_rejects_were_all_repaired_says_so(
     assert status_of(workspace) == {1: "", 2: "", 3: "", 4: ""}
 
 
+@pytest.mark.long
 def test_a_repair_without_names_is_one_as_well(workspace: Workspace, deliver: Any) -> None:
     """Rows with the key of those in error, as a corrected file without `ReconRow` has them."""
     deliver(1, r1_2=line(2), r1_3=line(3))

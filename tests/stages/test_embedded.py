@@ -68,6 +68,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.long(but=("empty", "a stranger", "words"))
 @pytest.mark.parametrize("name", BROKEN)
 def test_no_number_in_a_file_is_believed(own: Path, stranger: int, name: str) -> None:
     Postmaster(own).stop()

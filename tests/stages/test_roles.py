@@ -69,6 +69,7 @@ def test_a_merger_takes_deliveries_through_and_back(acting: As, rows: Any) -> No
     assert rows("SELECT count(*) FROM payment") == [(0,)]
 
 
+@pytest.mark.long(but=("user_account", "payment", "avatar"))
 @pytest.mark.parametrize("table", sorted(TARGETS))
 def test_a_loader_writes_no_target(acting: As, table: str) -> None:
     loader = acting(LOADER)

@@ -133,6 +133,7 @@ def test_content_that_was_cleared_away_is_not_needed(
     assert "is in no record" in err
 
 
+@pytest.mark.long(but=("2", "40001"))
 @pytest.mark.parametrize("place", [2, 1_000, 12_345, 40_001])
 def test_a_line_is_found_however_far_it_is_from_its_number(
     workspace: Workspace, recon: Any, tmp_path: Path, place: int

@@ -175,6 +175,7 @@ def test_the_list_can_be_sorted_exactly(tab: Tab) -> None:
     assert choose(tab, "#break-order", "0") == [one.id for one in everything().breaks]
 
 
+@pytest.mark.long(but=("420",))
 @pytest.mark.parametrize("width", [420, 768, 1280])
 def test_nothing_is_wider_than_the_window(tab: Tab, width: int) -> None:
     tab.ask(
@@ -195,6 +196,7 @@ def test_it_prints_on_a4_with_everything_but_its_tools(tab: Tab) -> None:
     assert len(told["data"]) > 10_000
 
 
+@pytest.mark.long(but=("420",))
 @pytest.mark.parametrize("width", [1280, 420])
 def test_the_page_is_never_wider_than_its_window(tab: Tab, tmp_path: Path, width: int) -> None:
     """An amount may have three hundred digits; its table is moved aside, the page is not."""

@@ -149,6 +149,7 @@ def test_a_correction_that_is_rejected_again_can_be_corrected_again(
     assert [row["ReconRow"] for row in rows if row["PaidAmount"] == "30x"] == ["2:2"]
 
 
+@pytest.mark.long
 def test_rows_of_several_batches_come_in_files_of_their_own(
     workspace: Workspace, first: Reconciled, tmp_path: Path
 ) -> None:
