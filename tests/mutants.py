@@ -1,0 +1,314 @@
+"""Mutants: does a test fail where the code says something else?
+
+    python -m pytest -p tests.mutants --map FOLDER         which test enters which function
+    python -m tests.mutants FOLDER --seed 1 --count 300  change the code, run what enters it
+
+A mutant is one operator, constant, condition or return value of a pure step, a stage or a connector
+that says something else. The tests that enter its function are run until one fails, those that do
+the least first. What survives is listed: it changes nothing that matters, or a test is missing.
+"""
+
+import argparse
+import ast
+import copy
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PLACES = (
+    "flows/steps",
+    "flows/stages",
+    "connectors/files",
+    "connectors/service",
+    "connectors/postgres",
+    "schemas",
+)
+APART = ("migrations", "flows/steps/fast", "compiled.py", "self_test.py", "__init__.py")
+"""Not mutated: what databases remember, what is compiled for seconds, planted faults."""
+SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.BitAnd: ast.BitOr,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+}
+NAMES = {
+    "is_null": "is_not_null",
+    "is_not_null": "is_null",
+    "min": "max",
+    "max": "min",
+    "any": "all",
+    "all": "any",
+    "first": "last",
+    "last": "first",
+    "inner": "left",
+    "left": "inner",
+    "semi": "anti",
+    "anti": "semi",
+}
+TESTS = 120
+"""Of the tests that enter a function, so many are run."""
+
+
+class Mutant(NamedTuple):
+    """One change: a file, where, and what stands there instead."""
+
+    path: str
+    function: int
+    """Line of the function it is in; 0 for the module."""
+    line: int
+    start: int
+    end: int
+    """Bytes of the file that are replaced."""
+    old: str
+    new: str
+
+
+# Which test enters which function.
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--map", help="a folder for which test enters which function")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    folder = config.getoption("--map")
+    if folder:
+        Path(folder).mkdir(exist_ok=True)
+        config.pluginmanager.register(_Mapper(Path(folder) / f"{os.getpid()}.jsonl"))
+
+
+class _Mapper:
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a")
+        self._codes: set[Any] = set()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        self._codes = set()
+        begun = time.perf_counter()
+        sys.setprofile(self._note)
+        threading.setprofile(self._note)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+            took = time.perf_counter() - begun
+            entered = sorted(
+                {
+                    f"{Path(code.co_filename).relative_to(ROOT)}:{code.co_firstlineno}"
+                    for code in self._codes
+                    if code.co_filename.startswith(str(ROOT))
+                    and f"{ROOT}/tests" not in code.co_filename
+                }
+            )
+            line = {"test": item.nodeid, "seconds": round(took, 3), "entered": entered}
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+
+    def _note(self, frame: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            self._codes.add(frame.f_code)
+
+
+# What can be changed.
+
+
+def mutants(path: Path) -> Iterator[Mutant]:
+    """Every change of a file that is tried."""
+    text = path.read_bytes()
+    begins = [0]
+    for row in text.splitlines(keepends=True):
+        begins.append(begins[-1] + len(row))
+    name = str(path.relative_to(ROOT))
+    for node, function in _inside(ast.parse(text), 0):
+        start = begins[node.lineno - 1] + node.col_offset
+        end = begins[node.end_lineno - 1] + node.end_col_offset
+        old = text[start:end].decode()
+        for new in _changed(node):
+            yield Mutant(name, function, node.lineno, start, end, old, new)
+
+
+def _inside(node: ast.AST, function: int) -> Iterator[tuple[Any, int]]:
+    for field, value in ast.iter_fields(node):
+        skipped = field in ("annotation", "returns", "decorator_list", "args")
+        if skipped and not (field == "args" and isinstance(node, ast.Call)):
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            if not isinstance(one, ast.AST) or isinstance(one, (ast.JoinedStr, ast.Import)):
+                continue
+            within = function
+            if isinstance(one, (ast.FunctionDef, ast.Lambda)):
+                decorated = getattr(one, "decorator_list", [])
+                within = decorated[0].lineno if decorated else one.lineno
+            if hasattr(one, "lineno"):
+                yield one, within
+            yield from _inside(one, within)
+
+
+def _changed(node: ast.AST) -> Iterator[str]:
+    new: Any = copy.deepcopy(node)
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in SWAPS:
+            new.ops = [SWAPS[type(op)]()]
+        case ast.BoolOp(op=op) | ast.BinOp(op=op) if type(op) in SWAPS:
+            if any(
+                isinstance(one, ast.Constant | ast.JoinedStr) and not _number(one)
+                for one in ast.walk(node)
+            ):
+                return  # Texts that are put together.
+            new.op = SWAPS[type(op)]()
+        case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=inner):
+            new = inner
+        case ast.Constant(value=bool() as value):
+            new.value = not value
+        case ast.Constant(value=int() as value):
+            new.value = value + 1
+        case ast.Constant(value=str() as value) if value in NAMES:
+            new.value = NAMES[value]
+        case ast.Call(func=ast.Attribute(attr=attr)) if attr in NAMES:
+            new.func.attr = NAMES[attr]
+        case ast.IfExp():
+            new.body, new.orelse = new.orelse, new.body
+        case ast.Return(value=ast.AST() as value) if not isinstance(value, ast.Constant):
+            yield "return None"
+            return
+        case ast.Continue():
+            yield "break"
+            return
+        case _:
+            return
+    yield f"({ast.unparse(new)})"
+
+
+def _number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+
+
+def chosen(seed: int, count: int) -> list[Mutant]:
+    """So many changes, the same for a seed; every file has the weight of what can be changed."""
+    files = sorted(path for place in PLACES for path in (ROOT / place).rglob("*.py"))
+    pool = [
+        mutant
+        for path in files
+        if not any(part in str(path.relative_to(ROOT)) for part in APART)
+        for mutant in mutants(path)
+    ]
+    return random.Random(seed).sample(pool, min(count, len(pool)))
+
+
+# What is run.
+
+
+class Tests:
+    """The tests that enter a function, those that do the least first."""
+
+    def __init__(self, path: Path) -> None:
+        self._by_function: dict[str, set[str]] = defaultdict(set)
+        self._weight: dict[str, float] = {}
+        lines = (line for file in path.glob("*.jsonl") for line in file.read_text().splitlines())
+        for one in map(json.loads, lines):
+            self._weight[one["test"]] = one["seconds"] + len(one["entered"]) / 1000
+            for function in one["entered"]:
+                self._by_function[function].add(one["test"])
+
+    def of(self, mutant: Mutant) -> list[str]:
+        if mutant.function:
+            found = self._by_function[f"{mutant.path}:{mutant.function}"]
+        else:
+            found = set().union(
+                *(ids for at, ids in self._by_function.items() if at.startswith(mutant.path + ":"))
+            )
+        return sorted(found, key=lambda test: self._weight[test])[:TESTS]
+
+
+def tried(mutant: Mutant, tests: list[str], folder: Path) -> str:
+    """`killed`, `survived` or `not entered`, by the tests in a folder that has the code."""
+    if not tests:
+        return "not entered"
+    path = folder / mutant.path
+    before = path.read_bytes()
+    path.write_bytes(before[: mutant.start] + mutant.new.encode() + before[mutant.end :])
+    try:
+        for some in (tests[:25], tests[25:]):
+            if some and _fails(some, folder):
+                return "killed"
+    finally:
+        path.write_bytes(before)
+    return "survived"
+
+
+def _fails(tests: list[str], folder: Path) -> bool:
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command += [f"--basetemp={folder}/.base", *tests]
+    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, timeout=300, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode != 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("map", type=Path)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args()
+    tests = Tests(asked.map)
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(asked.workers) as pool:
+        folders = []
+        for number in range(asked.workers):
+            folder = Path(place) / str(number)
+            shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+            folders.append(folder)
+
+        def work(mutant: Mutant) -> tuple[Mutant, str, int]:
+            folder = folders.pop()
+            try:
+                found = tests.of(mutant)
+                return mutant, tried(mutant, found, folder), len(found)
+            finally:
+                folders.append(folder)
+
+        counts: dict[str, int] = defaultdict(int)
+        for mutant, verdict, number in pool.map(work, chosen(asked.seed, asked.count)):
+            counts[verdict] += 1
+            if verdict != "killed":
+                print(f"{verdict} ({number} tests) {mutant.path}:{mutant.line}")
+                print(f"  - {mutant.old}\n  + {mutant.new}", flush=True)
+        print(f"seed {asked.seed}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
+
+
+if __name__ == "__main__":
+    main()
