@@ -1,6 +1,6 @@
 """Mutants: does a test fail where the code says something else?
 
-    python -m pytest -p tests.mutants --map FOLDER         which test enters which function
+    python -m pytest -p tests.mutants --map=FOLDER         which test enters which function
     python -m tests.mutants FOLDER --seed 1 --count 300  change the code, run what enters it
 
 A mutant is one operator, constant, condition or return value of a pure step, a stage or a connector
@@ -124,7 +124,7 @@ class _Mapper:
             entered = sorted(
                 {
                     f"{Path(code.co_filename).relative_to(ROOT)}:{code.co_firstlineno}"
-                    for code in self._codes
+                    for code in self._codes.copy()  # Threads of the test go on.
                     if code.co_filename.startswith(str(ROOT))
                     and f"{ROOT}/tests" not in code.co_filename
                 }

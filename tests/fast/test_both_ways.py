@@ -58,7 +58,7 @@ def stored(
         return [str(row) for row in rows]
 
 
-@pytest.mark.long(but=("one tenant", "decimal comma"))
+@pytest.mark.long(but=("decimal comma",))
 @pytest.mark.parametrize("title", PROFILES)
 @settings(
     max_examples=examples(400, 40),

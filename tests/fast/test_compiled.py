@@ -108,7 +108,7 @@ def test_what_a_loop_uses_is_another_one_after_an_upgrade(loops: Path, tmp_path:
     assert run(loops, kept) == (14, 1)
 
 
-@pytest.mark.long(but=("nbi-0",))
+@pytest.mark.long
 @pytest.mark.parametrize(("suffix", "left"), [("nbi", 0), ("nbc", 60)])
 def test_files_that_are_cut_are_made_again(
     suffix: str, left: int, loops: Path, tmp_path: Path
@@ -134,6 +134,7 @@ def test_a_folder_that_cannot_be_used_is_none(loops: Path, tmp_path: Path) -> No
     assert not list(loops.glob("__pycache__/*.nb?"))
 
 
+@pytest.mark.long
 def test_nothing_is_compiled_where_that_is_switched_off(tmp_path: Path) -> None:
     """The same loops, as plain Python, write the same bytes."""
     kept, told = tmp_path / "kept", []

@@ -2,16 +2,21 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from connectors.files.profile import DEFAULT
+from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.flows.runs import artifact, run
 from tests.stages.payments import HEADER, line, write
 
 pytestmark = pytest.mark.flows
+
+NO_ERRORS = replace(DEFAULT, budget_errors=0)
 
 
 def board(**terms: Any) -> Any:
@@ -23,9 +28,9 @@ def board(**terms: Any) -> Any:
 def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace: Workspace) -> None:
     assert board().message == "0 batches, 0 held, 0 with a next step"
     assert artifact("batches").table[0]["Batch"] == "none"
-    run(write(tmp_path / "a.csv", line(1)))
-    run(write(tmp_path / "b.csv", line(2), line(3, amount="x")))
-    run(write(tmp_path / "c.csv", line(4, amount="y")), max_errors=0)
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    import_delivery(workspace, [write(tmp_path / "b.csv", line(2), line(3, amount="x"))], DEFAULT)
+    import_delivery(workspace, [write(tmp_path / "c.csv", line(4, amount="y"))], NO_ERRORS)
     with workspace.database.connect() as connection:
         connection.execute("UPDATE batch SET feed = '[x](javascript:1)|b' WHERE id = 1")
     state = board()
@@ -42,7 +47,7 @@ def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace:
     assert len(table[0]) == 8
     repair = tmp_path / "repair.csv"
     repair.write_text(f"ReconRow,{HEADER}\n2:2,{line(3)}\n")
-    run(str(repair), corrects=2)
+    import_delivery(workspace, [str(repair)], DEFAULT, corrects=2)
     board()
     corrected = artifact("batches").table[2]
     assert (corrected["Errors"], corrected["Next"]) == ("0", "its reject repaired by batch 4")
@@ -52,8 +57,8 @@ def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace:
 def test_the_board_shows_old_batches_while_they_wait_and_200_at_most(
     tmp_path: Path, workspace: Workspace
 ) -> None:
-    run(write(tmp_path / "c.csv", line(4, amount="y")), max_errors=0)
-    run(write(tmp_path / "a.csv", line(1)))
+    import_delivery(workspace, [write(tmp_path / "c.csv", line(4, amount="y"))], NO_ERRORS)
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
     with workspace.database.connect() as connection:
         connection.execute("UPDATE batch SET opened_at = now() - interval '30 days'")
     assert board(days=14).message.startswith("1 batch, 1 held")

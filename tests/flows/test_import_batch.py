@@ -132,6 +132,7 @@ def test_totals_that_do_not_tie_fail_the_run(tmp_path: Path, rows: Any, database
     assert "DOES NOT TIE" in artifact("import-summary").data
 
 
+@pytest.mark.long
 def test_a_database_changed_behind_our_back_fails_the_next_look(
     tmp_path: Path, rows: Any, database_url: str
 ) -> None:
@@ -242,6 +243,7 @@ def test_a_batch_another_run_holds_is_left_alone(
     assert rows("SELECT state FROM batch") == [("checked",)]
 
 
+@pytest.mark.long
 def test_a_discarded_batch_is_not_brought_back_by_a_new_run(
     tmp_path: Path, rows: Any, workspace: Workspace
 ) -> None:

@@ -62,6 +62,7 @@ def test_an_incomplete_run_names_the_listing_to_pull(delivered: None, workspace:
     assert "recon pull insert_batch_data, or a run of pull-listings/pull" in state.message
 
 
+@pytest.mark.long
 def test_a_refused_day_names_the_parameters_of_the_deployment(delivered: None) -> None:
     assert reconcile(as_of=date(2026, 3, 9)).name == "Breaks"
     state = reconcile(as_of=date(2026, 3, 1))

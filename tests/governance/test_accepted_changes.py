@@ -223,6 +223,7 @@ def test_what_is_gone_or_of_an_earlier_version_or_of_another_scope(workspace: Wo
         assert _told(connection, [DEFAULT, COMMA], [], tells=False, base=late) == []
 
 
+@pytest.mark.long
 def test_a_correction_is_read_as_what_it_repairs(workspace: Workspace, tmp_path: Path) -> None:
     """Its rows are of the record kind of their header, and what comes next is as it was."""
     stated = replace(DEFAULT, feed="till", record="payment")
@@ -252,6 +253,7 @@ def test_a_correction_is_read_as_what_it_repairs(workspace: Workspace, tmp_path:
         assert [*profile_changes(connection, base, now, later)] == []
 
 
+@pytest.mark.long
 def test_a_profile_changed_and_changed_back_is_on_page_one_and_accepted(
     signed: Workspace, tmp_path: Path
 ) -> None:

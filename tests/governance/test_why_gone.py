@@ -105,6 +105,7 @@ def sign(place: Workspace, done: Reconciled) -> None:
     approve(place, done.run.id, by="Bo", comment="")
 
 
+@pytest.mark.long
 def test_what_was_signed_since_is_no_change_of_the_service(
     workspace: Workspace, tmp_path: Path
 ) -> None:

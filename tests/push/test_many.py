@@ -35,6 +35,7 @@ def faults() -> tuple[dict[int, Reply], set[int], set[int]]:
     return plan, set(lost), set(refused)
 
 
+@pytest.mark.long
 def test_two_thousand_posts_one_run_none_twice(
     workspace: Workspace, sent: Any, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def codes(done: Reconciled) -> Counter[str]:
     return Counter(f"{one.code} {one.side}".strip() for one in done.report.breaks)
 
 
+@pytest.mark.long
 def test_a_listing_from_before_the_push_is_one_sentence_and_no_break(home: Home) -> None:
     pull(home.place)
     home.deliver("insert_batch_data", batch_rows(1, 2, 3))
@@ -147,6 +148,7 @@ def test_what_was_delivered_to_the_database_alone_is_held_against_an_older_listi
     assert codes(done) == {"MISSING_IN_TARGET G": 1}
 
 
+@pytest.mark.long
 def test_the_listing_answered_last_counts_whatever_batch_has_it(home: Home) -> None:
     home.deliver("insert_batch_data", batch_rows(1, 2))
     for listed in ((1, 2), (1,), (1, 2)):

@@ -45,6 +45,7 @@ def test_every_planted_break_is_found_and_none_else(story: Story) -> None:
     assert_ties(done.report)
 
 
+@pytest.mark.long
 def test_three_days_carry_breaks_forward_and_a_signature_sees_later_changes(
     story: Story, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_an_optional_amount_that_is_not_there_is_none(workspace: Workspace, tmp_
     assert {part.unreadable for part in proof.lines if part.text == "- rejected"} == {1}
 
 
+@pytest.mark.long
 def test_an_acceptance_names_what_was_delivered(workspace: Workspace, tmp_path: Path) -> None:
     reconciled(workspace, tmp_path, line(1, amount='"12,50"'))
     place = workspace.database.url, workspace.settings.home

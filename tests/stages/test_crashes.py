@@ -95,7 +95,7 @@ def outcome(url: str, home: Path) -> Outcome:
     return Outcome(tables, (home / "reports" / "batch-1" / "report.html").read_bytes())
 
 
-@pytest.mark.long(but=("copy:3", "apply-chunk", "check", "receipt:2"))
+@pytest.mark.long(but=("copy:3", "apply-chunk"))
 @pytest.mark.parametrize(
     "point",
     mostly_long(POINTS, "copy:3", "receipt:2", "check", "apply-chunk", "file-renamed", "cleared"),

@@ -81,6 +81,7 @@ def test_statistics_do_not_wait_for_a_vacuum(workspace: Workspace) -> None:
         assert done.fetchall() == [("payment",)]
 
 
+@pytest.mark.long
 def test_jsondata_is_the_canonical_json(workspace: Workspace, rows: Any) -> None:
     """The view's SQL and the Python writer give the same bytes for every clean sample row."""
     import_delivery(workspace, [str(SAMPLES / "clean")], DEFAULT)
