@@ -90,7 +90,7 @@ def push_rows(batch: Manifest, *, max_rows: int | None, rate: float | None) -> M
     with held(batch.batch_id, State.MERGED) as (workspace, lease):
         place = workspace if rate is None else _at_rate(workspace, rate)
         ask_for_service(place, lease)
-        stopped = tasks.push_told(lambda: push(place, lease, most=max_rows))
+        stopped = tasks.push_reported(lambda: push(place, lease, most=max_rows))
         now = ledger.find_batch(lease.connection, lease.batch_id)
         return batch.model_copy(update={"state": now.state, "service": True, "stopped": stopped})
 

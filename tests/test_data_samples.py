@@ -84,7 +84,7 @@ def decimals(totals: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def judge(line: str, header: list[str]) -> list[tuple[str, str]]:
+def reconcile_sources(line: str, header: list[str]) -> list[tuple[str, str]]:
     """All faults of one generated line: slow, and obviously right."""
     if '"' in line:
         opens = re.search(r'(^|,)"', line) is not None
@@ -248,7 +248,7 @@ def test_generated_payments_agree_with_their_truth(
             expected = []
         elif not expected:
             good.append(dict(zip(header.split(","), line.split(","), strict=True)))
-        assert judge(line, header.split(",")) == expected, (number, line)
+        assert reconcile_sources(line, header.split(",")) == expected, (number, line)
     assert (truth["rows"], truth["bad_rows"]) == (len(lines), len(bad)) == (rows, len(bad))
     assert truth["good_rows"] == len(good) == len({row["Id"] for row in good})
     assert len(bad) == (900 if "--clean" not in arguments else 0)

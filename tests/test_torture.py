@@ -17,7 +17,7 @@ TORTURE = Path(__file__).parent / "torture"
 EXPECTED = json.loads((TORTURE / "expected.json").read_text())
 
 
-def judge(path: Path, tmp_path: Path) -> FileVerdict:
+def reconcile_sources(path: Path, tmp_path: Path) -> FileVerdict:
     (verdict,) = examine(Settings(tmp_path), [str(path)], DEFAULT)
     return verdict
 
@@ -49,7 +49,7 @@ def differences(verdict: FileVerdict, answer: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("name", EXPECTED["cases"])
 def test_case_has_its_one_right_answer(name: str, tmp_path: Path) -> None:
     case = EXPECTED["cases"][name]
-    verdict = judge(TORTURE / "cases" / name, tmp_path)
+    verdict = reconcile_sources(TORTURE / "cases" / name, tmp_path)
     answers = [case["expect"], *([case["also_ok"]] if "also_ok" in case else [])]
     found = [differences(verdict, answer) for answer in answers]
     assert [] in found, (case["why"], found)
@@ -58,18 +58,18 @@ def test_case_has_its_one_right_answer(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", EXPECTED["ambiguous"])
 def test_ambiguous_case_stays_inside_its_accepted_answers(name: str, tmp_path: Path) -> None:
     case = EXPECTED["ambiguous"][name]
-    verdict = judge(TORTURE / "ambiguous" / name, tmp_path)
+    verdict = reconcile_sources(TORTURE / "ambiguous" / name, tmp_path)
     found = [differences(verdict, answer) for answer in case["acceptable"]]
     assert [] in found, (case["why"], case["must_never"], found)
 
 
 def test_a_header_without_records_says_zero_rows(tmp_path: Path) -> None:
-    verdict = judge(TORTURE / "ambiguous" / "header_only.csv", tmp_path)
+    verdict = reconcile_sources(TORTURE / "ambiguous" / "header_only.csv", tmp_path)
     assert "0 rows" in (verdict.message or "")
 
 
 def test_a_time_without_offset_is_never_given_one(tmp_path: Path) -> None:
-    verdict = judge(TORTURE / "ambiguous" / "date_forms.csv", tmp_path)
+    verdict = reconcile_sources(TORTURE / "ambiguous" / "date_forms.csv", tmp_path)
     codes = {one.record_number: one.errors[0]["ErrorCode"] for one in verdict.rejects}
     assert codes == {
         1: "OffsetMissing",

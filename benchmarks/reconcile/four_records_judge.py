@@ -13,7 +13,7 @@ from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.conclusion import Facts, conclude
-from flows.steps.reconcile.joins import judge
+from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.reconcile.sources import Sources
@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
 
 def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:
     """The report of a first run over these sources, with the costs of its steps."""
-    judgement = judge(sources, RULES, AS_OF, service=False)
+    judgement = reconcile_sources(sources, RULES, AS_OF, service=False)
     clock.lap("judge")
     changed = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
     decisions = pl.DataFrame(schema=DECISIONS)

@@ -96,7 +96,7 @@ class Database:
             connection = self._with_room() if patient else self._open()
         except psycopg.OperationalError as error:
             raise DatabaseUnusable(_no_connection(error)) from None
-        with connection, errors_told(connection):
+        with connection, errors_reported(connection):
             connection.execute(SILENT_CLIENT)
             _widen(connection)
             yield connection
@@ -143,7 +143,7 @@ def _widen(connection: psycopg.Connection) -> None:
 
 
 @contextmanager
-def errors_told(connection: psycopg.Connection) -> Iterator[None]:
+def errors_reported(connection: psycopg.Connection) -> Iterator[None]:
     """Raise DatabaseLost and StatementRefused for what the database says."""
     try:
         yield
@@ -218,7 +218,7 @@ def open_database(
             _refuse_incomplete(connection)
             connection.execute(sa.text(f"SET LOCAL search_path = {SCHEMA}"))
             driver: Any = connection.connection.driver_connection
-            with errors_told(driver):
+            with errors_reported(driver):
                 ask(driver)
     except sa.exc.DBAPIError as error:
         if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):

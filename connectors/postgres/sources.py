@@ -29,7 +29,7 @@ NULL = "\\N"
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class SourceRows:
     """One source of one record kind."""
 
     rows: pl.DataFrame
@@ -52,7 +52,7 @@ def one_moment(connection: psycopg.Connection) -> Iterator[None]:
 
 def extract_rows(
     connection: psycopg.Connection, table: Table, batches: Sequence[int], places: pl.DataFrame
-) -> Truth:
+) -> SourceRows:
     """E: the staged rows of some batches with their end states; rejected ones have null fields.
 
     `places` names the files: columns `extract_id` and `file`.
@@ -76,7 +76,7 @@ def extract_rows(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
     )
     read = [name for name in unread if truth.rows[name].null_count() == truth.rows.height]
-    return Truth(truth.rows.drop(read).with_columns(file.alias("file")), truth.unfit)
+    return SourceRows(truth.rows.drop(read).with_columns(file.alias("file")), truth.unfit)
 
 
 def without_text(
@@ -92,7 +92,7 @@ def without_text(
     return _copied(connection, columns, source)
 
 
-def database_rows(connection: psycopg.Connection, table: Table) -> Truth:
+def database_rows(connection: psycopg.Connection, table: Table) -> SourceRows:
     """D: the rows of the target as they are now, with the staged row that last wrote each."""
     place: dict[str, tuple[str, Dtype]] = {
         "row": ("t.record_number", pl.Int64()),
@@ -143,7 +143,7 @@ def _read(
     alias: str,
     source: str,
     place: Mapping[str, tuple[str, Dtype]],
-) -> Truth:
+) -> SourceRows:
     columns = {
         name: column
         for field in table.delivered
@@ -155,7 +155,7 @@ def _read(
     frame = _copied(connection, {**columns, **place, **texts}, source)
     there = [name for name in texts if frame[name].null_count() < frame.height]
     unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()) if there else None
-    return Truth(
+    return SourceRows(
         frame.drop(name for name in texts if name not in there).with_columns(
             pl.col(there).map_elements(_spelled, return_dtype=pl.String)
         ),

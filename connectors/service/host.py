@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
-from connectors.service.judge import Judge
+from connectors.service.classify import Classifier
 from connectors.service.line import Line
 from connectors.service.outgoing import Outgoing
 from connectors.service.pace import Backoff, Breaker, Pace
@@ -22,7 +22,7 @@ class Host(Protocol):
     reader: Line
     """For listings, also while requests are on their way."""
     outgoing: Outgoing
-    judge: Judge
+    classifier: Classifier
     pace: Pace
     breaker: Breaker
     backoff: Backoff

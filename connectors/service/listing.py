@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from connectors.errors import ServiceUnusable
-from connectors.service.complaints import redirect
 from connectors.service.connection import Failed, Reply
 from connectors.service.decoding import Said, Unreadable, read_reply
+from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.pace import retry_after
 from connectors.service.times import moment_of, read_written

@@ -6,8 +6,8 @@ Requests that may be repeated need none of this: they are tried again until one 
 import asyncio
 from enum import Enum
 
-from connectors.service.complaints import redirect
 from connectors.service.connection import Failed, Reply
+from connectors.service.error_entries import redirect
 from connectors.service.host import Host
 from connectors.service.line import Line
 from connectors.service.pace import retry_after

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from connectors.service.complaints import IN_DOUBT, UNSENT, Complaint, complaint
+from connectors.service.classify import ClassifiedResponse
 from connectors.service.connection import Failed, Reply
 from connectors.service.contract import Answer, Request, Verdict
 from connectors.service.encoding import Record, read_record
+from connectors.service.error_entries import IN_DOUBT, UNSENT, ErrorEntry, error_entry
 from connectors.service.host import Host
-from connectors.service.judge import JudgedResponse
 from connectors.service.line import Line
 from connectors.service.outage import Outage, wait_until_back
 from connectors.service.pace import retry_after
@@ -175,7 +175,7 @@ class Sending:
         self._host.pace.take(now)
         rows = [self._ready.popleft()]
         # What a host does not count may have been carried out, so it has to show that it does.
-        shared = not self.outage.alone and self._host.judge.counts is True
+        shared = not self.outage.alone and self._host.classifier.counts is True
         most = self._batch if shared else 1
         if not repeatable:
             self.outage.begin()
@@ -189,7 +189,7 @@ class Sending:
         return rows
 
     def _batches(self, row: SentRow) -> bool:
-        shared = self._batch > 1 and self._host.judge.counts is not False
+        shared = self._batch > 1 and self._host.classifier.counts is not False
         return shared and not row.alone and not row.request.operation.keyed
 
     def _repeatable(self, row: SentRow) -> bool:
@@ -227,11 +227,11 @@ class Sending:
         most = host.settings.answer_bytes * len(rows)
         reply = await line.call(data, most, host.may_not_send)
         if isinstance(reply, Failed):
-            judged = [host.judge.failed(reply)] * len(rows)
+            judged = [host.classifier.failed(reply)] * len(rows)
         elif batch:
-            judged = host.judge.batch(encoded, reply)
+            judged = host.classifier.batch(encoded, reply)
         else:
-            judged = [host.judge.single(rows[0].request, rows[0].record, reply)]
+            judged = [host.classifier.single(rows[0].request, rows[0].record, reply)]
         status, asked = None, None
         if isinstance(reply, Reply):
             status, asked = reply.status, self._heed(reply)
@@ -242,7 +242,7 @@ class Sending:
             self._watch(now, reply, judged)
         if len(rows) > 1 and all(one.doubt for one in judged):
             # Whatever it was, the next batch may end the same way: a row alone risks but itself.
-            host.judge.counts = False
+            host.classifier.counts = False
         wait = 0.0
         if any(one.verdict is None for one in judged):
             # One wait for all, so that the rows of a batch stay together.
@@ -253,8 +253,12 @@ class Sending:
             self._settle(row, one, wait)
 
     async def _signed_in(
-        self, rows: Sequence[SentRow], judged: list[JudgedResponse], line: Line, session: str | None
-    ) -> list[JudgedResponse]:
+        self,
+        rows: Sequence[SentRow],
+        judged: list[ClassifiedResponse],
+        line: Line,
+        session: str | None,
+    ) -> list[ClassifiedResponse]:
         """The same, but where a session had ended and there is another one now, once more."""
         if not any(one.signed_out for one in judged):
             self._host.session_good = session
@@ -270,7 +274,9 @@ class Sending:
             for one in judged
         ]
 
-    def _watch(self, began: float, reply: Reply | Failed, judged: Sequence[JudgedResponse]) -> None:
+    def _watch(
+        self, began: float, reply: Reply | Failed, judged: Sequence[ClassifiedResponse]
+    ) -> None:
         """Hold POSTs behind one that may have been carried out; let them go behind a good one."""
         doubtful = sum(one.doubt for one in judged)
         if doubtful:
@@ -309,7 +315,7 @@ class Sending:
             self._host.pace.pause(self._loop.time(), asked)
         return asked
 
-    def _settle(self, row: SentRow, judged: JudgedResponse, wait: float) -> None:
+    def _settle(self, row: SentRow, judged: ClassifiedResponse, wait: float) -> None:
         """Give the row its answer, or plan its next attempt in `wait` seconds."""
         row.doubt = row.doubt or judged.doubt
         if judged.stop:
@@ -332,7 +338,7 @@ class Sending:
         else:
             self._later(row, judged, wait)
 
-    def _later(self, row: SentRow, judged: JudgedResponse, wait: float) -> None:
+    def _later(self, row: SentRow, judged: ClassifiedResponse, wait: float) -> None:
         too_late = self._loop.time() + wait > row.deadline
         if row.attempts >= self._host.settings.attempts or too_late:
             self._give_up(row, judged)
@@ -343,7 +349,7 @@ class Sending:
         del self._delayed[row]
         self._offer(row, first=True)
 
-    def _give_up(self, row: SentRow, judged: JudgedResponse) -> None:
+    def _give_up(self, row: SentRow, judged: ClassifiedResponse) -> None:
         self._undecided(row, judged.errors)
         if not judged.failure:
             self._host.breaker.answered()
@@ -363,23 +369,23 @@ class Sending:
         for row in waiting:
             self._halt(row)
 
-    def _halt(self, row: SentRow, errors: Sequence[Complaint] = ()) -> None:
-        self._undecided(row, (*errors, complaint(UNSENT, self._host.stopped or "")))
+    def _halt(self, row: SentRow, errors: Sequence[ErrorEntry] = ()) -> None:
+        self._undecided(row, (*errors, error_entry(UNSENT, self._host.stopped or "")))
 
-    def _undecided(self, row: SentRow, errors: tuple[Complaint, ...]) -> None:
+    def _undecided(self, row: SentRow, errors: tuple[ErrorEntry, ...]) -> None:
         if not row.doubt:
             self._answer(row, Verdict.UNSENT, errors)
             return
         if not any(error["ErrorCode"] == IN_DOUBT for error in errors):
             message = "An earlier attempt may have been carried out."
-            errors = (complaint(IN_DOUBT, message), *errors)
+            errors = (error_entry(IN_DOUBT, message), *errors)
         self._answer(row, Verdict.IN_DOUBT, errors)
 
     def _answer(
         self,
         row: SentRow,
         verdict: Verdict,
-        errors: tuple[Complaint, ...] = (),
+        errors: tuple[ErrorEntry, ...] = (),
         echo: str | None = None,
         service_id: str | None = None,
     ) -> None:
@@ -409,7 +415,7 @@ class Sending:
             self._wanted.set_result(None)
 
 
-def _shown(reply: Reply, judged: Sequence[JudgedResponse]) -> bool:
+def _shown(reply: Reply, judged: Sequence[ClassifiedResponse]) -> bool:
     """Whether an answer shows every row it is for, so that it can be that of no other."""
     return 200 <= reply.status < 300 and all(one.verdict in _SHOWN for one in judged)
 

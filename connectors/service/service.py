@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from connectors.errors import SettingsError
+from connectors.service.classify import Classifier
 from connectors.service.contract import Answer, Request
 from connectors.service.credentials import Credentials, Scheme
-from connectors.service.judge import Judge
 from connectors.service.line import Line, LinePlace
 from connectors.service.listing import Listing, fetch
 from connectors.service.outgoing import Outgoing
@@ -48,7 +48,7 @@ class Service:
         self.now = now
         place = LinePlace(settings)
         self.outgoing = Outgoing(settings, place, credentials.header)
-        self.judge = Judge(self.outgoing.zone, credentials.secrets)
+        self.classifier = Classifier(self.outgoing.zone, credentials.secrets)
         self.pace = Pace(settings.rate, settings.concurrency)
         self.breaker = Breaker(settings.breaker)
         self.backoff = Backoff(settings)

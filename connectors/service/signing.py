@@ -2,9 +2,9 @@
 
 import json
 
-from connectors.service.complaints import redirect
 from connectors.service.connection import Failed, Reply
 from connectors.service.credentials import Credentials
+from connectors.service.error_entries import redirect
 from connectors.service.line import Line
 from connectors.service.outgoing import Outgoing
 

@@ -1,4 +1,4 @@
-"""Apply: the clean rows of a batch into the database, portion by portion, each with its receipt."""
+"""Apply: the clean rows of a batch into the database, range by range, each with its receipt."""
 
 import logging
 from collections import Counter
@@ -12,8 +12,8 @@ from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse, summarise
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
+from flows.stages.apply_ranges import ApplyRange, cut_ranges
 from flows.stages.check import staged_tables
-from flows.stages.portions import Portion, cut_portions
 from flows.stages.recovery import reach
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
@@ -39,9 +39,9 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     tables = [
         table for table in staged_tables(lease) if only_listed or table is not INSERT_BATCH_DATA
     ]
-    portions = {table: _left(workspace, lease, table) for table in tables}
-    done = _Done(workspace, sum(one.rows for left in portions.values() for one in left))
-    for table, left in portions.items():
+    apply_ranges = {table: _left(workspace, lease, table) for table in tables}
+    done = _Done(workspace, sum(one.rows for left in apply_ranges.values() for one in left))
+    for table, left in apply_ranges.items():
         if only_listed:
             _list(lease, left, done)
         else:
@@ -53,10 +53,10 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     reach("applied")
 
 
-def _left(workspace: Workspace, lease: Lease, table: Table) -> list[Portion]:
+def _left(workspace: Workspace, lease: Lease, table: Table) -> list[ApplyRange]:
     staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
     applied = ledger.list_receipts(lease.connection, lease.batch_id, apply_stage(table))
-    return list(cut_portions(table, staged, applied, workspace.settings))
+    return list(cut_ranges(table, staged, applied, workspace.settings))
 
 
 @dataclass(slots=True)
@@ -67,71 +67,79 @@ class _Done:
     total: int
     rows: int = 0
 
-    def add(self, portion: Portion) -> None:
-        self.rows += portion.rows
+    def add(self, apply_range: ApplyRange) -> None:
+        self.rows += apply_range.rows
         told = f"{self.rows:,} of {quantity(self.total, 'row', grouped)}"
-        log.info("%s: %s applied", portion.table.title, told)
+        log.info("%s: %s applied", apply_range.table.title, told)
         self.workspace.progress("apply", self.rows, self.total)
 
 
 def _apply_table(
-    workspace: Workspace, lease: Lease, table: Table, portions: Sequence[Portion], done: _Done
+    workspace: Workspace,
+    lease: Lease,
+    table: Table,
+    apply_ranges: Sequence[ApplyRange],
+    done: _Done,
 ) -> None:
-    """First what is new for certain, two portions at a time, then all other in order."""
-    new = [one for one in portions if one.spooled and not _may_meet(lease, one)]
+    """First what is new for certain, two ranges at a time, then all other in order."""
+    new = [one for one in apply_ranges if one.spooled and not _may_meet(lease, one)]
     refused = []
     inserts = (partial(_insert, one) for one in new)
-    for portion, inserted in side_by_side(workspace.database, lease, inserts):
+    for apply_range, inserted in side_by_side(workspace.database, lease, inserts):
         if inserted:
-            done.add(portion)
+            done.add(apply_range)
         else:
-            refused.append(portion)
-    left = [one for one in portions if one not in new or one in refused]
+            refused.append(apply_range)
+    left = [one for one in apply_ranges if one not in new or one in refused]
     if len(left) > 1:
         summarise(lease.connection, staged_name(table))
-    for portion in left:
+    for apply_range in left:
         with lease.transaction() as connection:
             lock_target(connection, table)
-            applied = apply_rows(connection, table, portion.where, portion.spooled, portion.span)
-            _add_receipt(lease, portion, applied)
+            applied = apply_rows(
+                connection, table, apply_range.where, apply_range.spooled, apply_range.span
+            )
+            _add_receipt(lease, apply_range, applied)
         reach("apply-chunk")
-        done.add(portion)
+        done.add(apply_range)
 
 
-def _may_meet(lease: Lease, portion: Portion) -> bool:
-    return may_meet(lease.connection, portion.table, portion.span)
+def _may_meet(lease: Lease, apply_range: ApplyRange) -> bool:
+    return may_meet(lease.connection, apply_range.table, apply_range.span)
 
 
-def _insert(portion: Portion, lease: Lease) -> tuple[Portion, bool]:
+def _insert(apply_range: ApplyRange, lease: Lease) -> tuple[ApplyRange, bool]:
     """Insert new rows; false: not all of them are, and nothing of them is in the target."""
     try:
         with lease.transaction() as connection:
-            applied = add_rows(connection, portion.table, portion.where, portion.spooled)
-            _add_receipt(lease, portion, applied)
+            applied = add_rows(
+                connection, apply_range.table, apply_range.where, apply_range.spooled
+            )
+            _add_receipt(lease, apply_range, applied)
     except NOT_NEW:
-        return portion, False
+        return apply_range, False
     reach("apply-chunk")
-    return portion, True
+    return apply_range, True
 
 
-def _list(lease: Lease, portions: Iterable[Portion], done: _Done) -> None:
-    for portion in portions:
+def _list(lease: Lease, apply_ranges: Iterable[ApplyRange], done: _Done) -> None:
+    for apply_range in apply_ranges:
         with lease.transaction():
-            _add_receipt(lease, portion, Applied(Counter({LISTED: portion.rows}), LISTED))
+            _add_receipt(lease, apply_range, Applied(Counter({LISTED: apply_range.rows}), LISTED))
         reach("apply-chunk")
-        done.add(portion)
+        done.add(apply_range)
 
 
-def _add_receipt(lease: Lease, portion: Portion, applied: Applied) -> None:
+def _add_receipt(lease: Lease, apply_range: ApplyRange, applied: Applied) -> None:
     reach("apply")
     lease.add_receipt(
         Receipt(
             batch_id=lease.batch_id,
-            extract_id=portion.where.extract_id,
-            stage=apply_stage(portion.table),
-            chunk=portion.chunk,
-            first_record=portion.where.first,
-            last_record=portion.where.last,
+            extract_id=apply_range.where.extract_id,
+            stage=apply_stage(apply_range.table),
+            chunk=apply_range.chunk,
+            first_record=apply_range.where.first,
+            last_record=apply_range.where.last,
             counts=applied.counts,
             totals={},
             verdict=applied.verdict,

@@ -23,9 +23,9 @@ from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.settings import Limits
+from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, take_back_misfits
 from flows.stages.kept import evidence_of, open_archived
 from flows.stages.stage import Span, stage, stage_extract
-from flows.stages.stretches import STAGE, Stretch, first_gap, take_back_misfits
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace, silent
 from flows.steps.validate.key_filter import KeyFilter
@@ -43,10 +43,10 @@ Run = Callable[["Partition"], int]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of an extract; None: all of it."""
+    """A range of an extract's chunks; None: all of it."""
 
     extract_id: int
-    stretch: Stretch | None
+    chunk_range: ChunkRange | None
     bytes: int
 
 
@@ -75,16 +75,17 @@ class Partition:
     def from_json(cls, shape: Mapping[str, Any]) -> Self:
         """The partition that `as_json` gave, also after a journey as JSON."""
         parts = tuple(
-            Part(**part | {"stretch": _stretch(part["stretch"])}) for part in shape["parts"]
+            Part(**part | {"chunk_range": _chunk_range(part["chunk_range"])})
+            for part in shape["parts"]
         )
         return cls(**{**shape, "parts": parts})
 
 
-def _stretch(shape: Any) -> Stretch | None:
+def _chunk_range(shape: Any) -> ChunkRange | None:
     if shape is None:
         return None
     first, beyond, place = shape
-    return Stretch(first, beyond, Place(**place))
+    return ChunkRange(first, beyond, Place(**place))
 
 
 def stage_in_partitions(
@@ -157,7 +158,7 @@ Found = tuple[int, Place, int]
 def _parts(
     workspace: Workspace, lease: Lease, extract: Extract, profile: Profile, chunks: int
 ) -> Iterator[Part]:
-    """An extract in stretches of so many chunks, found by reading it once from border to border."""
+    """An extract in ranges of so many chunks, found by reading it once from border to border."""
     content, header = open_archived(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
     take_back_misfits(lease, extract, content, header, block_bytes)
@@ -177,7 +178,7 @@ def _parts(
         left = [one for one in group if one[0] not in done]
         if left:
             (first, place, _), (last, _, end) = left[0], left[-1]
-            yield Part(extract.id, Stretch(first, last + 1, place), end - place.byte)
+            yield Part(extract.id, ChunkRange(first, last + 1, place), end - place.byte)
 
 
 def stage_partition(
@@ -200,7 +201,9 @@ def stage_partition(
     for part in partition.parts:
         extract = extracts[part.extract_id]
         # Over one connection: only that one is given up when this worker freezes.
-        rows += stage_extract(workspace, lease, extract, profile, span, key_filter, part.stretch, 1)
+        rows += stage_extract(
+            workspace, lease, extract, profile, span, key_filter, part.chunk_range, 1
+        )
         if extract.manifest is not None:
             key_filter.forget()  # Its rows may yet be taken back.
     return rows

@@ -20,7 +20,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, State
 from connectors.postgres.push.count import count_window, note_window
 from connectors.postgres.push.gate import pass_gate
-from connectors.postgres.push.plan import plan_sends, settle_twins
+from connectors.postgres.push.plan import plan_sends, settle_duplicates
 from connectors.postgres.push.restores import put_in_doubt
 from connectors.postgres.push.sends import count_states, is_unsettled, row_name
 from connectors.postgres.push.window import (
@@ -190,7 +190,7 @@ class _Run:
         with lane.transaction() as connection:
             if self.workspace.settings.service.idempotent and not lane.operation.keyed:
                 reopen_doubtful(lane)
-            settle_twins(connection, lane.operation, self.lease.batch_id)
+            settle_duplicates(connection, lane.operation, self.lease.batch_id)
         left = _unsent(self.lease, lane.operation)
         for _ in range(PASSES):
             if not left or self.room == 0:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import psycopg
 
 from connectors.errors import DatabaseUnusable
-from connectors.postgres.database import Database, errors_told
+from connectors.postgres.database import Database, errors_reported
 from connectors.postgres.lease import Lease
 
 LANES = 2
@@ -57,7 +57,7 @@ def _another(database: Database, lease: Lease, connections: ExitStack) -> list[L
 
 
 def _made(call: Callable[[Lease], T], lease: Lease) -> T:
-    with errors_told(lease.connection):
+    with errors_reported(lease.connection):
         return call(lease)
 
 

@@ -33,11 +33,11 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt, State
 from connectors.postgres.staging import CopyRows, withdraw_staged
 from flows.stages.check import staged_tables
+from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
 from flows.stages.kept import open_archived
 from flows.stages.recovery import reach
 from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
-from flows.stages.stretches import STAGE, Stretch, first_gap, missing, take_back_misfits
 from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
@@ -113,25 +113,27 @@ def stage_extract(
     profile: Profile,
     span: Span,
     key_filter: KeyFilter,
-    stretch: Stretch | None = None,
+    chunk_range: ChunkRange | None = None,
     lanes: int = LANES,
 ) -> int:
-    """Stage the chunks of a stretch that have no receipt, or all of them; returns their rows."""
+    """Stage the chunks of a range that have no receipt, or all of them; returns their rows."""
     keep_arrays()
     profile = with_secrets(lease.connection, extract.batch_id, profile)
     content, header = open_archived(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
-    if stretch is None:
+    if chunk_range is None:
         take_back_misfits(lease, extract, content, header, block_bytes)
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
-    stretch = stretch or first_gap(receipts, header)
-    chunks = missing(read_chunks(content, header, stretch.place, block_bytes), stretch, receipts)
+    chunk_range = chunk_range or first_gap(receipts, header)
+    chunks = missing(
+        read_chunks(content, header, chunk_range.place, block_bytes), chunk_range, receipts
+    )
     repaired = RepairedRows(workspace, lease.batch_id)
     strict_bytes = workspace.settings.limits.strict_bytes
     prepare = partial(prepare_chunk, header, profile, extract, repaired, strict_bytes)
 
     def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:
-        follows = stretch.first
+        follows = chunk_range.first
         for number, prepared in _in_order(reader, prepare, chunks):
             if number != follows:
                 key_filter.forget()

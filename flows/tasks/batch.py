@@ -229,11 +229,11 @@ def apply_rows(batch: Manifest) -> Manifest:
 def push_rows(batch: Manifest) -> Manifest:
     """Send what is unsent to the service; a service that is down is told, with the way on."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        stopped = push_told(lambda: push(workspace, lease))
+        stopped = push_reported(lambda: push(workspace, lease))
         return _told(lease, batch.model_copy(update={"stopped": stopped}), batch.rows)
 
 
-def push_told(send: Callable[[], None]) -> str | None:
+def push_reported(send: Callable[[], None]) -> str | None:
     """Push, and give what stopped it: one line that says what to do, and no traceback above it."""
     try:
         send()

@@ -73,7 +73,7 @@ def test_killed_workers_change_nothing(
     assert workspace.settings.database_url not in "\n".join(log_lines(state))
     kept = b"".join(file.read_bytes() for file in kept_files(prefect_home))
     assert str(workspace.settings.database_url).encode() not in kept
-    assert b'"stretch"' not in kept
+    assert b'"chunk_range"' not in kept
 
 
 @pytest.mark.parametrize("cluster", ["2", "local", "local:0", "host:8786", "tcp://me:pw@host:1"])

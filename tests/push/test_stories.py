@@ -81,13 +81,13 @@ def test_every_applied_row_is_sent_once(
 def test_a_refusal_costs_one_row(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path
 ) -> None:
-    complaint = {
+    error_entry = {
         "ErrorCode": "NotNull",
         "FieldName": "DebtsId",
         "Message": "'Debts Id' must not be empty.",
         "Meta": {},
     }
-    with FaultyServer(_refusing("/payments/2", status(400, errors=[complaint]))) as server:
+    with FaultyServer(_refusing("/payments/2", status(400, errors=[error_entry]))) as server:
         path = write(tmp_path / "a.csv", line(1), line(2), line(3))
         ended = deliver(towards(workspace, server.url), path)
     assert sent(1) == {1: "acknowledged", 2: "refused", 3: "acknowledged"}

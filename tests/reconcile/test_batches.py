@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
-from flows.steps.reconcile.batches import judge_batches
+from flows.steps.reconcile.batches import reconcile_batches
 from flows.steps.reconcile.sources import PLACE, record_schema
 from schemas.tables import INSERT_BATCH_DATA
 from tests.examples import examples
@@ -40,7 +40,7 @@ def listed(*rows: dict[str, Any]) -> pl.DataFrame:
 
 
 def judged(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> Annex[Any]:
-    return judge_batches(sent(*ours), listed(*theirs))
+    return reconcile_batches(sent(*ours), listed(*theirs))
 
 
 def told(annex: Annex[Any]) -> list[tuple[str, str | None, str | None]]:
@@ -166,7 +166,7 @@ def test_what_is_inside_a_row(
 
 
 def test_without_a_listing_only_the_rows_themselves_are_judged() -> None:
-    annex = judge_batches(sent(row(Merged=False), row("b", ErrorData="why")), None)
+    annex = reconcile_batches(sent(row(Merged=False), row("b", ErrorData="why")), None)
     assert annex.breaks["code"].to_list() == ["BATCH_ERROR_UNSET"]
 
 
@@ -191,7 +191,7 @@ some_rows = st.lists(
 @given(some_rows, some_rows)
 def test_counts_tie(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> None:
     """Per batch: sent - missing + extra = listed, however rows repeat."""
-    annex = judge_batches(sent(*ours), listed(*theirs))
+    annex = reconcile_batches(sent(*ours), listed(*theirs))
     change: Counter[str] = Counter()
     for code, key, expected, found in annex.breaks.select(
         "code", "key", "expected", "found"
@@ -202,5 +202,5 @@ def test_counts_tie(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) ->
         before = sum(one["BatchId"] == batch for one in ours)
         after = sum(one["BatchId"] == batch for one in theirs)
         assert before + change["" if batch is None else str(batch)] == after
-    again = judge_batches(sent(*ours), listed(*theirs[::-1]))
+    again = reconcile_batches(sent(*ours), listed(*theirs[::-1]))
     assert gather([again.breaks]).equals(gather([annex.breaks]))

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from flows.steps.reconcile.cut_off import Cut, cut_off
-from flows.steps.reconcile.joins import judge
+from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.rules import Rules, Window
 from schemas.tables import CURRENCY_RATE, EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
@@ -116,7 +116,7 @@ def test_a_record_is_after_where_every_side_says_so(
 
 
 def codes(cut: Cut, as_of: date = AS_OF, rules: Rules | None = None) -> list[tuple[str, str]]:
-    told = judge(cut.kept, rules or Rules(), as_of, service=False, cut=cut)
+    told = reconcile_sources(cut.kept, rules or Rules(), as_of, service=False, cut=cut)
     return sorted(told.breaks.select("code", "key").rows())
 
 
@@ -201,7 +201,9 @@ def test_links_across_the_cut_off(
 def test_a_record_to_come_is_no_timing_difference() -> None:
     """A window waits for what is late, not for what is not yet."""
     cut = payments([{"Id": 1, "PaymentDate": at(30)}, {"Id": 2, "PaymentDate": at(9, 2)}], [])
-    told = judge(cut.kept, Rules(windows=(Window("payment", 5),)), AS_OF, service=False, cut=cut)
+    told = reconcile_sources(
+        cut.kept, Rules(windows=(Window("payment", 5),)), AS_OF, service=False, cut=cut
+    )
     assert told.matched["payment"].statuses["status"].to_list() == ["PENDING"]
     assert [(line.side, line.rows, line.amounts["PaidAmount"]) for line in cut.lines] == [
         ("E", 1, Decimal(10))
@@ -226,7 +228,7 @@ def test_what_comes_for_a_signed_period_is_late(moment: datetime, run: int | Non
         approved=SIGNED.approved,
     )
     cut = cut_off(sources, now)
-    late = judge(cut.kept, Rules(references=()), now, service=False, cut=cut).breaks
+    late = reconcile_sources(cut.kept, Rules(references=()), now, service=False, cut=cut).breaks
     found = late.filter(pl.col("code") == "LATE_ARRIVAL").select("key", "expected").rows()
     assert [key for key, _ in found] == ([] if run is None else ["2/1"])
     assert all(f"in reconciliation {run} as of" in told for _, told in found)
@@ -243,7 +245,7 @@ def test_a_signed_record_that_is_dated_later_now_has_changed() -> None:
     )
     cut = cut_off(sources, AS_OF)
     assert ids(cut.kept.database) == []
-    told = judge(cut.kept, Rules(references=()), AS_OF, service=False, cut=cut).breaks
+    told = reconcile_sources(cut.kept, Rules(references=()), AS_OF, service=False, cut=cut).breaks
     assert told.select("code", "key", "field").rows() == [
         ("CHANGED_AFTER_SIGNOFF", "1/1", "PaymentDate")
     ]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flows.steps.reconcile.debts import roll_up
-from flows.steps.reconcile.documents import judge_documents
+from flows.steps.reconcile.documents import reconcile_documents
 from schemas.tables import INVOICE_FILE, PAYMENT
 from tests.reconcile.records import database, extract
 
@@ -38,7 +38,7 @@ CASES: list[tuple[list[tuple[str, str]], Rows, Rows]] = [
 @pytest.mark.parametrize(("breaks", "payments", "files"), CASES)
 def test_documents(breaks: list[tuple[str, str]], payments: Rows, files: Rows) -> None:
     rolled = roll_up(extract(PAYMENT, *payments))
-    found = judge_documents(rolled, database(INVOICE_FILE, *files)).breaks
+    found = reconcile_documents(rolled, database(INVOICE_FILE, *files)).breaks
     assert sorted(found.select("code", "key").iter_rows()) == breaks
 
 
@@ -51,7 +51,7 @@ def test_the_money_without_a_file_is_that_of_a_debt_in_one_currency() -> None:
             {"Id": 3, "DebtsId": 2, "CurrenciesId": 1},
         )
     )
-    found = judge_documents(rolled, database(INVOICE_FILE)).breaks
+    found = reconcile_documents(rolled, database(INVOICE_FILE)).breaks
     assert [
         (row["key"], row["currency"], row["amount"]) for row in found.sort("key").to_dicts()
     ] == [

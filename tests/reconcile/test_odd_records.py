@@ -12,11 +12,11 @@ from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.severity import severities
 from flows.steps.reconcile import self_test as planted
-from flows.steps.reconcile.batches import judge_batches
-from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
-from flows.steps.reconcile.documents import judge_documents
-from flows.steps.reconcile.plans import judge_plans
-from flows.steps.reconcile.rates import judge_rates
+from flows.steps.reconcile.batches import reconcile_batches
+from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up
+from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.plans import reconcile_plans
+from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Budget, Direction, Plans, Rates, Rules
 from tests.examples import examples
 
@@ -38,11 +38,11 @@ def everything(
 ) -> pl.DataFrame:
     """All joins over all frames, with their annexes; the breaks with their ids."""
     rolled = roll_up(payments)
-    plans = judge_plans(details, payments, RULES, AS_OF)
-    owed = judge_debts(rolled, plans.planned, RULES)
-    filed = judge_documents(rolled, invoices)
-    rated = judge_rates(payments, rates, RULES, AS_OF)
-    batches = judge_batches(sent, listed)
+    plans = reconcile_plans(details, payments, RULES, AS_OF)
+    owed = reconcile_debts(rolled, plans.planned, RULES)
+    filed = reconcile_documents(rolled, invoices)
+    rated = reconcile_rates(payments, rates, RULES, AS_OF)
+    batches = reconcile_batches(sent, listed)
     found = [owed, filed.breaks, plans.breaks, rated.breaks, batches.breaks]
     debt_lines(rolled, plans.planned, filed.rows, pl.concat([owed, filed.breaks]))
     breaks = gather(found)

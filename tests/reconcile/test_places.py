@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from flows.steps.reconcile.joins import judge
+from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
@@ -35,7 +35,7 @@ def test_the_row_that_wrote_the_record_is_named() -> None:
         {name: delivered for name, (delivered, _) in both.items()},
         {name: there for name, (_, there) in both.items()},
     )
-    breaks = judge(sources, Rules(), date(2026, 1, 9), service=False).breaks
+    breaks = reconcile_sources(sources, Rules(), date(2026, 1, 9), service=False).breaks
     found = {
         (code, record, key): (file, line)
         for code, record, key, file, line in breaks.select(

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
 from flows.steps.reconcile.allotment import PlanAnnex
-from flows.steps.reconcile.debts import debt_lines, judge_debts, roll_up
-from flows.steps.reconcile.documents import judge_documents
-from flows.steps.reconcile.plans import judge_plans
+from flows.steps.reconcile.debts import debt_lines, reconcile_debts, roll_up
+from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.rules.rules import Discount, Plans, Rules
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.examples import examples
@@ -53,7 +53,7 @@ def planned(
 def judged(
     details: list[dict[str, Any]], payments: list[dict[str, Any]], rules: Rules = RULES
 ) -> PlanAnnex:
-    return judge_plans(
+    return reconcile_plans(
         database(PAYMENT_PLAN_DETAIL, *details), extract(PAYMENT, *payments), rules, AS_OF
     )
 
@@ -211,16 +211,16 @@ def test_debts(
 ) -> None:
     rolled = roll_up(extract(PAYMENT, *payments))
     asked = judged(details, payments, rules).planned
-    assert told(judge_debts(rolled, asked, rules)) == ([(code, key)] if code else [])
+    assert told(reconcile_debts(rolled, asked, rules)) == ([(code, key)] if code else [])
 
 
 def test_the_debt_annex_has_every_debt_by_currency() -> None:
     payments = [paid(1), paid(2), paid(3, CurrenciesId=USD), paid(4, DebtsId=71)]
     rolled = roll_up(extract(PAYMENT, *payments))
     asked = judged([planned(1, amount="25")], payments).planned
-    breaks = judge_debts(rolled, asked, RULES)
+    breaks = reconcile_debts(rolled, asked, RULES)
     files = database(INVOICE_FILE, {"Id": 1}, {"Id": 2}, {"Id": 3, "DebtsId": 99})
-    lines = debt_lines(rolled, asked, judge_documents(rolled, files).rows, breaks)
+    lines = debt_lines(rolled, asked, reconcile_documents(rolled, files).rows, breaks)
     both = ("DEBT_MIXED_CCY", "DEBT_UNDER")
     assert [
         (
@@ -271,7 +271,7 @@ def test_money_is_conserved_from_payments_to_plans(
 ) -> None:
     """Plans add up to what details plan, and to what their payments paid, each counted once."""
     frame, records = database(PAYMENT_PLAN_DETAIL, *details), extract(PAYMENT, *payments)
-    annex = judge_plans(frame, records, RULES, AS_OF)
+    annex = reconcile_plans(frame, records, RULES, AS_OF)
     asked: Counter[str] = Counter()
     for detail in details:
         asked[str(detail["PlannedCurrenciesId"])] += detail["PlannedAmount"]
@@ -291,6 +291,6 @@ def test_money_is_conserved_from_payments_to_plans(
         assert all(line.outstanding == line.planned - line.paid for line in lines)
     assert sum(line.details for line in annex.lines) == len(details)
     assert rows.height == len(annex.lines)
-    again = judge_plans(frame.reverse(), records.reverse(), RULES, AS_OF)
+    again = reconcile_plans(frame.reverse(), records.reverse(), RULES, AS_OF)
     assert gather([again.breaks]).equals(gather([annex.breaks]))
     assert again.lines == annex.lines

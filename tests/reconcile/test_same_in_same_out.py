@@ -12,10 +12,10 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from flows.stages.reconcile.rules import read_rules
-from flows.stages.reconcile.sources import Scope, gather_truths
+from flows.stages.reconcile.sources import Scope, gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.joins import judge
+from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.reconcile.sources import Sources
 from tests.examples import ALL
 from tests.reconcile.scenario import FOLDER
@@ -87,9 +87,9 @@ def test_the_order_of_rows_does_not_matter(workspace: Workspace) -> None:
     import_delivery(workspace, [str(FOLDER / "monday")], DEFAULT)
     with workspace.database.connect() as connection:
         connection.execute((FOLDER / "monday.sql").read_bytes())
-        sources = gather_truths(workspace, connection, Scope(), {}).sources
+        sources = gather_sources(workspace, connection, Scope(), {}).sources
     rules = read_rules(FOLDER / "rules.toml")
-    breaks = judge(sources, rules, date(2026, 3, 9), service=False).breaks
+    breaks = reconcile_sources(sources, rules, date(2026, 3, 9), service=False).breaks
     for seed in range(5):
         shuffled = Sources(
             *(
@@ -100,5 +100,5 @@ def test_the_order_of_rows_does_not_matter(workspace: Workspace) -> None:
                 for side in (sources.extract, sources.database)
             )
         )
-        again = judge(shuffled, rules, date(2026, 3, 9), service=False).breaks
+        again = reconcile_sources(shuffled, rules, date(2026, 3, 9), service=False).breaks
         assert again.equals(breaks), f"seed {seed}"

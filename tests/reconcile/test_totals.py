@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
 from flows.steps.breaks.severity import severities
-from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, judge_tolerated
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
     Proof,
@@ -309,7 +309,7 @@ def test_the_tolerance_budget(budget: Budget, breaks: list[tuple[str, str]]) -> 
     waved = tolerated(
         ("a", 978, "0.01"), ("b", 978, "-0.02"), ("a", 840, "0.01"), ("days", 978, None)
     )
-    annex = judge_tolerated(waved, Rules(budget=budget))
+    annex = reconcile_tolerated(waved, Rules(budget=budget))
     assert annex.lines[:4] == (
         ToleranceLine("a", "840", 1, Decimal("0.01"), None, None),
         ToleranceLine("a", "978", 1, Decimal("0.01"), None, None),

@@ -126,7 +126,7 @@ def client(
 ) -> Iterator[Service]:
     """A client; with `counts` as after a first request that the host counted, None: the first."""
     with open_service(replace(settings, url=url, **chosen), credentials) as service:
-        service.judge.counts = counts
+        service.classifier.counts = counts
         yield service
 
 

@@ -8,16 +8,16 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from connectors.service import Verdict
+from connectors.service.classify import Classifier
 from connectors.service.connection import Reply
 from connectors.service.encoding import CSV, JSON, body, read_record, target
-from connectors.service.judge import Judge
 from schemas.field import Rule
 from schemas.operations import Operation
 from tests.sandbox.caller import basic
 from tests.sandbox.conftest import Host
 from tests.service.outbox import CLIENT, PARTNER, WRITES, by_number, client, of_record
 from tests.service.test_against_sandbox import ZONE, credentials_for
-from tests.service.valid_records import comparable_fields, records, told_apart, values
+from tests.service.valid_records import comparable_fields, number_duplicates, records, values
 
 FORMATS = pytest.mark.parametrize("form", ["csv", "json"])
 OPERATIONS = pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
@@ -81,7 +81,7 @@ def test_no_other_record_is_taken_for_it(
         )
     else:
         other = data.draw(
-            values(field).filter(lambda value: told_apart(field, own[field.name], value))
+            values(field).filter(lambda value: number_duplicates(field, own[field.name], value))
         )
     # What another record has that was not sent, the service may know from elsewhere.
     assume(operation.request == operation.response or own[field.name] is not None)
@@ -105,7 +105,7 @@ def test_no_other_record_is_taken_for_it(
     )
     assert told.status == 200, told
     reply = Reply(200, told.headers, told.body.encode(), "Content-Length read")
-    judge = Judge(zone, ())
+    judge = Classifier(zone, ())
     assert judge.single(sent, sent_record, reply).verdict is Verdict.ACKNOWLEDGED
     judged = judge.single(wanted, read_record(wanted.jsondata), reply)
     assert judged.verdict is Verdict.DIFFERS

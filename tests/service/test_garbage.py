@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.service import Verdict
+from connectors.service.classify import Classifier
 from connectors.service.connection import Reply
 from connectors.service.encoding import CSV, JSON, body, read_record
-from connectors.service.judge import Judge
 from schemas.operations import Operation
 from tests.examples import examples
 from tests.service.outbox import WRITES, request
 
-JUDGE = Judge(ZoneInfo("America/New_York"), ("p@ss",))
+JUDGE = Classifier(ZoneInfo("America/New_York"), ("p@ss",))
 OPERATIONS = pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
 KINDS = pytest.mark.parametrize("kind", [CSV, JSON])
 VALUES = st.recursive(

@@ -92,7 +92,7 @@ def comparable_fields(operation: Operation) -> list[Field]:
     return [field for field in operation.table.delivered if field.name.lower() in shown]
 
 
-def told_apart(field: Field, one: Any, other: Any) -> bool:
+def number_duplicates(field: Field, one: Any, other: Any) -> bool:
     """Whether the service's own way of writing has two texts for these two values."""
     if one in (None, "", "[]") or other in (None, "", "[]"):
         return (one in (None, "", "[]")) != (other in (None, "", "[]"))

@@ -41,7 +41,7 @@ def plan_sends(lease: Lease, table: Table) -> int:
     return rows
 
 
-def settle_twins(connection: psycopg.Connection, operation: Operation, batch_id: int) -> None:
+def settle_duplicates(connection: psycopg.Connection, operation: Operation, batch_id: int) -> None:
     """Let twins end as the row that sends their content did; those without such a row are sent.
 
     A POST whose content may be at the service is not sent again by a twin: it is in doubt too. A

@@ -16,8 +16,8 @@ from flows.stages.reconcile.sources import Gathered, Scope
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.conclusion import Facts
 from flows.steps.reconcile.cut_off import Cut
-from flows.steps.reconcile.joins import Judgement
-from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignOff, TruthLine
+from flows.steps.reconcile.joins import JoinResult
+from flows.steps.reconcile.report import InputLine, PreviousLine, RunLine, SignOff, SourceLine
 from flows.steps.rules.rules import Rules
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
@@ -31,7 +31,7 @@ def gather_facts(
     scope: Scope,
     rules: Rules,
     gathered: Gathered,
-    judgement: Judgement,
+    judgement: JoinResult,
     previous: Reconciliation | None,
     run: RunLine,
     *,
@@ -108,7 +108,7 @@ def _input(extract: Extract, gathered: Gathered) -> InputLine:
     )
 
 
-def _truths(gathered: Gathered) -> tuple[TruthLine, ...]:
+def _truths(gathered: Gathered) -> tuple[SourceLine, ...]:
     """Per record kind: the sources that were compared, and those that could have been."""
     sources = gathered.sources
     lines = []
@@ -132,7 +132,7 @@ def _truths(gathered: Gathered) -> tuple[TruthLine, ...]:
             missing.append("G")
         brought = "E" if record in sources.extract else ""
         note = "" if record in LISTED else "the service has no listing of these records"
-        lines.append(TruthLine(record, brought, tuple(found), tuple(missing), note))
+        lines.append(SourceLine(record, brought, tuple(found), tuple(missing), note))
     return tuple(lines)
 
 

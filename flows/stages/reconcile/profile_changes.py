@@ -62,7 +62,7 @@ def _was_there(batch: Batch, base: Base, before: Method) -> bool:
 
 
 def _changed(feed: str, then: Keys, since: list[Batch]) -> Iterator[RuleChange]:
-    """What batches were read by, in stretches of the same keys, against what was signed."""
+    """What batches were read by, in runs of the same keys, against what was signed."""
     for now, batches in groupby(since, lambda one: _keys(one, then)):
         numbers = [one.id for one in batches]
         for key in sorted(then.keys() | now.keys()):

@@ -1,4 +1,4 @@
-"""Reconcile: gather the truths of a scope, judge them, carry breaks forward, write the report.
+"""Reconcile: gather the sources of a scope, reconcile them, carry breaks forward, write the report.
 
 The run holds its scope from reading the run before it until it is saved. Its files are written
 before it is saved, so what the ledger names is there; a run that dies leaves a folder without a
@@ -38,7 +38,7 @@ from flows.stages.reconcile.gone import doubted, newest_batches
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.sign import check_files, signed_sources
-from flows.stages.reconcile.sources import Gathered, Scope, gather_truths
+from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
 from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import TEXT, Written, render_text, write_reconciliation
 from flows.stages.recovery import reach
@@ -51,7 +51,7 @@ from flows.steps.breaks.match_breaks import key_text
 from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
-from flows.steps.reconcile.joins import Judgement, judge
+from flows.steps.reconcile.joins import JoinResult, reconcile_sources
 from flows.steps.reconcile.report import ReconciliationReport, RunLine
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.rules.canonical import rules_hash, rules_text
@@ -194,7 +194,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             connection, asked.scope.text, asked.as_of, asked.restate, zone, asked.names
         )
         workspace.progress("gather", 0, 3)
-        gathered = gather_truths(
+        gathered = gather_sources(
             workspace,
             connection,
             asked.scope,
@@ -204,7 +204,9 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         cut = cut_off(gathered.sources, asked.as_of)
         reach("gathered")
         workspace.progress("judge", 1, 3)
-        judgement = judge(cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut)
+        judgement = reconcile_sources(
+            cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut
+        )
         previous = latest_run(connection, scope)
         carried, decided_through = _carried(
             workspace, connection, scope, previous, gathered, cut, judgement, asked
@@ -286,7 +288,7 @@ def _carried(
     previous: Reconciliation | None,
     gathered: Gathered,
     cut: Cut,
-    judgement: Judgement,
+    judgement: JoinResult,
     asked: Asked,
 ) -> tuple[pl.DataFrame, int]:
     """The breaks with their lives, severities and ages, and the last decision that was heard."""
@@ -342,7 +344,7 @@ def _found_then(
         rules = rules_of(workspace, connection, of)
         if rules is not None:
             cut = cut_off(gathered.sources, day)
-            then = judge(cut.kept, rules, day, service=gathered.service, cut=cut)
+            then = reconcile_sources(cut.kept, rules, day, service=gathered.service, cut=cut)
             found[of] = then.breaks["id"].to_list()
     return found
 

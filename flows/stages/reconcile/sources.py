@@ -146,7 +146,7 @@ class Gathered:
     """What the rows come to of which no text can be shown, by extract and record kind."""
 
 
-def gather_truths(
+def gather_sources(
     workspace: Workspace,
     connection: psycopg.Connection,
     scope: Scope,

@@ -19,7 +19,7 @@ from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.sources import NOT_COUNTED, Gathered
 from flows.steps.breaks.lifecycle import NEITHER, resolved_sides
 from flows.steps.reconcile.cut_off import cut_off
-from flows.steps.reconcile.joins import judge_between
+from flows.steps.reconcile.joins import joined_break_ids
 from flows.steps.reconcile.signed import CODE, LATE
 from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.canonical import rules_hash
@@ -108,7 +108,7 @@ def _tried(
 def _still(sources: Sources, breaks: pl.DataFrame, rules: Rules, as_of: date) -> list[str]:
     """Which of the breaks some sources would show as of a day."""
     cut = cut_off(sources, as_of)
-    there = judge_between(cut.kept, rules, as_of, cut)
+    there = joined_break_ids(cut.kept, rules, as_of, cut)
     return breaks.filter(pl.col("id").is_in(there.implode()))["id"].to_list()
 
 

@@ -45,7 +45,7 @@ class Annex(Generic[Line]):
     """Every line of the annex as a frame."""
 
 
-def raised(
+def make_breaks(
     code: str,
     record: str,
     rows: pl.DataFrame,
@@ -57,7 +57,7 @@ def raised(
     """One break of a code per row; `facts` are further columns of BREAK_SCHEMA.
 
     `name` is the field. Place columns the rows have are taken over, others stay null. Of rows that
-    know only which extract row wrote them that is kept beside, until `told_apart` looks it up.
+    know only which extract row wrote them that is kept beside: `number_duplicates` looks it up.
     """
     assert code in BREAKS
     if rows.is_empty():
@@ -97,7 +97,7 @@ def together(frames: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(told, how="diagonal") if told else no_breaks()
 
 
-def told_apart(
+def number_duplicates(
     frames: list[pl.DataFrame], places: Mapping[str, pl.DataFrame] = NOWHERE
 ) -> pl.DataFrame:
     """Frames of breaks as one; those that read alike get a number behind their key.

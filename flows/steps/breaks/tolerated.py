@@ -6,7 +6,7 @@ from decimal import Decimal
 import polars as pl
 
 from flows.steps.breaks.frame import AMOUNT
-from flows.steps.breaks.make import Annex, money, raised
+from flows.steps.breaks.make import Annex, make_breaks, money
 from flows.steps.breaks.match_breaks import key_text
 from flows.steps.reconcile.statuses import Lines
 from flows.steps.rules.rules import Rules
@@ -47,7 +47,7 @@ class ToleranceLine:
         )
 
 
-def waved_through(table: Table, lines: Lines, differences: pl.DataFrame) -> pl.DataFrame:
+def tolerated_differences(table: Table, lines: Lines, differences: pl.DataFrame) -> pl.DataFrame:
     """The differences that have a `tolerance`, as `TOLERATED_SCHEMA`."""
     waved = differences.filter(pl.col("tolerance").is_not_null())
     return waved.with_columns(
@@ -55,7 +55,7 @@ def waved_through(table: Table, lines: Lines, differences: pl.DataFrame) -> pl.D
     ).select(pl.col(name).cast(dtype) for name, dtype in TOLERATED_SCHEMA.items())
 
 
-def judge_tolerated(tolerated: pl.DataFrame, rules: Rules) -> Annex[ToleranceLine]:
+def reconcile_tolerated(tolerated: pl.DataFrame, rules: Rules) -> Annex[ToleranceLine]:
     """Lines per rule and currency, then the sums the budget limits, and breaks of the latter.
 
     `tolerated` holds one line per difference, as `TOLERATED_SCHEMA`. The limit of amounts
@@ -107,7 +107,7 @@ def _breaks(over: list[ToleranceLine]) -> pl.DataFrame:
             "amount": AMOUNT,
         },
     )
-    return raised(
+    return make_breaks(
         "TOLERANCE_BUDGET",
         "",
         rows,

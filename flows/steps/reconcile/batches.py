@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from flows.steps.breaks.make import LINES, Annex, joined, raised, text, together, told_apart
+from flows.steps.breaks.make import (
+    LINES,
+    Annex,
+    joined,
+    make_breaks,
+    number_duplicates,
+    text,
+    together,
+)
 from flows.steps.reconcile.insert_batch import digest, read_inner
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -43,7 +51,7 @@ class BatchLine:
     """The command that runs it again, or empty."""
 
 
-def judge_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[BatchLine]:
+def reconcile_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[BatchLine]:
     """The breaks of J10 and one line per BatchId.
 
     `sent` are the extract rows (`sources.PLACE` tells their states), `listed` the listing of the
@@ -54,12 +62,12 @@ def judge_batches(sent: pl.DataFrame, listed: pl.DataFrame | None) -> Annex[Batc
     mine = inside.beside(sent)
     taken = mine.filter(~_rejected(mine))
     if listed is None:
-        breaks = told_apart(_contradictions(inside, taken, listed=False))
+        breaks = number_duplicates(_contradictions(inside, taken, listed=False))
         return _annex(breaks, mine, taken, taken.clear())
     theirs = inside.beside(listed)
     missing, extra = inside.unpaired(taken, theirs)
     _, extra = inside.unpaired(mine.filter(_rejected(mine)), extra)
-    breaks = told_apart(
+    breaks = number_duplicates(
         [
             _unpaired_breaks("BATCH_MISSING", inside.told(missing)),
             _unpaired_breaks("BATCH_EXTRA", inside.told(extra)),
@@ -168,7 +176,7 @@ def _rejected(rows: pl.DataFrame) -> pl.Expr:
 def _row_break(
     code: str, rows: pl.DataFrame, name: str = "", *, note: str = "name", **facts: pl.Expr
 ) -> pl.DataFrame:
-    return raised(
+    return make_breaks(
         code,
         RECORD,
         rows,
@@ -237,7 +245,7 @@ def _counts(mine: pl.DataFrame, theirs: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("ours") != pl.col("errors"))
         .sort(BATCH, nulls_last=True)
     )
-    return raised(
+    return make_breaks(
         "BATCH_COUNT",
         RECORD,
         both,

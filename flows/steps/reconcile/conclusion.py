@@ -29,7 +29,7 @@ from flows.steps.breaks.roll_forward import (
 )
 from flows.steps.reconcile.beyond import largest_first, whole
 from flows.steps.reconcile.cut_off import AfterLine
-from flows.steps.reconcile.joins import Judgement
+from flows.steps.reconcile.joins import JoinResult
 from flows.steps.reconcile.report import (
     AgainLine,
     AsideLine,
@@ -42,7 +42,7 @@ from flows.steps.reconcile.report import (
     ReconciliationReport,
     RunLine,
     SignOff,
-    TruthLine,
+    SourceLine,
 )
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.sources import Sources, are_among, record_schema
@@ -83,7 +83,7 @@ class Facts:
     title: str
     version: str
     inputs: tuple[InputLine, ...]
-    truths: tuple[TruthLine, ...]
+    truths: tuple[SourceLine, ...]
     incomplete: tuple[str, ...]
     """What is missing for a verdict, in the reader's words."""
     previous: PreviousLine | None
@@ -101,7 +101,7 @@ class Facts:
 
 
 def with_accepted(
-    judgement: Judgement, carried: pl.DataFrame, unproven: Mapping[str, pl.DataFrame]
+    judgement: JoinResult, carried: pl.DataFrame, unproven: Mapping[str, pl.DataFrame]
 ) -> dict[str, Lines]:
     """Lines by record kind; a record whose breaks are all accepted is MATCHED_MANUAL.
 
@@ -133,7 +133,7 @@ def with_accepted(
 def conclude(
     *,
     sources: Sources,
-    judgement: Judgement,
+    judgement: JoinResult,
     carried: pl.DataFrame,
     causes: Sequence[CauseLine],
     self_test: SelfTest,

@@ -13,13 +13,13 @@ import polars as pl
 from flows.steps.breaks.make import (
     LINES,
     joined,
+    make_breaks,
     money,
     money_text,
+    number_duplicates,
     own_day,
-    raised,
     text,
     together,
-    told_apart,
     zero,
 )
 from flows.steps.match.packing import grouped
@@ -84,9 +84,9 @@ def _with_beyond(
     return told.with_columns(pl.when(pl.col(held + BEYOND).is_null()).then(held).alias(held))
 
 
-def judge_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def reconcile_debts(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """The breaks of J9; `planned` as `allotment.PLANNED_SCHEMA`, empty where no plan is known."""
-    return told_apart(
+    return number_duplicates(
         [
             _unequal(rolled, planned, rules),
             _mixed(rolled),
@@ -105,7 +105,7 @@ def _debt_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> p
     }
     given |= facts
     key = given.pop("key")
-    return raised(code, PAYMENT.name, rows.sort(*DEBT), key=key, name=name, **given)
+    return make_breaks(code, PAYMENT.name, rows.sort(*DEBT), key=key, name=name, **given)
 
 
 def _unequal(rolled: pl.DataFrame, planned: pl.DataFrame, rules: Rules) -> pl.DataFrame:
@@ -178,8 +178,8 @@ def debt_lines(
 ) -> tuple[DebtLine, ...]:
     """One line per debt and currency; those with breaks and the largest where there are many.
 
-    `invoices` counts the files of a debt (`documents.judge_documents` has it as its rows); a debt
-    that has files or a plan but no payment is a line too.
+    `invoices` counts the files of a debt (the rows of `documents.reconcile_documents`); a debt that
+    has files or a plan but no payment is a line too.
     """
     flags = _flags(breaks)
     rows = debt_rows(*_within_reach(rolled, planned, invoices, flags), flags)

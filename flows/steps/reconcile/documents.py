@@ -7,7 +7,15 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from flows.steps.breaks.make import NOWHERE, PLACE, Annex, key_text, raised, text, told_apart
+from flows.steps.breaks.make import (
+    NOWHERE,
+    PLACE,
+    Annex,
+    key_text,
+    make_breaks,
+    number_duplicates,
+    text,
+)
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
 from flows.steps.reconcile.beyond import beyond_of
@@ -18,7 +26,7 @@ from schemas.amounts import BEYOND
 from schemas.tables import INVOICE_FILE, PAYMENT
 
 
-def judge_documents(
+def reconcile_documents(
     rolled: pl.DataFrame, invoices: pl.DataFrame, places: Mapping[str, pl.DataFrame] = NOWHERE
 ) -> Annex[DebtLine]:
     """The breaks of J8; `rolled` as `debts.roll_up` gives it.
@@ -44,7 +52,7 @@ def judge_documents(
     strange = strays.join(abroad, on="debt", how="inner", maintain_order="left")
     unpaid = strays.join(abroad, on="debt", how="anti", maintain_order="left")
     without = rolled.filter(both.partner.is_null()).join(strange, on="debt", how="anti")
-    breaks = told_apart(
+    breaks = number_duplicates(
         [
             _none(without),
             _file_break("INV_UNPAID", unpaid),
@@ -74,7 +82,7 @@ def _none(without: pl.DataFrame) -> pl.DataFrame:
         )
         .sort(DEBT)
     )
-    return raised(
+    return make_breaks(
         "INV_NONE",
         PAYMENT.name,
         debts,
@@ -89,7 +97,7 @@ def _none(without: pl.DataFrame) -> pl.DataFrame:
 
 
 def _file_break(code: str, rows: pl.DataFrame, **facts: pl.Expr) -> pl.DataFrame:
-    return raised(
+    return make_breaks(
         code,
         INVOICE_FILE.name,
         rows,
@@ -114,7 +122,7 @@ def _several(files: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
         .filter(pl.col("addresses") > 1)
         .sort(DEBT)
     )
-    return raised(
+    return make_breaks(
         "INV_MULTI",
         INVOICE_FILE.name,
         debts,

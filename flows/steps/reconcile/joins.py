@@ -9,15 +9,15 @@ import polars as pl
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
-from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, judge_tolerated
+from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
 from flows.steps.reconcile.allotment import PlanAnnex
-from flows.steps.reconcile.batches import BatchLine, judge_batches
+from flows.steps.reconcile.batches import BatchLine, reconcile_batches
 from flows.steps.reconcile.cut_off import Cut
-from flows.steps.reconcile.debts import DebtLine, debt_lines, judge_debts, roll_up
-from flows.steps.reconcile.documents import judge_documents
+from flows.steps.reconcile.debts import DebtLine, debt_lines, reconcile_debts, roll_up
+from flows.steps.reconcile.documents import reconcile_documents
 from flows.steps.reconcile.order import in_order
-from flows.steps.reconcile.plans import judge_plans
-from flows.steps.reconcile.rates import RateLine, judge_rates
+from flows.steps.reconcile.plans import reconcile_plans
+from flows.steps.reconcile.rates import RateLine, reconcile_rates
 from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
 from flows.steps.reconcile.sources import LINEAGE, Sources, record_schema
@@ -37,7 +37,7 @@ from schemas.tables import (
 
 
 @dataclass(frozen=True)
-class Judgement:
+class JoinResult:
     """What the truth sources say together."""
 
     matched: Mapping[str, Matched]
@@ -53,9 +53,9 @@ class Judgement:
     """Records that differ from what was signed."""
 
 
-def judge(
+def reconcile_sources(
     sources: Sources, rules: Rules, as_of: date, *, service: bool, cut: Cut | None = None
-) -> Judgement:
+) -> JoinResult:
     """Join everything with everything it belongs to; `service`: whether sending was asked for.
 
     `cut` has what is dated after `as_of`: records refer to it, and nothing is said of it.
@@ -73,8 +73,8 @@ def judge(
     batches: Annex[BatchLine] = Annex()
     sent = sources.extract.get(INSERT_BATCH_DATA.name)
     if "batches" in asked and sent is not None:
-        batches = judge_batches(sent, sources.listings.get(INSERT_BATCH_DATA.name))
-    tolerances = judge_tolerated(
+        batches = reconcile_batches(sent, sources.listings.get(INSERT_BATCH_DATA.name))
+    tolerances = reconcile_tolerated(
         pl.concat(
             [
                 pl.DataFrame(schema=TOLERATED_SCHEMA),
@@ -100,10 +100,10 @@ def judge(
     named = [of[PAYMENT.name] for of in (sources.database, sources.extract) if PAYMENT.name in of]
     breaks = of_debts(breaks, named)
     since = changed.select("record", "tenant", "key").n_unique()
-    return Judgement(matched, breaks, rated, planned, debts, batches, tolerances, since)
+    return JoinResult(matched, breaks, rated, planned, debts, batches, tolerances, since)
 
 
-def judge_between(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
+def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:
     """The ids of the breaks of records that are held against others: rates, plans and documents."""
     return gather([annex.breaks for annex in _between(sources, rules, as_of, cut)])["id"]
 
@@ -117,7 +117,7 @@ def _between(
     rated: Annex[RateLine] = Annex()
     if "rates" in asked:
         rates, later = (_target(CURRENCY_RATE, of) for of in (sources, cut.after))
-        rated = judge_rates(
+        rated = reconcile_rates(
             payments,
             in_order(CURRENCY_RATE, rates),
             rules,
@@ -129,7 +129,7 @@ def _between(
     details, later_ones = (_target(_DETAIL, of) for of in (sources, cut.after))
     if "plans" in asked and details.height + later_ones.height:
         paid_later = _target(PAYMENT, cut.after)
-        planned = judge_plans(
+        planned = reconcile_plans(
             in_order(_DETAIL, details),
             payments,
             rules,
@@ -138,7 +138,7 @@ def _between(
             later_details=in_order(_DETAIL, later_ones) if later_ones.height else None,
             later_payments=paid_later if paid_later.height else None,
         )
-    return rated, planned, _judge_debts(payments, sources, planned, rules)
+    return rated, planned, _reconcile_debts(payments, sources, planned, rules)
 
 
 _DETAIL = PAYMENT_PLAN_DETAIL
@@ -177,15 +177,15 @@ def _target(table: Table, sources: Sources) -> pl.DataFrame:
     return pl.DataFrame(schema=record_schema(table) | LINEAGE) if found is None else found
 
 
-def _judge_debts(
+def _reconcile_debts(
     payments: pl.DataFrame, sources: Sources, planned: PlanAnnex, rules: Rules
 ) -> Annex[DebtLine]:
     """J8 and J9: every debt by its payments, its plan and its invoice files."""
     rolled = roll_up(payments)
     asks = planned.planned if "plans" in rules.references else PlanAnnex().planned
-    owed = judge_debts(rolled, asks, rules) if "plans" in rules.references else together([])
+    owed = reconcile_debts(rolled, asks, rules) if "plans" in rules.references else together([])
     invoices = _target(INVOICE_FILE, sources)
-    filed: Annex[DebtLine] = judge_documents(rolled, invoices, sources.extract)
+    filed: Annex[DebtLine] = reconcile_documents(rolled, invoices, sources.extract)
     breaks = together([owed, filed.breaks] if "documents" in rules.references else [owed])
     return Annex(breaks, debt_lines(rolled, asks, filed.rows, breaks), rolled)
 

@@ -14,7 +14,7 @@ from schemas.field import Table
 from schemas.kinds import WORD
 
 
-def alone_lines(
+def unmatched_lines(
     table: Table, records: pl.DataFrame, numbers: pl.Series, repeats: pl.Series, rules: Rules
 ) -> pl.DataFrame:
     """Lines (`statuses.line_schema`) of records that only a target has, which numbers them.
@@ -44,7 +44,7 @@ def alone_lines(
     return records.select(columns.values()).select(list(none))
 
 
-def alone_breaks(table: Table, alone: Lines, side: str) -> list[pl.DataFrame]:
+def unmatched_breaks(table: Table, alone: Lines, side: str) -> list[pl.DataFrame]:
     """Why a record that only a target has is there alone."""
     codes = {
         Status.MISSING_IN_EXTRACT: "MISSING_IN_EXTRACT",

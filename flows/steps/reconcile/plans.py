@@ -17,13 +17,13 @@ from flows.steps.breaks.make import (
     as_day,
     joined,
     key_text,
+    make_breaks,
     money_text,
+    number_duplicates,
     own_day,
     quantities,
-    raised,
     text,
     together,
-    told_apart,
 )
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
@@ -38,7 +38,7 @@ WIDEST = 2**31 - 1
 _DETAIL = PAYMENT_PLAN_DETAIL.name
 
 
-def judge_plans(
+def reconcile_plans(
     details: pl.DataFrame,
     payments: pl.DataFrame,
     rules: Rules,
@@ -50,10 +50,10 @@ def judge_plans(
 ) -> PlanAnnex:
     """The breaks of J6 and J7, one line per plan and currency, and what is planned per debt.
 
-    Frames as `sources.record_schema` has them, with `raised.PLACE` where it is known, or `places`
-    to look it up in (as `raised.told_apart`). What is after the cut-off is known and not judged by
-    itself: a payment settles later details too, and may be early or in another currency for them; a
-    detail that is due and was paid later was not paid.
+    Frames as `sources.record_schema` has them, with `make.PLACE` where it is known, or `places`
+    to look it up in (as `make.number_duplicates`). What is after the cut-off is known and not
+    judged by itself: a payment settles later details too, and may be early or in another currency
+    for them; a detail that is due and was paid later was not paid.
     """
     both = details if later_details is None else pl.concat([details, later_details], how="diagonal")
     every = (
@@ -72,7 +72,7 @@ def judge_plans(
     if later_details is not None:
         until = (pl.col("day") <= as_day(as_of)).fill_null(value=True)
         beside, parts = (rows.filter(until) for rows in (found, parts))
-    breaks = told_apart(
+    breaks = number_duplicates(
         [
             _unnamed(beside, every),
             _too_wide(payments, asked),
@@ -108,7 +108,7 @@ def _detail_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) ->
         "date": pl.col("day"),
     }
     given |= facts
-    return raised(code, _DETAIL, rows, key=key_text(PAYMENT_PLAN_DETAIL), name=name, **given)
+    return make_breaks(code, _DETAIL, rows, key=key_text(PAYMENT_PLAN_DETAIL), name=name, **given)
 
 
 def _unnamed(beside: pl.DataFrame, payments: pl.DataFrame) -> pl.DataFrame:
@@ -165,7 +165,7 @@ def _too_wide(payments: pl.DataFrame, planned: pl.DataFrame) -> pl.DataFrame:
     wide = payments.filter(_wide()).join(
         debts, on=["TenantsId", "DebtsId"], how="semi", maintain_order="left"
     )
-    return raised(
+    return make_breaks(
         "PLAN_REF_WIDTH",
         PAYMENT.name,
         wide,
@@ -197,7 +197,7 @@ def _crossing(beside: pl.DataFrame) -> pl.DataFrame:
         .sort("PaymentPlansId")
         .collect()
     )
-    return raised(
+    return make_breaks(
         "TENANT_CROSS",
         _DETAIL,
         plans,
@@ -253,7 +253,7 @@ def _unequal(paid: pl.DataFrame, rules: PlanRules) -> pl.DataFrame:
     sides = [("PLAN_UNDER", delta < -pl.lit(rules.under)), ("PLAN_OVER", delta > rules.over)]
     return together(
         [
-            raised(
+            make_breaks(
                 code,
                 PAYMENT.name,
                 judged.filter(off),
@@ -326,7 +326,7 @@ def _mixed(beside: pl.DataFrame) -> pl.DataFrame:
         .sort("PaymentPlansId")
         .collect()
     )
-    return raised(
+    return make_breaks(
         "PLAN_MIXED_CCY",
         _DETAIL,
         plans,

@@ -20,15 +20,15 @@ from flows.steps.breaks.make import (
     exact,
     joined,
     key_text,
+    make_breaks,
     money,
+    number_duplicates,
     own_day,
-    raised,
     text,
     together,
-    told_apart,
 )
 from flows.steps.reconcile.beyond import beyond_of, exact_sum
-from flows.steps.reconcile.series import PAIR, judge_series, series
+from flows.steps.reconcile.series import PAIR, reconcile_series, series
 from flows.steps.reconcile.tenants import crossings
 from flows.steps.rules.rules import Direction, Rules
 from flows.steps.rules.rules import Rates as RateRules
@@ -75,7 +75,7 @@ class RateLine:
     """What the payments would come to differently at the nearest rate; None: direction unknown."""
 
 
-def judge_rates(
+def reconcile_rates(
     payments: pl.DataFrame,
     rates: pl.DataFrame,
     rules: Rules,
@@ -85,9 +85,10 @@ def judge_rates(
 ) -> Annex[RateLine]:
     """The breaks of J4 and J5, and the rates that payments used.
 
-    Frames as `sources.record_schema` has them, with `raised.PLACE` where it is known, or `places`
-    to look it up in (as `raised.told_apart`). `later` are the rates after the cut-off: a payment
-    that names one of them names a rate of the future; of these rates themselves nothing is said.
+    Frames as `sources.record_schema` has them, with `make.PLACE` where it is known, or `places`
+    to look it up in (as `make.number_duplicates`). `later` are the rates after the cut-off: a
+    payment that names one of them names a rate of the future; of these rates themselves nothing is
+    said.
     """
     del as_of
     # A rate with a hole cannot be used: what names it is as if it were not there.
@@ -95,9 +96,9 @@ def judge_rates(
     slim = payments.with_columns(own_day("PaymentDate").alias("day"))
     known = rates if later is None else pl.concat([rates, later.drop_nulls(CURRENCY_RATE.columns)])
     used = _judged(_uses(slim), known, series(rates), rules.rates)
-    own = judge_series(rates, rules)
+    own = reconcile_series(rates, rules)
     annex = _annex(used, own)
-    breaks = told_apart([_payment_breaks(slim, used), own], places)
+    breaks = number_duplicates([_payment_breaks(slim, used), own], places)
     return Annex(breaks, _lines(annex, used, rules.rates), annex)
 
 
@@ -204,7 +205,7 @@ def _payment_breaks(payments: pl.DataFrame, used: pl.DataFrame) -> pl.DataFrame:
         "RATE_NOT_LATEST": (best, pl.format("{} of {}", "CurrencyRatesId", "effective")),
     }
     breaks = [
-        raised(
+        make_breaks(
             code,
             PAYMENT.name,
             rows.filter(code),

@@ -12,7 +12,7 @@ import polars as pl
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.match_breaks import line_breaks, numbered
 from flows.steps.breaks.service_breaks import echoed, service_breaks
-from flows.steps.breaks.tolerated import waved_through
+from flows.steps.breaks.tolerated import tolerated_differences
 from flows.steps.match.comparison import differences, text
 from flows.steps.match.pairing import Pairs, key_frame, keyless, pair
 from flows.steps.match.second_keys import SECOND_KEYS, second_key_breaks
@@ -20,7 +20,7 @@ from flows.steps.match.tolerance import judged
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
 from flows.steps.reconcile.beyond import beside, unreadable_of
 from flows.steps.reconcile.eligibility import standing, unfit_amounts
-from flows.steps.reconcile.one_sided import alone_breaks, alone_lines, tenant_crossings
+from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
 from flows.steps.reconcile.sources import (
     ANSWER,
     LINEAGE,
@@ -121,15 +121,15 @@ class _Match:
         sent = self._sent(compared, pairs)
         lines = self._lines(own, pairs, told, sent)
         alone = self._alone(self.found, pairs.lone, pairs.repeats)
-        breaks = [*self._line_breaks(lines, own), *self._alone_breaks(lines, alone)]
+        breaks = [*self._line_breaks(lines, own), *self._unmatched_breaks(lines, alone)]
         every = _beside(lines, alone)
         if listing is not None:
             lines, listed, unlisted = self._listed(lines, pairs, listing)
-            breaks += [unlisted, *alone_breaks(self.table, listed, "G")]
+            breaks += [unlisted, *unmatched_breaks(self.table, listed, "G")]
             every = replace(_beside(lines, alone, listed), own=self.found.height)
         breaks += self._difference_breaks(lines, told, sent)
         breaks.append(self._second_keys(every, pairs))
-        return Matched(every, numbered(breaks), waved_through(self.table, lines, told))
+        return Matched(every, numbered(breaks), tolerated_differences(self.table, lines, told))
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
         """Partners of the rows to compare; what a rule leaves out takes its partner along."""
@@ -216,7 +216,7 @@ class _Match:
 
     def _alone(self, target: pl.DataFrame, numbers: pl.Series, repeats: pl.Series) -> Lines:
         """Lines of the target's records that only it has."""
-        lines = alone_lines(self.table, target[numbers], numbers, repeats, self.rules)
+        lines = unmatched_lines(self.table, target[numbers], numbers, repeats, self.rules)
         return Lines(lines, found_columns(self.table, target))
 
     def _listed(
@@ -322,10 +322,10 @@ class _Match:
             *heard,
         ]
 
-    def _alone_breaks(self, lines: Lines, alone: Lines) -> list[pl.DataFrame]:
+    def _unmatched_breaks(self, lines: Lines, alone: Lines) -> list[pl.DataFrame]:
         missing = (lines.frame["status"] == Status.MISSING_IN_TARGET).arg_true()
         return [
-            *alone_breaks(self.table, alone, self.side),
+            *unmatched_breaks(self.table, alone, self.side),
             tenant_crossings(self.table, lines, missing, alone.frame),
         ]
 

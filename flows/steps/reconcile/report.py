@@ -27,7 +27,7 @@ VERDICTS = (*RECONCILED, "NOT_RECONCILED", "INCOMPLETE")
 
 
 @dataclass(frozen=True, slots=True)
-class TruthLine:
+class SourceLine:
     """Which sources a record kind was compared on."""
 
     record: str
@@ -70,7 +70,7 @@ class Cover:
     period: tuple[date | None, date | None]
     """First and last business date of the records."""
     tenants: tuple[int, ...]
-    truths: tuple[TruthLine, ...]
+    truths: tuple[SourceLine, ...]
     inputs: tuple[InputLine, ...]
     rules_name: str
     rules_hash: str

@@ -13,12 +13,12 @@ import polars as pl
 
 from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import together
-from flows.steps.breaks.tolerated import judge_tolerated
-from flows.steps.reconcile.batches import judge_batches
-from flows.steps.reconcile.debts import judge_debts, roll_up
-from flows.steps.reconcile.documents import judge_documents
-from flows.steps.reconcile.plans import judge_plans
-from flows.steps.reconcile.rates import judge_rates
+from flows.steps.breaks.tolerated import reconcile_tolerated
+from flows.steps.reconcile.batches import reconcile_batches
+from flows.steps.reconcile.debts import reconcile_debts, roll_up
+from flows.steps.reconcile.documents import reconcile_documents
+from flows.steps.reconcile.plans import reconcile_plans
+from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.reconcile.sources import record_schema
 from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
 from schemas.field import Kind, Table
@@ -133,15 +133,15 @@ def judged(rules: Rules) -> pl.DataFrame:
     """The breaks of the planted records."""
     payments = _payments()
     rolled = roll_up(payments)
-    plans = judge_plans(_details(), payments, rules, _DAY)
+    plans = reconcile_plans(_details(), payments, rules, _DAY)
     return together(
         [
-            judge_rates(payments, _rates(), rules, _DAY).breaks,
+            reconcile_rates(payments, _rates(), rules, _DAY).breaks,
             plans.breaks,
-            judge_debts(rolled, plans.planned, rules),
-            judge_documents(rolled, _invoices()).breaks,
-            judge_batches(*_batches()).breaks,
-            judge_tolerated(_tolerated(), rules).breaks,
+            reconcile_debts(rolled, plans.planned, rules),
+            reconcile_documents(rolled, _invoices()).breaks,
+            reconcile_batches(*_batches()).breaks,
+            reconcile_tolerated(_tolerated(), rules).breaks,
         ]
     )
 

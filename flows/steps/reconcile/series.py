@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from flows.steps.breaks.make import exact, joined, key_text, raised, rate_text, text, together
+from flows.steps.breaks.make import exact, joined, key_text, make_breaks, rate_text, text, together
 from flows.steps.reconcile.calendar import business_days
 from flows.steps.rules.rules import Rules
 from schemas.tables import CURRENCY_RATE
@@ -22,7 +22,7 @@ _SLACK = 1e-9
 """By how much doubles may miss a bound: candidates are taken this much wider."""
 
 
-def judge_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def reconcile_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """The breaks of rates among themselves."""
     sound = series(rates)
     bound = rules.rates.inverse_tolerance
@@ -49,7 +49,7 @@ def series(rates: pl.DataFrame) -> pl.DataFrame:
 
 
 def _rate_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:
-    return raised(
+    return make_breaks(
         code,
         RECORD,
         rows,

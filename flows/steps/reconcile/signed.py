@@ -6,7 +6,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.breaks.frame import AMOUNT
-from flows.steps.breaks.make import raised, together
+from flows.steps.breaks.make import make_breaks, together
 from flows.steps.breaks.match_breaks import key_text
 from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import key_frame, pair
@@ -68,7 +68,7 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
     differs = (pl.col("code") == "AMOUNT") & (money.is_not_null() | texts)
     return together(
         [
-            raised(
+            make_breaks(
                 CODE,
                 table.name,
                 changed,
@@ -87,7 +87,7 @@ def changed_after_signoff(table: Table, signed: pl.DataFrame, now: pl.DataFrame)
                     pl.when(differs).then(f"delta{BEYOND}").otherwise(_text(table, changed))
                 ),
             ),
-            raised(
+            make_breaks(
                 CODE,
                 table.name,
                 gone,
@@ -124,7 +124,7 @@ def late_arrivals(
         number = pl.when(mine).then(pl.lit(run)).otherwise(number)
         day = pl.when(mine).then(pl.lit(until)).otherwise(day)
     told = _records(table, late).with_columns(number.alias("__run"), day.alias("__until"))
-    return raised(
+    return make_breaks(
         LATE,
         table.name,
         told,

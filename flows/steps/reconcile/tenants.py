@@ -6,7 +6,7 @@ join is told once, so that a mix-up of tenants reads as one, and no money is cou
 
 import polars as pl
 
-from flows.steps.breaks.make import joined, raised, text
+from flows.steps.breaks.make import joined, make_breaks, text
 
 CODE = "TENANT_CROSS"
 
@@ -22,7 +22,7 @@ def crossings(record: str, name: str, rows: pl.DataFrame) -> pl.DataFrame:
         .agg(pl.len().alias("records"), pl.col("key").min(), pl.col("day").min())
         .sort("tenant", "other")
     )
-    return raised(
+    return make_breaks(
         CODE,
         record,
         pairs,

@@ -7,7 +7,7 @@ import polars as pl
 
 from flows.steps.totals import Totals, counted, totals_of
 from flows.steps.validate.check import Checked, check
-from flows.steps.validate.insert_batch import cells_frame, unwrap
+from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.left_out import PARENT, Repaired, fill_secrets
 from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
@@ -129,7 +129,7 @@ def _validate_inner(
     """Insert-batch data: a row is staged as the record inside it, or as itself if it has none."""
     sound = [row for row in range(positions.frame.height) if row not in positions.faults]
     taken: set[int] = set()
-    unwrapped = unwrap(checked.typed, inner_record)
+    unwrapped = insert_batch_records(checked.typed, inner_record)
     for record, rows in unwrapped.inner.items():
         good = {row: cells for row, cells in rows.items() if row not in checked.errors}
         places = [sound[row] for row in good]

@@ -21,7 +21,7 @@ from schemas.tables import EXTRACTS
 
 
 @dataclass(slots=True)
-class Unwrapped:
+class InsertBatchRecords:
     """Rows of insert-batch data sorted by what is in them; rows are numbers in the frame."""
 
     inner: dict[str, dict[int, Mapping[str, str | None]]] = field(default_factory=dict)
@@ -30,9 +30,9 @@ class Unwrapped:
     errors: dict[int, list[FieldError]] = field(default_factory=dict)
 
 
-def unwrap(rows: pl.DataFrame, inner_record: str | None) -> Unwrapped:
+def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> InsertBatchRecords:
     """Sort typed rows of insert-batch data; `inner_record` is the kind the feed names, if any."""
-    result = Unwrapped()
+    result = InsertBatchRecords()
     named = EXTRACTS[inner_record] if inner_record else None
     for row, (data, merged, jsondata) in enumerate(
         rows.select("Data", "Merged", "Jsondata").iter_rows()

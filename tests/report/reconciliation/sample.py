@@ -23,7 +23,7 @@ from flows.steps.reconcile.report import (
     ReconciliationReport,
     RuleChange,
     SignOff,
-    TruthLine,
+    SourceLine,
 )
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.totals import (
@@ -52,8 +52,8 @@ def everything() -> ReconciliationReport:
             period=(date(2026, 2, 20), date(2026, 3, 25)),
             tenants=(7, 8),
             truths=(
-                TruthLine("payment", "E", ("D", "A"), (), "the service has no listing of these"),
-                TruthLine("payment_plan_detail", "E", ("D",), ("G",), ""),
+                SourceLine("payment", "E", ("D", "A"), (), "the service has no listing of these"),
+                SourceLine("payment_plan_detail", "E", ("D",), ("G",), ""),
             ),
             inputs=(
                 InputLine("payments.csv", "payment", 340_411, "a" * 64, 45, 12),

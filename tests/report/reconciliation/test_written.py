@@ -18,7 +18,7 @@ from flows.stages.reconcile.corrections import corrections
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sign import check_files
-from flows.stages.reconcile.sources import Scope, gather_truths
+from flows.stages.reconcile.sources import Scope, gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.guards.trail_rules import GENESIS, chain_hash, report_hash
@@ -164,7 +164,7 @@ def test_rows_of_several_batches_come_in_files_of_their_own(
 
 def test_accepted_breaks_are_not_asked_to_be_corrected(workspace: Workspace) -> None:
     with workspace.database.connect() as connection:
-        gathered = gather_truths(workspace, connection, Scope(), {})
+        gathered = gather_sources(workspace, connection, Scope(), {})
         nothing = pl.DataFrame(
             schema={
                 **dict.fromkeys(("id", "record", "file", "state", "code"), pl.String()),

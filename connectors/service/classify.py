@@ -6,24 +6,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from connectors.service.complaints import (
-    IN_DOUBT,
-    REDIRECTS,
-    SEE_OTHER,
-    UNSENT,
-    Complaint,
-    Redaction,
-    complaint,
-    differences,
-    redirect,
-    service_errors,
-    unquoted_texts,
-)
 from connectors.service.connection import SPEAKS_TLS, Failed, Reply
 from connectors.service.contract import Request, Verdict
 from connectors.service.decoding import Said, Unreadable, read_reply
 from connectors.service.echo import differing, echo_text, service_id, shown_record, shows_nothing
 from connectors.service.encoding import Record
+from connectors.service.error_entries import (
+    IN_DOUBT,
+    REDIRECTS,
+    SEE_OTHER,
+    UNSENT,
+    ErrorEntry,
+    Redaction,
+    differences,
+    error_entry,
+    redirect,
+    service_errors,
+    unquoted_texts,
+)
 from schemas.counting import agree, quantity
 from schemas.field import Field
 
@@ -36,12 +36,12 @@ _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECAS
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedResponse:
+class ClassifiedResponse:
     """What one attempt says about one row."""
 
     verdict: Verdict | None = None
     """None: the attempt decides nothing."""
-    errors: tuple[Complaint, ...] = ()
+    errors: tuple[ErrorEntry, ...] = ()
     echo: str | None = None
     service_id: str | None = None
     doubt: bool = False
@@ -58,7 +58,7 @@ class JudgedResponse:
     """To be sent in a request of its own."""
 
 
-class Judge:
+class Classifier:
     """Judges what one host answers."""
 
     def __init__(self, zone: ZoneInfo, secrets: Sequence[str]) -> None:
@@ -68,14 +68,14 @@ class Judge:
         """Whether the host says of a batch how many rows it carried out; None: not known yet. No
         request has two rows before it has shown that it does, nor after it was silent once."""
 
-    def failed(self, failed: Failed) -> JudgedResponse:
+    def failed(self, failed: Failed) -> ClassifiedResponse:
         """No answer."""
         code = IN_DOUBT if failed.sent else UNSENT
         stop = f"No connection can be had: {failed.cause}" if failed.hopeless else None
-        errors = (complaint(code, f"{failed.cause[:1].upper()}{failed.cause[1:]}."),)
-        return JudgedResponse(None, errors, doubt=failed.sent, failure=True, stop=stop)
+        errors = (error_entry(code, f"{failed.cause[:1].upper()}{failed.cause[1:]}."),)
+        return ClassifiedResponse(None, errors, doubt=failed.sent, failure=True, stop=stop)
 
-    def single(self, request: Request, record: Record, reply: Reply) -> JudgedResponse:
+    def single(self, request: Request, record: Record, reply: Reply) -> ClassifiedResponse:
         """The answer to a request for one record."""
         if not 200 <= reply.status < 300:
             return self._error(reply, self._redaction(request, record))
@@ -85,14 +85,18 @@ class Judge:
             return _unreadable(reply, str(problem))
         if said.error_code:
             hide = self._redaction(request, record)
-            return JudgedResponse(Verdict.REFUSED, service_errors(said.status, reply.status, hide))
+            return ClassifiedResponse(
+                Verdict.REFUSED, service_errors(said.status, reply.status, hide)
+            )
         if said.many or not said.records:
             return _unreadable(
                 reply, f"{quantity(len(said.records), 'record')} where one is expected"
             )
         return self._echo(request, record, reply, said.records[0])
 
-    def batch(self, rows: Sequence[tuple[Request, Record]], reply: Reply) -> list[JudgedResponse]:
+    def batch(
+        self, rows: Sequence[tuple[Request, Record]], reply: Reply
+    ) -> list[ClassifiedResponse]:
         """The answer to a request for several records, one judgement for each of them."""
         hide = Redaction(rows[0][0].operation.table, {}, self._batch_secrets(rows))
         try:
@@ -108,10 +112,10 @@ class Judge:
             return self._batch_stopped(rows, reply, hide, completed)
         error = self._error(reply, hide)
         if len(rows) == 1 and not error.stop and reply.status in _NOT_AS_BATCH:
-            return [JudgedResponse(again=True, alone=True)]
+            return [ClassifiedResponse(again=True, alone=True)]
         if len(rows) == 1:
             if reply.status == 400 and not error.stop and _named(reply, 1) is None:
-                return [JudgedResponse(again=True, alone=True)]
+                return [ClassifiedResponse(again=True, alone=True)]
             return [error]
         silent = [self._silent(error, reply, len(rows))] * len(rows)
         named = _named(reply, len(rows))
@@ -121,41 +125,43 @@ class Judge:
             self.counts = False
         return silent
 
-    def _silent(self, error: JudgedResponse, reply: Reply, rows: int) -> JudgedResponse:
+    def _silent(self, error: ClassifiedResponse, reply: Reply, rows: int) -> ClassifiedResponse:
         """A batch that failed, and nobody says behind how many of its rows."""
         message = (
             f"The service answered {reply.status} to {quantity(rows, 'row')} in one request "
             "without saying how many it carried out."
         )
-        told = complaint(IN_DOUBT, message, status=reply.status)
+        told = error_entry(IN_DOUBT, message, status=reply.status)
         errors = (told, *(one for one in error.errors if one["ErrorCode"] != IN_DOUBT))
         return replace(error, verdict=None, errors=errors, doubt=True, failure=True)
 
-    def _error(self, reply: Reply, hide: Redaction) -> JudgedResponse:
+    def _error(self, reply: Reply, hide: Redaction) -> ClassifiedResponse:
         status = _status(reply)
         errors = service_errors(status, reply.status, hide)
         if reply.status in REDIRECTS:
             # "See other" is where to look at what was done; the others name where to do it.
             stop = f"The service {redirect(reply, hide)}."
-            return JudgedResponse(None, errors, doubt=reply.status == SEE_OTHER, stop=stop)
+            return ClassifiedResponse(None, errors, doubt=reply.status == SEE_OTHER, stop=stop)
         if reply.status == 401:
             stop = "The service refuses the credentials (401)."
-            return JudgedResponse(None, errors, stop=stop, signed_out=True)
+            return ClassifiedResponse(None, errors, stop=stop, signed_out=True)
         # A refusal that says why is about the record; the framework's own says nothing.
         if reply.status == 403 and not (status or {}).get("errorcode"):
-            return JudgedResponse(
+            return ClassifiedResponse(
                 None, errors, stop="The service refuses the role of the caller (403)."
             )
         if reply.status == 400 and status is None and _CLEAR_TO_TLS.search(reply.body):
-            return JudgedResponse(None, errors, stop=f"The service {SPEAKS_TLS}.")
+            return ClassifiedResponse(None, errors, stop=f"The service {SPEAKS_TLS}.")
         # A wrong API key is no record that is missing.
         if reply.status == 404 and _NO_KEY in str((status or {}).get("message", "")):
-            return JudgedResponse(None, errors, stop="The service does not know the API key (404).")
+            return ClassifiedResponse(
+                None, errors, stop="The service does not know the API key (404)."
+            )
         if reply.status == 429:
-            return JudgedResponse(None, errors, failure=True)
+            return ClassifiedResponse(None, errors, failure=True)
         if 400 <= reply.status < 500 and reply.status != 408:
-            return JudgedResponse(Verdict.REFUSED, errors)
-        return JudgedResponse(None, errors, doubt=True, failure=True)
+            return ClassifiedResponse(Verdict.REFUSED, errors)
+        return ClassifiedResponse(None, errors, doubt=True, failure=True)
 
     def _echo(
         self,
@@ -163,7 +169,7 @@ class Judge:
         record: Record,
         reply: Reply,
         answered: Mapping[str, Any],
-    ) -> JudgedResponse:
+    ) -> ClassifiedResponse:
         operation = request.operation
         echoed = shown_record(operation, answered)
         if shows_nothing(operation, echoed):
@@ -173,13 +179,13 @@ class Judge:
         if reply.repeated and (_shows_another(fields, echoed) or key not in (None, "0")):
             return _unreadable(reply, "the very answer that it gave to the request before")
         if not fields:
-            return JudgedResponse(Verdict.ACKNOWLEDGED, service_id=key)
+            return ClassifiedResponse(Verdict.ACKNOWLEDGED, service_id=key)
         if not reply.proof:
             return _unreadable(reply, "an answer that was cut off by the connection's end")
         hide = self._redaction(request, record)
         errors = differences(fields, record, echoed, hide)
         echo = echo_text(operation, hide.tree(echoed))
-        return JudgedResponse(Verdict.DIFFERS, errors, echo, key)
+        return ClassifiedResponse(Verdict.DIFFERS, errors, echo, key)
 
     def _batch_done(
         self,
@@ -187,14 +193,14 @@ class Judge:
         reply: Reply,
         hide: Redaction,
         completed: int | None,
-    ) -> list[JudgedResponse]:
+    ) -> list[ClassifiedResponse]:
         try:
             said = read_reply(reply)
         except Unreadable as problem:
             return [_unreadable(reply, str(problem))] * len(rows)
         if said.error_code:
             errors = service_errors(said.status, reply.status, hide)
-            return [JudgedResponse(None, errors, doubt=True)] * len(rows)
+            return [ClassifiedResponse(None, errors, doubt=True)] * len(rows)
         if len(said.records) != len(rows) or completed not in (None, len(rows)):
             are = agree(len(rows), "is", "are")
             found = f"{quantity(len(said.records), 'record')} where {len(rows)} {are} expected"
@@ -210,10 +216,10 @@ class Judge:
         reply: Reply,
         hide: Redaction,
         completed: int,
-    ) -> list[JudgedResponse]:
+    ) -> list[ClassifiedResponse]:
         """The service ran so many rows, failed at the next and did not look at the rest."""
         # Done, and nothing shows the record: the status of the answer says that it is no echo.
-        done = JudgedResponse(Verdict.ACKNOWLEDGED)
+        done = ClassifiedResponse(Verdict.ACKNOWLEDGED)
         if completed >= len(rows):
             return [done] * len(rows)
         failed = self._error(reply, hide)
@@ -221,24 +227,24 @@ class Judge:
         if named is not None and named != completed:
             return self._batch_named(rows, reply, failed, completed, named)
         # Those behind wait with the one that has to wait.
-        behind = failed if reply.status == 429 else JudgedResponse(again=True)
+        behind = failed if reply.status == 429 else ClassifiedResponse(again=True)
         return [done] * completed + [failed] + [behind] * (len(rows) - completed - 1)
 
     def _batch_named(
         self,
         rows: Sequence[tuple[Request, Record]],
         reply: Reply,
-        failed: JudgedResponse,
+        failed: ClassifiedResponse,
         completed: int,
         named: int,
-    ) -> list[JudgedResponse]:
+    ) -> list[ClassifiedResponse]:
         """The service names another row than the one behind those it ran."""
         if completed == 0:
             # It looked at all rows before the first, and ran none: the number says so.
-            judged = [JudgedResponse(again=True)] * len(rows)
+            judged = [ClassifiedResponse(again=True)] * len(rows)
         else:
             behind = [self._silent(failed, reply, len(rows))] * (len(rows) - completed)
-            judged = [JudgedResponse(Verdict.ACKNOWLEDGED)] * completed + behind
+            judged = [ClassifiedResponse(Verdict.ACKNOWLEDGED)] * completed + behind
             if named < completed:
                 judged[named] = behind[0] if behind else self._silent(failed, reply, len(rows))
                 return judged
@@ -259,10 +265,10 @@ def _shows_another(fields: Sequence[Field], echoed: Mapping[str, Any]) -> bool:
     return any(echoed.get(field.name.lower()) not in (None, "") for field in fields)
 
 
-def _unreadable(reply: Reply, problem: str) -> JudgedResponse:
+def _unreadable(reply: Reply, problem: str) -> ClassifiedResponse:
     message = f"The service answered {reply.status} with {problem}."
-    told = complaint(IN_DOUBT, message, status=reply.status)
-    return JudgedResponse(None, (told,), doubt=True, failure=True)
+    told = error_entry(IN_DOUBT, message, status=reply.status)
+    return ClassifiedResponse(None, (told,), doubt=True, failure=True)
 
 
 def _status(reply: Reply) -> Mapping[str, Any] | None:

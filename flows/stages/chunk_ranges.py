@@ -23,7 +23,7 @@ STAGE = "stage"
 log = logging.getLogger("recon.stage")
 
 
-class Stretch(NamedTuple):
+class ChunkRange(NamedTuple):
     """Consecutive chunks of an extract."""
 
     first: int
@@ -34,7 +34,7 @@ class Stretch(NamedTuple):
     """Where the first chunk begins."""
 
 
-def first_gap(receipts: Sequence[Receipt], header: Header) -> Stretch:
+def first_gap(receipts: Sequence[Receipt], header: Header) -> ChunkRange:
     """All chunks of an extract from the first one without a receipt on."""
     number, place = 0, first_place(header)
     for receipt in receipts:
@@ -47,16 +47,16 @@ def first_gap(receipts: Sequence[Receipt], header: Header) -> Stretch:
                 "of the program. Read the batch anew from the stage `stage`."
             )
         number, place = number + 1, _after(receipt)
-    return Stretch(number, None, place)
+    return ChunkRange(number, None, place)
 
 
 def missing(
-    chunks: Iterable[Chunk], stretch: Stretch, receipts: Sequence[Receipt]
+    chunks: Iterable[Chunk], chunk_range: ChunkRange, receipts: Sequence[Receipt]
 ) -> Iterator[tuple[int, Chunk]]:
-    """The chunks of a stretch that have no receipt, with their numbers."""
+    """The chunks of a range that have no receipt, with their numbers."""
     done = {receipt.chunk for receipt in receipts}
-    most = None if stretch.beyond is None else stretch.beyond - stretch.first
-    for number, chunk in enumerate(islice(chunks, most), stretch.first):
+    most = None if chunk_range.beyond is None else chunk_range.beyond - chunk_range.first
+    for number, chunk in enumerate(islice(chunks, most), chunk_range.first):
         if number not in done:
             yield number, chunk
 

@@ -1,4 +1,4 @@
-"""Portions: consecutive chunks of an extract that are applied together, with one receipt."""
+"""Apply ranges: consecutive chunks of an extract that are applied together, with one receipt."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from flows.steps.validate.chunk import READY
 from schemas.field import Table
 
 ROWS_AT_ONCE = 1_000_000
-"""A portion is joined with the target as one: many small ones would read the target many times."""
+"""A range is joined with the target as one: many small ones would read the target many times."""
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class ApplyRange:
     """Clean rows of one record kind in consecutive chunks of one extract."""
 
     table: Table
@@ -40,10 +40,10 @@ class Portion:
         return min(low for low, _ in known), max(high for _, high in known)
 
 
-def cut_portions(
+def cut_ranges(
     table: Table, staged: Sequence[Receipt], applied: Sequence[Receipt], settings: Settings
-) -> Iterator[Portion]:
-    """What is not applied yet, in even portions.
+) -> Iterator[ApplyRange]:
+    """What is not applied yet, in even ranges.
 
     The same chunks are always cut alike, whatever of them is applied, so that a run that goes on
     writes the receipts of a run that was never interrupted.
@@ -63,7 +63,7 @@ def cut_portions(
             if not any(_covers(receipt, one) for receipt in applied):
                 shares.setdefault(share, []).append(one)
         for share_of in shares.values():
-            yield _portion(table, share_of, settings)
+            yield _apply_range(table, share_of, settings)
 
 
 def clean_rows(table: Table, receipt: Receipt) -> int:
@@ -71,9 +71,9 @@ def clean_rows(table: Table, receipt: Receipt) -> int:
     return int(receipt.totals.get(table.name, {}).get(READY, {}).get("rows", 0))
 
 
-def _portion(table: Table, chunks: Sequence[Receipt], settings: Settings) -> Portion:
+def _apply_range(table: Table, chunks: Sequence[Receipt], settings: Settings) -> ApplyRange:
     first, last = chunks[0], chunks[-1]
-    return Portion(
+    return ApplyRange(
         table,
         first.chunk,
         Range(first.batch_id, first.extract_id, first.first_record, last.last_record),

@@ -28,7 +28,7 @@ MOST_TARGET = 200
 SHORT_SECRET = 4
 """A secret this short is hidden where it stands as a word of its own."""
 
-Complaint = dict[str, Any]
+ErrorEntry = dict[str, Any]
 
 
 class Redaction:
@@ -91,7 +91,7 @@ def _texts(value: object) -> Iterator[str]:
                 yield from _texts(element)
 
 
-def complaint(code: str, message: str, field: str = "", **meta: object) -> Complaint:
+def error_entry(code: str, message: str, field: str = "", **meta: object) -> ErrorEntry:
     """One of ours; `meta` is shown beside the stage."""
     told = {name: str(value) for name, value in meta.items() if value is not None}
     return {
@@ -104,24 +104,24 @@ def complaint(code: str, message: str, field: str = "", **meta: object) -> Compl
 
 def differences(
     fields: Sequence[Field], sent: Record, echoed: Mapping[str, Any], hide: Redaction
-) -> tuple[Complaint, ...]:
+) -> tuple[ErrorEntry, ...]:
     """One for every field that came back as another; none where the record has secrets."""
     told = []
     for field in fields:
         if hide.unquotable:
             message = f"'{field.name}' came back as another value than was sent."
-            told.append(complaint(ECHO_DIFFERS, message, field.name))
+            told.append(error_entry(ECHO_DIFFERS, message, field.name))
             continue
         given = _shown(hide.tree(sent.get(field.name)))
         shown = _shown(hide.tree(echoed.get(field.name.lower())))
         message = f"'{field.name}' was sent as {given}, answered as {shown}."
-        told.append(complaint(ECHO_DIFFERS, message, field.name, value=shown))
+        told.append(error_entry(ECHO_DIFFERS, message, field.name, value=shown))
     return tuple(told)
 
 
 def service_errors(
     status: Mapping[str, Any] | None, http_status: int, hide: Redaction
-) -> tuple[Complaint, ...]:
+) -> tuple[ErrorEntry, ...]:
     """The field errors of a ResponseStatus, or one that says what there is; no StackTrace."""
     told = status or {}
     found = told.get("errors")
@@ -134,9 +134,9 @@ def service_errors(
     code = told.get("errorcode")
     if code:
         message = hide.text(told.get("message") or code)
-        return (complaint(hide.text(code), message, status=http_status),)
+        return (error_entry(hide.text(code), message, status=http_status),)
     message = f"The service answered {http_status} without saying why."
-    return (complaint(_code_of(http_status), message, status=http_status),)
+    return (error_entry(_code_of(http_status), message, status=http_status),)
 
 
 def redirect(reply: Reply, hide: Redaction | None = None) -> str:
@@ -156,12 +156,12 @@ def redirect(reply: Reply, hide: Redaction | None = None) -> str:
     return f"{told} ({reply.status}); nothing is sent there. Check RECON_SERVICE_URL"
 
 
-def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) -> Complaint:
+def _field_error(error: Mapping[str, Any], http_status: int, hide: Redaction) -> ErrorEntry:
     members = {name.lower(): member for name, member in error.items()}
     field = hide.text(members.get("fieldname") or "")
     code = hide.text(members.get("errorcode") or _code_of(http_status))
     message = hide.text(members.get("message") or code)
-    told = complaint(code, message, field, status=http_status)
+    told = error_entry(code, message, field, status=http_status)
     meta = members.get("meta")
     if isinstance(meta, Mapping):
         secret = hide.names_secret(field)
