@@ -99,7 +99,7 @@ def apply_stage(table: Table) -> str:
 
 
 def json_expression(table: Table, alias: str) -> str:
-    """SQL for the canonical JSON of a row, byte for byte what `payloads.canonical_json` writes."""
+    """SQL for the canonical JSON of a row, byte for byte what `json_text.canonical_json` writes."""
     members = ", ".join(_member(field, alias) for field in table.delivered)
     return f"'{{' || concat_ws(',', {members}) || '}}'"
 

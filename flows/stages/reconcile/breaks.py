@@ -126,7 +126,7 @@ def breaks_left(
 def breaks_now(connection: psycopg.Connection, run: Reconciliation) -> pl.DataFrame:
     """The breaks of a run with what was decided on it since, and what each adds to totals.
 
-    See `life.standing_now` and `life.with_counts`.
+    See `lifecycle.standing_now` and `lifecycle.with_counts`.
     """
     decisions = decisions_since(connection, run.scope_hash, run.decided_through)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)

@@ -93,7 +93,7 @@ def find_causes(
     rates: pl.DataFrame | None = None,
     moments: pl.DataFrame | None = None,
 ) -> Causes:
-    """Group breaks as `breaks.gather` gives them, with what they add to totals where it is known.
+    """Group breaks as `frame.gather` gives them, with what they add to totals where it is known.
 
     `rates` are currency rates, to tell amounts that were converted; `moments` (record, key, at)
     says when records happened, to tell breaks of one hour.

@@ -80,7 +80,7 @@ def carry(
 ) -> pl.DataFrame:
     """Every break of this run and every one gone since, with its state: CARRIED and REMEMBERED.
 
-    `breaks` as `breaks.gather` gives them, `before` as `CARRIED`, `decisions` as `DECISIONS`;
+    `breaks` as `frame.gather` gives them, `before` as `CARRIED`, `decisions` as `DECISIONS`;
     `changed` names the side that changed for breaks that are gone (`id`, and `side` as a letter of
     a truth source; null where this run could not find them, with the other columns of CHANGED if
     more is known). `rules` is the hash of the rules of this run. Columns of `breaks` beyond its

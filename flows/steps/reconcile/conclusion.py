@@ -144,7 +144,7 @@ def conclude(
 ) -> ReconciliationReport:
     """Everything the report shows.
 
-    `carried` are the breaks as `life.carry` left them, with `severity`, `cause` and their ages.
+    `carried` are the breaks as `lifecycle.carry` left them, with `severity`, `cause` and ages.
     """
     lines = with_accepted(judgement, carried, sources.unproven)
     sides = [_sides(record, sources, each) for record, each in lines.items()]

@@ -43,7 +43,7 @@ class JoinResult:
     matched: Mapping[str, Matched]
     """By record kind."""
     breaks: pl.DataFrame
-    """Every break with its id, as `breaks.gather` gives them."""
+    """Every break with its id, as `frame.gather` gives them."""
     rates: Annex[RateLine]
     plans: PlanAnnex
     debts: Annex[DebtLine]

@@ -103,7 +103,7 @@ def _number(currency: str) -> tuple[int, int]:
 def add_up(
     table: Table, extract: pl.DataFrame, target: pl.DataFrame, statuses: pl.DataFrame
 ) -> Sides:
-    """Add up both sides and the statuses of `matching.match`, whose first lines are the extract's.
+    """Add up both sides and the statuses of `records.match`, whose first lines are the extract's.
 
     `target` is the frame the extract was matched with: the database, or the listing.
     """
