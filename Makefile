@@ -25,7 +25,7 @@ long: ## All tests, with the long ones: every cut of a connection, hundreds of s
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
 	RECON_GOLDEN=write $(PYTHON) -m pytest tests/report -q
 
-fields: ## Write what follows from the field tables: migration, field reference, header templates
+fields: ## Write what follows from field tables and reasons: migration, field reference, header templates
 	$(PYTHON) -m connectors.postgres.migrations.revise follow the field tables
 	$(PYTHON) -m ruff format -q connectors/postgres/migrations/versions
 	$(PYTHON) -m schemas.derived.reference > docs/fields.md

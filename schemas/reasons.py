@@ -1,4 +1,8 @@
-"""Why a row was rejected or a file refused: stable codes, titles, templates and next steps."""
+"""Why a row was rejected or a file refused: stable codes, titles, templates and next steps.
+
+Only the words are here. Where each is decided stands in `docs/architecture.md`, "Where a row is
+rejected". Whoever changes a word runs `make fields`: `docs/fields.md` shows them all.
+"""
 
 from dataclasses import dataclass
 
@@ -218,7 +222,7 @@ REASONS = _by_code(
         "Look it up at the service, then settle the row with recon resolve.",
     ),
 )
-"""Row rejects by ErrorCode."""
+"""Of one row, by the ErrorCode of its ErrorData; the rest of the file goes on."""
 
 REFUSALS = _by_code(
     Reason("empty_file", "empty file", "nothing but blank space", "Deliver the file again."),
@@ -285,4 +289,4 @@ REFUSALS = _by_code(
         "Remove them, map them, or allow unknown columns.",
     ),
 )
-"""File refusals by code."""
+"""Of a whole file, by code, before any of its rows is read: see `content.refused`."""

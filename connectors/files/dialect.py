@@ -62,7 +62,8 @@ class Dialect:
 class RecordFault(IntEnum):
     """What is wrong with a record; of several faults the lowest number is reported.
 
-    Bytes that are no text come first: what they do to quotes, width and size is no cause.
+    Bytes that are no text come first: what they do to quotes, width and size is no cause. A name is
+    the code of a reject in other letters: STRAY_QUOTE is `StrayQuote` in `schemas/reasons.py`.
     """
 
     NONE = 0
@@ -77,5 +78,5 @@ class RecordFault(IntEnum):
 
     @property
     def code(self) -> str:
-        """The stable code that rejects carry, `TooFewFields` for example."""
+        """The stable code that rejects carry, a key of REASONS."""
         return "".join(word.capitalize() for word in self.name.split("_"))
