@@ -77,6 +77,8 @@ class BreakCode:
 
     code: str
     group: BreakClass
+    """It decides more than the heading: severity, whether a corrected row may close it, and what a
+    run needs to look for it."""
     title: str
     action: str
     """What to do next, as a sentence."""
@@ -410,4 +412,7 @@ BREAKS = _by_code(
         money=_M.DIFFERENCE,
     ),
 )
-"""Every break code, in the order reports explain them."""
+"""Every break code, in the order reports explain them.
+
+Where two tell the same difference, the first of them has its money in totals.
+"""

@@ -2,6 +2,7 @@
 
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,7 @@ from schemas.breaks import BREAKS, Money
 from schemas.tables import PAYMENT
 from tests.reconcile.records import DEFAULTS, database
 
+PAGE = Path(__file__).parents[2] / "docs" / "governance.md"
 DAY = date(2026, 1, 31)
 NOBODY = pl.DataFrame(schema=DECISIONS)
 UNCHANGED = pl.DataFrame(schema={"id": pl.String(), "side": pl.String()})
@@ -178,6 +180,13 @@ def test_every_code_says_what_its_amount_is(code: str) -> None:
     assert told[WHOLE] == (BREAKS[code].whole or BREAKS[code].money)
     assert told["DebtsId"] != Money.DIFFERENCE
     assert told[PAID] == BREAKS[code].money
+
+
+@pytest.mark.parametrize("money", [Money.DIFFERENCE, Money.GROSS])
+def test_the_page_names_every_code_by_its_money(money: Money) -> None:
+    (row,) = (line for line in PAGE.read_text().splitlines() if line.startswith(f"| {money} |"))
+    codes = {code for code, told in BREAKS.items() if told.money is money}
+    assert set(row.split("|")[3].replace(" ", "").split(",")) == codes, f"name them in {PAGE.name}"
 
 
 def test_the_debt_of_a_payment_is_looked_up() -> None:

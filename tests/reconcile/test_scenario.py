@@ -34,7 +34,10 @@ def story(workspace: Workspace) -> Iterator[Story]:
 
 def test_the_scenario_has_every_code() -> None:
     planted = {code for day in EXPECTED for code, *_ in expected_breaks(day)}
-    assert planted == set(BREAKS) - NEVER_DELIVERED
+    assert planted == set(BREAKS) - NEVER_DELIVERED, (
+        "plant the code in data_samples/reconciliation_days.py or reconciliation_later.py and run "
+        "data_samples/make_reconciliation.py; or say in NEVER_DELIVERED why no delivery can have it"
+    )
 
 
 def test_every_planted_break_is_found_and_none_else(story: Story) -> None:
@@ -170,4 +173,4 @@ def test_the_sample_is_what_its_script_writes(tmp_path: Path) -> None:
         }
         for folder in (FOLDER, tmp_path)
     )
-    assert written == shipped
+    assert written == shipped, "an earlier one: run data_samples/make_reconciliation.py"

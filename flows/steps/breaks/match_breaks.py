@@ -19,6 +19,8 @@ from schemas.field import Table
 
 _LARGE = 10**19
 """The difference of two amounts below it can be held."""
+_DIFFERENCE_CODES = ("AMOUNT", "ECHO")
+"""Codes of one field whose amount is the difference; others have the money of the whole record."""
 _NO_MONEY = [code for code, of in BREAKS.items() if of.money is Money.NONE]
 
 
@@ -87,7 +89,7 @@ def _amount(table: Table) -> list[pl.Expr]:
         for side, number in zip(("expected", "found"), read, strict=True)
     )
     told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
-    differs = pl.col("field").is_in(table.amounts) & code.is_in(["AMOUNT", "ECHO"])
+    differs = pl.col("field").is_in(table.amounts) & code.is_in(_DIFFERENCE_CODES)
     return [
         pl.when(differs).then(difference).when(~code.is_in(_NO_MONEY)).then(name).alias(name)
         for name, difference in (
