@@ -53,7 +53,8 @@ def test_no_module_waits_for_itself() -> None:
     while free := [path for path, needed in ahead.items() if not needed & ahead.keys() - {path}]:
         for path in free:
             del ahead[path]
-    assert sorted(str(path.relative_to(ROOT)) for path in ahead) == []
+    circle = sorted(str(path.relative_to(ROOT)) for path in ahead)
+    assert circle == [], "these import each other: give what they share a module of its own"
 
 
 def test_a_class_name_is_one_class() -> None:
@@ -65,4 +66,5 @@ def test_a_class_name_is_one_class() -> None:
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
-    assert [name for name, count in named.items() if count > 1] == []
+    twice = [name for name, count in named.items() if count > 1]
+    assert twice == [], "rename one, or put an underscore before a name that its module keeps"

@@ -10,7 +10,7 @@ from flows.steps.breaks.match_breaks import key_text
 from schemas.breaks import BREAKS, BreakClass
 from schemas.tables import EXTRACTS
 
-BETWEEN = (
+_BETWEEN_CLASSES = (
     BreakClass.REFERENCE,
     BreakClass.RATE,
     BreakClass.PLAN,
@@ -19,7 +19,7 @@ BETWEEN = (
     BreakClass.DUPLICATE,
     BreakClass.GOVERNANCE,
 )
-"""Breaks of records held against other records, which may have come in another extract."""
+"""Of records held against other records, which may have come in another extract."""
 
 
 def doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
@@ -37,7 +37,7 @@ def doubted(gathered: Gathered, gone: pl.DataFrame) -> pl.Series:
         for record, frame in gathered.sources.extract.items()
     }
     keys = newest_batches(frames, gone["record"]).select("record", "key").unique()
-    between = [code for code, one in BREAKS.items() if one.group in BETWEEN]
+    between = [code for code, one in BREAKS.items() if one.group in _BETWEEN_CLASSES]
     told = with_own(gone, keys).select("id", "record", "code", "batch_id", "file", "own")
     return pl.concat(
         [

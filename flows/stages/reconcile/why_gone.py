@@ -27,12 +27,12 @@ from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, BreakClass
 from schemas.life import Role
 
-BETWEEN = [
+_TRIED_AGAIN = [
     code
     for code, of in BREAKS.items()
     if of.group in (BreakClass.RATE, BreakClass.PLAN, BreakClass.DOCUMENT, BreakClass.TENANT)
 ]
-"""Codes of records that are held against other records."""
+"""Codes of breaks between records that `_tried` looks for once more, with one side as it was."""
 
 
 def changed_sides(
@@ -52,7 +52,7 @@ def changed_sides(
     if _signed_since(connection, previous):
         found |= dict.fromkeys(gone.filter(pl.col("code").is_in([CODE, LATE]))["id"], NEITHER)
     unsure = gone.join(sides.filter(pl.col("side") == "D"), on="id", how="semi").filter(
-        pl.col("code").is_in(BETWEEN), pl.col("looked_rules") == rules_hash(rules)
+        pl.col("code").is_in(_TRIED_AGAIN), pl.col("looked_rules") == rules_hash(rules)
     )
     if unsure.height:
         found |= _tried(connection, gathered, unsure, previous, rules, as_of)
