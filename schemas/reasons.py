@@ -7,6 +7,7 @@ rejected". Whoever changes a word runs `make fields`: `docs/fields.md` shows the
 from dataclasses import dataclass
 
 OF_ROW = (
+    "NulCharacter",
     "TooFewFields",
     "TooManyFields",
     "StrayQuote",

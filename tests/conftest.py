@@ -57,10 +57,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled(pytestconfig: pytest.Config) -> Iterator[None]:
+def compiled(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """One folder of machine code for all homes of the tests; each would make its own."""
+    cache: pytest.Cache | None = getattr(pytestconfig, "cache", None)
+    folder = cache.mkdir("compiled") if cache else tmp_path_factory.mktemp("compiled")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", str(pytestconfig.cache.mkdir("compiled")))
+        patch.setenv("NUMBA_CACHE_DIR", str(folder))
         yield
 
 

@@ -266,7 +266,7 @@ def tried(mutant: Mutant, tests: list[str], folder: Path) -> str:
 
 
 def _fails(tests: list[str], folder: Path) -> bool:
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q"]
     command += [f"--basetemp={folder}/.base", *tests]
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
