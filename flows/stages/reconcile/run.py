@@ -45,9 +45,8 @@ from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import other_terms, set_aside
-from flows.steps.breaks.causes import find_causes
+from flows.steps.breaks.causes import find_causes, moments
 from flows.steps.breaks.lifecycle import carry, to_saved, with_own
-from flows.steps.breaks.match_breaks import key_text
 from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
@@ -56,9 +55,8 @@ from flows.steps.reconcile.report import ReconciliationReport, RunLine
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
-from schemas.kinds import WORD
 from schemas.life import ASIDE, OPEN, RECONCILED, RESOLVED
-from schemas.tables import CURRENCY_RATE, EXTRACTS
+from schemas.tables import CURRENCY_RATE
 
 log = logging.getLogger("recon.reconcile")
 
@@ -212,8 +210,9 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             workspace, connection, scope, previous, gathered, cut, judgement, asked
         )
         there = carried.filter(~pl.col("state").is_in((*RESOLVED, *ASIDE)))
+        sources = gathered.sources
         causes = find_causes(
-            there, gathered.sources.database.get(CURRENCY_RATE.name), moments(there, gathered)
+            there, sources.database.get(CURRENCY_RATE.name), moments(there, sources.extract)
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
         number = next_number(connection)
@@ -347,22 +346,3 @@ def _found_then(
             then = reconcile_sources(cut.kept, rules, day, service=gathered.service, cut=cut)
             found[of] = then.breaks["id"].to_list()
     return found
-
-
-def moments(breaks: pl.DataFrame, gathered: Gathered) -> pl.DataFrame:
-    """When the records of some breaks happened: record, key and at."""
-    schema = {"record": pl.String(), "key": pl.String(), "at": pl.Datetime("us")}
-    parts = [pl.DataFrame(schema=schema)]
-    for record, frame in gathered.sources.extract.items():
-        table = EXTRACTS[record]
-        if table.version is None:
-            continue
-        places = (
-            breaks.filter(pl.col("record") == record)
-            .select(pl.col("file").cast(WORD), "line")
-            .unique()
-        )
-        rows = frame.join(places, on=["file", "line"], how="semi")
-        at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
-        parts.append(rows.select(pl.lit(record).alias("record"), key_text(table, rows), at))
-    return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from flows.steps.breaks.make import LINES, joined, money
+from flows.steps.breaks.match_breaks import key_text
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
 from flows.steps.breaks.patterns import (
     CAUSE_SCHEMA,
@@ -31,6 +32,8 @@ from flows.steps.breaks.patterns import (
 from flows.steps.reconcile.beyond import exact_sum
 from flows.steps.reconcile.conversions import conversions
 from schemas.breaks import Money
+from schemas.kinds import WORD
+from schemas.tables import EXTRACTS
 
 FEWEST = {
     "twins": 2,
@@ -122,6 +125,25 @@ def find_causes(
     )
     of = groups.join(named.drop("title"), on=["rule", "about"]).select("id", "cause", "title")
     return Causes(of.select("id", "cause"), _lines(breaks, of))
+
+
+def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """When the delivered records of some breaks happened: record, key and at."""
+    schema = {"record": pl.String(), "key": pl.String(), "at": pl.Datetime("us")}
+    parts = [pl.DataFrame(schema=schema)]
+    for record, frame in extract.items():
+        table = EXTRACTS[record]
+        if table.version is None:
+            continue
+        places = (
+            breaks.filter(pl.col("record") == record)
+            .select(pl.col("file").cast(WORD), "line")
+            .unique()
+        )
+        rows = frame.join(places, on=["file", "line"], how="semi")
+        at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
+        parts.append(rows.select(pl.lit(record).alias("record"), key_text(table, rows), at))
+    return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
 
 
 def _name(rule: str, about: str) -> str:

@@ -1,7 +1,7 @@
 """Breaks as a frame: one line per difference, with a stable id."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
@@ -46,6 +46,31 @@ IDENTITY = ("code", "record", "tenant", "key", "field", "side")
 def no_breaks() -> pl.DataFrame:
     """An empty frame of breaks."""
     return pl.DataFrame(schema=BREAK_SCHEMA)
+
+
+def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """All breaks, those that read alike told apart by a number behind their key.
+
+    Two identical records without a key are two breaks, and each keeps its id from run to run.
+    """
+    breaks = pl.concat(frames)
+    if breaks.is_empty():
+        return breaks
+    # The order rows come in must not decide which of them is the second.
+    alike = [pl.col(name).fill_null("") if name != "tenant" else name for name in IDENTITY]
+    place = ["batch_id", "file", "line", "amount", "expected", "found"]
+    again = pl.int_range(pl.len(), dtype=pl.Int64).over(alike)
+    told = pl.concat_str("key", pl.lit("#"), (pl.col("__again") + 1).cast(pl.String))
+    return (
+        breaks.lazy()
+        .with_row_index("__nth")
+        .sort(place, nulls_last=True, maintain_order=True)
+        .with_columns(again.alias("__again"))
+        .sort("__nth")
+        .with_columns(pl.when(pl.col("__again") > 0).then(told).otherwise("key").alias("key"))
+        .drop("__nth", "__again")
+        .collect()
+    )
 
 
 def gather(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:

@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, no_breaks
-from flows.steps.breaks.match_breaks import numbered
+from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, no_breaks, numbered
 from flows.steps.reconcile.beyond import unsigned
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND

@@ -4,11 +4,9 @@ Lines (`statuses.Lines`) say what each record is; a finding names lines by their
 what is special about it.
 """
 
-from collections.abc import Sequence
-
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, IDENTITY, no_breaks
+from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, no_breaks
 from flows.steps.match.comparison import text
 from flows.steps.reconcile.beyond import beside, unsigned
 from flows.steps.reconcile.statuses import EXPECTED, FOUND, Lines
@@ -131,28 +129,3 @@ def _values(table: Table, name: str, lines: pl.DataFrame) -> pl.Series:
         shown = column.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f").str.strip_suffix(".000000")
         return shown.str.strip_suffix("T00:00:00").alias(f"{number}")
     return text(column).alias(f"{number}")
-
-
-def numbered(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """All breaks, those that read alike told apart by a number behind their key.
-
-    Two identical records without a key are two breaks, and each keeps its id from run to run.
-    """
-    breaks = pl.concat(frames)
-    if breaks.is_empty():
-        return breaks
-    # The order rows come in must not decide which of them is the second.
-    alike = [pl.col(name).fill_null("") if name != "tenant" else name for name in IDENTITY]
-    place = ["batch_id", "file", "line", "amount", "expected", "found"]
-    again = pl.int_range(pl.len(), dtype=pl.Int64).over(alike)
-    told = pl.concat_str("key", pl.lit("#"), (pl.col("__again") + 1).cast(pl.String))
-    return (
-        breaks.lazy()
-        .with_row_index("__nth")
-        .sort(place, nulls_last=True, maintain_order=True)
-        .with_columns(again.alias("__again"))
-        .sort("__nth")
-        .with_columns(pl.when(pl.col("__again") > 0).then(told).otherwise("key").alias("key"))
-        .drop("__nth", "__again")
-        .collect()
-    )

@@ -9,8 +9,8 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.frame import no_breaks
-from flows.steps.breaks.match_breaks import line_breaks, numbered
+from flows.steps.breaks.frame import no_breaks, numbered
+from flows.steps.breaks.match_breaks import line_breaks
 from flows.steps.breaks.service_breaks import echoed, service_breaks
 from flows.steps.breaks.tolerated import tolerated_differences
 from flows.steps.match.comparison import differences, text
