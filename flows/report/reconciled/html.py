@@ -18,7 +18,7 @@ from markupsafe import Markup
 from flows.report.reconciled import after, chart, first_page, tables
 from flows.report.reconciled.grid import Grid, chains, grid, idle, statements, ties
 from flows.report.reconciled.pools import pooled_causes
-from flows.report.reconciled.table import ColumnKind, ReportTable
+from flows.report.reconciled.table import ColumnKind
 from flows.report.reconciled.text import shown
 from flows.report.reconciled.words import (
     NOT_READABLE,
@@ -35,7 +35,6 @@ from flows.report.reconciled.words import (
 from flows.report.spelling import digits, shortened, visible
 from flows.report.template import template
 from flows.steps.breaks.ageing import BUCKETS
-from flows.steps.breaks.roll_forward import RollForward
 from flows.steps.reconcile.beyond import exact_sum
 from flows.steps.reconcile.report import VERDICTS, BreakLine, ReconciliationReport
 from schemas.breaks import BREAKS
@@ -83,7 +82,6 @@ def render_html(report: ReconciliationReport) -> str:
         classes=chart.by_class(report.breaks),
         ages=list(zip(BUCKETS, chart.AGES, strict=True)),
         ageing=_ageing(report),
-        forwards=_forwards(report),
         first={table.name: grid(table) for table in first_page.parts(report)},
         to_sign=first_page.to_sign(report),
         money_note=first_page.MONEY_NOTE,
@@ -176,15 +174,6 @@ def _ageing(report: ReconciliationReport) -> dict[str, list[Age]]:
         line = Age(one.code, one.basis, cells, sum(one.counts), exact_sum(one.amounts))
         matrix.setdefault(currency_label(report, one.currency), []).append(line)
     return matrix
-
-
-def _forwards(report: ReconciliationReport) -> list[tuple[ReportTable, tuple[RollForward, ...]]]:
-    """Open breaks, accepted ones, those set aside: what became of them from run to run."""
-    return [
-        (tables.roll_forward(report), report.roll_forward),
-        (tables.accepted_forward(report), report.accepted_forward),
-        (tables.aside_forward(report), report.aside_forward),
-    ]
 
 
 _ORDERS: tuple[tuple[str, Callable[[BreakLine], Any]], ...] = (
