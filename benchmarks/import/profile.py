@@ -33,7 +33,7 @@ from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
 from flows.stages.validate_chunk import writing_of  # noqa: E402
 from flows.stages.write_out import fast_rows  # noqa: E402
-from flows.steps.totals import counted, totals_of, totals_of_millionths  # noqa: E402
+from flows.steps.totals import totals_by_state, totals_of_millionths  # noqa: E402
 from flows.steps.validate import check  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
@@ -150,9 +150,8 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, validate_al
         lines = full.positions["first_line"].filter(~rejected)
         validate(table, full.typed.filter(~rejected), lines)
     with profile.step("totals"):
-        columns = counted(table, full.typed, identity)
-        for mask in (rejected, ~rejected) if full.errors else (~rejected,):
-            totals_of(table, columns.filter(mask))
+        states = {"rejected": rejected, "ready": ~rejected} if full.errors else {"ready": ~rejected}
+        totals_by_state(table, full.typed, identity, states)
     with profile.step("copy"):
         filled = [name for name in staged.columns if staged[name].null_count() < staged.height]
         copy_text(staged.select(filled))

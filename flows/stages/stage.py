@@ -279,6 +279,7 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path
         for states in validated.totals.values():
             for state, totals in states.items():
                 counts[state] += totals.rows
+        end = chunk.end
         lease.add_receipt(
             Receipt(
                 batch_id=lease.batch_id,
@@ -286,11 +287,11 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path
                 stage=STAGE,
                 chunk=number,
                 first_record=chunk.start.record,
-                last_record=chunk.end.record - 1,
+                last_record=end.record - 1,
                 byte_start=chunk.start.byte,
-                byte_end=chunk.end.byte,
-                last_line=chunk.end.line - 1,
-                inside=chunk.end.inside,
+                byte_end=end.byte,
+                last_line=end.line - 1,
+                inside=end.inside,
                 sha256=prepared.sha256,
                 counts=counts,
                 totals={

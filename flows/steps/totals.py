@@ -99,17 +99,19 @@ def add(totals: Iterable[Totals]) -> Totals:
     return result
 
 
-def counted(table: Table, typed: pl.DataFrame, identity: pl.Series) -> pl.DataFrame:
-    """The columns of typed rows that enter the control totals."""
+def totals_by_state(
+    table: Table, typed: pl.DataFrame, identity: pl.Series, states: Mapping[str, pl.Series]
+) -> dict[str, Totals]:
+    """The control totals of typed rows by state, each a mask; unreadable values are left out."""
     amounts = [name + EXACT for name in table.amounts]
     key = [] if key_columns(table) == (IDENTITY,) else [table.key[0]]
     currency = [table.currency] if table.currency else []
-    return identity.to_frame().with_columns(typed[name] for name in (*key, *currency, *amounts))
-
-
-def totals_of(table: Table, rows: pl.DataFrame) -> Totals:
-    """The control totals of `counted` rows; unreadable values are left out."""
-    return Totals(rows.height, _keys(table, rows), _amounts(table, rows))
+    counted = identity.to_frame().with_columns(typed[name] for name in (*key, *currency, *amounts))
+    totals = {}
+    for state, mask in states.items():
+        rows = counted.filter(mask)
+        totals[state] = Totals(rows.height, _keys(table, rows), _amounts(table, rows))
+    return totals
 
 
 def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from flows.steps.totals import Totals, counted, totals_of
+from flows.steps.totals import Totals, totals_by_state
 from flows.steps.validate.check import Checked, check
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.left_out import PARENT, Repaired, fill_secrets
@@ -113,11 +113,8 @@ class _Staging:
         self.validated.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )
-        columns = counted(table, rows.typed, identity)
         states = {REJECTED: rejected, READY: ~rejected} if rows.errors else {READY: ~rejected}
-        self.validated.totals[table.name] = {
-            state: totals_of(table, columns.filter(mask)) for state, mask in states.items()
-        }
+        self.validated.totals[table.name] = totals_by_state(table, rows.typed, identity, states)
 
 
 def _validate_inner(
