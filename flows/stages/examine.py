@@ -20,7 +20,7 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.receive import Opened, open_extract
 from flows.stages.stage import manifest_differences
-from flows.stages.validate_chunk import validate_chunk, writing_of
+from flows.stages.validate_chunk import validate_chunk
 from flows.stages.workspace import Progress, silent
 from flows.steps.secrets import shown_record
 from flows.steps.totals import Totals
@@ -206,12 +206,12 @@ class _Examination:
         opened = self.opened[number]
         assert opened.stored is not None
         assert opened.header is not None
-        header, writing = opened.header, writing_of(self.profile)
+        header = opened.header
         content = open_content(opened.stored.path, self.profile.encoding, name=opened.name)
         place, size = first_place(header), self.settings.limits.block_bytes
         for chunk in read_chunks(content, header, place, size):
             try:
-                validated = validate_chunk(chunk, header, self.profile, writing, 0, number)
+                validated = validate_chunk(chunk, header, self.profile, 0, number)
             except SchemaBroken as broken:
                 raise CleanRowsBroken(
                     f"{opened.name}: {broken} This is a fault of the program, not of the file. "

@@ -67,9 +67,8 @@ def write_out(
     validated = Validated()
     if rest.height:
         ids = extract.batch_id, extract.id
-        writing = writing_of(profile)
         validated = validate_chunk(
-            rest, header, profile, writing, *ids, with_texts=not binary, repaired=repaired
+            rest, header, profile, *ids, with_texts=not binary, repaired=repaired
         )
     written = WrittenChunk(validated)
     if binary:

@@ -11,18 +11,18 @@ from connectors.files.header import read_header
 from connectors.files.profile import DEFAULT
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Limits
-from flows.stages.validate_chunk import validate_chunk, writing_of
+from flows.stages.validate_chunk import validate_chunk
 
 
 def main(path: Path) -> None:
     """Read the file chunk by chunk and keep only counts, as a run with a database does."""
     clock = Clock()
-    limits, writing = Limits(), writing_of(DEFAULT)
+    limits = Limits()
     content = open_content(path)
     header = read_header(content, None, None, DEFAULT, limits)
     rows = rejected = 0
     for chunk in read_chunks(content, header, first_place(header), limits.block_bytes):
-        validated = validate_chunk(chunk, header, DEFAULT, writing, 1, 1)
+        validated = validate_chunk(chunk, header, DEFAULT, 1, 1)
         rows += chunk.height
         rejected += sum(
             states["rejected"].rows for states in validated.totals.values() if "rejected" in states
