@@ -102,8 +102,9 @@ OUTCOMES: list[tuple[str, Reply, list[Verdict], int, int]] = [
       for code in (302, 400, 401, 403, 404, 409, 413, 429, 503)),
     *((f"{code} at the third", status(code, completed=2), [A, A, D, A], 2, 3)
       for code in (408, 502, 503, 504)),
-    ("429 at the third", status(429, completed=2), [A, A, A, A], 2, 4),
-    ("429 at once", status(429, completed=0), [A, A, A, A], 2, 4),
+    # What is put off comes due row by row: how many of them share a request is no promise.
+    ("429 at the third", status(429, completed=2), [A, A, A, A], range(2, 4), 4),
+    ("429 at once", status(429, completed=0), [A, A, A, A], range(2, 6), 4),
     ("200, fewer records", Reply(body="[]"), [D, D, D, D], 1, 4),
     ("200, one record", Reply(body={"Name": "tone 1"}), [D, D, D, D], 1, 4),
     ("200, HTML", Reply(headers=(("Content-Type", "text/html"),), body="<p>"), [D, D, D, D], 1, 4),
@@ -120,12 +121,12 @@ OUTCOMES: list[tuple[str, Reply, list[Verdict], int, int]] = [
     ids=[row[0] for row in OUTCOMES],
 )
 def test_what_a_batch_says_about_its_rows(
-    reply: Reply, verdicts: list[Verdict], sent: int, effects: int
+    reply: Reply, verdicts: list[Verdict], sent: int | range, effects: int
 ) -> None:
     with FaultyServer(at({1: reply})) as server, client(server.url, batch=4) as service:
         answers = by_number(service.send(requests(TONE, 4)))
     assert [answer.verdict for answer in answers] == verdicts
-    assert len(server.requests) == sent
+    assert len(server.requests) in (sent if isinstance(sent, range) else [sent])
     assert len(server.effects) == effects
     assert max(Counter(names(server)).values(), default=0) <= 1
 
