@@ -304,8 +304,8 @@ def main() -> None:
         counts: dict[str, int] = defaultdict(int)
         for mutant, verdict, number in pool.map(work, chosen(asked.seed, asked.count)):
             counts[verdict] += 1
+            print(f"{verdict} ({number} tests) {mutant.path}:{mutant.line}", flush=True)
             if verdict != "killed":
-                print(f"{verdict} ({number} tests) {mutant.path}:{mutant.line}")
                 print(f"  - {mutant.old}\n  + {mutant.new}", flush=True)
         print(f"seed {asked.seed}: " + ", ".join(f"{n} {what}" for what, n in counts.items()))
 
