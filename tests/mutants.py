@@ -22,7 +22,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -72,6 +72,8 @@ NAMES = {
     "semi": "anti",
     "anti": "semi",
 }
+SECONDS = 150
+"""Tests that take longer than this, a few dozens at a time, do not end."""
 TESTS = 120
 """Of the tests that enter a function, so many are run."""
 
@@ -271,7 +273,7 @@ def _fails(tests: list[str], folder: Path) -> bool:
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, timeout=300, check=False
+            command, cwd=folder, env=environment, capture_output=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return True
@@ -302,7 +304,8 @@ def main() -> None:
                 folders.append(folder)
 
         counts: dict[str, int] = defaultdict(int)
-        for mutant, verdict, number in pool.map(work, chosen(asked.seed, asked.count)):
+        asked_of = [pool.submit(work, mutant) for mutant in chosen(asked.seed, asked.count)]
+        for mutant, verdict, number in (one.result() for one in as_completed(asked_of)):
             counts[verdict] += 1
             print(f"{verdict} ({number} tests) {mutant.path}:{mutant.line}", flush=True)
             if verdict != "killed":

@@ -29,7 +29,7 @@ from schemas.field import Field
 
 COMPLETED = "x-autobatch-completed"
 _NO_KEY = "ApiKey"
-_NOT_AS_BATCH = (403, 404, 405, 413, 414, 415, 431)
+_NOT_AS_BATCH = (404, 405, 413, 414, 415, 431)
 """Answers to a batch of one row that may be about the batch: the row by itself decides."""
 _CLEAR_TO_TLS = re.compile(rb"plain HTTP|HTTP request to an HTTPS", re.IGNORECASE)
 """What servers say in clear on a port that is for TLS."""

@@ -202,6 +202,26 @@ def test_a_host_shows_that_it_counts_before_two_rows_share_a_request(
     assert all("," not in seen.push_key for seen in server.requests)
 
 
+@pytest.mark.parametrize(
+    ("code", "verdict"),
+    [
+        *((code, A) for code in (400, 404, 405, 413, 414, 415, 431)),
+        *((code, R) for code in (409, 422)),
+        (403, U),
+    ],
+)
+def test_a_row_whose_batch_is_not_taken_is_sent_by_itself(code: int, verdict: Verdict) -> None:
+    """The answer may be about the form: of a batch with one row, the row decides without it."""
+
+    def plan(seen: Seen) -> Reply:
+        return status(code, counted=False) if seen.path.endswith("%5B%5D") else OK
+
+    with FaultyServer(plan) as server, client(server.url, batch=8) as service:
+        (answer,) = service.send(requests(TONE, 1))
+    assert answer.verdict is verdict
+    assert len(server.requests) == (2 if verdict is A else 1)
+
+
 def test_a_host_that_counts_is_sent_batches_from_its_first_answer_on() -> None:
     with (
         FaultyServer() as server,
