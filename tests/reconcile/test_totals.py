@@ -22,6 +22,7 @@ from flows.steps.reconcile.totals import (
     status_lines,
 )
 from flows.steps.rules.rules import Budget, Exclusion, Rules, Severities, Tolerance, Window
+from flows.steps.totals import Totals
 from schemas.field import Table
 from schemas.tables import INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.examples import examples
@@ -353,3 +354,14 @@ def test_severity(
     breaks = pl.DataFrame([line], schema=BREAK_SCHEMA)
     assert severities(breaks, Rules(severities=Severities()), as_of).to_list() == [severity]
     assert severities(no_breaks(), Rules(), as_of).to_list() == []
+
+
+def test_what_cannot_be_read_is_added_and_taken_away_as_rows_are() -> None:
+    one = Totals(2, 3, {"EUR": {"PaidAmount": Decimal("1.50")}}, {"PaidAmount": 1})
+    other = Totals(5, 7, {"EUR": {"PaidAmount": Decimal("2.25")}}, {"PaidAmount": 2, "x": 4})
+    both = Totals(7, 10, {"EUR": {"PaidAmount": Decimal("3.75")}}, {"PaidAmount": 3, "x": 4})
+    assert one + other == both
+    assert (both - other).unreadable == {"PaidAmount": 1, "x": 0}
+    assert both - other - one == Totals(
+        0, 0, {"EUR": {"PaidAmount": Decimal(0)}}, {"PaidAmount": 0, "x": 0}
+    )
