@@ -55,7 +55,7 @@ def extract(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:
     """E: rows of one file of one batch, all inserted, unless a row says otherwise."""
     lines = [
         {"state": "inserted", "file": "a.csv", "line": number + 1, "row": number, "extract_id": 1,
-         "batch_id": 1, **DEFAULTS[table.name], **row}
+         "batch_id": 1, **DEFAULTS.get(table.name, {}), **row}
         for number, row in enumerate(rows, start=1)
     ]  # fmt: skip
     return pl.DataFrame(lines, schema=record_schema(table) | PLACE)
@@ -64,7 +64,7 @@ def extract(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:
 def database(table: Table, *rows: dict[str, Any]) -> pl.DataFrame:
     """D: rows as the extract rows of the same numbers wrote them, unless a row says otherwise."""
     lines = [
-        {"row": number, "extract_id": 1, "batch_id": 1, **DEFAULTS[table.name], **row}
+        {"row": number, "extract_id": 1, "batch_id": 1, **DEFAULTS.get(table.name, {}), **row}
         for number, row in enumerate(rows, start=1)
     ]
     return pl.DataFrame(lines, schema=record_schema(table) | LINEAGE)
