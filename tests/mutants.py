@@ -74,7 +74,7 @@ NAMES = {
 }
 SECONDS = 150
 """Tests that take longer than this, a few dozens at a time, do not end."""
-TESTS = 120
+TESTS = 250
 """Of the tests that enter a function, so many are run."""
 
 
