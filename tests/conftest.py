@@ -49,8 +49,11 @@ def pytest_report_to_serializable() -> Generator[None, object, object]:
     return workers.sendable((yield))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=workers.begun)
+    if not any("::" in asked for asked in config.args):  # Else some of the cases alone.
+        examples.check_kept(items)
     for one in items:
         if examples.in_long_run(one) and not examples.ALL:
             one.add_marker(pytest.mark.skip(reason="long: `pytest --long` runs it"))

@@ -37,10 +37,19 @@ def in_long(*values: object) -> ParameterSet:
     return pytest.param(*values, marks=pytest.mark.long)
 
 
-def mostly_long(cases: "list[str] | tuple[str, ...]", *kept: str) -> list[ParameterSet]:
-    """These cases, of which only those that are named are in every run."""
-    assert set(kept) <= set(cases), set(kept) - set(cases)
-    return [pytest.param(one) if one in kept else in_long(one) for one in cases]
+def check_kept(items: list[pytest.Item]) -> None:
+    """Every case that `long(but=...)` keeps is one of its test; raises UsageError."""
+    cases: dict[str, set[str]] = {}
+    kept: dict[str, set[str]] = {}
+    for one in items:
+        marker = one.get_closest_marker("long")
+        if isinstance(one, pytest.Function) and marker is not None and marker.kwargs:
+            test = one.nodeid.partition("[")[0]
+            cases.setdefault(test, set()).add(one.callspec.id)
+            kept[test] = set(marker.kwargs["but"])
+    for test, names in kept.items():
+        if unknown := names - cases[test]:
+            raise pytest.UsageError(f"{test}: long(but=...) names no case of it: {unknown}")
 
 
 def seeds(few: int, full: int) -> range | tuple[int, ...]:

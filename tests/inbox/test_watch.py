@@ -15,7 +15,6 @@ from connectors.files.profile import DEFAULT
 from flows.stages.inbox import InboxLine, Watch, import_here
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from tests.examples import mostly_long
 from tests.recon import run
 from tests.stages.payments import HEADER, line, write
 
@@ -174,9 +173,7 @@ POINTS = [*(f"inbox-{one}" for one in INBOX), "chunk", "check", "apply", "finish
 
 
 @pytest.mark.long(but=("inbox-opened", "apply"))
-@pytest.mark.parametrize(
-    "point", mostly_long(POINTS, "inbox-opened", "inbox-archived", "inbox-quarantined", "apply")
-)
+@pytest.mark.parametrize("point", POINTS)
 def test_killed_anywhere_and_run_again_each_delivery_is_imported_once(
     workspace: Workspace, database_url: str, folder: Path, rows: Any, point: str
 ) -> None:

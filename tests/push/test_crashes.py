@@ -9,7 +9,6 @@ import pytest
 
 from connectors.service import ServiceSettings
 from flows.stages.workspace import Workspace
-from tests.examples import mostly_long
 from tests.push.conftest import USER
 from tests.push.deliveries import payments, row_of, tones
 from tests.recon import Run, run
@@ -63,11 +62,8 @@ def recon(
     return run(settings.database_url, settings.home, *arguments, **known)
 
 
-@pytest.mark.long(but=("push-sending:3", "push-sent:601"))
-@pytest.mark.parametrize(
-    "point",
-    mostly_long(POINTS, "push-plan", "push-sending:3", f"push-sent:{PUTS + 1}", "push-recorded:2"),
-)
+@pytest.mark.long(but=("push-sending:3", f"push-sent:{PUTS + 1}"))
+@pytest.mark.parametrize("point", POINTS)
 def test_a_killed_push_goes_on(workspace: Workspace, rows: Any, delivery: Path, point: str) -> None:
     command = ("import", str(delivery), "--push")
     with FaultyServer() as server:

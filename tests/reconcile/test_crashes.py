@@ -7,7 +7,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.examples import mostly_long
 from tests.recon import run
 from tests.reconcile.scenario import FOLDER
 
@@ -22,7 +21,7 @@ def recon(url: str, home: Path, *arguments: str, crash_at: str = "") -> int:
 
 
 @pytest.mark.long(but=("reconciliation-written",))
-@pytest.mark.parametrize("point", mostly_long(POINTS, "reconciliation-written", "reconciled"))
+@pytest.mark.parametrize("point", POINTS)
 def test_a_killed_reconciliation_is_run_again(
     database_url: str, rows: Any, tmp_path: Path, point: str
 ) -> None:

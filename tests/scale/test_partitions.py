@@ -20,7 +20,7 @@ from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.validate.chunk import READY
 from flows.steps.validate.key_filter import Known, gather
-from tests.examples import ALL, in_long, mostly_long
+from tests.examples import ALL, in_long
 from tests.scale.conftest import NewWorkspace
 from tests.scale.workers import import_in_partitions, left_behind, processes, received
 from tests.stages.payments import line, write
@@ -67,9 +67,8 @@ def test_a_large_dirty_file(new_workspace: NewWorkspace, tmp_path: Path) -> None
     assert left_behind(shared) == expected
 
 
-@pytest.mark.parametrize(
-    "point", mostly_long(["copy:2", "receipt:3", "chunk:3", "spool:2"], "receipt:3")
-)
+@pytest.mark.long(but=("receipt:3",))
+@pytest.mark.parametrize("point", ["copy:2", "receipt:3", "chunk:3", "spool:2"])
 def test_a_worker_is_killed_and_one_process_finishes(
     new_workspace: NewWorkspace, delivery: Path, point: str
 ) -> None:

@@ -15,7 +15,6 @@ from data_samples.generate import write_payments
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.conftest import Databases
-from tests.examples import mostly_long
 from tests.recon import Run, run
 
 ROWS, SEED = 1_500, 11
@@ -96,10 +95,7 @@ def outcome(url: str, home: Path) -> Outcome:
 
 
 @pytest.mark.long(but=("copy:3", "apply-chunk"))
-@pytest.mark.parametrize(
-    "point",
-    mostly_long(POINTS, "copy:3", "receipt:2", "check", "apply-chunk", "file-renamed", "cleared"),
-)
+@pytest.mark.parametrize("point", POINTS)
 def test_a_killed_import_goes_on_and_ends_the_same(
     database_url: str, tmp_path: Path, delivery: Path, undisturbed: Outcome, point: str
 ) -> None:
