@@ -1,7 +1,6 @@
 """Import a delivery: the life of a row from the delivered file to the service, as a flow."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 from prefect import flow
@@ -82,6 +81,5 @@ def receive_again_if_taken_back(received: Manifest, again: Callable[[], Manifest
 def run_import(delivery: Delivery) -> RunState[Any]:
     """Run the flow here and now; its end state, with the last manifest where it completed."""
     # A run of seconds needs no heartbeat, and Prefect waits a second for the end of each.
-    none: dict[Any, Any] = {PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
-    with temporary_settings(none) if PREFECT_FLOWS_HEARTBEAT_FREQUENCY.value() else nullcontext():
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         return import_batch(delivery, return_state=True)

@@ -97,7 +97,7 @@ def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
         )
     sources = sorted(found.sources.values(), key=lambda source: (source.key, source.location))
     return OpenedDelivery(
-        tuple(sorted(_number_duplicates(sources), key=lambda source: source.name)),
+        tuple(sorted(_with_own_names(sources), key=lambda source: source.name)),
         tuple(sorted(found.left_alone)),
         tuple(sorted(found.controls.values(), key=lambda control: control.source.location)),
     )
@@ -288,7 +288,7 @@ def _name_fault(lower_name: str) -> DeliveryFault | None:
     )
 
 
-def _number_duplicates(sources: Iterable[Source]) -> list[Source]:
+def _with_own_names(sources: Iterable[Source]) -> list[Source]:
     """The same names from several places get more of their place, equal members a number."""
     spellings: tuple[Callable[[Source], str], ...] = (
         lambda source: source.key,
