@@ -129,8 +129,10 @@ def test_no_room_in_the_middle_of_a_push_leaves_nothing_in_doubt(
     count = workspace.settings.home / "push-AddMessageTone.windows"
 
     def no_file() -> None:
-        count.unlink()
-        count.mkdir()
+        """In one step: what is sent side by side writes the file again wherever it finds none."""
+        elsewhere = tmp_path / "a-folder"
+        elsewhere.symlink_to(tmp_path, target_is_directory=True)
+        elsewhere.replace(count)
 
     with FaultyServer(at({6: Reply(hold=no_file)})) as server:
         place = towards(workspace, server.url, concurrency=2)
@@ -142,7 +144,7 @@ def test_no_room_in_the_middle_of_a_push_leaves_nothing_in_doubt(
             "acknowledged": done,
             "unsent": 20 - done,
         }
-        count.rmdir()
+        count.unlink()
         push_batch(place, 1)
         assert server.twice() == []
     assert rows("SELECT state, count(*) FROM send GROUP BY 1") == [("acknowledged", 20)]
