@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,7 @@ from schemas.derived.views import VIEWS
 MIGRATIONS = Path(__file__).parent / "migrations"
 TAKEN_OVER, THROUGH = "0018", "2098088"
 """The last revision before the first of ours, with its tables, and a commit that leads to it."""
+VERSION_TABLE = "alembic_version"
 OLDEST_SERVER = 150000
 """PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
 CONNECT_SECONDS = 10
@@ -207,30 +208,20 @@ def open_database(
 
     `ask` gets the connection that looked whether it is, which saves one of its own.
     """
-    url = database_url(settings)
-    engine = sa.create_engine(
-        url.replace("postgresql://", "postgresql+psycopg://", 1), hide_parameters=True
-    )
-    try:
-        with engine.begin() as connection:
-            _refuse_unusable(connection)
-            migrate(connection, settings.limits.database_wait_seconds)
-            _refuse_incomplete(connection)
-            connection.execute(sa.text(f"SET LOCAL search_path = {SCHEMA}"))
-            driver: Any = connection.connection.driver_connection
-            with errors_reported(driver):
-                ask(driver)
-    except sa.exc.DBAPIError as error:
-        if isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-            raise told(error.orig, lost=False, user=engine.url.username or "") from None
-        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
-            raise busy_schema(engine, SCHEMA, settings.limits.database_wait_seconds) from None
-        raise DatabaseUnusable(_no_connection(error.orig or error)) from None
-    finally:
-        engine.dispose()
-    embedded = None if settings.database_url else embedded_folder(settings)
     limits = settings.limits
-    return Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
+    embedded = None if settings.database_url else embedded_folder(settings)
+    url = database_url(settings)
+    database = Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
+    with database.connect() as connection:
+        _refuse_unusable(connection)
+        there = _columns(connection)
+        if _is_behind(_revision(connection, there)):
+            _bring_up_to_date(database)
+            there = _columns(connection)
+        _refuse_incomplete(there)
+        with connection.transaction():
+            ask(connection)
+    return database
 
 
 @cache
@@ -241,6 +232,21 @@ def revisions() -> tuple[str, ...]:
     """
     files = (MIGRATIONS / "versions").glob("[0-9]*_*.py")
     return tuple(sorted(path.name.partition("_")[0] for path in files))
+
+
+def _bring_up_to_date(database: Database) -> None:
+    """The schema in its newest revision; raises DatabaseUnusable."""
+    address = database.url.replace("postgresql://", "postgresql+psycopg://", 1)
+    engine = sa.create_engine(address, hide_parameters=True)
+    try:
+        with engine.begin() as connection:
+            migrate(connection, database.wait_seconds)
+    except sa.exc.DBAPIError as error:
+        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            raise busy_schema(engine, SCHEMA, database.wait_seconds) from None
+        raise DatabaseUnusable(_no_connection(error.orig or error)) from None
+    finally:
+        engine.dispose()
 
 
 def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
@@ -300,24 +306,34 @@ def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Excepti
     )
 
 
-def _refuse_incomplete(connection: sa.Connection) -> None:
-    """A table or column that somebody took away is told before any row is touched."""
+def _columns(connection: psycopg.Connection) -> dict[str, list[str]]:
+    """The columns of each table and view of the schema."""
     found = connection.execute(
-        sa.text(
-            "SELECT c.relname, a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
-            "WHERE c.relnamespace = to_regnamespace(:schema) AND a.attnum > 0 "
-            "AND NOT a.attisdropped"
-        ),
-        {"schema": SCHEMA},
+        "SELECT c.relname, array_agg(a.attname::text) "
+        "FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid "
+        "WHERE c.relnamespace = to_regnamespace(%s) AND a.attnum > 0 AND NOT a.attisdropped "
+        "GROUP BY 1",
+        [SCHEMA],
     )
-    there = {(table, column) for table, column in found}
+    return dict(found.fetchall())
+
+
+def _revision(connection: psycopg.Connection, there: Collection[str]) -> str | None:
+    if VERSION_TABLE not in there:
+        return None
+    found = connection.execute(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}").fetchone()
+    return found[0] if found else None
+
+
+def _refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
+    """A table or column that somebody took away is told before any row is touched."""
     missing = [
         f"{table.name}.{column.name}"
-        for table in METADATA.sorted_tables
+        for table in METADATA.tables.values()
         for column in table.columns
-        if (table.name, column.name) not in there
+        if column.name not in there.get(table.name, ())
     ]
-    missing += [view for view in VIEWS if view not in {table for table, _ in there}]
+    missing += [view for view in VIEWS if view not in there]
     if missing:
         shown = ", ".join(missing[:MISSING_SHOWN])
         more = f" and {len(missing) - MISSING_SHOWN} more" if len(missing) > MISSING_SHOWN else ""
@@ -327,15 +343,16 @@ def _refuse_incomplete(connection: sa.Connection) -> None:
         )
 
 
-def _refuse_unusable(connection: sa.Connection) -> None:
-    version = int(connection.scalar(sa.text("SHOW server_version_num")) or 0)
+def _refuse_unusable(connection: psycopg.Connection) -> None:
+    (version, read_only) = connection.execute(
+        "SELECT current_setting('server_version_num')::int, "
+        "pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
+    ).fetchall()[0]
     if version < OLDEST_SERVER:
         raise DatabaseUnusable(
             f"PostgreSQL {version // 10000} is too old; version 15 or newer is needed."
         )
-    if connection.scalar(sa.text("SELECT pg_is_in_recovery()")) or (
-        connection.scalar(sa.text("SHOW transaction_read_only")) == "on"
-    ):
+    if read_only:
         raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
 
 
