@@ -77,6 +77,12 @@ TABLE: list[tuple[str, bytes, int, list[tuple[int, int, str]]]] = [
         [(1, 3, "StrayQuote"), (4, 4, "None")],
     ),
     (
+        "quotes not doubled in text of three lines, on one as wide as a record",
+        b'1,"one\nwell, "hi"\nthree"\n2,d\n',
+        2,
+        [(1, 3, "StrayQuote"), (4, 4, "None")],
+    ),
+    (
         "never closed",
         b'1,"a\n2,b\n3,c\n',
         2,
@@ -259,6 +265,18 @@ LIMITS: list[tuple[str, bytes, int, list[tuple[int, int, str]]]] = [
         b"x" * 40 + b"345678,b,c\n1,2,3\n",
         3,
         [(1, 1, "RecordTooLarge")] * 3 + [(2, 2, "None")],
+    ),
+    (
+        "never closed, then a record of 20 over lines",
+        b'"\n2,2345678,456,"d\nef"\n5,6,7,8\n',
+        4,
+        [(1, 1, "UnterminatedQuote"), (2, 3, "None"), (4, 4, "None")],
+    ),
+    (
+        "never closed, then what would be a record of 21 over lines",
+        b'"\n2,2345678,4567,"d\nef"\n5,6,7,8\n',
+        4,
+        [(1, 2, "StrayQuote"), (3, 3, "StrayQuote"), (4, 4, "None")],
     ),
     (
         "an endless quote is given up after 20 bytes",

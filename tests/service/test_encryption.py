@@ -1,6 +1,7 @@
 """TLS is verified: a certificate that is not trusted, or is another host's, gets not one byte."""
 
 import ipaddress
+import signal
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +17,8 @@ from connectors.errors import SettingsError
 from connectors.service import Verdict
 from tests.service.faulty_server import LOST, Accept, Ending, FaultyServer, Reply, always, at
 from tests.service.outbox import by_number, client, requests
+
+A, D = Verdict.ACKNOWLEDGED, Verdict.IN_DOUBT
 
 
 class Certificate(NamedTuple):
@@ -78,6 +81,31 @@ def test_a_run_that_was_taken_over_while_it_connected_sends_nothing(
         assert server.requests == []
     assert {answer.verdict for answer in answers} == {Verdict.UNSENT}
     assert "aken over" in answers[0].errors[0]["Message"]
+
+
+def test_a_post_that_found_no_connection_after_an_outage_is_tried_again(ours: Certificate) -> None:
+    """The first answers, and loses a row; on the second it says that it is back; the third ends."""
+
+    def stuck(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stuck)
+    signal.alarm(20)
+    try:
+        with (
+            FaultyServer(
+                at({2: LOST}),
+                tls=ours.context,
+                accept=lambda number: Accept.RESET if number == 3 else Accept.SERVE,
+            ) as server,
+            client(server.url, ca_file=ours.path, concurrency=1) as service,
+        ):
+            answers = by_number(service.send(requests("AddMessageTone", 3)))
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert [answer.verdict for answer in answers] == [A, D, A]
+    assert (len(server.asked), server.connections) == (1, 4)
 
 
 @pytest.mark.parametrize("operation", ["EditPayment", "AddMessageTone"])
