@@ -6,6 +6,7 @@ It goes into `docs/architecture.md`, between two marks, as a Mermaid graph.
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -48,13 +49,19 @@ def room(path: Path) -> str:
 
 def imported(path: Path, *, at_once: bool = False) -> Iterator[Path]:
     """The modules of ours that a file imports, wherever in it; `at_once`: when it is imported."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     for node in tree.body if at_once else ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or node.module is None or node.level:
             continue
         if node.module.split(".")[0] in PACKAGES:
             for name in node.names:
                 yield from found(f"{node.module}.{name.name}") or found(node.module)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The code of a module."""
+    return ast.parse(path.read_text())
 
 
 def found(dotted: str) -> list[Path]:

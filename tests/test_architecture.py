@@ -8,16 +8,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-PACKAGES = ("flows", "connectors", "schemas")
+ROOMS = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
+PACKAGES = ROOMS["PACKAGES"]
 POINTER = re.compile(r"`([a-z_]+)\.(?!(?:csv|html|json|parquet|pid|py|toml|yaml)`)([A-Za-z_]+)`")
 """Names of files look like it: their endings are left out."""
 NOT_OURS = ("datetime.strptime", "loop.create_connection", "schema.table")
 
 
 def test_the_picture_is_drawn_from_the_code() -> None:
-    rooms = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
     text = PAGE.read_text()
-    assert rooms["drawn"](text) == text, "draw it anew: python docs/rooms.py"
+    assert ROOMS["drawn"](text) == text, "draw it anew: python docs/rooms.py"
 
 
 def test_every_path_of_the_page_is_there() -> None:
@@ -47,9 +47,8 @@ def test_what_a_docstring_points_at_is_there() -> None:
 
 def test_no_module_waits_for_itself() -> None:
     """Imports at the top of modules make no circle: any of them can be the first."""
-    rooms = runpy.run_path(str(ROOT / "docs" / "rooms.py"))
-    paths = [path for package in rooms["PACKAGES"] for path in (ROOT / package).rglob("*.py")]
-    ahead = {path: set(rooms["imported"](path, at_once=True)) for path in paths}
+    paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    ahead = {path: set(ROOMS["imported"](path, at_once=True)) for path in paths}
     while free := [path for path, needed in ahead.items() if not needed & ahead.keys() - {path}]:
         for path in free:
             del ahead[path]
@@ -63,7 +62,7 @@ def test_a_class_name_is_one_class() -> None:
         node.name
         for package in PACKAGES
         for path in (ROOT / package).rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        for node in ROOMS["parsed"](path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     twice = [name for name, count in named.items() if count > 1]

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from connectors.sandbox import Fault, FaultKind, Faults
+from connectors.sandbox.options import STYLES
 from connectors.service import Credentials, Verdict
 from connectors.service.encoding import read_record
 from schemas.operations import Operation
@@ -23,13 +24,21 @@ from tests.service.outbox import (
 )
 
 ZONE = "America/New_York"
-FORMATS = pytest.mark.parametrize("form", ["csv", "json"])
+FORMS = ("csv", "json")
+FORMATS = pytest.mark.parametrize("form", FORMS)
+PAIRED = tuple(
+    f"{style}-{operation.name}-{form}"
+    for number, operation in enumerate(WRITES)
+    for style, form in zip(STYLES, FORMS[:: -1 if number % 2 else 1], strict=True)
+)
+"""Every operation meets either style and either form once, and these two meet in each way."""
 
 
 def credentials_for(operation: Operation) -> Credentials:
     return PARTNER if operation.roles == ("Partner",) else CLIENT
 
 
+@pytest.mark.long(but=PAIRED)
 @FORMATS
 @pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
 def test_every_write_is_acknowledged(host: Host, operation: Operation, form: str) -> None:

@@ -16,10 +16,10 @@ from schemas.operations import Operation
 from tests.sandbox.caller import basic
 from tests.sandbox.conftest import Host
 from tests.service.outbox import CLIENT, PARTNER, WRITES, by_number, client, of_record
-from tests.service.test_against_sandbox import ZONE, credentials_for
+from tests.service.test_against_sandbox import FORMATS, PAIRED, ZONE, credentials_for
 from tests.service.valid_records import comparable_fields, number_duplicates, records, values
 
-FORMATS = pytest.mark.parametrize("form", ["csv", "json"])
+IN_PAIRS = pytest.mark.long(but=PAIRED)
 OPERATIONS = pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
 
 
@@ -39,6 +39,7 @@ def addressed(operation: Operation, values: dict[str, Any], number: int) -> dict
     return values
 
 
+@IN_PAIRS
 @FORMATS
 @OPERATIONS
 @thorough(4)
@@ -63,6 +64,7 @@ def test_every_valid_record_comes_back(
     assert failed == []
 
 
+@IN_PAIRS
 @FORMATS
 @OPERATIONS
 @thorough(8)

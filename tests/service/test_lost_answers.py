@@ -3,6 +3,7 @@
 import pytest
 
 from connectors.service import Answer, Verdict
+from tests.examples import seeds
 from tests.service.faulty_server import (
     CLOSE_AFTER,
     CUT,
@@ -83,7 +84,7 @@ def _lose(operation: str, reply: Reply, place: int, patience: float) -> None:
         assert codes(answers[place - 1]) == [("InDoubt", "")]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(2, 5))
 @pytest.mark.parametrize("operation", [PUT, POST])
 def test_many_lost_answers(operation: str, seed: int) -> None:
     """The ledger of effects agrees with every verdict, whatever is lost."""
@@ -116,6 +117,16 @@ def test_no_connection_means_not_sent(operation: str) -> None:
     assert service.stopped is not None
 
 
+@pytest.mark.long(
+    but=[
+        f"{operation}-{accept}"
+        for operation, accept in [
+            *((operation, accept) for operation in (PUT, POST) for accept in ("close", "reset")),
+            # A PUT that waits for its deadline is tried again as it is in the silence above.
+            (POST, "never read"),
+        ]
+    ]
+)
 @pytest.mark.parametrize("accept", [Accept.CLOSE, Accept.RESET, Accept.NEVER_READ])
 @pytest.mark.parametrize("operation", [PUT, POST])
 def test_a_connection_that_leads_nowhere(operation: str, accept: Accept) -> None:
@@ -162,7 +173,7 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again() -> None:
 def test_a_put_that_is_never_answered_is_in_doubt() -> None:
     with (
         FaultyServer(always(SILENT)) as server,
-        client(server.url, attempts=2, answer_seconds=PATIENCE) as service,
+        client(server.url, attempts=2, answer_seconds=PATIENCE / 3) as service,
     ):
         (answer,) = service.send(requests(PUT, 1))
     assert (answer.verdict, answer.attempts, answer.status) == (D, 2, None)
