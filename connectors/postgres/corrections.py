@@ -38,9 +38,9 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
     while current is not None:
         # Two repairs that end at once must see each other.
         connection.execute("SELECT lock_corrections(%s)", [current])
-        named = _gather(connection, current)
+        some = _gather(connection, current)
         _withdraw(connection, current)
-        if named:
+        if some:
             for table in staged_tables(connection, current):
                 _tell(connection, table, current)
         current = _corrects(connection, current)
@@ -119,8 +119,8 @@ def staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Tab
     return (table for name, table in EXTRACTS.items() if name in found)
 
 
-def _gather(connection: psycopg.Connection, batch_id: int) -> int:
-    """Collect the names of the rows that a batch's corrections repair; returns how many."""
+def _gather(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Collect the names of the rows that a batch's corrections repair; whether there are any."""
     connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
     connection.execute(
         "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int) ON COMMIT DROP"
@@ -130,29 +130,27 @@ def _gather(connection: psycopg.Connection, batch_id: int) -> int:
         "AND state NOT IN ('undone', 'discarded')",
         [batch_id],
     ).fetchall()
-    named = 0
     for (correction,) in corrections:
         for table in staged_tables(connection, correction):
-            named += connection.execute(
+            connection.execute(
                 f"""INSERT INTO repaired SELECT s.parent
                 FROM {staged_name(table)} s {told_joins(table)}
                 WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(SETTLING)})
                 ON CONFLICT DO NOTHING""",
                 batch_span(connection, correction),
-            ).rowcount
+            )
     if corrections:
         for table in staged_tables(connection, batch_id):
-            named += _gather_by_key(connection, table, batch_id, [one for (one,) in corrections])
+            if table.key:
+                _gather_by_key(connection, table, batch_id, [one for (one,) in corrections])
     connection.execute("ANALYZE repaired")
-    return named
+    return connection.execute("SELECT 1 FROM repaired LIMIT 1").fetchone() is not None
 
 
 def _gather_by_key(
     connection: psycopg.Connection, table: Table, batch_id: int, corrections: Iterable[int]
-) -> int:
+) -> None:
     """Collect the rows in error with the key of a row that repairs without naming one."""
-    if not table.key:
-        return 0
     keys = key_columns(table)
     columns = ", ".join(f"s.{quoted(name)}" for name in keys)
     known = " AND ".join(f"s.{quoted(name)} IS NOT NULL" for name in table.key)
@@ -165,20 +163,18 @@ def _gather_by_key(
         batch_span(connection, batch_id),
     ).rowcount
     if not found:
-        return 0
+        return
     connection.execute("ANALYZE in_error")
     same = " AND ".join(f"w.{quoted(name)} = s.{quoted(name)}" for name in keys)
-    return sum(
-        connection.execute(
-            f"""INSERT INTO repaired SELECT w.name, %(batch)s FROM in_error w WHERE EXISTS (
-                SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
-                AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))
-            ON CONFLICT DO NOTHING""",
-            batch_span(connection, correction),
-        ).rowcount
-        for correction in corrections
-        if table in staged_tables(connection, correction)
-    )
+    for correction in corrections:
+        if table in staged_tables(connection, correction):
+            connection.execute(
+                f"""INSERT INTO repaired SELECT w.name, %(batch)s FROM in_error w WHERE EXISTS (
+                    SELECT 1 FROM {staged_name(table)} s {told_joins(table)} WHERE {of_batch("s")}
+                    AND {same} AND s.parent IS NULL AND {STATE} IN ({listed(SETTLING)}))
+                ON CONFLICT DO NOTHING""",
+                batch_span(connection, correction),
+            )
 
 
 def _withdraw(connection: psycopg.Connection, batch_id: int) -> None:

@@ -87,6 +87,20 @@ def test_a_profile_of_the_same_feed_says_how_the_correction_is_written(
     assert rows("SELECT profile::json ->> 'tenant' FROM batch WHERE id = 2") == [("7",)]
 
 
+@pytest.mark.parametrize("stated", [None, "payment"])
+def test_a_header_that_says_little_is_of_the_record_that_is_corrected(
+    workspace: Workspace, tmp_path: Path, stated: str | None
+) -> None:
+    """Two columns of an avatar are taken for a message tone's; where a kind is stated it counts."""
+    path = tmp_path / "avatars.csv"
+    path.write_text("TenantsId,Name\nx,Ann\n")
+    import_delivery(workspace, [str(path)], DEFAULT, record="avatar")
+    path.write_text("ReconRow,TenantsId,Name\n1:1,7,Ann\n")
+    ended = deliver(workspace, path, replace(DEFAULT, record=stated))
+    assert ended.batch.state is (State.COMPLETE if stated is None else State.COMPLETE_WITH_ERRORS)
+    assert [chain.record for chain in ended.report.chains] == (["avatar"] if stated is None else [])
+
+
 def test_a_correction_of_a_correction_is_bound_as_the_first(
     workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
 ) -> None:

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
+from connectors.postgres.apply import NOT_NEW, add_rows
 from connectors.postgres.database import Database
+from connectors.postgres.ranges import Range
 from connectors.settings import Limits
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import LOADER, MERGER, statements
+from schemas.tables import PAYMENT
 from tests.stages.payments import line, write
 
 ROWS = 4_000
@@ -68,6 +71,19 @@ def test_a_row_that_somebody_else_writes_meanwhile_is_judged(
         ("stale", 1),
     ]
     assert [verdict for *_, verdict in rows(RECEIPTS)[1:]] == ["inserted", "inserted"]
+
+
+def test_rows_that_are_taken_for_new_and_are_not_are_refused(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Whoever wrote them before the range is looked at: nothing of it is skipped in silence."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2))], DEFAULT)
+    with (
+        workspace.database.connect() as connection,
+        pytest.raises(NOT_NEW),
+        connection.transaction(),
+    ):
+        add_rows(connection, PAYMENT, Range(1, 1, 1, 2), ())
 
 
 @pytest.mark.parametrize("holds", ["NOT", ""], ids=["the second connection", "that of the lease"])
