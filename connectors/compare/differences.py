@@ -130,11 +130,12 @@ class Differences:
 
 def _defused(lines: pl.DataFrame) -> pl.DataFrame:
     """Differences no cell of which a spreadsheet takes for a formula; Parquet has them as is."""
-    titles = pl.Series(lines.columns)
+    titles = pl.Series("titles", lines.columns)
     # A delta is no delivered text.
     texts = [n for n, dtype in lines.schema.items() if dtype == pl.String and n != "delta"]
-    shown = lines.with_columns(defused(lines[name]) for name in texts)
-    return shown.rename(dict(zip(titles, defused(titles), strict=True)))
+    shown = lines.with_columns(defused(pl.col(name)).name.keep() for name in texts)
+    told = titles.to_frame().select(defused(pl.col("titles"))).to_series()
+    return shown.rename(dict(zip(titles, told, strict=True)))
 
 
 def _place(whole: Path, name: Path) -> None:

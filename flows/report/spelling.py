@@ -49,6 +49,9 @@ def ungrouped(value: int | Decimal) -> str:
 
 def visible(text: str) -> str:
     """Delivered text on one line: what breaks, hides, reorders or looks alike is spelled out."""
+    # What is printable is itself, but for the one that only looks like a hyphen.
+    if text.isprintable() and MINUS not in text:
+        return text
     return "".join(_spelled(character) for character in text)
 
 

@@ -10,14 +10,14 @@ _INVISIBLE = "\u200b-\u200f\u2060\ufeff"
 _NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 
-def formulas(values: pl.Series) -> pl.Series:
+def formulas(texts: pl.Expr) -> pl.Expr:
     """Which texts are taken for a formula; a number is none, and neither is null."""
-    return (values.str.contains(_FORMULA) & ~values.str.contains(_NUMBER)).fill_null(value=False)
+    return (texts.str.contains(_FORMULA) & ~texts.str.contains(_NUMBER)).fill_null(value=False)
 
 
-def defused(values: pl.Series) -> pl.Series:
+def defused(texts: pl.Expr) -> pl.Expr:
     """The texts with a `'` before each that would be taken for a formula."""
-    return values.zip_with(~formulas(values), "'" + values)
+    return pl.when(formulas(texts)).then(pl.concat_str(pl.lit("'"), texts)).otherwise(texts)
 
 
 class Guard:

@@ -32,7 +32,7 @@ def rows_xml(frame: pl.DataFrame, styles: Sequence[str], first: int) -> Iterator
     """
     columns = [name for name in frame.columns if not name.endswith(BEYOND)]
     for start in range(0, frame.height, CHUNK):
-        part = frame.slice(start, CHUNK)
+        part = _escaped(frame.slice(start, CHUNK), columns)
         number = pl.int_range(first + start, first + start + part.height).cast(pl.String)
         cells = [
             _cell(name, part[name], letter(place), style, beside(part, name))
@@ -60,7 +60,7 @@ def cell_text(text: str) -> str:
 
 def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Series) -> pl.Expr:
     head = (pl.lit(f'<c r="{column}'), pl.col("_row"), pl.lit(f'" s="{style}"'))
-    text = pl.lit(_escaped(values) if values.dtype == pl.String else values.cast(pl.String))
+    text = pl.lit(values).cast(pl.String)
     if isinstance(values.dtype, pl.Decimal):
         text = pl.coalesce(pl.lit(beyond), text.str.replace(r"\.?0+$", ""))
     as_text = pl.concat_str(
@@ -79,12 +79,23 @@ def _cell(name: str, values: pl.Series, column: str, style: str, beyond: pl.Seri
     return cell.fill_null("").alias(f"_{name}")
 
 
-def _escaped(values: pl.Series) -> pl.Series:
-    longest = values.str.len_bytes().max() or 0
-    if int(str(longest)) > LONGEST:
-        values = values.str.slice(0, LONGEST)
-    if not values.str.contains(_SPECIAL).any():
-        return values
+def _escaped(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """The rows with some of their columns of text as XML has them."""
+    texts = [pl.col(name) for name in names if frame.schema[name] == pl.String]
+    long, special = (
+        frame.select(found).row(0, named=True)
+        for found in (
+            [(text.str.len_bytes().max() > LONGEST) for text in texts],
+            [text.str.contains(_SPECIAL).any() for text in texts],
+        )
+    )
+    cut = frame.with_columns(
+        pl.col(name).str.slice(0, LONGEST) for name, is_long in long.items() if is_long
+    )
+    return cut.with_columns(_marked(cut[name]) for name, found in special.items() if found)
+
+
+def _marked(values: pl.Series) -> pl.Series:
     unfit = values.str.contains(_UNFIT).fill_null(value=False)
     if unfit.any():
         values = values.zip_with(~unfit, values.map_elements(cell_text, pl.String))

@@ -72,7 +72,8 @@ def breaks_csv(frame: pl.DataFrame) -> bytes:
 
 
 def _csv_lines(frame: pl.DataFrame) -> str:
-    marked = {name: mark for name in _texts(frame) if (mark := formulas(frame[name])).any()}
+    marks = frame.select(formulas(pl.col(name)).name.keep() for name in _texts(frame))
+    marked = {mark.name: mark for mark in marks if mark.any()}
     told = pl.concat_str(
         [pl.when(mark).then(pl.lit(name)) for name, mark in marked.items()] or [pl.lit("")],
         separator=" ",
@@ -89,7 +90,7 @@ def _csv_lines(frame: pl.DataFrame) -> str:
     # Texts are quoted, numbers are not, and what is not there is neither: null is no empty text.
     quoted = [*_texts(frame), QUOTED]
     cells = shown.select(
-        _quoted(shown[name]) if name in quoted else pl.col(name).cast(pl.String).fill_null("")
+        _quoted(name) if name in quoted else pl.col(name).cast(pl.String).fill_null("")
         for name in (*_columns(frame), QUOTED)
     )
     lines = cells.select(pl.concat_str(pl.all(), separator=",") + "\r\n").to_series()
@@ -105,9 +106,9 @@ def _texts(frame: pl.DataFrame) -> list[str]:
     return [name for name in _columns(frame) if frame.schema[name] == pl.String]
 
 
-def _quoted(values: pl.Series) -> pl.Expr:
-    inner = values.str.replace_all('"', '""', literal=True)
-    return pl.concat_str(pl.lit('"'), pl.lit(inner), pl.lit('"')).fill_null("").alias(values.name)
+def _quoted(name: str) -> pl.Expr:
+    inner = pl.col(name).str.replace_all('"', '""', literal=True)
+    return pl.concat_str(pl.lit('"'), inner, pl.lit('"')).fill_null("").alias(name)
 
 
 def parquet(frame: pl.DataFrame) -> bytes:

@@ -177,6 +177,8 @@ _Unsaved = tuple[ReconciliationReport, Written]
 
 def _saved(workspace: Workspace, written: Mapping[int, _Unsaved]) -> Reconciled | None:
     """The run that lost its connection while it was saved, if it was."""
+    if not written:
+        return None
     with workspace.database.connect() as connection:
         for number, (report, files) in written.items():
             with suppress(ReconciliationUnknown):
@@ -247,6 +249,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         folder = folder_of(number)
         written = write_reconciliation(
             workspace,
+            connection,
             folder,
             number,
             report,

@@ -101,8 +101,10 @@ def _around(connection: psycopg.Connection, scope: Scope, own: str) -> Iterator[
     Those are wider ones, and such as overlap with it; a narrower one is about nothing else.
     """
     for run, wider in of_same_records(connection, scope):
+        if run.scope == own:
+            continue
         left = breaks_now(connection, run).filter(is_open()).height
-        if left and run.scope != own:
+        if left:
             which = "A wider" if wider else "An overlapping"
             yield (
                 f"{which} scope has {quantity(left, 'open break')}, not "

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
+import psycopg
 
 from connectors.files.atomic import write_file
 from connectors.postgres.reconciliations import Reconciliation
@@ -48,6 +49,7 @@ class Written:
 
 def write_reconciliation(
     workspace: Workspace,
+    connection: psycopg.Connection,
     folder: str,
     number: int,
     report: ReconciliationReport,
@@ -56,12 +58,10 @@ def write_reconciliation(
     previous: Reconciliation | None,
 ) -> Written:
     """All files of a run; raises ReconError where they cannot be written."""
-    with workspace.database.connect() as connection:
-        corrected = corrections(workspace, connection, carried, gathered)
     contents = {
         **rendered(report),
         RECORDS: parquet(pack_records(gathered.sources.database)),
-        **corrected,
+        **corrections(workspace, connection, carried, gathered),
     }
     hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     told = report_hash(hashes)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import polars as pl
 
@@ -43,6 +44,7 @@ IDENTITY = ("code", "record", "tenant", "key", "field", "side")
 """What makes two runs speak of the same break."""
 
 
+@cache
 def no_breaks() -> pl.DataFrame:
     """An empty frame of breaks."""
     return pl.DataFrame(schema=BREAK_SCHEMA)

@@ -127,10 +127,9 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     What is set aside is counted by itself: it takes no money from a break that is open.
     """
     resolved = pl.col("state").is_in(RESOLVED)
-    now = _counted_apart(carried.filter(~resolved)).select("id", COUNTED, COUNTED_BEYOND)
-    was = _counted_apart(before.filter(~resolved)).select(
-        "id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE)
-    )
+    now, was = (with_counted(one.filter(~resolved), is_aside()) for one in (carried, before))
+    now = now.select("id", COUNTED, COUNTED_BEYOND)
+    was = was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE))
     both = carried.join(now, on="id", how="left", maintain_order="left").join(
         was, on="id", how="left", maintain_order="left"
     )
@@ -140,12 +139,6 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
             pl.when(resolved).then(name + BEFORE).otherwise(name).alias(name)
             for name in (COUNTED, COUNTED_BEYOND)
         ),
-    )
-
-
-def _counted_apart(breaks: pl.DataFrame) -> pl.DataFrame:
-    return pl.concat(
-        [with_counted(breaks.filter(~is_aside())), with_counted(breaks.filter(is_aside()))]
     )
 
 

@@ -9,6 +9,7 @@ nor are two currencies.
 
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import cache
 from typing import NamedTuple
 
 import polars as pl
@@ -32,7 +33,7 @@ _OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
 _RANK = {code: rank for rank, code in enumerate(BREAKS)}
 _BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
 """Record kinds without money."""
-_DEBT = ("tenant", "__debt", "currency", BASIS)
+_DEBT = ("__pool", "tenant", "__debt", "currency", BASIS)
 _ADDED = (BASIS, COUNTED, COUNTED_BEYOND)
 _AMOUNT_BEYOND = f"amount{BEYOND}"
 
@@ -97,6 +98,7 @@ def currency_text() -> pl.Expr:
     return pl.col("currency").cast(pl.String).fill_null("")
 
 
+@cache
 def basis() -> pl.Expr:
     """The Money of each break, from its code, its field and whether its amount is there."""
     of = {code: told.money.value for code, told in BREAKS.items()}
@@ -118,12 +120,15 @@ def basis() -> pl.Expr:
     )
 
 
-def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
-    """Breaks with BASIS, COUNTED and its BEYOND; they are all that are there at one time."""
+def with_counted(breaks: pl.DataFrame, pool: pl.Expr | None = None) -> pl.DataFrame:
+    """Breaks with BASIS, COUNTED and its BEYOND; they are all that are there at one time.
+
+    Those that are equal in `pool` are counted by themselves: none takes money from another pool.
+    """
     of_debt = pl.col("code").is_in(_OF_DEBT)
     unit = [
-        *(of_debt.alias("__of_debt"), pl.col("record"), pl.col("tenant"), pl.col("key")),
-        *(pl.col("currency"), pl.col(BASIS), pl.col("__field")),
+        of_debt.alias("__of_debt"),
+        *map(pl.col, ("__pool", "record", "tenant", "key", "currency", BASIS, "__field")),
     ]
     of_key = pl.col("key").str.extract(r"^(-?[0-9]+)").cast(pl.Int64, strict=False)
     whole = pl.col("record").replace_strict(_FIRST, default="", return_dtype=pl.String)
@@ -135,6 +140,7 @@ def with_counted(breaks: pl.DataFrame) -> pl.DataFrame:
         .with_columns(basis())
         .with_row_index("__at")
         .with_columns(
+            (pl.lit(value=True) if pool is None else pool).alias("__pool"),
             pl.when(differs).then(own).otherwise(pl.lit("")).alias("__field"),
             pl.when(of_debt).then(of_key).otherwise("debt").alias("__debt"),
             pl.col("code").replace_strict(_RANK, return_dtype=pl.Int32).alias("__rank"),

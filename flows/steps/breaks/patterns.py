@@ -29,9 +29,8 @@ _LARGEST = Decimal(10) ** 17
 
 def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) -> pl.DataFrame:
     """Rows as candidates of one rule; breaks equal in `about` are one group, called `words`."""
-    return rows.select(
-        "id", pl.lit(rule).alias("rule"), about.alias("about"), words.alias("title")
-    ).cast(CAUSE_SCHEMA)  # type: ignore[arg-type]
+    told = {"id": pl.col("id"), "rule": pl.lit(rule), "about": about, "title": words}
+    return rows.select(told[name].cast(dtype).alias(name) for name, dtype in CAUSE_SCHEMA.items())
 
 
 def exact_amounts(breaks: pl.DataFrame) -> pl.DataFrame:
