@@ -1,6 +1,7 @@
 """The life of breaks from run to run: state, acceptance, owner, and what became of those gone."""
 
 from datetime import date
+from functools import cache
 
 import polars as pl
 
@@ -127,7 +128,12 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     What is set aside is counted by itself: it takes no money from a break that is open.
     """
     resolved = pl.col("state").is_in(RESOLVED)
-    now, was = (with_counted(one.filter(~resolved), is_aside()) for one in (carried, before))
+    there = [
+        breaks.filter(~resolved).select("id", "state", *BREAK_SCHEMA, pl.lit(when).alias("when"))
+        for breaks, when in ((carried, ""), (before, BEFORE))
+    ]
+    counted = with_counted(pl.concat(there), pl.concat_str("when", is_aside().cast(pl.String)))
+    now, was = (counted.filter(pl.col("when") == when) for when in ("", BEFORE))
     now = now.select("id", COUNTED, COUNTED_BEYOND)
     was = was.select("id", pl.col(BASIS, COUNTED, COUNTED_BEYOND).name.suffix(BEFORE))
     both = carried.join(now, on="id", how="left", maintain_order="left").join(
@@ -431,11 +437,13 @@ def _extra(breaks: pl.DataFrame) -> list[pl.Expr]:
     return [pl.col(name) for name in breaks.columns if name not in known]
 
 
+@cache
 def is_open() -> pl.Expr:
     """Whether a carried break asks for action."""
     return pl.col("state").is_in(OPEN)
 
 
+@cache
 def is_aside() -> pl.Expr:
     """Whether a carried break was not found because the run looked less far."""
     return pl.col("state").is_in(ASIDE)

@@ -5,6 +5,7 @@ title that says it. Which of them is taken is for `causes` to say.
 """
 
 from decimal import Decimal
+from functools import cache
 
 import polars as pl
 
@@ -48,6 +49,7 @@ def field_name() -> pl.Expr:
     return joined(pl.col("record"), pl.col("field"))
 
 
+@cache
 def title() -> pl.Expr:
     """A break's code and kind in words."""
     titles = {code: told.title for code, told in BREAKS.items()}
@@ -58,6 +60,7 @@ def title() -> pl.Expr:
     )
 
 
+@cache
 def kind() -> pl.Expr:
     """A break's record kind in words."""
     kinds = {name: table.title for name, table in TABLES.items()}

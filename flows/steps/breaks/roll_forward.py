@@ -14,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from flows.steps.breaks.lifecycle import BEFORE
-from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, Sums, counted
+from flows.steps.breaks.money import BASIS, Sums, counted
 from flows.steps.reconcile.totals import ProofLine
 from schemas.life import ASIDE, OPEN, RESOLVED, BreakState
 
@@ -84,6 +84,9 @@ class _Alike(NamedTuple):
     rows: int
     was: Sums
     now: Sums
+    moneyed_before: bool
+    """Whether any of them had an amount; what adds nothing to a total is one too."""
+    moneyed: bool
 
 
 def roll_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
@@ -107,31 +110,26 @@ def aside_forward(carried: pl.DataFrame) -> tuple[RollForward, ...]:
 def _forward(carried: pl.DataFrame, pool: str) -> tuple[RollForward, ...]:
     counts: dict[tuple[str, str], int] = defaultdict(int)
     amounts: dict[tuple[str, str], Sums] = defaultdict(Sums)
-    for one in _seen(carried):
+    alike = list(_seen(carried))
+    for one in alike:
         for line, currency, sign, amount in _movements(one, pool):
             counts[currency, line] += sign * one.rows
             moved = amount if sign > 0 else amount.negative
             amounts[currency, line] = amounts[currency, line].plus(moved)
     currencies = sorted({currency for currency, _ in counts}, key=lambda text: (len(text), text))
-    moneyed = _moneyed(carried, pool)
+    moneyed = {currency for one in alike for currency in _moneyed(one, pool)}
     return tuple(
         _lines(currency, pool, counts, amounts, money=currency in moneyed)
         for currency in currencies
     )
 
 
-def _moneyed(carried: pl.DataFrame, pool: str) -> set[str]:
-    """The currencies in which a break that is or was in a pool has an amount."""
-    found: set[str] = set()
-    for when in ("", BEFORE):
-        states = carried[f"state{when}"].unique()
-        mine = [one for one in states if _pool(one) == pool]
-        there = pl.any_horizontal(
-            pl.col(name + when).is_not_null() for name in (COUNTED, COUNTED_BEYOND)
-        )
-        rows = carried.filter(pl.col(f"state{when}").is_in(mine) & there)
-        found |= set(rows[f"currency{when}"].cast(pl.String).fill_null(""))
-    return found
+def _moneyed(one: _Alike, pool: str) -> Iterator[str]:
+    """The currencies in which breaks that are or were in a pool have an amount."""
+    if one.moneyed_before and _pool(one.before) == pool:
+        yield one.currency_before
+    if one.moneyed and _pool(one.state) == pool:
+        yield one.currency
 
 
 def _movements(one: _Alike, pool: str) -> Iterator[tuple[str, str, int, Sums]]:
@@ -224,4 +222,8 @@ def _seen(carried: pl.DataFrame) -> Iterator[_Alike]:
             rows,
             Sums.of(was, were, were_beyond, rows),
             Sums.of(now, are, are_beyond, rows),
+            *(
+                bool(texts) or any(amount is not None for amount in held)
+                for held, texts in ((were, were_beyond), (are, are_beyond))
+            ),
         )

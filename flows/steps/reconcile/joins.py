@@ -20,7 +20,7 @@ from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import RateLine, reconcile_rates
 from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
-from flows.steps.reconcile.sources import LINEAGE, Sources, record_schema
+from flows.steps.reconcile.sources import Sources, no_records, record_schema
 from flows.steps.reconcile.statuses import STATUS
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
@@ -174,7 +174,7 @@ def _target(table: Table, sources: Sources) -> pl.DataFrame:
     found = sources.database.get(table.name)
     if found is None:
         found = sources.listings.get(table.name)
-    return pl.DataFrame(schema=record_schema(table) | LINEAGE) if found is None else found
+    return no_records(table) if found is None else found
 
 
 def _reconcile_debts(

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import polars as pl
 
+from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.make import exact, joined, key_text, make_breaks, rate_text, text, together
 from flows.steps.reconcile.calendar import business_days
 from flows.steps.rules.rules import Rules
@@ -24,6 +25,8 @@ _SLACK = 1e-9
 
 def reconcile_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """The breaks of rates among themselves."""
+    if rates.is_empty():
+        return no_breaks()
     sound = series(rates)
     bound = rules.rates.inverse_tolerance
     frames = [_each(rates)]

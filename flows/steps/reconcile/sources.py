@@ -9,6 +9,7 @@ are as in `schemas.kinds.frame_schema`, with their `_offset` companion.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from functools import cache
 
 import polars as pl
 
@@ -64,6 +65,12 @@ def record_schema(table: Table) -> dict[str, Dtype]:
         for name, dtype in frame_schema(table).items()
         if not name.endswith(EXACT)
     }
+
+
+@cache
+def no_records(table: Table) -> pl.DataFrame:
+    """A target without a record."""
+    return pl.DataFrame(schema=record_schema(table) | LINEAGE)
 
 
 def are_among(frame: pl.DataFrame, rows: pl.DataFrame) -> pl.Series:
