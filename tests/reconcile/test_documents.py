@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import polars as pl
 import pytest
 
 from flows.steps.reconcile.debts import roll_up
@@ -40,6 +41,13 @@ def test_documents(breaks: list[tuple[str, str]], payments: Rows, files: Rows) -
     rolled = roll_up(extract(PAYMENT, *payments))
     found = reconcile_documents(rolled, database(INVOICE_FILE, *files)).breaks
     assert sorted(found.select("code", "key").iter_rows()) == breaks
+
+
+def test_of_several_tenants_that_have_the_debt_the_least_is_named() -> None:
+    rolled = roll_up(extract(PAYMENT, {"TenantsId": 3}, {"TenantsId": 1}))
+    found = reconcile_documents(rolled, database(INVOICE_FILE, {"TenantsId": 2})).breaks
+    told = found.filter(pl.col("code") == "INV_TENANT").select("expected", "found").rows()
+    assert told == [("1", "2")]
 
 
 def test_the_money_without_a_file_is_that_of_a_debt_in_one_currency() -> None:

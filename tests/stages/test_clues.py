@@ -310,6 +310,18 @@ def test_no_repeated_key_escapes_the_sieve(size: int) -> None:
     )
 
 
+@pytest.mark.parametrize(("second", "apart"), [([8, 9], True), ([7, 8], False)])
+def test_the_keys_of_two_filters_lie_apart_or_nothing_is_known(
+    second: list[int], apart: bool
+) -> None:
+    """A run that goes on begins a filter of its own, which has not seen the rows before."""
+    told = []
+    for chunk, keys in enumerate(([6, 7], second)):
+        rows = frame(keys)
+        told.append(({"payment": 2}, {"payment": KeyFilter().add(PAYMENT, rows, (1, chunk))}))
+    assert gather(told)["payment"].keys == ([] if apart else None)
+
+
 def test_too_many_repeats_are_left_to_the_database() -> None:
     rows = frame([1] * (MOST_KEYS_OF_CHUNK + 2))
     clue = KeyFilter().add(PAYMENT, rows)

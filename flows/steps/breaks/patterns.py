@@ -107,15 +107,17 @@ def swapped(amounts: pl.DataFrame) -> pl.DataFrame:
 
 
 def factors(amounts: pl.DataFrame) -> pl.DataFrame:
-    """Found is 10, 100 or 1000 times what was delivered, or its part, or has the other sign."""
+    """Found is 10, 100 or 1000 times what was delivered, or its part, or has the other sign.
+
+    Zero has none of these: the two amounts differ.
+    """
     e, f = pl.col("e"), pl.col("f")
     cases = [(f == -e, "the other sign of")]
     for times in FACTORS:
         cases += [(f == e * times, f"{times} times"), (e == f * times, f"1/{times} of")]
     factor = pl.coalesce(pl.when(case).then(pl.lit(words)) for case, words in cases)
-    known = amounts.filter(e != 0, f != 0).with_columns(factor.alias("factor"))
     return candidates(
-        known.filter(pl.col("factor").is_not_null()),
+        amounts.with_columns(factor.alias("factor")).filter(pl.col("factor").is_not_null()),
         "factor",
         joined(field_name(), pl.col("factor")),
         pl.format("{} is {} what was delivered", "field", "factor"),
