@@ -6,7 +6,7 @@ import polars as pl
 
 from flows.stages.reconcile.sources import Gathered
 from flows.steps.breaks.lifecycle import with_own
-from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.match_breaks import line_key
 from schemas.breaks import BREAKS, BreakClass
 from schemas.tables import EXTRACTS
 
@@ -54,7 +54,7 @@ def newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl
     parts = [
         frame.select(
             pl.lit(record).alias("record"),
-            key_text(EXTRACTS[record], frame).alias("key"),
+            line_key(EXTRACTS[record], frame).alias("key"),
             "batch_id",
         )
         for record, frame in frames.items()

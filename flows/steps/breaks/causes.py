@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from flows.steps.breaks.make import LINES, joined, money
-from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
 from flows.steps.breaks.patterns import (
     CAUSE_SCHEMA,
@@ -142,7 +142,7 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
         )
         rows = frame.join(places, on=["file", "line"], how="semi")
         at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
-        parts.append(rows.select(pl.lit(record).alias("record"), key_text(table, rows), at))
+        parts.append(rows.select(pl.lit(record).alias("record"), line_key(table, rows), at))
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
 
 

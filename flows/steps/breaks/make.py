@@ -45,28 +45,28 @@ class Annex(Generic[Line]):
 
 
 def make_breaks(
-    code: str,
+    code: str | pl.Expr,
     record: str,
     rows: pl.DataFrame,
     *,
     key: pl.Expr,
-    name: str = "",
+    name: str | pl.Expr = "",
     **facts: pl.Expr,
 ) -> pl.DataFrame:
-    """One break of a code per row; `facts` are further columns of BREAK_SCHEMA.
+    """One break per row, of one code or each of its own; `facts` are columns of BREAK_SCHEMA.
 
     `name` is the field. Place columns the rows have are taken over, others stay null. Of rows that
     know only which extract row wrote them that is kept beside: `number_duplicates` looks it up.
     """
-    assert code in BREAKS
+    assert isinstance(code, pl.Expr) or code in BREAKS
     if rows.is_empty():
         return no_breaks()
     given: dict[str, pl.Expr] = {place: pl.col(place) for place in _PLACE if place in rows.columns}
     given |= {
-        "code": pl.lit(code),
+        "code": pl.lit(code) if isinstance(code, str) else code,
         "record": pl.lit(record),
         "key": key,
-        "field": pl.lit(name),
+        "field": pl.lit(name) if isinstance(name, str) else name,
         "side": pl.lit(""),
     }
     given |= facts

@@ -4,10 +4,12 @@ Lines (`statuses.Lines`) say what each record is; a finding names lines by their
 what is special about it.
 """
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, no_breaks
-from flows.steps.match.comparison import text
+from flows.steps.breaks.make import joined, key_text, make_breaks
 from flows.steps.reconcile.beyond import beside, unsigned
 from flows.steps.reconcile.statuses import EXPECTED, FOUND, Lines
 from schemas.amounts import BEYOND
@@ -17,16 +19,14 @@ from schemas.field import Table
 
 _LARGE = 10**19
 """The difference of two amounts below it can be held."""
-_DIFFERENCE_CODES = ("AMOUNT", "ECHO")
-"""Codes of one field whose amount is the difference; others have the money of the whole record."""
-_NO_MONEY = [code for code, of in BREAKS.items() if of.money is Money.NONE]
+_DIFFERENCES, _NO_MONEY = (
+    [code for code, of in BREAKS.items() if of.money is money]
+    for money in (Money.DIFFERENCE, Money.NONE)
+)
 
 
 def line_breaks(
-    table: Table,
-    lines: Lines,
-    rows: pl.Series | pl.DataFrame,
-    **columns: str | pl.Expr,
+    table: Table, lines: Lines, rows: pl.Series | pl.DataFrame, **columns: str
 ) -> pl.DataFrame:
     """Breaks about lines: `rows` are their numbers, or a frame of findings with a column `row`.
 
@@ -36,38 +36,50 @@ def line_breaks(
     if findings.is_empty():
         return no_breaks()
     about = lines[findings["row"]]
-    first = table.amounts[0] if table.amounts else None
-    amount, beyond = _money_of(about, first) if first else [pl.lit(None)] * 2
-    named = about.select(
-        pl.lit(table.name).alias("record"),
-        "tenant",
-        key_text(table, about).alias("key"),
-        pl.lit("").alias("field"),
-        pl.coalesce("currency", "currency_found").alias("currency"),
-        amount.alias("amount"),
-        beyond.alias(f"amount{BEYOND}"),
-        "date",
-        "file",
-        "line",
-        "batch_id",
-        pl.lit("").alias("note"),
+    facts = {name: pl.lit(findings[name]) for name in findings.columns if name in BREAK_SCHEMA}
+    facts |= {name: pl.lit(value) for name, value in columns.items()}
+    facts |= _amount(table, about, facts)
+    return make_breaks(
+        facts.pop("code"),
+        table.name,
+        about,
+        key=pl.lit(line_key(table, about)),
+        name=facts.pop("field", ""),
+        tenant=pl.col("tenant"),
+        currency=pl.coalesce("currency", "currency_found"),
+        date=pl.col("date"),
+        **facts,
     )
-    filled = named.with_columns(
-        findings[name] for name in findings.columns if name in BREAK_SCHEMA
-    ).with_columns(**{name: pl.lit(v) if isinstance(v, str) else v for name, v in columns.items()})
-    filled = filled.with_columns(
-        (pl.col(name) if name in filled.columns else pl.lit(None)).cast(dtype).alias(name)
-        for name, dtype in BREAK_SCHEMA.items()
-    )
-    return filled.select(
-        *(name for name in BREAK_SCHEMA if name not in ("amount", f"amount{BEYOND}")),
-        *_amount(table),
-    ).select(list(BREAK_SCHEMA))
 
 
-def _money_of(about: pl.DataFrame, first: str) -> list[pl.Expr]:
+def _amount(table: Table, about: pl.DataFrame, facts: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
+    """The difference where an amount differs; elsewhere the money of the whole record."""
+    code, field, expected, found, delta, beyond = (
+        facts.get(name, pl.lit(None)).cast(BREAK_SCHEMA[name])
+        for name in ("code", "field", "expected", "found", "delta", f"delta{BEYOND}")
+    )
+    # An amount that is not there is none, and an echo has no delta: their texts tell it.
+    read = [side.cast(AMOUNT, strict=False) for side in (expected, found)]
+    unread = pl.any_horizontal(
+        side.is_not_null() & (number.is_null() | (number.abs() >= _LARGE))
+        for side, number in zip((expected, found), read, strict=True)
+    )
+    told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
+    differs = field.is_in(table.amounts) & code.is_in(_DIFFERENCES)
+    differences = pl.coalesce(delta, told).abs(), unsigned(beyond)
+    return {
+        name: pl.when(differs).then(difference).when(~code.is_in(_NO_MONEY)).then(whole)
+        for name, difference, whole in zip(
+            ("amount", f"amount{BEYOND}"), differences, _money_of(table, about), strict=True
+        )
+    }
+
+
+def _money_of(table: Table, about: pl.DataFrame) -> list[pl.Expr]:
     """The money of records: of the first amount, as it was delivered or else as it is there."""
-    columns = [first + EXPECTED, first + FOUND]
+    if not table.amounts:
+        return [pl.lit(None, AMOUNT), pl.lit(None, pl.String)]
+    columns = [table.amounts[0] + EXPECTED, table.amounts[0] + FOUND]
     texts = [pl.lit(beside(about, name)) for name in columns]
     said = pl.col(columns[0]).is_not_null() | texts[0].is_not_null()
     held, text = (
@@ -77,55 +89,14 @@ def _money_of(about: pl.DataFrame, first: str) -> list[pl.Expr]:
     return [held.abs(), unsigned(text)]
 
 
-def _amount(table: Table) -> list[pl.Expr]:
-    """The difference where an amount differs; elsewhere the money of the whole record."""
-    code = pl.col("code")
-    # An amount that is not there is none, and an echo has no delta: their texts tell it.
-    read = [pl.col(side).cast(AMOUNT, strict=False) for side in ("expected", "found")]
-    unread = pl.any_horizontal(
-        pl.col(side).is_not_null() & (number.is_null() | (number.abs() >= _LARGE))
-        for side, number in zip(("expected", "found"), read, strict=True)
-    )
-    told = pl.when(~unread).then(read[1].fill_null(0) - read[0].fill_null(0))
-    differs = pl.col("field").is_in(table.amounts) & code.is_in(_DIFFERENCE_CODES)
-    return [
-        pl.when(differs).then(difference).when(~code.is_in(_NO_MONEY)).then(name).alias(name)
-        for name, difference in (
-            ("amount", pl.coalesce("delta", told).abs()),
-            (f"amount{BEYOND}", unsigned(pl.col(f"delta{BEYOND}"))),
-        )
-    ]
-
-
-def key_text(table: Table, lines: pl.DataFrame) -> pl.Series:
-    """The identity of each line as one text; where it has none, the place it was delivered at.
+def line_key(table: Table, lines: pl.DataFrame) -> pl.Series:
+    """`key_text` of each line; where it has no key at all, the place it was delivered at.
 
     So it is for a row in error of a record kind with secrets: one may have slipped into its key.
     """
-    if lines.is_empty():
-        return pl.Series("key", [], dtype=pl.String)
-    texts = [_values(table, name, lines) for name in table.identity]
-    joined = pl.DataFrame(texts).select(
-        pl.concat_str((pl.col(f"{n}").fill_null("") for n in range(len(texts))), separator="/"),
-    )
-    nameless = lines.select(
-        pl.all_horizontal(pl.col(name).is_null() for name in table.identity)
-    ).to_series()
+    nameless = pl.all_horizontal(pl.col(name).is_null() for name in table.identity)
     if table.unquotable and "state" in lines.columns:
-        nameless |= lines.select(pl.col("state").is_in(ERRORS).fill_null(value=False)).to_series()
-    place = lines.select(
-        pl.concat_str(pl.col("file").fill_null(""), pl.col("row").cast(pl.String).fill_null(""),
-                      separator=":")
-    ).to_series()  # fmt: skip
-    return (
-        pl.select(pl.when(nameless).then(place).otherwise(joined.to_series())).to_series()
-    ).alias("key")
-
-
-def _values(table: Table, name: str, lines: pl.DataFrame) -> pl.Series:
-    number = table.identity.index(name)
-    column = lines[name]
-    if isinstance(column.dtype, pl.Datetime):
-        shown = column.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f").str.strip_suffix(".000000")
-        return shown.str.strip_suffix("T00:00:00").alias(f"{number}")
-    return text(column).alias(f"{number}")
+        nameless |= pl.col("state").is_in(ERRORS).fill_null(value=False)
+    place = joined(pl.col("file"), pl.col("row"), by=":")
+    key = pl.when(nameless).then(place).otherwise(key_text(table))
+    return lines.select(key.alias("key")).to_series()

@@ -7,7 +7,7 @@ import polars as pl
 
 from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import Annex, make_breaks, money
-from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.match_breaks import line_key
 from flows.steps.reconcile.statuses import Lines
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
@@ -51,7 +51,7 @@ def tolerated_differences(table: Table, lines: Lines, differences: pl.DataFrame)
     """The differences that have a `tolerance`, as `TOLERATED_SCHEMA`."""
     waved = differences.filter(pl.col("tolerance").is_not_null())
     return waved.with_columns(
-        pl.lit(table.name).alias("record"), key_text(table, lines.frame[waved["row"]])
+        pl.lit(table.name).alias("record"), line_key(table, lines.frame[waved["row"]])
     ).select(pl.col(name).cast(dtype) for name, dtype in TOLERATED_SCHEMA.items())
 
 

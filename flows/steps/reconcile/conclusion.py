@@ -19,7 +19,7 @@ from flows.steps.breaks.ageing import ageing
 from flows.steps.breaks.causes import CauseLine
 from flows.steps.breaks.lifecycle import RULES, is_aside, is_open, is_unseen
 from flows.steps.breaks.make import LINES, money
-from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED
 from flows.steps.breaks.roll_forward import (
     RollForward,
@@ -118,7 +118,7 @@ def with_accepted(
         lines = matched.lines
         if keys.len():
             frame = lines.frame
-            manual = frame["status"].is_in(ACCEPTABLE) & key_text(EXTRACTS[record], frame).is_in(
+            manual = frame["status"].is_in(ACCEPTABLE) & line_key(EXTRACTS[record], frame).is_in(
                 keys.implode()
             )
             if record in unproven:

@@ -13,7 +13,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.breaks.make import money
-from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.match_breaks import line_key
 from flows.steps.match.pairing import key_frame
 from flows.steps.reconcile.beyond import beyond_of, exact_sum, unreadable_of
 from flows.steps.reconcile.eligibility import OWN
@@ -62,7 +62,7 @@ class Cut:
     def keys(self, records: pl.Series) -> pl.DataFrame:
         """The records after the cut-off of some kinds, as breaks name them: record and key."""
         parts = [
-            frame.select(pl.lit(record).alias("record"), key_text(EXTRACTS[record], _placed(frame)))
+            frame.select(pl.lit(record).alias("record"), line_key(EXTRACTS[record], _placed(frame)))
             for side in SIDES
             for record, frame in _frames(self.after, side).items()
             if record in set(records)

@@ -7,7 +7,7 @@ import polars as pl
 
 from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import make_breaks, together
-from flows.steps.breaks.match_breaks import key_text
+from flows.steps.breaks.match_breaks import line_key
 from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import key_frame, pair
 from flows.steps.reconcile.beyond import beside, unsigned
@@ -150,7 +150,7 @@ def _veiled(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
 
 def _records(table: Table, signed: pl.DataFrame) -> pl.DataFrame:
     """Signed records with their key as text; who wrote one then says nothing of who changed it."""
-    keys = key_text(table, signed.with_columns(pl.lit(None, pl.String).alias("file")))
+    keys = line_key(table, signed.with_columns(pl.lit(None, pl.String).alias("file")))
     return signed.drop(*LINEAGE, strict=False).with_columns(keys.alias("key"))
 
 
