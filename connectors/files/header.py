@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from itertools import chain
 
 from connectors.errors import ExtractRefused
@@ -301,8 +302,13 @@ def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
 def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
     """The field of each name, folded: the profile's mapping outweighs the field's own name."""
     mapped = {folded(theirs): ours for theirs, ours in profile.columns.items()}
-    own = {field.casefold(): field for field in table.columns if field.casefold() not in mapped}
+    own = {name: field for name, field in _own_names(table).items() if name not in mapped}
     return own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
+
+
+@cache
+def _own_names(table: Table) -> dict[str, str]:
+    return {field.casefold(): field for field in table.columns}
 
 
 def _known_names(profile: Profile) -> set[str]:

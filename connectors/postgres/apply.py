@@ -128,7 +128,10 @@ def _tell_present(
 
 
 def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
-    """The rows of the range whose key the target knows, with their verdicts."""
+    """The rows of the range whose key the target knows, with their verdicts.
+
+    For a text of any length the server would make a second table.
+    """
     key = key_columns(table)
     content = content_columns(table)
     same, stale = "TRUE", ""
@@ -145,8 +148,8 @@ def _judge_present(table: Table, span: tuple[int, int] | None) -> str:
         within = f"AND t.{quoted(key[0])} BETWEEN {int(span[0])} AND {int(span[1])}"
     return f"""
         CREATE TEMP TABLE present ON COMMIT DROP AS
-        SELECT s.record_number, CASE WHEN {same} THEN 'unchanged' {stale}
-            ELSE 'updated' END AS verdict
+        SELECT s.record_number, (CASE WHEN {same} THEN 'unchanged' {stale}
+            ELSE 'updated' END)::varchar(9) AS verdict
         FROM {staged_name(table)} s JOIN {table.name} t ON {joined(table)}
         WHERE {ready()} {within}"""
 

@@ -60,6 +60,8 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
 def counted_elsewhere(connection: psycopg.Connection, batch_id: int) -> int:
     """How many rows in error of a batch count with another attempt of theirs: see below."""
     family = {one for pair in _corrections(connection, batch_id) for one in pair}
+    if not family:
+        return 0
     standing = connection.execute(
         "SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ('undone', 'discarded')",
         [sorted(family)],

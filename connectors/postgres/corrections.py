@@ -38,8 +38,9 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
     while current is not None:
         # Two repairs that end at once must see each other.
         connection.execute("SELECT lock_corrections(%s)", [current])
-        some = _gather(connection, current)
-        _withdraw(connection, current)
+        corrections = _corrections_of(connection, current)
+        some = bool(corrections) and _gather(connection, current, corrections)
+        _withdraw(connection, current, f"AND NOT {_REPAIRED}" if some else "")
         if some:
             for table in staged_tables(connection, current):
                 _tell(connection, table, current)
@@ -119,18 +120,23 @@ def staged_tables(connection: psycopg.Connection, batch_id: int) -> Iterator[Tab
     return (table for name, table in EXTRACTS.items() if name in found)
 
 
-def _gather(connection: psycopg.Connection, batch_id: int) -> bool:
-    """Collect the names of the rows that a batch's corrections repair; whether there are any."""
-    connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
-    connection.execute(
-        "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int) ON COMMIT DROP"
-    )
+def _corrections_of(connection: psycopg.Connection, batch_id: int) -> list[int]:
+    """The batches that correct a batch."""
     corrections = connection.execute(
         "SELECT id FROM batch WHERE corrects = %s AND id > corrects "
         "AND state NOT IN ('undone', 'discarded')",
         [batch_id],
     ).fetchall()
-    for (correction,) in corrections:
+    return [one for (one,) in corrections]
+
+
+def _gather(connection: psycopg.Connection, batch_id: int, corrections: Iterable[int]) -> bool:
+    """Collect the names of the rows that a batch's corrections repair; whether there are any."""
+    connection.execute("DROP TABLE IF EXISTS pg_temp.repaired")
+    connection.execute(
+        "CREATE TEMP TABLE repaired (name text PRIMARY KEY, by_key int) ON COMMIT DROP"
+    )
+    for correction in corrections:
         for table in staged_tables(connection, correction):
             connection.execute(
                 f"""INSERT INTO repaired SELECT s.parent
@@ -139,10 +145,9 @@ def _gather(connection: psycopg.Connection, batch_id: int) -> bool:
                 ON CONFLICT DO NOTHING""",
                 batch_span(connection, correction),
             )
-    if corrections:
-        for table in staged_tables(connection, batch_id):
-            if table.key:
-                _gather_by_key(connection, table, batch_id, [one for (one,) in corrections])
+    for table in staged_tables(connection, batch_id):
+        if table.key:
+            _gather_by_key(connection, table, batch_id, corrections)
     connection.execute("ANALYZE repaired")
     return connection.execute("SELECT 1 FROM repaired LIMIT 1").fetchone() is not None
 
@@ -177,11 +182,9 @@ def _gather_by_key(
             )
 
 
-def _withdraw(connection: psycopg.Connection, batch_id: int) -> None:
+def _withdraw(connection: psycopg.Connection, batch_id: int, unless: str) -> None:
     connection.execute(
-        f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}'
-        AND NOT EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
-            AND (by_key IS NULL) = (o.error_data IS NULL))""",
+        f"""DELETE FROM outcome o WHERE {of_batch("o")} AND o.verdict = '{CORRECTED}' {unless}""",
         batch_span(connection, batch_id),
     )
 
@@ -218,3 +221,8 @@ _MATCHED = """CASE WHEN by_key IS NOT NULL THEN json_build_array(json_build_obje
 def _name(alias: str) -> str:
     """A row's name as `recon rejects` writes it into the first column."""
     return f"{alias}.extract_id || ':' || {alias}.record_number"
+
+
+_REPAIRED = f"""EXISTS (SELECT 1 FROM repaired WHERE name = {_name("o")}
+    AND (by_key IS NULL) = (o.error_data IS NULL))"""
+"""SQL for what is still so of a row `o` that was corrected."""

@@ -130,6 +130,8 @@ class Database:
             options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
             f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
             f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
+            # Counts and distinct keys are all our statements need; a small sample tells those.
+            "-c default_statistics_target=10 "
             # A client whose machine is gone is noticed within a minute.
             "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3",
             **SILENT_PEER,
@@ -175,10 +177,8 @@ def _ended_by(error: BaseException) -> BaseException | None:
 def analyse(connection: psycopg.Connection, *tables: str) -> None:
     """Let the planner know rows that were just written; without, it expects a handful of them.
 
-    Counts and distinct keys are all our statements need, and a small sample tells those. A table
-    the server itself is busy with is left out: waiting would make it give up its vacuum.
+    A table the server itself is busy with is left out: waiting would make it give up its vacuum.
     """
-    connection.execute("SET default_statistics_target = 10")
     connection.execute(f"ANALYZE (SKIP_LOCKED) {', '.join(tables)}")
 
 

@@ -44,22 +44,23 @@ def lease_name(kind: Held, whose: object = "") -> str:
 class Heartbeat:
     """Renews what a session holds, from a thread and a session of its own."""
 
-    def __init__(self, connection: psycopg.Connection, name: str, session: Session) -> None:
-        self.name = name
+    def __init__(self, connection: psycopg.Connection, taken: "Taken") -> None:
+        self.name = taken.name
         self.lost = False
         """Somebody else has it, or nobody."""
-        self.seconds = _seconds(connection)
+        self.seconds = taken.seconds
         self._parameters: dict[str, Any] = connection.info.get_parameters() | {
             "password": connection.info.password,
             "connect_timeout": STATEMENT_SECONDS,
             "options": f"-c statement_timeout={STATEMENT_SECONDS}s -c application_name=recon-lease",
         }
-        self._session = session
+        self._session = taken.session
         self._own: psycopg.Connection | None = None
         self._turn = threading.Lock()
         self._ended = threading.Event()
         self._renewed = _now()
-        self._thread = threading.Thread(target=self._beat, name=f"lease of {name}", daemon=True)
+        of = f"lease of {self.name}"
+        self._thread = threading.Thread(target=self._beat, name=of, daemon=True)
         self._thread.start()
 
     def holds(self) -> bool:
@@ -134,27 +135,34 @@ class Taken(NamedTuple):
 
     name: str
     session: Session
-    former: str | None
+    seconds: int
+    """How long it lasts from when it was last renewed."""
+    former: str | None = None
     """Who had it until it ran out; None: it was free."""
 
 
 def take(
-    connection: psycopg.Connection, kind: Held, whose: object = "", wait_seconds: float = 0
+    connection: psycopg.Connection,
+    kind: Held,
+    whose: object = "",
+    wait_seconds: float | None = 0,
 ) -> Taken | None:
     """Hold something for this session, outside of a transaction; None: another session holds it.
 
-    One whose lease has run out is ended, and what it held taken over.
+    One whose lease has run out is ended, and what it held taken over. A wait of None outlasts the
+    lease of one that is frozen.
     """
-    name = lease_name(kind, whose)
-    deadline = time.monotonic() + wait_seconds
+    name, seconds = lease_name(kind, whose), _seconds(connection)
+    patience = _patience(seconds) if wait_seconds is None else wait_seconds
+    deadline = time.monotonic() + patience
     while True:
-        if session := _keep(connection, kind, whose):
-            return Taken(name, session, None)
+        if session := _keep(connection, kind, whose, seconds):
+            return Taken(name, session, seconds)
         if former := end_holder(connection, name):
             let_go_by = time.monotonic() + FREE_SECONDS
             while time.monotonic() < let_go_by:
-                if session := _keep(connection, kind, whose):
-                    return Taken(name, session, former)
+                if session := _keep(connection, kind, whose, seconds):
+                    return Taken(name, session, seconds, former)
                 time.sleep(PAUSE_SECONDS)
         if time.monotonic() >= deadline:
             return None
@@ -164,7 +172,7 @@ def take(
 @contextmanager
 def renewed(connection: psycopg.Connection, taken: Taken) -> Iterator[Heartbeat]:
     """Renew what this session has taken, and let it go at the end."""
-    heartbeat = Heartbeat(connection, taken.name, taken.session)
+    heartbeat = Heartbeat(connection, taken)
     try:
         yield heartbeat
     finally:
@@ -184,9 +192,9 @@ def in_turn(connection: psycopg.Connection, kind: Held, what: str) -> Iterator[H
 
     The wait outlasts the lease of one that is frozen. `what` is what is waited for, in words.
     """
-    seconds = min(_seconds(connection) + FREE_SECONDS, MOST_PATIENCE_SECONDS)
-    taken = take(connection, kind, wait_seconds=seconds)
+    taken = take(connection, kind, wait_seconds=None)
     if taken is None:
+        seconds = _patience(_seconds(connection))
         raise TurnNotGiven(
             f"{what} is one run's turn at a time, and {seconds} s were not enough for this one to "
             f"come: {holder_text(connection, kind)}Nothing was changed; run the same command again."
@@ -195,10 +203,17 @@ def in_turn(connection: psycopg.Connection, kind: Held, what: str) -> Iterator[H
         yield heartbeat
 
 
-def _keep(connection: psycopg.Connection, kind: Held, whose: object) -> Session | None:
+def _patience(seconds: int) -> int:
+    """How long to wait for what somebody frozen may have; `seconds`: of a lease."""
+    return min(seconds + FREE_SECONDS, MOST_PATIENCE_SECONDS)
+
+
+def _keep(
+    connection: psycopg.Connection, kind: Held, whose: object, seconds: int
+) -> Session | None:
     row = connection.execute(
         f"SELECT pid, started FROM keep_{kind}(%s, %s, %s, ({MINE}))",
-        [str(whose), whoami(), _seconds(connection)],
+        [str(whose), whoami(), seconds],
     ).fetchone()
     return None if row is None else (row[0], row[1])
 

@@ -28,6 +28,7 @@ class Lease:
         self.batch_id = batch_id
         self.epoch = epoch
         self._heartbeat = heartbeat
+        self._in_transaction = False
 
     def why_not(self) -> str | None:
         """Why this run may do nothing more outside of the database; None: it may."""
@@ -40,7 +41,13 @@ class Lease:
 
     @contextmanager
     def transaction(self) -> Iterator[psycopg.Connection]:
-        """A transaction that commits only while this run still holds the batch."""
+        """A transaction that commits only while this run still holds the batch.
+
+        Within one it is the same transaction, which nobody can take the batch from.
+        """
+        if self._in_transaction:
+            yield self.connection
+            return
         with self.connection.transaction():
             row = self.connection.execute(
                 "SELECT lease_epoch, lease_owner FROM batch WHERE id = %s FOR SHARE",
@@ -51,7 +58,11 @@ class Lease:
                     f"Batch {self.batch_id} was taken over by {row and row[1]}; "
                     "this run has stopped and wrote nothing since."
                 )
-            yield self.connection
+            self._in_transaction = True
+            try:
+                yield self.connection
+            finally:
+                self._in_transaction = False
 
     def add_receipt(self, receipt: Receipt) -> None:
         """Write a chunk's receipt; call it inside the transaction of the chunk's rows."""

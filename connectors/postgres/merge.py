@@ -94,9 +94,7 @@ def check_reference(
     all that the rows name, with the tenant, each once, where they are known. What a batch that is
     `complete` refers to has to be in it; the database is not asked.
     """
-    _find_missing(connection, table, reference, batch_id, values, complete=complete)
-    counted = connection.execute("SELECT count(*) FROM missing").fetchone()
-    if counted == (0,):
+    if not _find_missing(connection, table, reference, batch_id, values, complete=complete):
         return 0
     span: Mapping[str, object] = batch_span(connection, batch_id)
     of = f"m.value = s.{quoted(reference.field)}"
@@ -106,9 +104,9 @@ def check_reference(
         statement = f"""
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
             SELECT %(batch)s, s.extract_id, s.record_number, 'rejected',
-                CASE m.code WHEN 'ReferenceMissing'
-                    THEN {_error("ReferenceMissing", reference.field, reference.table)}
-                    ELSE {_error("ReferenceTenant", reference.field, reference.table)} END
+                CASE WHEN m.elsewhere
+                    THEN {_error("ReferenceTenant", reference.field, reference.table)}
+                    ELSE {_error("ReferenceMissing", reference.field, reference.table)} END
             FROM (SELECT s.*, {quoted(reference.field)}::text AS key_value,
                       {position("first_line")} AS line
                   FROM {staged_name(table)} s) s
@@ -117,17 +115,18 @@ def check_reference(
         return connection.execute(statement, span).rowcount
     statement = f"""
         WITH named AS (
-            SELECT m.value, m.code, count(*) AS rows,
+            SELECT m.value, m.elsewhere, count(*) AS rows,
                 min((s.extract_id::bigint << 40) + s.record_number) AS first
             FROM {staged_name(table)} s JOIN missing m ON {of}
-            WHERE {_ready()} AND {_untold()} GROUP BY m.value, m.tenant, m.code
+            WHERE {_ready()} AND {_untold()} GROUP BY m.value, m.tenant, m.elsewhere
         ), told AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
                 rows, message)
-            SELECT %(batch)s, first >> 40, first & ((1::bigint << 40) - 1), '{table.name}', code,
-                '{reference.field}', value::text, rows, CASE code
-                    WHEN 'ReferenceMissing' THEN {_message("ReferenceMissing", reference)}
-                    ELSE {_message("ReferenceTenant", reference)} END
+            SELECT %(batch)s, first >> 40, first & ((1::bigint << 40) - 1), '{table.name}',
+                CASE WHEN elsewhere THEN 'ReferenceTenant' ELSE 'ReferenceMissing' END,
+                '{reference.field}', value::text, rows,
+                CASE WHEN elsewhere THEN {_message("ReferenceTenant", reference)}
+                    ELSE {_message("ReferenceMissing", reference)} END
             FROM named RETURNING rows
         )
         SELECT coalesce(sum(rows), 0) FROM told"""
@@ -152,19 +151,17 @@ def _find_missing(
     values: Sequence[Sequence[int | str]] | None,
     *,
     complete: bool,
-) -> None:
+) -> int:
     """The temporary table `missing`: values that lead nowhere or to another tenant, once each.
 
-    Every step is a table of its own that the planner has counted. So a small delivery looks its
-    values up in the target by its index, and a large one reads the target once.
+    Returns how many. Every step is a table of its own that the planner has counted. So a small
+    delivery looks its values up in the target by its index, and a large one reads the target once.
     """
-    for name, columns in (
-        ("used", "value bigint, tenant integer"),
-        ("met", "value bigint, tenant integer"),
-        ("missing", "value bigint, tenant integer, code text"),
-    ):
-        connection.execute(f"DROP TABLE IF EXISTS pg_temp.{name}")
-        connection.execute(f"CREATE TEMP TABLE {name} ({columns}) ON COMMIT DROP")
+    columns = "(value bigint, tenant integer) ON COMMIT DROP"
+    connection.execute(
+        "DROP TABLE IF EXISTS pg_temp.used, pg_temp.met, pg_temp.missing;"
+        f"CREATE TEMP TABLE used {columns}; CREATE TEMP TABLE met {columns}"
+    )
     _offer_used(connection, table, reference, batch_id, values)
     target = TABLES[reference.table]
     tenant = quoted("TenantsId") if target.tenant else "NULL::integer"
@@ -186,13 +183,14 @@ def _find_missing(
     )
     connection.execute("ANALYZE met")
     same = "AND k.tenant = u.tenant" if _bound(reference, table) else ""
-    connection.execute(
-        f"""INSERT INTO missing SELECT u.value, u.tenant,
-            CASE WHEN v.value IS NULL THEN 'ReferenceMissing' ELSE 'ReferenceTenant' END
+    found = connection.execute(
+        f"""CREATE TEMP TABLE missing ON COMMIT DROP AS
+        SELECT u.value, u.tenant, v.value IS NOT NULL AS elsewhere
         FROM used u LEFT JOIN (SELECT DISTINCT value FROM met) v ON v.value = u.value
         WHERE NOT EXISTS (SELECT FROM met k WHERE k.value = u.value {same})"""
     )
     connection.execute("ANALYZE missing")
+    return found.rowcount
 
 
 def _offer_used(

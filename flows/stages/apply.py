@@ -13,7 +13,7 @@ from connectors.postgres.database import analyse, summarise
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from flows.stages.apply_ranges import ApplyRange, cut_ranges
-from flows.stages.check import staged_tables
+from flows.stages.check import tables_of
 from flows.stages.recovery import reach
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
@@ -36,10 +36,9 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     if batch.state is not State.CHECKED:
         return
     only_listed = restored_profile(batch).compare_only
-    tables = [
-        table for table in staged_tables(lease) if only_listed or table is not INSERT_BATCH_DATA
-    ]
-    apply_ranges = {table: _left(workspace, lease, table) for table in tables}
+    staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+    tables = [table for table in tables_of(staged) if only_listed or table is not INSERT_BATCH_DATA]
+    apply_ranges = {table: _left(workspace, lease, table, staged) for table in tables}
     done = _Done(workspace, sum(one.rows for left in apply_ranges.values() for one in left))
     for table, left in apply_ranges.items():
         if only_listed:
@@ -53,8 +52,9 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     reach("applied")
 
 
-def _left(workspace: Workspace, lease: Lease, table: Table) -> list[ApplyRange]:
-    staged = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+def _left(
+    workspace: Workspace, lease: Lease, table: Table, staged: Sequence[Receipt]
+) -> list[ApplyRange]:
     applied = ledger.list_receipts(lease.connection, lease.batch_id, apply_stage(table))
     return list(cut_ranges(table, staged, applied, workspace.settings))
 

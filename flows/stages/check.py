@@ -4,13 +4,14 @@ Decided before anything is visible in a target. One transaction: a run that dies
 """
 
 import logging
+from collections.abc import Iterable
 
 from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.database import analyse
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import State
+from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.merge import check_reference, join_by_hash, mark_duplicates
 from connectors.postgres.recount import recount
 from flows.stages.recovery import reach
@@ -35,11 +36,12 @@ def check(workspace: Workspace, lease: Lease) -> None:
     if batch.state is not State.STAGED:
         return
     profile = restored_profile(batch)
-    tables = staged_tables(lease)
+    receipts = ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+    tables = tables_of(receipts)
     analyse(lease.connection, "outcome", *(staged_name(table) for table in tables))
     with lease.transaction() as connection:
         join_by_hash(connection, only=True)
-        known = _known(lease)
+        known = _known(receipts)
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
             _check_table(lease, table, profile, known.get(table.name, Known()))
@@ -52,15 +54,16 @@ def check(workspace: Workspace, lease: Lease) -> None:
 
 def staged_tables(lease: Lease) -> list[Table]:
     """The record kinds this batch has rows of, references first."""
-    found = {
-        record
-        for receipt in ledger.list_receipts(lease.connection, lease.batch_id, "stage")
-        for record in receipt.totals
-    }
+    return tables_of(ledger.list_receipts(lease.connection, lease.batch_id, "stage"))
+
+
+def tables_of(receipts: Iterable[Receipt]) -> list[Table]:
+    """The same by the receipts of staging."""
+    found = {record for receipt in receipts for record in receipt.totals}
     return [table for table in by_dependency() if table.name in found]
 
 
-def _known(lease: Lease) -> dict[str, Known]:
+def _known(receipts: Iterable[Receipt]) -> dict[str, Known]:
     """Where repeated keys and references of the batch can only be, as far as its receipts tell."""
     return gather(
         (
@@ -71,7 +74,7 @@ def _known(lease: Lease) -> dict[str, Known]:
             },
             receipt.clues,
         )
-        for receipt in ledger.list_receipts(lease.connection, lease.batch_id, "stage")
+        for receipt in receipts
     )
 
 

@@ -63,10 +63,11 @@ def missing(
 
 def take_back_misfits(
     lease: Lease, extract: Extract, content: Content, header: Header, block_bytes: int
-) -> None:
+) -> list[Receipt]:
     """Take back the rows beyond a gap when they were staged in chunks of another size.
 
     That happens when the limits were changed in between; they are then read and judged again.
+    Returns the receipts that are left.
     """
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
     gap = first_gap(receipts, header)
@@ -77,8 +78,10 @@ def take_back_misfits(
         if number is not None and chunk is not None and _fits(chunk, number, left):
             left.pop(number, None)
             continue
-        _take_back(lease, extract, min(left.values(), key=lambda receipt: receipt.chunk), left)
-        return
+        first = min(left.values(), key=lambda receipt: receipt.chunk)
+        _take_back(lease, extract, first, left)
+        return [receipt for receipt in receipts if receipt.chunk < first.chunk]
+    return receipts
 
 
 def _fits(chunk: Chunk, number: int, left: dict[int, Receipt]) -> bool:

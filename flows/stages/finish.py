@@ -20,12 +20,12 @@ from connectors.postgres.database import summarise
 from connectors.postgres.digests import ends_detail
 from connectors.postgres.findings import findings, notes
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Extract, State
+from connectors.postgres.ledger import Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from flows.report.html import render_html
 from flows.report.text import render_text
-from flows.stages.check import staged_tables
+from flows.stages.check import tables_of
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
@@ -36,7 +36,7 @@ from schemas.derived.sql import staged_name
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.reasons import REASONS
-from schemas.tables import INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 log = logging.getLogger("recon.report")
 DOES_NOT_TIE = "does_not_tie"
@@ -67,7 +67,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
             f"Batch {batch.id} does not tie. {folder / 'report.html'} shows which stage differs; "
             "nothing is lost, but do not use the data before this is explained."
         )
-    tables = [staged_name(table) for table in staged_tables(lease)]
+    tables = [staged_name(EXTRACTS[chain.record]) for chain in report.chains]
     summarise(lease.connection, "outcome", "before_image", *tables)
     if batch.state in (State.MERGED, State.FAILED):
         clear_spool(workspace.settings, batch.id)
@@ -86,13 +86,14 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
     names = {extract.id: extract.name for extract in extracts}
     chains, reasons, pushed = [], [], []
     sums: dict[int, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for table in staged_tables(lease):
+    receipts = ledger.list_receipts(connection, batch_id, "stage")
+    for table in tables_of(receipts):
         counted = _recount(connection, table, batch_id)
         staged = counted.staged
         for one in staged:
             sums[one.extract_id]["rows"] += one.rows
             sums[one.extract_id]["rejected"] += one.rows * (one.state in ("rejected", "conflict"))
-        chains.append(_chain(lease, table, counted))
+        chains.append(_chain(table, receipts, counted))
         reasons += [
             ReasonLine(
                 record=found.record,
@@ -153,9 +154,9 @@ def _recount(connection: psycopg.Connection, table: Table, batch_id: int) -> Rec
     return recount_both(connection, table, batch_id)
 
 
-def _chain(lease: Lease, table: Table, counted: Recount) -> Chain:
+def _chain(table: Table, receipts: Iterable[Receipt], counted: Recount) -> Chain:
     read: dict[str, Totals] = {}
-    for receipt in ledger.list_receipts(lease.connection, lease.batch_id, "stage"):
+    for receipt in receipts:
         for state, shape in receipt.totals.get(table.name, {}).items():
             read[state] = read.get(state, Totals()) + Totals.from_json(shape)
     return build_chain(table, read, _by_state(counted.staged), _by_state(counted.database))

@@ -71,6 +71,30 @@ def receive(
 ) -> Received:
     """Archive the files of a delivery and open a batch for them; the same bytes open it once.
 
+    Raises what `archived` raises.
+    """
+    delivery = archived(
+        workspace, paths, profile, record=record, corrects=corrects, content_id=content_id
+    )
+
+    def register() -> Received:
+        with workspace.database.connect() as connection:
+            return delivery.register(connection)
+
+    return resumed(workspace.database, register)
+
+
+def archived(
+    workspace: Workspace,
+    paths: Sequence[str],
+    profile: Profile,
+    *,
+    record: str | None = None,
+    corrects: int | None = None,
+    content_id: str | None = None,
+) -> "ArchivedDelivery":
+    """Archive the files of a delivery, for which a batch is to be opened.
+
     `content_id` is what the files were when an inbox took them; raises EvidenceBroken where they
     are another content now. A correction is taken on the terms of the batch it corrects; raises
     CorrectionError where those that are stated are others.
@@ -88,29 +112,39 @@ def receive(
             "imported. Put the files into the inbox again as they were delivered, and then run "
             "this once more."
         )
+    profile = replace(profile, record=record or profile.record)
+    return ArchivedDelivery(opened, profile, corrects, service)
 
-    before: _Before | None = None
 
-    def register() -> Received:
-        nonlocal before
+@dataclass(slots=True)
+class ArchivedDelivery:
+    """The archived files of a delivery, and the terms they are taken on."""
+
+    opened: Sequence[Opened]
+    profile: Profile
+    corrects: int | None
+    service: str | None
+    _before: "_Before | None" = None
+
+    def register(self, connection: psycopg.Connection) -> Received:
+        """Open a batch for the files, or find the one that took them.
+
+        Call it again where the connection was lost: the batch is the same.
+        """
         with (
-            workspace.database.connect() as connection,
             # Two runs that receive the same delivery at once must not open two batches for it.
             in_turn(connection, Held.RECEIVE, "Saying which batch a delivery is"),
             connection.transaction(),
         ):
             note_birth(connection)
             # Asked once: where the answer to the commit is lost, the ledger knows the contents.
-            before = before or _Before(connection, opened)
-            for one in opened:
+            self._before = self._before or _Before(connection, self.opened)
+            for one in self.opened:
                 if one.stored is not None:
                     ledger.content_is_back(connection, one.stored.sha256)
-            received = _register(connection, opened, profile, record, corrects, service)
-            return replace(
-                received, messages=received.messages + before.told(connection, received.batch_id)
-            )
-
-    return resumed(workspace.database, register)
+            received = _register(connection, self)
+            told = self._before.told(connection, received.batch_id)
+            return replace(received, messages=received.messages + told)
 
 
 class _Before:
@@ -222,18 +256,12 @@ def header_of(content: Content, profile: Profile, record: str | None, settings: 
     )
 
 
-def _register(
-    connection: psycopg.Connection,
-    opened: Sequence[Opened],
-    profile: Profile,
-    record: str | None,
-    corrects: int | None,
-    service: str | None,
-) -> Received:
+def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:
+    opened, profile = delivery.opened, delivery.profile
     content_id = content_id_of(profile.feed, opened)
     known = ledger.find_content(connection, content_id) if content_id else None
     if known is not None:
-        return _known(known, service)
+        return _known(known, delivery.service)
     messages, fresh, earlier = [], [], []
     for one in opened:
         extract = one.stored and ledger.find_extract(connection, profile.feed, one.stored.sha256)
@@ -258,9 +286,9 @@ def _register(
         connection,
         content_id=content_id or "",
         feed=profile.feed,
-        profile=stored_profile(replace(profile, record=record or profile.record)),
-        corrects=corrects,
-        service=service,
+        profile=stored_profile(profile),
+        corrects=delivery.corrects,
+        service=delivery.service,
     )
     ledger.add_secret_constants(connection, batch_id, secret_constants(profile))
     for one in fresh:

@@ -18,7 +18,7 @@ from flows.stages.check import check, discard, not_held, release
 from flows.stages.finish import build_report, finish
 from flows.stages.kept import prove_batch
 from flows.stages.push import ask_for_service, push
-from flows.stages.receive import Received, receive
+from flows.stages.receive import Received, archived
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
@@ -50,22 +50,31 @@ def import_delivery(
     content_id: str | None = None,
 ) -> Ended:
     """Take a delivery through; one that was taken before is named and changes nothing."""
-    received = receive(
+    delivery = archived(
         workspace, paths, profile, record=record, corrects=corrects, content_id=content_id
     )
-    if received.ended:
+    received: Received | None = None
+
+    def go() -> Ended:
+        nonlocal received
+        with workspace.database.connect() as connection:
+            received = received or delivery.register(connection)
+            if not received.ended:
+                with hold_batch(connection, received.batch_id) as lease:
+                    return _go_on(workspace, lease, received)
         return look(workspace, received.batch_id, received)
-    return run_batch(workspace, received.batch_id, received)
+
+    return resumed(workspace.database, go)
 
 
-def run_batch(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
+def run_batch(workspace: Workspace, batch_id: int) -> Ended:
     """Take a batch from where it is to its end; every stage goes on where a dead run stopped."""
-    return resumed(workspace.database, lambda: _run_batch(workspace, batch_id, received))
+    return resumed(workspace.database, lambda: _run_batch(workspace, batch_id))
 
 
-def _run_batch(workspace: Workspace, batch_id: int, received: Received | None) -> Ended:
+def _run_batch(workspace: Workspace, batch_id: int) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        return _go_on(workspace, lease, received)
+        return _go_on(workspace, lease)
 
 
 def _go_on(workspace: Workspace, lease: Lease, received: Received | None = None) -> Ended:

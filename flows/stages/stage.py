@@ -122,9 +122,10 @@ def stage_extract(
     content, header = open_archived(workspace, extract, profile)
     block_bytes = workspace.settings.limits.block_bytes
     if chunk_range is None:
-        take_back_misfits(lease, extract, content, header, block_bytes)
-    receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
-    chunk_range = chunk_range or first_gap(receipts, header)
+        receipts = take_back_misfits(lease, extract, content, header, block_bytes)
+        chunk_range = first_gap(receipts, header)
+    else:
+        receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
     chunks = missing(
         read_chunks(content, header, chunk_range.place, block_bytes), chunk_range, receipts
     )

@@ -48,7 +48,7 @@ ENDED_SESSION = f"""
     SELECT due.owner FROM due WHERE pg_terminate_backend(due.pid)"""
 """Ends the session of a lease that ran out, and names its owner."""
 
-MINE = "SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+MINE = "SELECT backend_start FROM pg_stat_get_activity(pg_backend_pid())"
 """When the session that asks began. One that says another time only keeps itself from being ended:
 no session of its number began then."""
 

@@ -271,7 +271,7 @@ def test_a_lease_is_asked_for_only_when_it_was_not_renewed_lately(workspace: Wor
     with workspace.database.connect() as connection:
         taken = take(connection, Held.RECEIVE)
         assert taken is not None
-        beat = Heartbeat(connection, taken.name, taken.session)
+        beat = Heartbeat(connection, taken)
         assert beat.holds()
         beat._renewed -= beat.seconds * 0.6
         assert beat.holds(), "it asked, and was told"

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,8 @@ class KeyFilter:
 class _Seen:
     def __init__(self) -> None:
         self.rows = 0
-        self._marks = np.zeros(1 << MARKS >> 3, np.uint8)
+        # Pages of their own, which the system zeroes when a mark is the first on one of them.
+        self._marks = np.frombuffer(mmap(-1, 1 << MARKS >> 3), np.uint8)
         self._highest = np.uint64(0)
         self._values: dict[str, pl.DataFrame] = {}
 
