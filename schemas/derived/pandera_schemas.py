@@ -17,14 +17,13 @@ from schemas.kinds import frame_columns, millionth_columns
 from schemas.row_rules import row_rules
 
 # pandera reads variables when it is imported, and by some of them it checks less, or nothing.
-for _name in [name for name in os.environ if name.startswith("PANDERA_")]:
-    del os.environ[_name]
+_hidden = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("PANDERA_")}
 
 import pandera.polars as pa  # noqa: E402
 from pandera.config import ValidationDepth, config_context  # noqa: E402
 from pandera.errors import SchemaErrors  # noqa: E402
 
-_RULES = "rules"
+os.environ.update(_hidden)
 
 
 class BrokenRule(NamedTuple):
@@ -51,61 +50,68 @@ class SchemaBroken(Exception):
 
 
 @cache
-def schema(table: Table, *, millionths: bool = False) -> pa.DataFrameSchema:
-    """The contract of a record's typed frame; with its doubles in millionths, if so asked.
-
-    All rules are one check: one for each of them makes validating a chunk three times as dear.
-    """
+def columns_schema(table: Table, *, millionths: bool = False) -> pa.DataFrameSchema:
+    """Which columns a record's typed frame has; its doubles are in millionths, if so asked."""
     columns = {
         name: pa.Column(dtype, nullable=True)
         for field in table.delivered
         for name, dtype in (millionth_columns if millionths else frame_columns)(field).items()
     }
-    passes = [
-        rule.passes.all(ignore_nulls=False).alias(f"{rule.field} {rule.code}")
-        for rule in row_rules(table)
-    ]
+    return pa.DataFrameSchema(columns, name=table.name, strict=True)
+
+
+@cache
+def rules_schema(table: Table) -> pa.DataFrameSchema:
+    """What all rows of a record's typed frame pass.
+
+    All rules are one check: one for each of them makes validating a chunk three times as dear.
+    """
+    passes = [rule.passes.all(ignore_nulls=False).alias(str(rule)) for rule in row_rules(table)]
 
     def every_rule(data: pa.PolarsData) -> bool:
-        passed = data.lazyframe.select(passes).collect().row(0, named=True)
-        broken = [rule for rule, all_pass in passed.items() if not all_pass]
-        if broken:
-            # A False cannot be listed with what is wrong about columns: those failures are texts.
-            raise ValueError(", ".join(broken))
-        return True
+        return all(data.lazyframe.select(passes).collect().row(0))
 
-    checks = [pa.Check(every_rule, name=_RULES)] if passes else []
-    return pa.DataFrameSchema(columns, checks=checks, name=table.name, strict=True)
+    return pa.DataFrameSchema(checks=[pa.Check(every_rule)] if passes else [], name=table.name)
 
 
 def validate(
     table: Table, clean: pl.DataFrame, lines: pl.Series, *, millionths: bool = False
 ) -> None:
-    """Validate clean rows, which begin on `lines`, by the schema of their record.
+    """Validate clean rows, which begin on `lines`, by the schemas of their record.
 
     Raises SchemaBroken with all that they break.
     """
     if clean.is_empty():
         return
-    try:
-        # Whatever the process has set, columns and values are both looked at.
-        with config_context(
-            validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA
-        ):
-            schema(table, millionths=millionths).validate(clean, lazy=True)
-    except SchemaErrors as errors:
-        broken = _broken_columns(errors, lines) or [*_broken_rules(table, clean, lines)]
-    else:
-        return
-    raise SchemaBroken(table.name, broken)
+    # Whatever the process has set, columns and values are both looked at: those of a lazy frame as
+    # well, which pandera does not take apart and put together again.
+    with config_context(validation_enabled=True, validation_depth=ValidationDepth.SCHEMA_AND_DATA):
+        try:
+            _validate_columns(table, millionths, tuple(clean.schema.items()))
+            rules_schema(table).validate(clean.lazy(), lazy=True)
+        except SchemaErrors as errors:
+            wrong = errors.schema is not rules_schema(table)
+            broken = _broken_columns(errors, lines) if wrong else _broken_rules(table, clean, lines)
+        else:
+            return
+    raise SchemaBroken(table.name, [*broken])
 
 
-def _broken_columns(errors: SchemaErrors, lines: pl.Series) -> list[BrokenRule]:
-    cases = errors.failure_cases.filter(pl.col("check") != _RULES)
-    found = cases.select("column", "check", "failure_case").iter_rows()
-    return [
-        BrokenRule(of, f"{check}, not {case}", len(lines), lines[0]) for of, check, case in found
-    ]
+@cache
+def _validate_columns(
+    table: Table, millionths: bool, columns: tuple[tuple[str, pl.DataType], ...]
+) -> None:
+    """Raise SchemaErrors for columns that are not the record's.
+
+    They do not depend on rows: what is right once need not be asked again, which would cost more
+    than the rules of a whole chunk.
+    """
+    columns_schema(table, millionths=millionths).validate(pl.DataFrame(schema=columns), lazy=True)
+
+
+def _broken_columns(errors: SchemaErrors, lines: pl.Series) -> Iterator[BrokenRule]:
+    for of, check, case in errors.failure_cases.select("column", "check", "failure_case").rows():
+        yield BrokenRule(of, f"{check}, not {case}", len(lines), lines[0])
 
 
 def _broken_rules(table: Table, clean: pl.DataFrame, lines: pl.Series) -> Iterator[BrokenRule]:
