@@ -61,30 +61,46 @@ def write_out(
 
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
+    table, ids = header.table, (extract.batch_id, extract.id)
     binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
     fast = fast_rows(chunk, header, profile) if binary else None
     rest = chunk if fast is None else chunk.only(~fast.rows)
     validated = Validated()
     if rest.height:
-        ids = extract.batch_id, extract.id
         validated = validate_chunk(
             rest, header, profile, *ids, with_texts=not binary, repaired=repaired
         )
     written = WrittenChunk(validated)
-    if binary:
-        written.spool = []
-        if fast is not None:
-            _add_fast(written, chunk, header.table, profile, extract, fast)
-        for rows in validated.rows.values():
-            _add_validated(written, chunk, header.table, profile, rows)
-        if profile.compare_only or not written.spool:
-            written.spool = None
-    else:
-        written.copies += [copy_staged(EXTRACTS[name], one) for name, one in validated.rows.items()]
+    exact: list[pl.DataFrame] = []  # Clean rows in millionths, which go in binary.
+    if fast is not None:
+        exact.append(_placed(fast, chunk, *ids))
+        validate(table, fast.frame, exact[0]["first_line"], millionths=True)
+        states = validated.totals.setdefault(table.name, {})
+        states[READY] = totals_of_millionths(table, fast.frame) + states.get(READY, Totals())
+        _add_keys(written, table, exact[0])
     for name, rows in validated.rows.items():
-        if name != INSERT_BATCH_DATA.name:
-            _add_keys(written, EXTRACTS[name], rows.filter(pl.col("error_data").is_null()))
+        of, clean = EXTRACTS[name], rows["error_data"].is_null()
+        if of is not INSERT_BATCH_DATA:
+            _add_keys(written, of, rows.filter(clean))
+        left = rows
+        if binary:
+            short = clean & plain_rows(of, rows)
+            exact.append(in_millionths(of, rows.filter(short)))
+            left = rows.filter(~short)
+            places = left["record_number"] - chunk.start.record
+            left = left.with_columns(chunk.texts(places.to_list()))
+        if left.height:
+            written.copies.append(copy_staged(of, left))
     validated.rows.clear()
+    exact = [rows for rows in exact if rows.height]
+    text = None if profile.keep == "reference" else chunk.block
+    written.copies += [copy_binary(table, rows, text, chunk.start.byte) for rows in exact]
+    if exact and not profile.compare_only:
+        ready = validated.totals[table.name][READY].rows
+        if sum(rows.height for rows in exact) == ready:
+            written.spool = [
+                rows.select(*target_columns(table), cs.ends_with(SCALE)) for rows in exact
+            ]
     return written
 
 
@@ -112,50 +128,14 @@ def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None
     return read_fast(header.table, names, delivered, writing, tenant=profile.tenant)
 
 
-def _add_fast(
-    written: WrittenChunk,
-    chunk: Chunk,
-    table: Table,
-    profile: Profile,
-    extract: Extract,
-    fast: FastRows,
-) -> None:
+def _placed(fast: FastRows, chunk: Chunk, batch_id: int, extract_id: int) -> pl.DataFrame:
+    """Rows of the fast path, with where they are and whose they are."""
     places = chunk.places()
     if not fast.rows.all():
         places = places.filter(pl.Series(fast.rows))
-    ids = {"batch_id": extract.batch_id, "extract_id": extract.id}
+    ids = {"batch_id": batch_id, "extract_id": extract_id}
     of = [pl.lit(number, pl.Int32).alias(name) for name, number in ids.items()]
-    validate(table, fast.frame, places["first_line"], millionths=True)
-    rows = places.with_columns(of).hstack(fast.frame)
-    _add_binary(written, chunk, table, profile, rows)
-    _add_keys(written, table, rows)
-    states = written.validated.totals.setdefault(table.name, {})
-    states[READY] = totals_of_millionths(table, fast.frame) + states.get(READY, Totals())
-
-
-def _add_validated(
-    written: WrittenChunk, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
-) -> None:
-    clean = rows["error_data"].is_null()
-    short = clean & plain_rows(table, rows)
-    if short.any():
-        exact = in_millionths(table, rows.filter(short))
-        _add_binary(written, chunk, table, profile, exact)
-    if short.sum() < clean.sum():
-        written.spool = None
-    left = rows.filter(~short)
-    if left.height:
-        texts = chunk.texts((left["record_number"] - chunk.start.record).to_list())
-        written.copies.append(copy_staged(table, left.with_columns(texts)))
-
-
-def _add_binary(
-    written: WrittenChunk, chunk: Chunk, table: Table, profile: Profile, rows: pl.DataFrame
-) -> None:
-    text = None if profile.keep == "reference" else chunk.block
-    written.copies.append(copy_binary(table, rows, text, chunk.start.byte))
-    if written.spool is not None:
-        written.spool.append(rows.select(*target_columns(table), cs.ends_with(SCALE)))
+    return places.with_columns(of).hstack(fast.frame)
 
 
 def _add_keys(written: WrittenChunk, table: Table, rows: pl.DataFrame) -> None:

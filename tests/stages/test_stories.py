@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError, ConservationError
@@ -360,3 +361,26 @@ def test_batches_are_dated_by_the_database_whatever_the_clock_here_says(
     near = "BETWEEN now() - interval '1 hour' AND now()"
     told = rows(f"SELECT opened_at {near}, ended_at {near}, ended_at >= opened_at FROM batch")
     assert told == [(True, True, True)]
+
+
+def test_a_small_delivery_takes_one_session_and_few_statements(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(2))
+    asked: list[str] = []
+
+    def counted(of: Any, name: str) -> None:
+        function = getattr(of, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            asked.append(name)
+            return function(*given, **named)
+
+        monkeypatch.setattr(of, name, call)
+
+    counted(psycopg, "connect")
+    counted(psycopg.Cursor, "execute")
+    import_delivery(workspace, [path], DEFAULT)
+    assert asked.count("connect") == 1
+    # What is asked twice, where the answer cannot have changed, thousands of tests pay for.
+    assert asked.count("execute") <= 100
