@@ -22,8 +22,10 @@ from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.rules import TOTALS
 from flows.stages.reconcile.sign import MANIFEST, RECORDS
 from flows.stages.workspace import Workspace
+from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
-from flows.steps.breaks.lifecycle import carry, is_open, resolved_sides, to_saved
+from flows.steps.breaks.lifecycle import carry, is_open
+from flows.steps.breaks.saved import to_saved
 from flows.steps.reconcile.signed import pack_records
 from schemas.guards.trail_rules import chain_hash, report_hash
 

@@ -7,18 +7,9 @@ import pytest
 
 from flows.steps.breaks import lifecycle as life
 from flows.steps.breaks.acceptance import acceptance
-from flows.steps.breaks.aside import set_aside
-from flows.steps.breaks.frame import BREAK_SCHEMA
-from flows.steps.breaks.lifecycle import (
-    CARRIED,
-    DECISIONS,
-    carry,
-    from_saved,
-    nothing_before,
-    resolved_sides,
-    standing_now,
-    to_saved,
-)
+from flows.steps.breaks.aside import Gone, resolved_sides, set_aside
+from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, nothing_before, standing_now
+from flows.steps.breaks.saved import from_saved, to_saved
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
 from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.rules import Rules
@@ -204,19 +195,12 @@ def test_what_could_not_be_looked_at_is_not_resolved() -> None:
     """A listing that was not pulled this time says nothing about what was missing in it."""
     breaks = pl.concat([found(side, side=side) for side in ("D", "A", "G", "")])
     before = carry(breaks, nothing_before(), NOBODY, changed(), DAY).select(list(CARRIED))
-    newest = pl.DataFrame(
-        schema={name: BREAK_SCHEMA[name] for name in ("record", "key", "batch_id")}
-    )
     sources = Sources(extract={}, database={"payment": NOTHING}, listings={"avatar": NOTHING})
     aside = set_aside(
-        before,
-        newest,
+        Gone(before),
         sources=sources,
-        batches=(),
         rules=Rules(),
-        rules_hash="",
         as_of=DAY,
-        found_then={},
         tolerated=pl.DataFrame(schema=TOLERATED_SCHEMA),
     )
     carried = carry(NOTHING, before, NOBODY, aside, DAY)

@@ -22,7 +22,7 @@ from connectors.postgres.reconciliations import (
 )
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.lifecycle import from_saved
+from flows.steps.breaks.saved import from_saved
 from schemas.guards.trail_rules import chain_hash
 from schemas.life import Choice
 from tests.governance.runs import DAY, SCOPE, found, ids, reconcile, tamper

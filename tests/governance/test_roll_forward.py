@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
-from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, from_saved, is_open, to_saved
+from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, is_open
 from flows.steps.breaks.roll_forward import RollForward, accepted_forward, roll_forward
+from flows.steps.breaks.saved import from_saved, to_saved
 from schemas.life import BreakState
 from tests.examples import examples
 from tests.governance.runs import found, ids

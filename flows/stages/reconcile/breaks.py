@@ -29,17 +29,9 @@ from flows.steps.breaks.acceptance import (
     size,
     values,
 )
-from flows.steps.breaks.lifecycle import (
-    BEFORE,
-    causes_of,
-    from_saved,
-    is_open,
-    nothing_before,
-    standing_now,
-    with_counts,
-    with_seen,
-)
+from flows.steps.breaks.lifecycle import BEFORE, is_open, nothing_before, standing_now, with_counts
 from flows.steps.breaks.money import COUNTED, Sums, sum_money
+from flows.steps.breaks.saved import causes_of, from_saved, with_seen
 from flows.steps.reconcile.beyond import largest_first
 from flows.steps.totals import plain
 from schemas.breaks import Severity

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from flows.stages.reconcile.sources import Gathered
-from flows.steps.breaks.lifecycle import with_own
+from flows.steps.breaks.aside import NEWEST, with_own
 from flows.steps.breaks.match_breaks import line_key
 from schemas.breaks import BREAKS, BreakClass
 from schemas.tables import EXTRACTS
@@ -60,5 +60,4 @@ def newest_batches(frames: Mapping[str, pl.DataFrame], records: pl.Series) -> pl
         for record, frame in frames.items()
         if record in asked and frame.height
     ]
-    schema = {"record": pl.String(), "key": pl.String(), "batch_id": pl.Int32()}
-    return pl.concat([pl.DataFrame(schema=schema), *parts])
+    return pl.concat([pl.DataFrame(schema=NEWEST), *parts])

@@ -43,11 +43,10 @@ from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import TEXT, Written, render_text, write_reconciliation
 from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
-from flows.steps.breaks.ageing import with_ages
-from flows.steps.breaks.aside import other_terms, set_aside
+from flows.steps.breaks.aside import Gone, gone_since, other_terms
+from flows.steps.breaks.carry_forward import carry_forward
 from flows.steps.breaks.causes import find_causes, moments
-from flows.steps.breaks.lifecycle import carry, to_saved, with_own
-from flows.steps.breaks.severity import severities
+from flows.steps.breaks.saved import to_saved
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
@@ -297,34 +296,43 @@ def _carried(
     through = previous.decided_through if previous else 0
     before = breaks_left(connection, scope, previous, judgement.breaks["id"])
     decisions = decisions_since(connection, scope_hash(scope), through)
-    gone = before.filter(~pl.col("state").is_in(RESOLVED)).join(
-        judgement.breaks.select("id"), on="id", how="anti"
+    missing = gone_since(judgement.breaks, before)
+    carried = carry_forward(
+        judgement.breaks,
+        before,
+        decisions,
+        _known_of(missing, workspace, connection, previous, gathered, cut, asked),
+        sources=cut.kept,
+        rules=asked.rules,
+        as_of=asked.as_of,
+        tolerated=judgement.tolerances.rows,
     )
-    mine = rules_hash(asked.rules)
-    apart = cut.keys(gone["record"])
-    later = with_own(gone, apart).join(
-        apart.rename({"key": "own"}), on=["record", "own"], how="semi"
-    )
+    return carried, max((through, *decisions["id"]))
+
+
+def _known_of(
+    gone: pl.DataFrame,
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    previous: Reconciliation | None,
+    gathered: Gathered,
+    cut: Cut,
+    asked: Asked,
+) -> Gone:
+    """What the ledger and the sources know of breaks that were not found again."""
+    if gone.is_empty():
+        return Gone(gone)
     newest = newest_batches(gathered.sources.extract, gone["record"])
-    changed = set_aside(
+    return Gone(
         gone,
         newest,
-        sources=cut.kept,
-        batches=gathered.batches,
-        rules=asked.rules,
-        rules_hash=mine,
-        as_of=asked.as_of,
-        found_then=_found_then(workspace, connection, gathered, gone, asked),
-        tolerated=judgement.tolerances.rows,
-        later=later["id"],
+        gathered.batches,
+        _found_then(workspace, connection, gathered, gone, asked),
+        apart=cut.keys(gone["record"]),
         doubted=doubted(gathered, gone),
         sides=changed_sides(connection, gathered, gone, newest, previous, asked.rules, asked.as_of),
         taken_back=taken_back(connection, gathered, gone),
     )
-    carried = carry(judgement.breaks, before, decisions, changed, asked.as_of, mine)
-    carried = carried.with_columns(severities(carried, asked.rules, asked.as_of))
-    heard = max((through, *decisions["id"]))
-    return with_ages(carried, asked.as_of, asked.rules.calendar), heard
 
 
 def _approved(connection: psycopg.Connection, asked: Asked) -> tuple[tuple[int, date], ...]:

@@ -17,7 +17,8 @@ from connectors.postgres.ledger import batches_of
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.sources import NOT_COUNTED, Gathered
-from flows.steps.breaks.lifecycle import NEITHER, resolved_sides
+from flows.steps.breaks.aside import resolved_sides
+from flows.steps.breaks.lifecycle import NEITHER
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import joined_break_ids
 from flows.steps.reconcile.signed import CODE, LATE
@@ -46,7 +47,7 @@ def changed_sides(
 ) -> pl.DataFrame:
     """`resolved_sides`, with what is tried of breaks between records and of what was signed."""
     sides = resolved_sides(gone, newest)
-    if previous is None or gone.is_empty():
+    if previous is None:
         return sides
     found: dict[str, str] = {}
     if _signed_since(connection, previous):

@@ -8,16 +8,18 @@ NOT_LOOKED_AT too.
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.lifecycle import CHANGED, RULES, SOURCE, resolved_sides, with_own
+from flows.steps.breaks.lifecycle import CHANGED, RULES, SOURCE
 from flows.steps.reconcile.sources import Sources
+from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, BreakClass
 from schemas.field import Table
-from schemas.life import BreakState
+from schemas.life import RESOLVED, BreakState
 from schemas.tables import (
     CURRENCY_RATE,
     EXTRACTS,
@@ -37,6 +39,80 @@ _ALONE = ("RATE_MISSING", "DISCOUNT_GT_PAID", "DEBT_MIXED_CCY")
 _LETTERS = {"E": "extract", "D": "database", "A": "answers of the service", "G": "listing"}
 
 
+NEWEST: dict[str, pl.DataType] = {
+    "record": pl.String(),
+    "key": pl.String(),
+    "batch_id": pl.Int32(),
+}
+"""Which batch brought a record, by the key breaks name it by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Breaks that were not found again, and what is known of them."""
+
+    breaks: pl.DataFrame
+    """As CARRIED."""
+    newest: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=NEWEST))
+    """Record, key and batch_id of every extract row that counts."""
+    batches: Collection[int] = ()
+    """Those that this run is about."""
+    found_then: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    """Ids found by other rules (hash -> ids) on the same sources; unknown rules are not in it."""
+    apart: pl.DataFrame | None = None
+    """Record and key of the records that stand apart, dated after the day of the run."""
+    doubted: pl.Series | None = None
+    """Ids of breaks that hang on an extract whose kept content cannot be proven."""
+    sides: pl.DataFrame | None = None
+    """Which side changed, where more is known of that than `resolved_sides` tells."""
+    taken_back: Mapping[int, str] = field(default_factory=dict)
+    """What became of batches that are no longer in the run."""
+
+
+def gone_since(breaks: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
+    """The breaks of before, CARRIED, that were unresolved and are not among those of this run."""
+    return before.filter(~pl.col("state").is_in(RESOLVED)).join(
+        breaks.select("id"), on="id", how="anti"
+    )
+
+
+def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
+    """Which side changed (`id`, `side`): E where a newer extract brought the record, D elsewhere.
+
+    `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
+    every extract row that counts.
+    """
+    both = (
+        with_own(gone, newest)
+        .select("id", "record", "own", "side", "batch_id")
+        .join(
+            newest.group_by("record", pl.col("key").alias("own")).agg(
+                pl.col("batch_id").max().alias("newest")
+            ),
+            on=["record", "own"],
+            how="left",
+            maintain_order="left",
+        )
+    )
+    newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
+    side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
+    return both.select("id", side.alias("side"))
+
+
+def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """Breaks with `own`, the key of the record they are about: rows that share one are numbered.
+
+    `known` has record and key of records: a key that ends like a number of ours is whole as it is.
+    """
+    there = known.select("record", "key").unique().with_columns(__whole=True)
+    number = pl.col("key").str.replace("#[0-9]+$", "")
+    return (
+        breaks.join(there, on=["record", "key"], how="left", maintain_order="left")
+        .with_columns(pl.when("__whole").then("key").otherwise(number).alias("own"))
+        .drop("__whole")
+    )
+
+
 def other_terms(gone: pl.DataFrame, rules: str, as_of: date) -> list[tuple[str, date]]:
     """By which rules and as of which day to judge once more: the latest day of each rules' hash."""
     terms = gone.select("looked_rules", pl.col("looked_as_of").clip(lower_bound=as_of)).drop_nulls()
@@ -45,33 +121,15 @@ def other_terms(gone: pl.DataFrame, rules: str, as_of: date) -> list[tuple[str, 
 
 
 def set_aside(
-    gone: pl.DataFrame,
-    newest: pl.DataFrame,
-    *,
-    sources: Sources,
-    batches: Collection[int],
-    rules: Rules,
-    rules_hash: str,
-    as_of: date,
-    found_then: Mapping[str, Iterable[str]],
-    tolerated: pl.DataFrame,
-    later: pl.Series | None = None,
-    doubted: pl.Series | None = None,
-    sides: pl.DataFrame | None = None,
-    taken_back: Mapping[int, str] | None = None,
+    gone: Gone, *, sources: Sources, rules: Rules, as_of: date, tolerated: pl.DataFrame
 ) -> pl.DataFrame:
-    """What is known of breaks that were not found again, as CHANGED.
+    """What became of breaks that were not found again, as CHANGED.
 
-    `found_then` are the ids found by other rules (hash -> ids) on the same sources; rules that are
-    not known are not in it. `tolerated` are the differences this run let pass, `batches` those that
-    it is about, `newest` as for `resolved_sides`; `later` are ids of breaks about records that
-    stand apart, dated after the day of the run; `doubted` those that hang on an extract whose
-    kept content cannot be proven. `sides` says which side changed, where more is known of that than
-    `resolved_sides` tells, and `taken_back` what became of batches that are no longer in the run.
+    `tolerated` are the differences this run let pass.
     """
-    if sides is None:
-        sides = resolved_sides(gone, newest)
-    told = gone.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
+    newest, own_rules = gone.newest, rules_hash(rules)
+    sides = resolved_sides(gone.breaks, newest) if gone.sides is None else gone.sides
+    told = gone.breaks.join(sides.rename({"side": "changed"}), on="id", maintain_order="left")
     told = with_own(told, newest)
     passed = tolerated.select("record", "tenant", pl.col("key").alias("own"), "field", "tolerance")
     told = told.join(
@@ -85,12 +143,12 @@ def set_aside(
     told = told.join(
         there.unique(), on=["record", "own"], how="left", maintain_order="left"
     ).with_columns(pl.col("there").fill_null(value=False))
-    other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != rules_hash)
-    found = [one for ids in found_then.values() for one in ids]
-    after = pl.Series([], dtype=pl.String) if later is None else later
-    unsure = pl.Series([], dtype=pl.String) if doubted is None else doubted
+    other_rules = pl.col("looked_rules").is_not_null() & (pl.col("looked_rules") != own_rules)
+    found = [one for ids in gone.found_then.values() for one in ids]
+    after = _about_records(gone.breaks, gone.apart)
+    unsure = pl.Series([], dtype=pl.String) if gone.doubted is None else gone.doubted
     still = pl.col("id").is_in(pl.Series(found, dtype=pl.String).implode())
-    unknown = other_rules & ~pl.col("looked_rules").is_in(list(found_then))
+    unknown = other_rules & ~pl.col("looked_rules").is_in(list(gone.found_then))
     within = pl.col("code").is_in(_limits(rules))
     waived = other_rules & still & (pl.col("tolerance").is_not_null() | within)
     by_rules = other_rules & (still | unknown)
@@ -111,7 +169,7 @@ def set_aside(
         .then(pl.lit("dated after the day of this run"))
         .when(pl.col("id").is_in(unsure.implode()))
         .then(pl.lit("an extract it hangs on is not kept as it was delivered"))
-        .otherwise(_missing(sources, batches, taken_back or {}))
+        .otherwise(_missing(sources, gone.batches, gone.taken_back))
     )
     aside = told.with_columns(because.alias("aside_because"))
     is_aside = pl.col("aside_because").is_not_null()
@@ -126,6 +184,14 @@ def set_aside(
         pl.when(by_rules).then(pl.lit(RULES)).when(is_aside).then(pl.lit(SOURCE)).alias("aside_by"),
         "aside_because",
     ).select(list(CHANGED))
+
+
+def _about_records(gone: pl.DataFrame, records: pl.DataFrame | None) -> pl.Series:
+    """Ids of the breaks about some records (`record` and `key`)."""
+    if records is None:
+        return gone["id"].clear()
+    own = records.rename({"key": "own"})
+    return with_own(gone, records).join(own, on=["record", "own"], how="semi")["id"]
 
 
 def _limits(rules: Rules) -> list[str]:

@@ -9,7 +9,7 @@ from flows.steps.breaks.acceptance import BOUND, SEEN, holds
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, basis, with_counted
 from schemas.kinds import Dtype, frame_schema
-from schemas.ledger import BREAK_STATE, DECISION
+from schemas.ledger import DECISION
 from schemas.life import (
     ASIDE,
     OPEN,
@@ -64,9 +64,6 @@ REMEMBERED: dict[str, Dtype] = {
     f"{name}{BEFORE}": CARRIED[name] for name in ("state", "currency", "amount")
 }
 
-_COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
-_SAVED = tuple(field.name for field in BREAK_STATE)
-_FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
 _TERMS = {f"seen_{name}": f"was_{name}" for name in BOUND} | {"up_to": "limit"}
 """The terms of an acceptance, and how they are called until it is known whether it holds."""
 
@@ -148,88 +145,6 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def resolved_sides(gone: pl.DataFrame, newest: pl.DataFrame) -> pl.DataFrame:
-    """Which side changed (`id`, `side`): E where a newer extract brought the record, D elsewhere.
-
-    `gone` are CARRIED breaks that were not found again; `newest` has record, key and batch_id of
-    every extract row that counts.
-    """
-    both = (
-        with_own(gone, newest)
-        .select("id", "record", "own", "side", "batch_id")
-        .join(
-            newest.group_by("record", pl.col("key").alias("own")).agg(
-                pl.col("batch_id").max().alias("newest")
-            ),
-            on=["record", "own"],
-            how="left",
-            maintain_order="left",
-        )
-    )
-    newer = pl.col("newest") > pl.col("batch_id").fill_null(-1)
-    side = pl.when(newer).then(pl.lit("E")).otherwise(pl.lit("D"))
-    return both.select("id", side.alias("side"))
-
-
-def with_own(breaks: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Breaks with `own`, the key of the record they are about: rows that share one are numbered.
-
-    `known` has record and key of records: a key that ends like a number of ours is whole as it is.
-    """
-    there = known.select("record", "key").unique().with_columns(__whole=True)
-    number = pl.col("key").str.replace("#[0-9]+$", "")
-    return (
-        breaks.join(there, on=["record", "key"], how="left", maintain_order="left")
-        .with_columns(pl.when("__whole").then("key").otherwise(number).alias("own"))
-        .drop("__whole")
-    )
-
-
-def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
-    """Carried breaks as rows of the ledger, without the run's number."""
-    # What a break adds to totals follows from the breaks that are there beside it.
-    left_out = (*_SAVED, "id", *REMEMBERED, *_COUNTS)
-    others = [name for name in carried.columns if name not in left_out]
-    facts = pl.struct(others).struct.json_encode().alias("facts")
-    days = pl.col("first_seen", "accepted_until").cast(pl.String)
-    return (
-        carried.with_columns(facts)
-        .with_columns(days)
-        .rename({"id": "break_id"})
-        .select(name for name in _SAVED if name != "reconciliation_id")
-    )
-
-
-def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
-    """CARRIED, from rows of the ledger."""
-    days = ("first_seen", "accepted_until", "date", "looked_as_of")
-    told = {
-        name: pl.String() if name in days or dtype.is_decimal() else dtype
-        for name, dtype in CARRIED.items()
-        if name in _FACTS
-    }
-    return (
-        saved.rename({"break_id": "id"})
-        .with_columns(pl.col("facts").str.json_decode(pl.Struct(told)))
-        .unnest("facts")
-        .with_columns(pl.col(days).str.to_date())
-        .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
-        # Some amounts had a sign once, and one day was "1 days".
-        .with_columns(pl.col("amount", "seen_amount").abs())
-        .with_columns(
-            pl.when(pl.col("code").is_in(["PLAN_LATE", "PLAN_EARLY"]))
-            .then(pl.col("note", "seen_note").replace("1 days", "1 day"))
-            .otherwise(pl.col("note", "seen_note"))
-        )
-    )
-
-
-def causes_of(saved: pl.DataFrame) -> pl.Series:
-    """The cause group each break of the ledger was put in; null where it has none."""
-    cause = pl.col("facts").str.json_decode(pl.Struct({"cause": pl.String()}))
-    return saved.select(cause.struct.field("cause")).to_series()
-
-
 def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Breaks as a run left them, with what was decided since taken in: CARRIED and `claimed`.
 
@@ -255,27 +170,6 @@ def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> 
             pl.when(pl.col("claimed").is_in(list(SIDES))).then("claimed").alias("claimed")
         )
     )
-
-
-def with_seen(before: pl.DataFrame, accepted_on: pl.DataFrame) -> pl.DataFrame:
-    """Acceptances of an earlier version, which did not say what was seen, with what was.
-
-    `accepted_on` are the same breaks as the runs left them on which they were accepted, CARRIED.
-    """
-    seen = accepted_on.select("id", *(pl.col(name).alias(f"was_{name}") for name in BOUND))
-    unknown = (pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null()
-    lacking = (
-        before.filter(unknown)
-        .join(seen, on="id", maintain_order="left")
-        .select(
-            *(name for name in CARRIED if name not in SEEN),
-            pl.lit(value=True).alias("seen"),
-            *(pl.col(f"was_{name}").alias(f"seen_{name}") for name in BOUND),
-            "up_to",
-        )
-    )
-    kept = before.join(lacking, on="id", how="anti", maintain_order="left")
-    return pl.concat([kept, lacking.select(before.columns)])
 
 
 def nothing_before() -> pl.DataFrame:

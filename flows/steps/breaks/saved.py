@@ -1,0 +1,79 @@
+"""Breaks as rows of the ledger: what a run saves of each, and what the next one reads."""
+
+import polars as pl
+
+from flows.steps.breaks.acceptance import BOUND, SEEN
+from flows.steps.breaks.lifecycle import BEFORE, CARRIED, REMEMBERED
+from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND
+from schemas.ledger import BREAK_STATE
+from schemas.life import BreakState
+
+_COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
+_SAVED = tuple(field.name for field in BREAK_STATE)
+_FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
+
+
+def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
+    """Carried breaks as rows of the ledger, without the run's number."""
+    # What a break adds to totals follows from the breaks that are there beside it.
+    left_out = (*_SAVED, "id", *REMEMBERED, *_COUNTS)
+    others = [name for name in carried.columns if name not in left_out]
+    facts = pl.struct(others).struct.json_encode().alias("facts")
+    days = pl.col("first_seen", "accepted_until").cast(pl.String)
+    return (
+        carried.with_columns(facts)
+        .with_columns(days)
+        .rename({"id": "break_id"})
+        .select(name for name in _SAVED if name != "reconciliation_id")
+    )
+
+
+def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
+    """CARRIED, from rows of the ledger."""
+    days = ("first_seen", "accepted_until", "date", "looked_as_of")
+    told = {
+        name: pl.String() if name in days or dtype.is_decimal() else dtype
+        for name, dtype in CARRIED.items()
+        if name in _FACTS
+    }
+    return (
+        saved.rename({"break_id": "id"})
+        .with_columns(pl.col("facts").str.json_decode(pl.Struct(told)))
+        .unnest("facts")
+        .with_columns(pl.col(days).str.to_date())
+        .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
+        # Some amounts had a sign once, and one day was "1 days".
+        .with_columns(pl.col("amount", "seen_amount").abs())
+        .with_columns(
+            pl.when(pl.col("code").is_in(["PLAN_LATE", "PLAN_EARLY"]))
+            .then(pl.col("note", "seen_note").replace("1 days", "1 day"))
+            .otherwise(pl.col("note", "seen_note"))
+        )
+    )
+
+
+def causes_of(saved: pl.DataFrame) -> pl.Series:
+    """The cause group each break of the ledger was put in; null where it has none."""
+    cause = pl.col("facts").str.json_decode(pl.Struct({"cause": pl.String()}))
+    return saved.select(cause.struct.field("cause")).to_series()
+
+
+def with_seen(before: pl.DataFrame, accepted_on: pl.DataFrame) -> pl.DataFrame:
+    """Acceptances of an earlier version, which did not say what was seen, with what was.
+
+    `accepted_on` are the same breaks as the runs left them on which they were accepted, CARRIED.
+    """
+    seen = accepted_on.select("id", *(pl.col(name).alias(f"was_{name}") for name in BOUND))
+    unknown = (pl.col("state") == BreakState.ACCEPTED) & pl.col("seen").is_null()
+    lacking = (
+        before.filter(unknown)
+        .join(seen, on="id", maintain_order="left")
+        .select(
+            *(name for name in CARRIED if name not in SEEN),
+            pl.lit(value=True).alias("seen"),
+            *(pl.col(f"was_{name}").alias(f"seen_{name}") for name in BOUND),
+            "up_to",
+        )
+    )
+    kept = before.join(lacking, on="id", how="anti", maintain_order="left")
+    return pl.concat([kept, lacking.select(before.columns)])
