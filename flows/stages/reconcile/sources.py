@@ -11,7 +11,7 @@ import psycopg
 from connectors.errors import EvidenceBroken
 from connectors.postgres import ledger
 from connectors.postgres import sources as truths
-from connectors.postgres.attempts import AttemptRow, delivered_again
+from connectors.postgres.attempts import delivered_again
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.listings import listing_batches
 from flows.stages.kept import unproven
@@ -19,13 +19,10 @@ from flows.stages.reconcile.listings import PULLED, counting_listings, of_scope
 from flows.stages.reconcile.tied import Found, altered, found_in, untied
 from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.workspace import Workspace
-from flows.steps.match.comparison import text
-from flows.steps.reconcile.beyond import beside, beyond_of
+from flows.steps.reconcile.countable import addable, counted_once, no_numbers, of_batches
 from flows.steps.reconcile.sources import Sources
-from schemas.amounts import BEYOND
-from schemas.derived.views import AGAIN, APPLIED, LISTING_FEED
+from schemas.derived.views import LISTING_FEED
 from schemas.field import Table
-from schemas.kinds import WORD
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
@@ -36,9 +33,6 @@ SCOPE = re.compile(
 )
 NOT_COUNTED = (State.UNDONE, State.DISCARDED)
 """Batches whose rows are no longer claimed to be anywhere."""
-
-MOST_ADDED = 2e19
-"""Sums below it fit an exact decimal column, and so does what is made of several of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +180,7 @@ def _gathered(
         else:
             frames.add(record, [batch.id for batch in delivered], places, service=service)
     again = delivered_again(connection, [batch.id for batch in delivered])
-    frames.extract = {name: _counted_once(rows, again) for name, rows in frames.extract.items()}
+    frames.extract = {name: counted_once(rows, again) for name, rows in frames.extract.items()}
     unread = {one.record for one in extracts if one.id in broken} - frames.extract.keys()
     for listing in listings:
         assert listing.record is not None
@@ -264,18 +258,6 @@ def _add_batch_rows(
         frames.extract[INSERT_BATCH_DATA.name] = pl.concat(rows)
 
 
-def _counted_once(rows: pl.DataFrame, again: Collection[AttemptRow]) -> pl.DataFrame:
-    """Rows of which those in error that count with another attempt say so."""
-    if not again:
-        return rows
-    places = pl.DataFrame(list(again), schema=["batch_id", "extract_id", "row"], orient="row")
-    keys = ["batch_id", "extract_id", "row"]
-    places = places.cast({name: rows.schema[name] for name in keys}).with_columns(again=True)
-    marked = rows.join(places, on=keys, how="left", maintain_order="left")
-    state = pl.when("again").then(pl.lit(AGAIN, WORD)).otherwise("state").alias("state")
-    return marked.with_columns(state).drop("again")
-
-
 class _Frames:
     """Frames by record kind as they are read."""
 
@@ -305,11 +287,11 @@ class _Frames:
         held = truths.database_rows(self.connection, table)
         found = self._of_tenants(held.rows)
         if self.scope.narrow:
-            expected, found = _of_batches(table, expected, found, batches)
-        (expected, found), large = _addable(table, expected, found)
+            expected, found = of_batches(table, expected, found, batches)
+        (expected, found), large = addable(table, expected, found)
         self.database[record] = found
         self.extract[record] = expected
-        self._tell(table, unfit + held.unfit, large + _no_numbers(table, expected, found))
+        self._tell(table, unfit + held.unfit, large + no_numbers(table, expected, found))
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
 
@@ -331,8 +313,8 @@ class _Frames:
             own = (self.extract, self.database)
             sides = [of[table.name] for of in own if table.name in of]
             mine = of_scope(self.connection, table, mine, sides, batches)
-        (self.listed[listing.record],), large = _addable(table, mine)
-        self._tell(table, truth.unfit, large + _no_numbers(table, self.listed[listing.record]))
+        (self.listed[listing.record],), large = addable(table, mine)
+        self._tell(table, truth.unfit, large + no_numbers(table, self.listed[listing.record]))
 
     def _tell(self, table: Table, unfit: int, large: int) -> None:
         # A required amount that is null here is a PRECISION break, or is held as it is.
@@ -348,67 +330,6 @@ class _Frames:
         return rows.filter(
             pl.col("TenantsId").is_in(self.scope.tenants) | pl.col("TenantsId").is_null()
         )
-
-
-def _no_numbers(table: Table, *sides: pl.DataFrame) -> int:
-    """How many amounts cannot be added at all: somebody wrote a NaN or an infinity."""
-    return sum(
-        int(frame[name + BEYOND].str.contains("(?i)nan|inf").sum() or 0)
-        for frame in sides
-        for name in beyond_of(frame, table.amounts)
-    )
-
-
-def _addable(table: Table, *sides: pl.DataFrame) -> tuple[list[pl.DataFrame], int]:
-    """Sides whose amounts can be added up in any groups, and how many had to be left out for that.
-
-    What is left out is null on every side, and its text is beside it (`BEYOND`), as of an amount
-    that no exact decimal column holds.
-    """
-    frames, left_out = list(sides), 0
-    for name in table.amounts:
-        sizes = [frame[name].cast(pl.Float64).abs() for frame in frames]
-        if all(size.sum() < MOST_ADDED for size in sizes):
-            continue
-        most = MOST_ADDED / max(frame.height for frame in frames)
-        for number, (frame, size) in enumerate(zip(frames, sizes, strict=True)):
-            left_out += int((size >= most).sum())
-            over = size >= most
-            if not over.any():
-                continue
-            told = pl.when(over).then(text(frame[name])).otherwise(beside(frame, name))
-            kept = pl.when(~over).then(name).alias(name)
-            frames[number] = frame.with_columns(told.alias(name + BEYOND), kept)
-    return frames, left_out
-
-
-def _of_batches(
-    table: Table, expected: pl.DataFrame, found: pl.DataFrame, batches: Sequence[int]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both sides of a scope that is not everything: of the database, what the scope speaks of.
-
-    A row that a later batch outside of the scope has overwritten is not this scope's any more.
-    """
-    key = list(table.identity)
-    # A key that is not there is equal to nothing; without keys a record is its whole content.
-    same = not table.key
-    mine = pl.col("batch_id").is_in(list(batches))
-    known = found.join(expected.select(key).unique(), on=key, how="semi", nulls_equal=same)
-    written = found.join(known.select(key), on=key, how="anti", nulls_equal=same).filter(mine)
-    later = known.filter(~mine).select(*key, pl.col("batch_id").alias("later"))
-    told = expected.join(later, on=key, how="left", nulls_equal=same, maintain_order="left")
-    overwritten = (pl.col("later") > pl.col("batch_id")) & pl.col("state").is_in(APPLIED)
-    expected = told.with_columns(
-        pl.when(overwritten).then(pl.lit("superseded", WORD)).otherwise("state").alias("state")
-    ).drop("later")
-    gone = later.join(
-        expected.filter(pl.col("state").is_in(APPLIED)).select(key),
-        on=key,
-        how="anti",
-        nulls_equal=same,
-    )
-    found = pl.concat([known, written])
-    return expected, found.join(gone.select(key), on=key, how="anti", nulls_equal=same)
 
 
 def _batches(connection: psycopg.Connection, scope: Scope) -> list[Batch]:
