@@ -3,41 +3,29 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from decimal import Decimal
-from typing import Any
 
 import polars as pl
 
 from flows.steps.breaks.acceptance import (
-    acceptance,
-    accepted_terms,
-    both_values,
-    name_of,
     outgrown,
 )
 from flows.steps.breaks.ageing import ageing
 from flows.steps.breaks.causes import CauseLine
-from flows.steps.breaks.lifecycle import RULES, is_aside, is_open, is_unseen
-from flows.steps.breaks.make import LINES, money
+from flows.steps.breaks.lifecycle import is_open, is_unseen
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.breaks.money import BASIS, COUNTED
 from flows.steps.breaks.roll_forward import (
     RollForward,
     accepted_forward,
     aside_forward,
     roll_forward,
 )
-from flows.steps.reconcile.beyond import largest_first, whole
+from flows.steps.reconcile.break_lines import again_lines, aside_lines, break_lines, outgrown_lines
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.joins import JoinResult
 from flows.steps.reconcile.report import (
-    AgainLine,
-    AsideLine,
-    BreakLine,
     Changes,
     Cover,
     InputLine,
-    OutgrownLine,
     PreviousLine,
     ReconciliationReport,
     RunLine,
@@ -64,8 +52,7 @@ from flows.steps.reconcile.totals import (
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.changes import accepted_by
 from flows.steps.rules.rules import Rules
-from schemas.amounts import BEYOND
-from schemas.breaks import BREAKS, Severity, Status
+from schemas.breaks import Status
 from schemas.counting import agree, quantity
 from schemas.life import RESOLVED, BreakState
 from schemas.operations import PUSHES
@@ -73,7 +60,6 @@ from schemas.tables import EXTRACTS
 
 ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRACT)
 """Statuses that become MATCHED_MANUAL when every break of the record is accepted."""
-RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +144,7 @@ def conclude(
     )
     proven = tuple(proof for one in money_sides for proof in proofs(one))
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
-    breaks = _break_lines(there)
+    breaks = break_lines(there)
     forward, of_accepted = roll_forward(carried), accepted_forward(carried)
     of_aside = aside_forward(carried)
     every = (*forward, *of_accepted, *of_aside)
@@ -172,8 +158,8 @@ def conclude(
     ]
     open_ones = int(there.select(is_open().sum()).item())
     accepted = int((there["state"] == BreakState.ACCEPTED).sum())
-    aside = _aside(there)
-    unseen = _aside(there.filter(is_unseen()))
+    aside = aside_lines(there)
+    unseen = aside_lines(there.filter(is_unseen()))
     other = there.filter(outgrown())
     incomplete = (
         *facts.incomplete,
@@ -234,25 +220,11 @@ def conclude(
             replace(
                 facts.changes,
                 aside=aside,
-                outgrown=_outgrown(other),
-                again=_again(there, facts.signed_acceptances),
+                outgrown=outgrown_lines(other),
+                again=again_lines(there, facts.signed_acceptances),
             ),
             rules_hash(rules),
         ),
-    )
-
-
-def _aside(there: pl.DataFrame) -> tuple[AsideLine, ...]:
-    """Breaks that are set aside by reason, the most first."""
-    groups = (
-        there.filter(is_aside())
-        .group_by("state", "aside_because", (pl.col("aside_by") == RULES).alias("by_rules"))
-        .len()
-        .sort("len", "state", "aside_because", descending=[True, False, False])
-    )
-    return tuple(
-        AsideLine(state, because or "its source is not there", bool(by_rules), rows)
-        for state, because, by_rules, rows in groups.iter_rows()
     )
 
 
@@ -279,31 +251,6 @@ def _told_accepted(breaks: int) -> str:
 def _told_outgrown(breaks: int) -> tuple[str]:
     are = agree(breaks, "is", "are")
     return (f"{quantity(breaks, 'accepted break')} {are} not what was accepted",)
-
-
-def _outgrown(there: pl.DataFrame) -> tuple[OutgrownLine, ...]:
-    """Breaks that are not what was accepted any more, the largest first."""
-    ordered = there.with_columns(name_of(), *both_values()).sort(
-        largest_first(), "what", "id", descending=[True, False, False], nulls_last=True
-    )
-    told = ordered.select("id", "what", "accepted_as", "is_now").head(LINES)
-    return tuple(OutgrownLine(*row) for row in told.iter_rows())
-
-
-def _again(there: pl.DataFrame, signed: pl.DataFrame | None) -> tuple[AgainLine, ...]:
-    """Breaks that were accepted as something else when the last report was approved."""
-    if signed is None or signed.is_empty():
-        return ()
-    accepted = there.filter(pl.col("seen")).with_columns(
-        name_of(), accepted_terms().alias("accepted_as")
-    )
-    other = (
-        accepted.join(signed, on="id")
-        .filter(pl.col("signed_as") != pl.col("accepted_as"))
-        .sort(largest_first(), "what", "id", descending=[True, False, False], nulls_last=True)
-    )
-    told = other.select("id", "what", "signed_as", "accepted_as").head(LINES)
-    return tuple(AgainLine(*row) for row in told.iter_rows())
 
 
 def _sides(record: str, sources: Sources, lines: Lines) -> Sides:
@@ -367,56 +314,3 @@ def _cover(
         restates=facts.restates,
         zone=facts.zone,
     )
-
-
-def _break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
-    """Open, accepted and expired breaks: most severe first, then the largest."""
-    told = there.with_columns(acceptance(there).alias("acceptance"))
-    ordered = told.sort(
-        pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()}),
-        largest_first(),
-        "code",
-        "record",
-        "key",
-        "field",
-        "id",
-        descending=[False, True, *[False] * 5],
-        nulls_last=True,
-    )
-    return tuple(
-        BreakLine(
-            id=row["id"],
-            group=BREAKS[row["code"]].group.value,
-            code=row["code"],
-            severity=row["severity"],
-            record=row["record"],
-            tenant=row["tenant"],
-            key=row["key"],
-            field=row["field"] or "",
-            side=row["side"] or "",
-            expected=row["expected"],
-            found=row["found"],
-            delta=_money(row, "delta"),
-            amount=_money(row, "amount"),
-            basis=row[BASIS],
-            counted=_money(row, COUNTED),
-            currency="" if row["currency"] is None else str(row["currency"]),
-            file=row["file"],
-            line=row["line"],
-            batch_id=row["batch_id"],
-            state=row["state"],
-            first_seen=row["first_seen"],
-            age_days=row["age_days"],
-            age_business_days=row["age_business_days"],
-            cause=row["cause"] or "",
-            action=BREAKS[row["code"]].action,
-            owner=row["owner"] or "",
-            note="; ".join(filter(None, (row["aside_because"], row["acceptance"], row["note"]))),
-        )
-        for row in ordered.iter_rows(named=True)
-    )
-
-
-def _money(row: Mapping[str, Any], name: str) -> Decimal | None:
-    amount = whole(row[name], row[name + BEYOND])
-    return None if amount is None else money(amount)
