@@ -74,6 +74,9 @@ CASES: list[tuple[str, str, list[dict[str, Any]], list[dict[str, Any]], Rules]] 
     ("PLAN_REF_WIDTH", "7/2026-03-04/10/978/2147483647/1",
      [planned(2**31 - 1)], [paid(2**53 + 1)], RULES),
     ("", "", [planned(2**31 - 1)], [paid(2**31 - 1)], RULES),
+    ("PLAN_REF_WIDTH", "7/2026-03-04/10/978/-2147483648/1",
+     [planned(-(2**31))], [paid(-(2**31) - 1)], RULES),
+    ("", "", [planned(-(2**31))], [paid(-(2**31))], RULES),
     # A payment of a planned debt that no plan can name, and one of a debt without a plan.
     ("PLAN_REF_WIDTH", f"{2**53 + 1}/1", [planned()], [paid(), paid(2**53 + 1)], RULES),
     ("", "", [planned()], [paid(), paid(2**53 + 1, DebtsId=71)], RULES),
