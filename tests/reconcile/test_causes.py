@@ -156,13 +156,15 @@ RATES = database(CURRENCY_RATE, rate(5, 4, 1.25), rate(6, 5, 1.3), rate(7, 6, 4.
     ],
 )
 def test_amounts_that_were_converted(factor: str, title: str) -> None:
-    amounts = ["1234.56", "789.01", "99999.99", "5.10"]
+    amounts = ["1234.56", "789.01", "99999.99", "5.10", "1"]
     cent = Decimal("0.01")
     breaks = [
         amount(number, one, str((Decimal(one) * Decimal(factor)).quantize(cent)))
         for number, one in enumerate(amounts)
     ]
-    assert titles(found(*breaks, rates=RATES)) == [(title, 4)]
+    # Nothing is what nothing is in any currency.
+    nothing = [amount(8, "0", "0.003"), amount(9, "0", "0.004")]
+    assert titles(found(*breaks, *nothing, rates=RATES)) == [(title, 5)]
     assert titles(found(*breaks[:2], rates=RATES)) == []
 
 

@@ -225,20 +225,17 @@ def _places(breaks: pl.DataFrame, moments: pl.DataFrame | None) -> list[pl.DataF
 
 def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
     grouped = (
-        breaks.with_row_index("at")
-        .join(of, on="id", how="inner", maintain_order="left")
+        breaks.join(of, on="id", how="inner", maintain_order="left")
         .group_by("cause", "currency", BASIS, maintain_order=True)
         .agg(
             pl.col("title").first(),
             pl.len().alias("breaks"),
             *counted(),
             pl.col("id").first(),
-            pl.col("at").first(),
         )
     )
     causes = (
-        grouped.sort("at")
-        .group_by("cause", maintain_order=True)
+        grouped.group_by("cause", maintain_order=True)
         .agg(
             pl.col("title", "id").first(),
             pl.col("breaks").sum(),
