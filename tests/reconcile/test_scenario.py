@@ -46,6 +46,10 @@ def test_every_planted_break_is_found_and_none_else(story: Story) -> None:
     assert done.report.cover.verdict == EXPECTED["monday"]["verdict"]
     assert done.exit_code == 1
     assert_ties(done.report)
+    # The most severe come first, however much the others are about.
+    severities = [one.severity for one in done.report.breaks]
+    assert severities == sorted(severities, key=["high", "medium", "low"].index)
+    assert len(set(severities)) == 3
 
 
 @pytest.mark.long
