@@ -4,6 +4,7 @@ import json
 from datetime import date
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from connectors.errors import DecisionsMissing, SignatureRefused
@@ -17,6 +18,8 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from flows.steps.breaks.lifecycle import ASIDE, RULES
+from flows.steps.reconcile.break_lines import aside_lines
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.file import read_rules_text
 from flows.steps.rules.rules import Rules
@@ -83,6 +86,23 @@ LOOSENED = {
     (RATE, "2/7"): "NOT_LOOKED_AT",
     (RATE, "4/7"): "NOT_LOOKED_AT",
 }
+
+
+def test_reasons_come_by_how_many_then_by_state_then_by_name() -> None:
+    one, other = sorted(ASIDE)
+    lines = [
+        (one, "b", 2),
+        (one, "a", 1),
+        (one, "c", 1),
+        (other, "a", 1),
+    ]
+    told = pl.DataFrame(
+        [(state, because, RULES) for state, because, many in reversed(lines) for _ in range(many)],
+        ["state", "aside_because", "aside_by"],
+        orient="row",
+    )
+    found = [(line.state, line.because, line.breaks) for line in aside_lines(told)]
+    assert found == lines
 
 
 @pytest.mark.long
