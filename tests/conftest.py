@@ -1,5 +1,6 @@
 """A real PostgreSQL for the tests: one embedded server, one fresh database per workspace."""
 
+import os
 import shutil
 import uuid
 from collections.abc import Callable, Generator, Iterator
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -15,11 +17,19 @@ from hypothesis import settings
 
 from connectors.postgres.database import Database, migrate, open_database
 from connectors.postgres.server.embedded import embedded_url
-from connectors.settings import Limits, Settings
+from connectors.settings import MIB, Limits, Settings
 from flows.stages.workspace import Workspace
 from tests import examples, workers
 
 TEMPLATE = "recon_template"
+MEMORY, ROOM = Path("/dev/shm"), 6 * 1024 * MIB
+"""Where files are made in memory; a whole run takes less than this room there."""
+
+
+def has_room(folder: Path) -> bool:
+    """Whether the temporary files of a run find room in this file system of the memory."""
+    there = folder.is_dir() and os.access(folder, os.W_OK)
+    return there and min(shutil.disk_usage(folder).free, psutil.virtual_memory().available) > ROOM
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if has_room(MEMORY):
+        # Files are made and removed by the hundred thousand, most of them by CREATE DATABASE.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     examples.choose(everything=config.getoption("--long"), only=config.getoption("--only"))
     if not examples.ALL:
         # The same examples every time: a gate that finds by luck stops the wrong change.
