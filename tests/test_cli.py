@@ -89,6 +89,18 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
     assert (again.returncode, json.loads(again.stdout)["new"]) == (0, False)
 
 
+@pytest.mark.long(
+    but=(
+        "arguments0-environment0-2-no such file or folder",
+        "arguments2-environment2-2-many",
+        "arguments4-environment4-2-There is no batch 99",
+        "arguments7-environment7-2-does not name a PostgreSQL",
+        "arguments9-environment9-2-from 1 to",
+        "arguments13-environment13-2-Must be from 1",
+        "arguments15-environment15-2-set RECON_SANDBOX_PASSWORD",
+        "arguments17-environment17-2-cannot be read",
+    )
+)
 @pytest.mark.parametrize(
     ("arguments", "environment", "code", "told"),
     [
@@ -130,6 +142,12 @@ def test_what_cannot_run_says_why_without_a_traceback(
     assert "canary-7" not in run.stdout + run.stderr
 
 
+@pytest.mark.long(
+    but=(
+        "hush/secret",
+        "hush@secret",
+    )
+)
 @pytest.mark.parametrize("password", ["hush@secret", "hush/secret", "hush?secret", "hush#secret"])
 def test_a_password_with_bare_signs_is_shown_nowhere(recon: Any, password: str) -> None:
     """What follows the sign would be taken for the host, and named as one that is not found."""

@@ -18,6 +18,12 @@ UNREADABLE = {
 }
 
 
+@pytest.mark.long(
+    but=(
+        "cut short",
+        "no object",
+    )
+)
 @pytest.mark.parametrize("data", UNREADABLE.values(), ids=UNREADABLE)
 def test_unreadable_insert_batch_data_is_not_quoted(
     workspace: Workspace, tmp_path: Path, data: str
@@ -50,6 +56,13 @@ RECORDS = {
 }
 
 
+@pytest.mark.long(
+    but=(
+        "a record inside",
+        "a rejected password",
+        "bytes that are no text",
+    )
+)
 @pytest.mark.parametrize(("record", "line"), RECORDS.values(), ids=RECORDS)
 def test_commands_show_no_record_that_has_secrets(
     workspace: Workspace,

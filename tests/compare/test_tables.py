@@ -124,6 +124,13 @@ FAR = [
 ]
 
 
+@pytest.mark.long(
+    but=(
+        "by segments-paid = 'infinity'-'infinity' in the column 'paid' (timestamptz)",
+        "joined-day = '-infinity'-'-infinity' in the column 'day' (date)",
+        "file-paid = 'infinity'-'infinity' in the column 'paid' (timestamptz)",
+    )
+)
 @pytest.mark.parametrize(("far", "told"), FAR)
 @pytest.mark.parametrize("other", ["joined", "by segments", "file"])
 def test_a_time_that_is_no_moment_is_named_with_its_row(

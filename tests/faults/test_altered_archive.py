@@ -129,7 +129,12 @@ def profile(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     return ["--profile", str(path)]
 
 
-@pytest.mark.long(but=("text-rerun", "reference-row", "text-rejects"))
+@pytest.mark.long(
+    but=(
+        "text-rejects",
+        "reference-row",
+    )
+)
 @pytest.mark.parametrize("use", USES)
 def test_an_altered_byte_is_noticed_by_every_command(
     workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], use: str
@@ -151,7 +156,7 @@ def test_an_altered_byte_is_noticed_by_every_command(
     assert recon(*command).returncode == before.returncode
 
 
-@pytest.mark.long(but=("altered", "removed"))
+@pytest.mark.long(but=("altered",))
 @pytest.mark.parametrize("fault", FAULTS)
 def test_nothing_is_staged_of_what_is_not_as_delivered(
     workspace: Workspace, recon: Recon, rows: Any, tmp_path: Path, fault: str
@@ -189,7 +194,12 @@ def test_keeping_puts_good_bytes_in_the_place_of_others(
     assert len(rows("SELECT 1 FROM event WHERE what = 'kept content put back'")) == 1
 
 
-@pytest.mark.long(but=("altered", "removed", "pipe"))
+@pytest.mark.long(
+    but=(
+        "altered",
+        "pipe",
+    )
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_whole_archive_is_hashed_again(
     workspace: Workspace, tmp_path: Path, fault: str
@@ -267,7 +277,7 @@ def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
     assert states() == {"2": "OPEN"}, "Id 1 is resolved now"
 
 
-@pytest.mark.long(but=("removed-reference", "altered-text"))
+@pytest.mark.long(but=("altered-text",))
 @pytest.mark.parametrize("keep", ["text", "reference"])
 @pytest.mark.parametrize("fault", ["altered", "removed", "cleared"])
 def test_rows_by_reference_that_cannot_be_shown_match_nothing(
@@ -524,6 +534,12 @@ def test_an_undo_uses_nothing_of_it_and_says_so(
     assert "not what was delivered" in json.loads(detail)["kept_files"][0]
 
 
+@pytest.mark.long(
+    but=(
+        "True-utf-8",
+        "False-utf-16",
+    )
+)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
 @pytest.mark.parametrize("recorded", [True, False])
 def test_every_byte_of_a_file_of_pieces_is_proven(

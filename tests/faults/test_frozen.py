@@ -179,7 +179,7 @@ LOGINS = {
 }
 
 
-@pytest.mark.long(but=("nothing", "signals alone"))
+@pytest.mark.long(but=("signals alone",))
 @pytest.mark.parametrize("case", LOGINS)
 def test_another_login_takes_over_or_is_told_who_can(
     workspace: Workspace, rows: Callable[[str], list[tuple[object, ...]]], tmp_path: Path, case: str

@@ -61,6 +61,7 @@ PLACES = {"archive": 20_000, "reports": 4_000}
 """Bytes that are left of the disk where the folder is: too few for a file of it."""
 
 
+@pytest.mark.long(but=("archive",))
 @pytest.mark.parametrize("place", PLACES)
 def test_a_folder_of_ours(
     database_url: str, tmp_path: Path, delivery: str, rows: Any, place: str
@@ -87,6 +88,7 @@ def test_a_spool_that_finds_no_room_is_done_without(
     assert rows("SELECT count(*) FROM payment") == [(ROWS,)]
 
 
+@pytest.mark.long(but=("8192-push-AddMessageTone.windows",))
 @pytest.mark.parametrize(
     ("room", "named"), [(0, "push-marker.json"), (2 * 4096, "push-AddMessageTone.windows")]
 )

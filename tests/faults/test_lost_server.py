@@ -53,6 +53,7 @@ PLACES = {
 }
 
 
+@pytest.mark.long(but=("copy of target rows",))
 @pytest.mark.parametrize(
     "place",
     [

@@ -14,6 +14,7 @@ from tests.recon import Run
 HELD = 3
 
 
+@pytest.mark.long(but=("undo-2",))
 @pytest.mark.parametrize("count", [2, in_long(8)])
 @pytest.mark.parametrize(
     ("asked", "when", "said"),

@@ -128,6 +128,7 @@ def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path
     assert not (tmp_path / "postgres").exists()
 
 
+@pytest.mark.long(but=("page",))
 @pytest.mark.parametrize("kind", [in_long("silent"), "page", "json", "torn"])
 def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
     """Not even one that answers JSON to whatever it is asked, or nothing that can be read."""

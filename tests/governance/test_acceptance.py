@@ -128,6 +128,12 @@ REFUSED = [
 ]
 
 
+@pytest.mark.long(
+    but=(
+        "9.99-other0---up-to 9.99 is less than what is there",
+        "20-other7-in several",
+    )
+)
 @pytest.mark.parametrize(("up_to", "other", "why"), REFUSED)
 def test_a_ceiling_that_cannot_be_one_is_refused(
     workspace: Workspace, rows: Any, up_to: str, other: dict[str, Any], why: str

@@ -61,6 +61,12 @@ def test_two_people_stand_for_a_report(workspace: Workspace, rows: Any) -> None:
             sign(workspace, run.id, by="Cleo", comment="again")
 
 
+@pytest.mark.long(
+    but=(
+        " ANN\\tMEYER ",
+        "Ann Meyer",
+    )
+)
 @pytest.mark.parametrize("name", ["Ann Meyer", "ann meyer", " ANN\tMEYER ", "\uff21nn Meyer"])
 def test_nobody_approves_their_own_report(workspace: Workspace, name: str) -> None:
     reconcile(workspace, found())
@@ -260,6 +266,12 @@ def test_the_records_of_the_last_approved_run_are_read_back(workspace: Workspace
         signed_sources(workspace, SCOPE)
 
 
+@pytest.mark.long(
+    but=(
+        "UPDATE signature SET by = 'mallory' WHERE role = 'approved'",
+        "DELETE FROM signature WHERE role = 'approved'",
+    )
+)
 @pytest.mark.parametrize(
     "statement",
     [

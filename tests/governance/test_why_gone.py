@@ -72,7 +72,7 @@ WHY: list[tuple[str, int | None, Then | None, date, dict[str, int]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.long(but=("a delivery, and the day----", "the target alone----"))
+@pytest.mark.long(but=("the target alone----",))
 @pytest.mark.parametrize(
     ("why", "day", "then", "as_of", "told"),
     WHY,

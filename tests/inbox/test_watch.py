@@ -111,6 +111,13 @@ def test_what_was_undone_may_come_again(
     assert len(archived(folder)) == 2
 
 
+@pytest.mark.long(
+    but=(
+        "manifest.json-{-manifest.json",
+        "empty.csv--empty_file",
+        "broken.zip-PK\\x03\\x04 no zip-corrupt_archive",
+    )
+)
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
@@ -172,7 +179,7 @@ INBOX = ("taken", "opened", "marked", "archived", "started", "quarantined")
 POINTS = [*(f"inbox-{one}" for one in INBOX), "chunk", "check", "apply", "finish"]
 
 
-@pytest.mark.long(but=("inbox-opened", "apply"))
+@pytest.mark.long(but=("inbox-opened",))
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_anywhere_and_run_again_each_delivery_is_imported_once(
     workspace: Workspace, database_url: str, folder: Path, rows: Any, point: str
@@ -228,6 +235,13 @@ NAMES = {
 }
 
 
+@pytest.mark.long(
+    but=(
+        "long, read",
+        "no UTF-8, long",
+        "long, refused",
+    )
+)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_no_name_of_a_file_blocks_the_inbox(name: str, folder: Path, look: Any, rows: Any) -> None:
     refused = name[0] != "x"

@@ -62,7 +62,7 @@ def recon(
     return run(settings.database_url, settings.home, *arguments, **known)
 
 
-@pytest.mark.long(but=("push-sending:3", f"push-sent:{PUTS + 1}"))
+@pytest.mark.long(but=("push-sending:3",))
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_push_goes_on(workspace: Workspace, rows: Any, delivery: Path, point: str) -> None:
     command = ("import", str(delivery), "--push")

@@ -63,6 +63,7 @@ def test_an_outage_over_several_runs_and_batches_costs_what_was_in_flight_once(
         assert len(server.asked) == asked
 
 
+@pytest.mark.long(but=("tones",))
 @pytest.mark.parametrize("made", [payments, tones])
 def test_a_row_that_is_always_answered_500_is_named_and_can_be_set_aside(
     workspace: Workspace,

@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Restored, str]] = {
 }
 
 
-@pytest.mark.long(but=("older database", "older home"))
+@pytest.mark.long(but=("older database",))
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_sent_twice_whatever_was_restored(
     workspace: Workspace, copied: Copy, tmp_path: Path, case: str
@@ -304,6 +304,7 @@ def kept(place: Workspace) -> None:
             connection.execute(f"CREATE TABLE kept_{table} AS SELECT * FROM recon.{table}")  # type: ignore[call-overload]
 
 
+@pytest.mark.long(but=("push-epoch",))
 @pytest.mark.parametrize("step", ["push-epoch", "push-sealed"])
 def test_a_run_that_dies_at_the_gate_holds_nobody(
     workspace: Workspace, tmp_path: Path, step: str

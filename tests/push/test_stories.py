@@ -237,6 +237,7 @@ def test_a_row_found_unchanged_is_sent_where_nobody_sent_it(
         assert len(server.twice()) == 0
 
 
+@pytest.mark.long(but=("undone",))
 @pytest.mark.parametrize("undone", [False, True], ids=["unchanged", "undone"])
 def test_what_another_row_sent_is_as_confirmed_as_that_one(
     workspace: Workspace, tmp_path: Path, undone: bool
@@ -320,6 +321,7 @@ def test_the_same_bytes_read_as_other_records_are_posted(
         assert sent(2) == {1: "acknowledged", 2: "acknowledged"}
 
 
+@pytest.mark.long(but=("undone",))
 @pytest.mark.parametrize("undone", [True, False], ids=["undone", "unchanged"])
 def test_what_another_service_was_sent_says_nothing_of_this_one(
     workspace: Workspace, rows: Any, sent: Any, tmp_path: Path, undone: bool

@@ -25,6 +25,12 @@ from tests.stages.payments import line, write
 TOLD = "too large or too long to be added up exactly"
 
 
+@pytest.mark.long(
+    but=(
+        "amounts0-False",
+        "amounts3-True",
+    )
+)
 @pytest.mark.parametrize(
     ("amounts", "told"),
     [
@@ -80,6 +86,13 @@ SHOWN = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(
+    but=(
+        "-1e308-None-PRECISION--1e308--1e308-amount1",
+        "9007199254740992-9007199254740993-AMOUNT-9007199254740992-9007199254740993-amount6",
+        "10-NaN-PRECISION-10-NaN-amount7",
+    )
+)
 @pytest.mark.parametrize(("delivered", "stored", "code", "expected", "found", "amount"), SHOWN)
 def test_an_amount_is_shown_as_what_it_is(
     workspace: Workspace,

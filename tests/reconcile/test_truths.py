@@ -41,6 +41,13 @@ def test_texts_come_back_as_delivered(workspace: Workspace, rows: Any, tmp_path:
     assert expected["file"].unique().to_list() == ["invoices.csv"]
 
 
+@pytest.mark.long(
+    but=(
+        "0.01-0.01-0",
+        "1e20-None-1",
+        "1e-18-0.000000000000000001-0",
+    )
+)
 @pytest.mark.parametrize(
     ("delivered", "read", "unfit"),
     [

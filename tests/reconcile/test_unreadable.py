@@ -44,6 +44,13 @@ def reconciled(workspace: Workspace, tmp_path: Path, *lines: str) -> Reconciled:
     return reconcile(workspace, ASKED)
 
 
+@pytest.mark.long(
+    but=(
+        "3,7,1,2,2026-01-01T10-PaidAmount is not readable: the row cannot be told apart-",
+        '3,7,1,2,2026-01-01T10:00:00+01:00,1e400,0.5,1,9-PaidAmount is not readable: "1e400"-1',
+        '3,7,1,2,2026-01-01T10:00:00+01:00,abc,0.5,1,9-PaidAmount is not readable: "abc"-1',
+    )
+)
 @pytest.mark.parametrize(("delivered", "told", "currency"), CASES)
 def test_it_is_told_and_never_a_zero(
     workspace: Workspace, tmp_path: Path, delivered: str, told: str, currency: str

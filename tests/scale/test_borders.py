@@ -43,6 +43,7 @@ def settled(path: Path, encoding: str, table: Any) -> None:
             assert [shape(one) for one in behind] == [shape(one) for one in whole[number + 1 :]]
 
 
+@pytest.mark.long(but=("utf-16",))
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_dirty_payments(tmp_path: Path, encoding: str) -> None:
     write_payments(tmp_path, 150, 0.2, SEED)
@@ -51,6 +52,7 @@ def test_dirty_payments(tmp_path: Path, encoding: str) -> None:
     settled(path, "utf-8", None)
 
 
+@pytest.mark.long(but=("31-utf-16",))
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize("seed", range(SEED, SEED + (8 if ALL else 1)))
 def test_anything(tmp_path: Path, encoding: str, seed: int) -> None:

@@ -66,6 +66,7 @@ def test_every_row_is_told_the_same(workspace: Workspace, rows: Any, tmp_path: P
     assert {row["Data"] for row in shown} == {row["data"] for row in first}
 
 
+@pytest.mark.long(but=("utf-16",))
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_rows_in_conflict_are_written_out_whole(
     workspace: Workspace, tmp_path: Path, encoding: str

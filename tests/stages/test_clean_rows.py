@@ -176,6 +176,14 @@ CASES = {
 }
 
 
+@pytest.mark.long(
+    but=(
+        "type of a text",
+        "NotFinite, fast",
+        "NotNull, beside the fast path",
+        "NotNull, binary",
+    )
+)
 @pytest.mark.parametrize("title", CASES)
 def test_a_rule_broken_behind_the_verdict_stops_the_batch(
     workspace: Workspace, rows: Any, tmp_path: Path, title: str

@@ -190,6 +190,12 @@ def test_a_repair_older_than_the_database_settles_its_row(rows: Any, correct: An
     assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
 
 
+@pytest.mark.long(
+    but=(
+        "repaired0-terms0",
+        "repaired3-terms3",
+    )
+)
 @pytest.mark.parametrize(
     ("repaired", "terms"),
     [
@@ -207,6 +213,12 @@ def test_only_a_row_in_error_of_the_batch_that_is_named_is_corrected(
     assert states(rows, 2) == {1: "inserted"}
 
 
+@pytest.mark.long(
+    but=(
+        "2",
+        "1:2:3",
+    )
+)
 @pytest.mark.parametrize("name", ["2", ":2", "1:2:3", "one:two", "1:99999999999999999999", " "])
 def test_a_name_that_is_none_costs_nothing(
     workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str

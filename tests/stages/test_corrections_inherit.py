@@ -57,6 +57,12 @@ def test_tenant_feed_form_and_budget_are_those_of_the_corrected_batch(
     ]
 
 
+@pytest.mark.long(
+    but=(
+        "profile0-bound to tenant 7",
+        "profile2-of the feed bank",
+    )
+)
 @pytest.mark.parametrize(
     ("profile", "message"),
     [
@@ -175,7 +181,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.long(but=("no name", "quoted and empty"))
+@pytest.mark.long(but=("no name",))
 @pytest.mark.parametrize(("corrects", "text"), REFUSED.values(), ids=REFUSED)
 def test_a_secret_that_cannot_be_told_is_never_taken_for_none(
     workspace: Workspace,
@@ -213,6 +219,7 @@ INSIDE = {
 }
 
 
+@pytest.mark.long(but=("by place",))
 @pytest.mark.parametrize(("profile", "data", "jsondata"), INSIDE.values(), ids=INSIDE)
 def test_a_record_inside_keeps_its_secret_or_is_refused(
     workspace: Workspace, rows: Any, tmp_path: Path, profile: Profile, data: str, jsondata: str

@@ -94,7 +94,7 @@ def outcome(url: str, home: Path) -> Outcome:
     return Outcome(tables, (home / "reports" / "batch-1" / "report.html").read_bytes())
 
 
-@pytest.mark.long(but=("copy:3", "apply-chunk"))
+@pytest.mark.long(but=("apply-chunk",))
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_import_goes_on_and_ends_the_same(
     database_url: str, tmp_path: Path, delivery: Path, undisturbed: Outcome, point: str

@@ -291,6 +291,7 @@ def test_a_loader_decides_about_no_batch(acting: As, workspace: Workspace, tmp_p
     assert intact(workspace)
 
 
+@pytest.mark.long(but=("held",))
 @pytest.mark.parametrize("state", ["complete", "held", "undone"])
 def test_a_batch_that_was_moved_by_hand_is_found(
     workspace: Workspace, tmp_path: Path, state: str

@@ -20,6 +20,12 @@ FAULTY = {
 }
 
 
+@pytest.mark.long(
+    but=(
+        "NulCharacter",
+        "TooFewFields",
+    )
+)
 @pytest.mark.parametrize("code", FAULTY)
 def test_a_row_whose_fields_were_not_read_has_no_readable_amount(
     workspace: Workspace, tmp_path: Path, code: str

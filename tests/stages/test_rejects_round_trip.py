@@ -29,6 +29,7 @@ def names() -> list[str]:
     return [*NAMES, *made]
 
 
+@pytest.mark.long(but=(',-"',))
 @pytest.mark.parametrize(("delimiter", "quote"), [(",", '"'), (";", '"'), ("\t", "'")])
 def test_rejects_taken_in_unchanged_are_the_same_texts(
     workspace: Workspace, rows: Any, tmp_path: Path, delimiter: str, quote: str
@@ -62,6 +63,7 @@ def test_rejects_taken_in_unchanged_are_the_same_texts(
     assert again == first.read_bytes().decode()
 
 
+@pytest.mark.long(but=("two bytes a letter",))
 @pytest.mark.parametrize("stem", ["a" * 250, "\u00e9" * 125], ids=["ascii", "two bytes a letter"])
 def test_rejects_of_files_with_the_longest_names_are_written(
     workspace: Workspace, tmp_path: Path, stem: str

@@ -89,6 +89,12 @@ CASES: dict[str, tuple[Callable[[Workspace, Path], Any], int, list[str]]] = {
 }
 
 
+@pytest.mark.long(
+    but=(
+        "every error corrected",
+        "held",
+    )
+)
 @pytest.mark.parametrize("name", CASES)
 def test_a_batch_keeps_what_it_may_still_need(
     workspace: Workspace, tmp_path: Path, swept: Any, name: str

@@ -84,6 +84,12 @@ def test_a_loader_writes_no_target(acting: As, table: str) -> None:
     assert not refused(loader, f"SELECT * FROM {table}")
 
 
+@pytest.mark.long(
+    but=(
+        "recon_reader",
+        "recon_loader",
+    )
+)
 @pytest.mark.parametrize("role", [LOADER, MERGER, READER, CONTROLLER])
 def test_nobody_changes_the_trail_or_the_tables(acting: As, role: str) -> None:
     user = acting(role)
@@ -157,6 +163,12 @@ MEMBERS = {LOADER: {LOADER}, MERGER: {LOADER, MERGER}, READER: {READER}}
 MEMBERS[CONTROLLER] = {READER, CONTROLLER}
 
 
+@pytest.mark.long(
+    but=(
+        "recon_reader",
+        "recon_loader",
+    )
+)
 @pytest.mark.parametrize("role", MEMBERS)
 def test_the_trail_is_written_by_those_who_may(acting: As, role: str) -> None:
     user = acting(role)

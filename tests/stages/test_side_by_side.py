@@ -35,6 +35,7 @@ def small(workspace: Workspace) -> Workspace:
     return replace(workspace, settings=replace(workspace.settings, limits=SMALL))
 
 
+@pytest.mark.long(but=("falling keys",))
 @pytest.mark.parametrize("step", [1, -1], ids=["rising keys", "falling keys"])
 def test_an_extract_of_several_chunks_is_two_even_portions(
     small: Workspace, tmp_path: Path, rows: Any, step: int
@@ -86,6 +87,7 @@ def test_rows_that_are_taken_for_new_and_are_not_are_refused(
         add_rows(connection, PAYMENT, Range(1, 1, 1, 2), ())
 
 
+@pytest.mark.long(but=("that of the lease",))
 @pytest.mark.parametrize("holds", ["NOT", ""], ids=["the second connection", "that of the lease"])
 def test_a_connection_that_is_lost_takes_no_portion_along(
     small: Workspace, tmp_path: Path, rows: Any, holds: str

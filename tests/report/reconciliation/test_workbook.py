@@ -76,6 +76,12 @@ def book_of(name: str) -> Book:
     return Book(render_workbook(REPORTS[name]()))
 
 
+@pytest.mark.long(
+    but=(
+        "everything",
+        "nothing",
+    )
+)
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_section_has_its_sheet_and_every_part_is_sound(name: str) -> None:
     book = book_of(name)
@@ -154,6 +160,12 @@ def test_a_number_with_more_digits_than_a_cell_holds_is_text() -> None:
         assert checked.count(("text", "more digits than a cell holds")) >= 1, figure
 
 
+@pytest.mark.long(
+    but=(
+        "everything",
+        "nothing",
+    )
+)
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_figure_that_is_recomputed_has_its_value_and_its_check(name: str) -> None:
     report, book = REPORTS[name](), book_of(name)
@@ -255,6 +267,7 @@ def test_the_money_of_the_cover_is_numbers_in_cells_of_their_own() -> None:
                     assert (told[0], Decimal(str(told[1]))) == ("n", cell)
 
 
+@pytest.mark.long(but=("everything",))
 @pytest.mark.parametrize("name", REPORTS)
 def test_words_are_explained_once_and_alike_in_every_form(name: str) -> None:
     """What finance cannot know by itself has one plain sentence, from one place."""
