@@ -9,7 +9,7 @@ import pytest
 from flows.stages.workspace import Workspace
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     home = tmp_path_factory.mktemp("prefect")
     # Prefect reads its environment when it is first imported.

@@ -10,7 +10,7 @@ from tests.flows.e2e.machine import Machine, webhook
 CANARY = "canary-0xC0FFEE"
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def prefect_home() -> None:
     """No harness: these stories have a server of their own."""
 
