@@ -143,7 +143,7 @@ def around(text: str) -> str:
     return text[max(0, place - 300) : place + 60]
 
 
-@pytest.mark.long(but=("misfits",))
+@pytest.mark.long
 @pytest.mark.parametrize("deliveries", [write_canaries, misfits])
 def test_a_canary_is_found_nowhere(
     deliveries: Callable[[Path], Iterator[tuple[Path, str | None]]],

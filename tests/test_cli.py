@@ -174,7 +174,7 @@ def test_delivered_text_cannot_move_the_cursor(recon: Any, tmp_path: Path) -> No
     assert r"1\x1b]0;title\x07\x1b[2J\u202e" in told[0].stdout
 
 
-@pytest.mark.long(but=("form0",))
+@pytest.mark.long
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path, form: list[str]) -> None:
     path = write(tmp_path / "a.csv", line(1))
@@ -191,6 +191,7 @@ def test_a_reader_that_leaves_early_changes_nothing(tmp_path: Path, form: list[s
     assert (run.returncode, run.stderr) == (0, b"")
 
 
+@pytest.mark.long
 def test_output_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", line(1))
     with Path("/dev/full").open("wb") as full:
@@ -233,6 +234,7 @@ def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> 
     assert recon("rerun", "1").returncode == 1
 
 
+@pytest.mark.long
 def test_the_sandbox_serves_until_it_is_stopped(workspace: Workspace) -> None:
     import urllib.request
 

@@ -124,6 +124,7 @@ def judge_number(text: str) -> str:
     return "" if Decimal(repr(float(text))) == value else "Precision"
 
 
+@pytest.mark.long
 def test_samples_are_what_their_source_makes(tmp_path: Path) -> None:
     run("make_samples.py", "--out", tmp_path)
     made = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
@@ -273,6 +274,7 @@ def test_generated_faults_are_spread_and_an_open_quote_stands_before_a_good_reco
     assert max(bad) < 3000 or bad[3000] != "UnterminatedQuote"
 
 
+@pytest.mark.long
 def test_generated_payments_depend_on_the_seed_alone(tmp_path: Path) -> None:
     for name, seed in (("one", 7), ("same", 7), ("other", 8)):
         arguments = ("--rows", 300, "--bad-share", 0.1, "--seed", seed, "--out", tmp_path / name)
@@ -283,6 +285,7 @@ def test_generated_payments_depend_on_the_seed_alone(tmp_path: Path) -> None:
         assert first != (tmp_path / "other" / file).read_bytes()
 
 
+@pytest.mark.long
 def test_generated_payments_refer_to_generated_rates(tmp_path: Path) -> None:
     run("generate.py", "payments", "--rows", 500, "--clean", "--out", tmp_path)
     run("generate.py", "currency_rates", "--out", tmp_path)

@@ -76,6 +76,7 @@ def reasons(error_data: str) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.long
 def test_control_totals_are_those_of_the_delivery(workspace: Workspace) -> None:
     ended = take(workspace, "clean")
     wanted = expected("clean")["payments.csv"]["control_totals"]
@@ -96,6 +97,7 @@ def _decimal(text: str) -> Any:
     return Decimal(text)
 
 
+@pytest.mark.long
 def test_the_same_delivery_twice_changes_nothing(workspace: Workspace, rows: Any) -> None:
     first = take(workspace, "clean")
     before = content(rows), counts(rows)

@@ -232,7 +232,7 @@ def test_the_commands_that_hash_the_archive_tell_by_their_exit_code(
         assert "payments.csv of batch 1" in told.stdout
 
 
-@pytest.mark.long(but=("reference-altered",))
+@pytest.mark.long
 @pytest.mark.parametrize("fault", ["altered", in_long("pipe")])
 def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
     workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], fault: str
@@ -316,7 +316,7 @@ def test_rows_by_reference_that_cannot_be_shown_match_nothing(
     assert told()[1] == whole
 
 
-@pytest.mark.long(but=("altered",))
+@pytest.mark.long
 @pytest.mark.parametrize("lost", ["altered", "removed", "cleared"])
 def test_insert_batch_data_that_cannot_be_read_again_is_not_looked_at(
     workspace: Workspace, recon: Recon, tmp_path: Path, lost: str
@@ -439,6 +439,7 @@ def test_any_file_of_a_reconciliation_that_is_changed_or_gone_is_found(
     assert verify_archive(workspace).mismatches == ()
 
 
+@pytest.mark.long
 def test_the_only_thing_that_may_be_gone_is_what_housekeeping_removed(
     workspace: Workspace, recon: Recon, tmp_path: Path
 ) -> None:

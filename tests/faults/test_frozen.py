@@ -110,6 +110,7 @@ def test_a_frozen_import_is_taken_over_and_writes_nothing_when_it_thaws(
         assert verify(connection).broken is None
 
 
+@pytest.mark.long
 def test_another_batch_does_not_wait_for_a_frozen_one(url: str, tmp_path: Path) -> None:
     """It holds the target table; whoever waits for that ends its session."""
     frozen = Frozen(url, tmp_path / "home", write(tmp_path / "a.csv", line(1), line(2)))
@@ -179,7 +180,7 @@ LOGINS = {
 }
 
 
-@pytest.mark.long(but=("signals alone",))
+@pytest.mark.long
 @pytest.mark.parametrize("case", LOGINS)
 def test_another_login_takes_over_or_is_told_who_can(
     workspace: Workspace, rows: Callable[[str], list[tuple[object, ...]]], tmp_path: Path, case: str
@@ -233,6 +234,7 @@ def test_another_login_takes_over_or_is_told_who_can(
                 postgres.execute(f"DROP ROLE {role}")  # type: ignore[call-overload]
 
 
+@pytest.mark.long
 def test_a_frozen_decision_keeps_nobody_from_reconciling(workspace: Workspace) -> None:
     """The server ends a transaction that does nothing for so long, whoever may end sessions."""
     database = Database(workspace.database.url, 1, lease_seconds=1)

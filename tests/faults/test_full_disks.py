@@ -170,6 +170,7 @@ def test_an_output_that_takes_nothing(database_url: str, tmp_path: Path, deliver
         assert "No space left on device" in run.stderr
 
 
+@pytest.mark.long
 def test_the_database_s_disk(tmp_path: Path, delivery: str) -> None:
     home = tmp_path / "home"
     with small_disk(tmp_path / "disk", 200 * MIB) as disk:

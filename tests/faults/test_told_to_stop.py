@@ -34,7 +34,7 @@ def delivery(tmp_path: Path) -> str:
     return write(tmp_path / "payments.csv", *lines, line(1))
 
 
-@pytest.mark.long(but=("apply-signals1",))
+@pytest.mark.long(but=("stage-signals0",))
 @pytest.mark.parametrize(
     ("place", "signals"),
     [

@@ -88,6 +88,7 @@ def _client() -> Any:
     return get_client(sync_client=True)
 
 
+@pytest.mark.long
 def test_a_run_that_waits_says_once_that_its_batch_is_held(
     path: str, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +157,7 @@ def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) ->
     ]
 
 
-@pytest.mark.long(but=("release",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("answer", "ended", "state"),
     [(RELEASE, "Failed", "held"), (REJECT, "Rejected", "discarded")],
@@ -219,7 +220,7 @@ def test_what_was_decided_elsewhere_meanwhile_stands(
     assert rows("SELECT count(*) FROM batch") == [(1,)]
 
 
-@pytest.mark.long(but=("load-CompletedWithErrors-1",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("over_budget", "name", "payments"),
     [("reject", "Rejected", 0), ("load", "CompletedWithErrors", 1), ("ask", "Held", 0)],

@@ -26,6 +26,7 @@ def save() -> Iterator[Any]:
     TargetDatabase.delete(TARGET)
 
 
+@pytest.mark.long
 def test_a_run_works_with_the_database_of_the_block(
     tmp_path: Path, workspace: Workspace, rows: Any, save: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

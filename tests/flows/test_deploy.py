@@ -29,6 +29,7 @@ def nothing_stays() -> Iterator[None]:
             client.delete_deployment(found.id)
 
 
+@pytest.mark.long
 def test_what_an_earlier_version_left_is_told_and_stays() -> None:
     from prefect.client.orchestration import get_client
 
@@ -50,6 +51,7 @@ def test_what_an_earlier_version_left_is_told_and_stays() -> None:
     assert left_over() == []
 
 
+@pytest.mark.long
 def test_a_schedule_that_waits_looks_off_and_stays_as_somebody_switched_it() -> None:
     """The switch on the pages is that of the deployment; a schedule that is off inside looks on."""
     from prefect.client.orchestration import get_client
@@ -85,6 +87,7 @@ def test_no_two_deployments_share_a_name() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+@pytest.mark.long
 def test_a_notice_leaves_no_picture_to_fetch_from_outside() -> None:
     from prefect.client.orchestration import get_client
 
@@ -111,6 +114,7 @@ def test_deploying_without_a_server_says_so(kind: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [in_long("silent"), in_long("page"), "prefect"])
 def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client

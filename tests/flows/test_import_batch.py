@@ -95,6 +95,7 @@ def test_a_share_above_the_budget_is_held(tmp_path: Path) -> None:
     assert run(path, max_error_rate=0.4).name == "Held"
 
 
+@pytest.mark.long
 def test_the_terms_of_a_delivery_reach_its_batch(tmp_path: Path, rows: Any) -> None:
     profile = tmp_path / "bank.toml"
     profile.write_text('feed = "bank"\n')
@@ -166,6 +167,7 @@ def test_a_run_after_a_failed_one_goes_on_where_it_stopped(
     assert rows("SELECT count(*) FROM payment") == [(2,)]
 
 
+@pytest.mark.long
 def test_a_retry_goes_on_with_its_batch_though_the_inbox_is_empty(
     tmp_path: Path, rows: Any, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +232,7 @@ def test_a_delivery_that_does_not_exist_fails_at_once_with_its_path(
     assert len(attempts) == 1
 
 
+@pytest.mark.long
 def test_a_batch_another_run_holds_is_left_alone(
     tmp_path: Path, rows: Any, workspace: Workspace, database_url: str
 ) -> None:

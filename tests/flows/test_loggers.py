@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from connectors.errors import BatchUnknown, ReconError, ServiceUnusable
+from tests.examples import in_long
 
 pytestmark = pytest.mark.flows
 
@@ -44,8 +45,17 @@ def environment() -> None:
         (AssertionError(), None),
     ],
 )
-@pytest.mark.parametrize("name", ["prefect.flow_runs", "prefect.task_runs", "prefect.engine"])
-@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+@pytest.mark.parametrize(
+    ("name", "level"),
+    [
+        ("prefect.flow_runs", logging.INFO),
+        ("prefect.task_runs", logging.DEBUG),
+        in_long("prefect.flow_runs", logging.DEBUG),
+        in_long("prefect.task_runs", logging.INFO),
+        in_long("prefect.engine", logging.INFO),
+        in_long("prefect.engine", logging.DEBUG),
+    ],
+)
 def test_a_logger_of_prefect_writes_one_line_and_the_rest_at_debug(
     name: str, level: int, error: Exception, line: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:

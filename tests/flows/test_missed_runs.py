@@ -89,6 +89,7 @@ def test_a_run_whose_later_one_failed_works(missed: list[Any], rows: Any) -> Non
     assert work(missed[0]).state_name == "Skipped"
 
 
+@pytest.mark.long
 def test_a_run_that_was_skipped_itself_has_done_no_work(missed: list[Any], rows: Any) -> None:
     from prefect.client.orchestration import get_client
     from prefect.states import Crashed

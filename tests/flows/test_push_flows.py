@@ -91,6 +91,7 @@ def test_a_batch_that_was_only_imported_is_pushed_on_request(
         assert len(server.effects) == 5
 
 
+@pytest.mark.long
 def test_a_service_that_refuses_us_fails_the_run_until_it_is_mended(
     workspace: Workspace, rows: Any, towards: Any, tmp_path: Path
 ) -> None:
@@ -142,7 +143,7 @@ def test_a_service_that_is_down_is_told_with_cause_and_number(
         assert "3 rows of batch 1 are unsent" in artifact(key).description
 
 
-@pytest.mark.long(but=("given0-No row is named",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("given", "told"),
     [

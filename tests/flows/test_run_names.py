@@ -37,6 +37,7 @@ def test_a_name_that_somebody_chose_is_kept(name: str | None, own: str | None) -
     assert name_after(push_batch, name) == (own or "push what is unsent")
 
 
+@pytest.mark.long
 def test_a_run_without_a_day_or_a_batch_says_what_it_does() -> None:
     from flows.push_batch import push_batch
     from flows.reconcile import reconcile

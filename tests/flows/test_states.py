@@ -123,6 +123,7 @@ def test_the_end_of_a_run_is_an_event_with_its_batch(
     assert event["payload"]["state"] == state.name
 
 
+@pytest.mark.long
 def test_a_hook_never_raises_whatever_is_the_matter(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_hook_never_raises_whatever_is_the_matter(
     assert "canary" not in caplog.text
 
 
+@pytest.mark.long
 def test_a_run_that_was_cancelled_is_told_by_the_name_the_docs_give(
     tmp_path: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -322,6 +322,7 @@ def test_one_hash_accepts_all_of_it(
     assert whole[:12] in recon("audit", "list", "--what", "approved").stdout
 
 
+@pytest.mark.long
 def test_nothing_is_asked_before_anything_is_there_to_hold_it_against(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -147,6 +147,7 @@ def test_what_comes_for_a_signed_month_is_late(two_months: Workspace, tmp_path: 
         assert line[1:] == ("0", f"1: {digits(late.amount or 0)} currency {late.currency}")
 
 
+@pytest.mark.long
 def test_no_day_to_come(two_months: Workspace, recon: Any) -> None:
     tomorrow = today(ZoneInfo("UTC")) + timedelta(1)
     with pytest.raises(DayRefused, match=r"in the future: it is .* in UTC"):
@@ -165,6 +166,7 @@ def test_no_day_to_come(two_months: Workspace, recon: Any) -> None:
     assert json.loads(recon(*asked).stdout)["scope"] == "everything; restated as of 2026-01-31"
 
 
+@pytest.mark.long
 def test_a_break_whose_record_is_dated_later_now_is_not_resolved(
     workspace: Workspace, tmp_path: Path, rows: Any
 ) -> None:

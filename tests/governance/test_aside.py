@@ -206,6 +206,7 @@ def test_rules_loosened_before_anything_was_signed_are_named_too(
         approve(workspace, None, by="bo", comment="")
 
 
+@pytest.mark.long
 def test_a_smaller_source_resolves_nothing(workspace: Workspace, tmp_path: Path) -> None:
     deliver(workspace, tmp_path / "a", 1)
     second = deliver(workspace, tmp_path / "b", 5)

@@ -228,6 +228,7 @@ def test_who_wrote_an_event_is_covered_by_its_link(workspace: Workspace) -> None
         assert "link 1: event 1 (first) was changed" in (verify(connection).broken or "")
 
 
+@pytest.mark.long
 def test_a_session_that_keeps_the_chain_keeps_nobody_from_working(database: Database) -> None:
     with database.connect() as jam, database.connect() as other:
         with jam.transaction():

@@ -136,6 +136,7 @@ def test_as_it_should_be(signed_twice: Workspace) -> None:
     assert third.report.changes.outgrown == ()
 
 
+@pytest.mark.long
 def test_an_amount_that_grew_after_it_was_accepted(signed_twice: Workspace) -> None:
     paid(signed_twice, 1, "9")
     grown = run(signed_twice, THIRD)

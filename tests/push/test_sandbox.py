@@ -161,7 +161,7 @@ def test_listings_are_staged_and_change_nothing_of_ours(
     assert all(proofs)
 
 
-@pytest.mark.long(but=("avatar-lines0",))
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("record", "lines"),
     [
@@ -241,7 +241,7 @@ def test_our_rows_in_the_services_shape_come_back_the_same(
     assert (compared.differs, compared.otherwise) == (True, 1)
 
 
-@pytest.mark.long(but=("camel-core json",))
+@pytest.mark.long
 def test_what_two_sides_number_in_their_own_way_is_compared_by_content(
     workspace: Workspace, rows: Any, host: tuple[Sandbox, str, str], tmp_path: Path
 ) -> None:

@@ -158,7 +158,7 @@ def test_the_listing_answered_last_counts_whatever_batch_has_it(home: Home) -> N
         assert codes(home.run())["BATCH_MISSING"] == missing, listed
 
 
-@pytest.mark.long(but=("feeds0",))
+@pytest.mark.long
 @pytest.mark.parametrize("feeds", [(), ("default",)])
 def test_a_scope_of_batches_counts_a_listing_pulled_outside_of_it(
     home: Home, feeds: tuple[str, ...]

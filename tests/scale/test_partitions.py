@@ -67,7 +67,7 @@ def test_a_large_dirty_file(new_workspace: NewWorkspace, tmp_path: Path) -> None
     assert left_behind(shared) == expected
 
 
-@pytest.mark.long(but=("receipt:3",))
+@pytest.mark.long
 @pytest.mark.parametrize("point", ["copy:2", "receipt:3", "chunk:3", "spool:2"])
 def test_a_worker_is_killed_and_one_process_finishes(
     new_workspace: NewWorkspace, delivery: Path, point: str
@@ -230,6 +230,7 @@ def test_partitions_know_where_repeats_can_be(
         assert sorted(found.values[name] or []) == sorted(values), name
 
 
+@pytest.mark.long
 def test_repeats_across_partitions_are_left_to_the_database(
     new_workspace: NewWorkspace, tmp_path: Path
 ) -> None:

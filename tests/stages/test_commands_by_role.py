@@ -157,6 +157,7 @@ def test_each_command_as(role: str, state: Workspace, monkeypatch: pytest.Monkey
     assert wrong == []
 
 
+@pytest.mark.long
 def test_an_account_of_no_role_is_told_so(
     state: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,7 @@ def jam(acting: As) -> Iterator[Callable[[], None]]:
         yield all_of_it
 
 
+@pytest.mark.long
 def test_who_only_reads_keeps_nobody_from_working(
     acting: As, jam: Callable[[], None], tmp_path: Path, rows: Any
 ) -> None:

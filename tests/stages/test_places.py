@@ -54,6 +54,7 @@ def test_every_row_lies_where_it_is_told_to(
         assert (number, last) == (number, first + max(1, lines_of(content[start:end])) - 1)
 
 
+@pytest.mark.long
 def test_what_follows_from_others_is_not_stored(
     workspace: Workspace, rows: Any, delivery: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_discarded_batch_is_not_read_again(workspace: Workspace, held: int) ->
         rewind_batch(workspace, held)
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_nothing_was_forgotten(
     workspace: Workspace, database_url: str, rows: Any, held: int
 ) -> None:

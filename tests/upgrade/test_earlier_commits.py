@@ -145,6 +145,7 @@ def test_its_schema_is_the_one_of_a_new_database(
         assert catalogue(empty_url) | {"revision": []} == of_before | {"revision": []}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("code", some(made(older=True), 6), indirect=True)
 def test_an_older_one_is_left_as_it_is_and_told_the_way(
     code: Path, empty_url: str, tmp_path: Path

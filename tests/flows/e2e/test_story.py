@@ -45,6 +45,7 @@ def applied(machine: Machine, first: int, count: int) -> tuple[int, Decimal]:
     return rows, total
 
 
+@pytest.mark.long
 def test_a_schedule_makes_runs_and_they_end_with_errors(machine: Machine, folder: Path) -> None:
     path, good = payments(folder / "scheduled.csv", 1000, 200, 3, 4)
     deployment = machine.deployment(IMPORT)["id"]
