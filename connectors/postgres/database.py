@@ -98,6 +98,7 @@ class Database:
         except psycopg.OperationalError as error:
             raise DatabaseUnusable(_no_connection(error)) from None
         with connection, errors_reported(connection):
+            _refuse_too_old(connection.info.server_version)
             connection.execute(SILENT_CLIENT)
             _widen(connection)
             yield connection
@@ -213,12 +214,11 @@ def open_database(
     url = database_url(settings)
     database = Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
     with database.connect() as connection:
-        _refuse_unusable(connection)
-        there = _columns(connection)
-        if _is_behind(_revision(connection, there)):
+        _refuse_read_only(connection)
+        if _is_behind(_revision(connection)):
             _bring_up_to_date(database)
-            there = _columns(connection)
-        _refuse_incomplete(there)
+        # Behind the revision, so that what somebody else adds meanwhile is no column that lacks.
+        _refuse_incomplete(_columns(connection))
         with connection.transaction():
             ask(connection)
     return database
@@ -318,8 +318,10 @@ def _columns(connection: psycopg.Connection) -> dict[str, list[str]]:
     return dict(found.fetchall())
 
 
-def _revision(connection: psycopg.Connection, there: Collection[str]) -> str | None:
-    if VERSION_TABLE not in there:
+def _revision(connection: psycopg.Connection) -> str | None:
+    """The revision of the schema; None where there is none."""
+    there = "SELECT FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relname = %s"
+    if connection.execute(there, [SCHEMA, VERSION_TABLE]).fetchone() is None:
         return None
     found = connection.execute(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}").fetchone()
     return found[0] if found else None
@@ -343,16 +345,17 @@ def _refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
         )
 
 
-def _refuse_unusable(connection: psycopg.Connection) -> None:
-    (version, read_only) = connection.execute(
-        "SELECT current_setting('server_version_num')::int, "
-        "pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
-    ).fetchall()[0]
+def _refuse_too_old(version: int) -> None:
     if version < OLDEST_SERVER:
         raise DatabaseUnusable(
-            f"PostgreSQL {version // 10000} is too old; version 15 or newer is needed."
+            f"PostgreSQL {version // 10000} is too old; version {OLDEST_SERVER // 10000} or newer "
+            "is needed."
         )
-    if read_only:
+
+
+def _refuse_read_only(connection: psycopg.Connection) -> None:
+    asked = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
+    if connection.execute(asked).fetchone() == (True,):
         raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
 
 

@@ -3,17 +3,21 @@
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from psycopg import sql
 
 from connectors.errors import DatabaseUnusable
 from connectors.files.profile import DEFAULT
+from connectors.postgres import database
 from connectors.postgres.database import MIGRATIONS, analyse, open_database, revisions
 from connectors.postgres.migrations import DERIVED_HASH
 from connectors.settings import Settings
@@ -115,6 +119,33 @@ def test_a_schema_of_a_newer_version_is_refused(workspace: Workspace, rows: Any)
     with workspace.database.connect() as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     with pytest.raises(DatabaseUnusable, match="revision 9999, which this version does not know"):
+        open_database(workspace.settings)
+
+
+def test_a_schema_that_somebody_else_migrates_meanwhile_lacks_nothing(workspace: Workspace) -> None:
+    url = str(workspace.settings.database_url)
+    rename = sql.SQL("ALTER TABLE recon.avatar RENAME COLUMN {} TO {}")
+    now, before = sql.Identifier("ImageUrl"), sql.Identifier("Picture")
+    waits = (
+        "SELECT FROM pg_locks WHERE NOT granted AND relation = 'recon.alembic_version'::regclass"
+    )
+    with psycopg.connect(url) as migrating, ThreadPoolExecutor(1) as opening:
+        migrating.execute(rename.format(now, before))
+        migrating.commit()
+        migrating.execute("LOCK TABLE recon.alembic_version IN ACCESS EXCLUSIVE MODE")
+        opened = opening.submit(open_database, workspace.settings)
+        while migrating.execute(waits).fetchone() is None:
+            assert not opened.done(), opened.result()
+        migrating.execute(rename.format(before, now))
+        migrating.commit()
+        assert opened.result().url == workspace.database.url
+
+
+def test_a_server_that_is_too_old_is_told_so(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "OLDEST_SERVER", 990000)
+    with pytest.raises(DatabaseUnusable, match="is too old; version 99 or newer is needed"):
         open_database(workspace.settings)
 
 
