@@ -27,9 +27,15 @@ MEMORY, ROOM = Path("/dev/shm"), 6 * 1024 * MIB
 
 
 def has_room(folder: Path) -> bool:
-    """Whether the temporary files of a run find room in this file system of the memory."""
-    there = folder.is_dir() and os.access(folder, os.W_OK)
-    return there and min(shutil.disk_usage(folder).free, psutil.virtual_memory().available) > ROOM
+    """Whether the temporary files of a run find room in this file system of the memory.
+
+    Some of them are programs.
+    """
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        return False
+    if os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        return False
+    return min(shutil.disk_usage(folder).free, psutil.virtual_memory().available) > ROOM
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
