@@ -1,5 +1,6 @@
 """A real PostgreSQL for the tests: one embedded server, one fresh database per workspace."""
 
+import gc
 import os
 import shutil
 import uuid
@@ -54,8 +55,14 @@ def pytest_configure(config: pytest.Config) -> None:
     examples.choose(everything=config.getoption("--long"), only=config.getoption("--only"))
     if not examples.ALL:
         # The same examples every time: a gate that finds by luck stops the wrong change.
-        settings.register_profile("slice", derandomize=True, database=None, max_examples=25)
+        settings.register_profile("slice", derandomize=True, database=None, max_examples=12)
         settings.load_profile("slice")
+    gc.disable()  # Modules and thousands of tests come and stay: nothing of them is garbage.
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

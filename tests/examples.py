@@ -6,7 +6,7 @@
 import pytest
 from _pytest.mark import ParameterSet
 
-FEWEST, SHARE = 20, 10
+FEWEST, SHARE = 10, 10
 ALL = False
 """Whether this is the long run; import it where a test is read, not where one is set up."""
 ONLY: tuple[int, ...] = ()
@@ -28,7 +28,7 @@ def in_long_run(item: pytest.Item) -> bool:
 
 
 def examples(full: int, few: int | None = None) -> int:
-    """All of so many in the long run; elsewhere a few, which are a tenth, but 20."""
+    """All of so many in the long run; elsewhere a few, which are a tenth, but 10."""
     return full if ALL else max(FEWEST, full // SHARE) if few is None else few
 
 

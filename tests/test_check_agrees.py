@@ -22,6 +22,7 @@ from connectors.settings import Settings
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.examples import examples
 from tests.stages.payments import HEADER, line
 
 HERE = Path(__file__).parent
@@ -218,6 +219,18 @@ TABLE: dict[str, tuple[Mapping[str, bytes], Profile]] = {
 }
 
 
+@pytest.mark.long(
+    but=(
+        "two files",
+        "a chain, rejected",
+        "refused when it was read",
+        "a repeated payment, the last wins",
+        "one name, two spellings",
+        "records inside",
+        "packed",
+        "by reference",
+    )
+)
 @pytest.mark.parametrize("name", TABLE)
 def test_a_delivery_of_the_table(name: str, database_url: str, tmp_path: Path) -> None:
     contents, profile = TABLE[name]
@@ -273,7 +286,7 @@ PROFILES = st.builds(
 
 
 @settings(
-    max_examples=10,
+    max_examples=examples(40, 4),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

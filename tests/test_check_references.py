@@ -92,6 +92,7 @@ def test_a_complete_delivery_is_rejected_in_the_check_as_in_the_import(
     }
 
 
+@pytest.mark.long
 def test_the_command_tells_them(database_url: str, delivery: Path, tmp_path: Path) -> None:
     (delivery / "rates.csv").unlink()
     (delivery / "payments.csv").write_text("\n".join([HEADER, payment(1, 5)]) + "\n")

@@ -283,6 +283,7 @@ def test_every_command_has_one_place_in_the_overview() -> None:
     assert sorted(placed) == sorted(COMMANDS)
 
 
+@pytest.mark.long
 def test_a_binary_tail_costs_no_good_row(recon: Any, tmp_path: Path) -> None:
     path = Path(write(tmp_path / "a.csv", line(1), line(2)))
     path.write_bytes(path.read_bytes() + line(3)[:9].encode() + bytes(4096))

@@ -1,6 +1,9 @@
 """What the pages name is there: commands, options, settings, events, states."""
 
+import io
 import re
+from contextlib import redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,24 +26,25 @@ def spans(page: Path) -> list[str]:
     return [" ".join((one or other).split()) for one, other in SPAN.findall(page.read_text())]
 
 
+@cache
+def help_of(*command: str) -> str:
+    with redirect_stdout(io.StringIO()) as told, pytest.raises(SystemExit) as end:
+        main([*command, "--help"])
+    assert end.value.code == 0, command
+    return told.getvalue()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_command_and_option_of_a_page_is_there(
-    page: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    helps: dict[tuple[str, ...], str] = {}
+def test_every_command_and_option_of_a_page_is_there(page: Path) -> None:
     for span in spans(page):
         words = span.split()[1:]
         if not words[0].isalpha():
             continue
         assert words[0] in COMMANDS, span
         command = tuple(words[:2]) if words[0] in PARTS and words[1:] else (words[0],)
-        if command not in helps:
-            with pytest.raises(SystemExit) as end:
-                main([*command, "--help"])
-            assert end.value.code == 0, span
-            helps[command] = capsys.readouterr().out
+        told = help_of(*command)
         for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", span):
-            assert option in helps[command], (span, option)
+            assert option in told, (span, option)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

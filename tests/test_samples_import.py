@@ -112,6 +112,7 @@ def counts(rows: Any) -> list[tuple[object, ...]]:
     return rows("SELECT (SELECT count(*) FROM staged_row), (SELECT count(*) FROM batch)")
 
 
+@pytest.mark.long
 def test_dirty_then_corrected_is_clean(workspace: Workspace, rows: Any) -> None:
     dirty = take(workspace, "dirty")
     assert dirty.batch.state is State.COMPLETE_WITH_ERRORS

@@ -61,7 +61,7 @@ def stored(
 @pytest.mark.long(but=("decimal comma",))
 @pytest.mark.parametrize("title", PROFILES)
 @settings(
-    max_examples=examples(400, 40),
+    max_examples=examples(400, 15),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

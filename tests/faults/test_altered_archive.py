@@ -129,12 +129,7 @@ def profile(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     return ["--profile", str(path)]
 
 
-@pytest.mark.long(
-    but=(
-        "text-rejects",
-        "reference-row",
-    )
-)
+@pytest.mark.long(but=("text-rejects",))
 @pytest.mark.parametrize("use", USES)
 def test_an_altered_byte_is_noticed_by_every_command(
     workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], use: str
@@ -178,7 +173,7 @@ def test_nothing_is_staged_of_what_is_not_as_delivered(
     assert [(batch, json.loads(detail)["name"]) for batch, detail in found] == [(1, "payments.csv")]
 
 
-@pytest.mark.long(but=("altered", "pipe"))
+@pytest.mark.long(but=("altered",))
 @pytest.mark.parametrize("fault", FAULTS)
 def test_keeping_puts_good_bytes_in_the_place_of_others(
     workspace: Workspace, rows: Any, tmp_path: Path, fault: str
@@ -194,12 +189,7 @@ def test_keeping_puts_good_bytes_in_the_place_of_others(
     assert len(rows("SELECT 1 FROM event WHERE what = 'kept content put back'")) == 1
 
 
-@pytest.mark.long(
-    but=(
-        "altered",
-        "pipe",
-    )
-)
+@pytest.mark.long(but=("altered",))
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_whole_archive_is_hashed_again(
     workspace: Workspace, tmp_path: Path, fault: str
@@ -277,7 +267,7 @@ def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
     assert states() == {"2": "OPEN"}, "Id 1 is resolved now"
 
 
-@pytest.mark.long(but=("altered-text",))
+@pytest.mark.long
 @pytest.mark.parametrize("keep", ["text", "reference"])
 @pytest.mark.parametrize("fault", ["altered", "removed", "cleared"])
 def test_rows_by_reference_that_cannot_be_shown_match_nothing(
@@ -354,6 +344,7 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.long(but=("report.html",))
 @pytest.mark.parametrize("name", ["report.html", in_long("report.txt"), "manifest.json"])
 def test_the_report_of_a_batch_that_was_changed_is_found(
     workspace: Workspace, rows: Any, tmp_path: Path, name: str
@@ -386,6 +377,7 @@ def test_the_report_of_a_batch_that_was_changed_is_found(
     assert rows("SELECT batch_id FROM event WHERE what = 'report removed'") == [(2,)]
 
 
+@pytest.mark.long
 def test_reports_of_an_earlier_version_are_counted_and_fail_nothing(
     workspace: Workspace, recon: Recon, tmp_path: Path
 ) -> None:
@@ -454,6 +446,7 @@ def test_the_only_thing_that_may_be_gone_is_what_housekeeping_removed(
     assert recon("reconcile").returncode in (0, 1)
 
 
+@pytest.mark.long
 def test_what_was_delivered_again_after_housekeeping_is_missed_when_it_is_gone(
     workspace: Workspace, recon: Recon, tmp_path: Path
 ) -> None:
@@ -477,6 +470,7 @@ def is_there(workspace: Workspace) -> bool:
     return kept(workspace).exists() and told == (False,)
 
 
+@pytest.mark.long(but=("held",))
 @pytest.mark.parametrize("delivered", ["found", "held"])
 def test_what_is_delivered_while_housekeeping_is_at_work_stays(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivered: str
@@ -500,6 +494,7 @@ def test_what_is_delivered_while_housekeeping_is_at_work_stays(
     assert is_there(workspace)
 
 
+@pytest.mark.long(but=("difference",))
 @pytest.mark.parametrize("swept", ["difference", "find_extracts"])
 def test_what_is_removed_while_it_is_delivered_is_kept_anew(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swept: str
@@ -535,12 +530,7 @@ def test_an_undo_uses_nothing_of_it_and_says_so(
     assert "not what was delivered" in json.loads(detail)["kept_files"][0]
 
 
-@pytest.mark.long(
-    but=(
-        "True-utf-8",
-        "False-utf-16",
-    )
-)
+@pytest.mark.long(but=("True-utf-8",))
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
 @pytest.mark.parametrize("recorded", [True, False])
 def test_every_byte_of_a_file_of_pieces_is_proven(
@@ -579,6 +569,7 @@ def test_verifying_says_which_file_nobody_knows(workspace: Workspace, tmp_path: 
     assert found.found == "it is missing"
 
 
+@pytest.mark.long
 def test_what_comes_and_goes_while_the_archive_is_hashed_is_no_mismatch(
     workspace: Workspace, tmp_path: Path
 ) -> None:

@@ -61,7 +61,7 @@ class Case:
 
 
 CASES = {
-    "import": Case(imported, (), 5),
+    "import": Case(imported, (), 3),
     "undo": Case(undone, (imported,), 3),
     "reconcile": Case(reconciled, (imported,), 3),
 }
@@ -203,5 +203,5 @@ def chosen(messages: Sequence[str], cuts: int) -> list[tuple[int, tuple[Cut, boo
     commits = [at for at, told in enumerate(messages, 1) if "COMMIT" in told.upper()]
     places = [1 + place * (len(messages) - 1) // (cuts - 1) for place in range(cuts)]
     spread = [(at, WAYS[number % len(WAYS)]) for number, at in enumerate(places)]
-    lost = [(at, (Cut.AFTER, bool(number % 2))) for number, at in enumerate(commits[::3])]
+    lost = [(at, (Cut.AFTER, bool(number % 2))) for number, at in enumerate(commits[::5])]
     return [*spread, *lost]

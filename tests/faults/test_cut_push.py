@@ -22,7 +22,7 @@ from tests.faults.test_cut_connections import chosen
 from tests.faults.wire import proxy
 from tests.push.conftest import sandbox_at, towards
 
-CUTS = 3
+CUTS = 2
 PAYMENTS, TONES = 61, 12
 
 

@@ -90,6 +90,7 @@ def in_time(work: Callable[[], object]) -> object:
             threading.Event().wait(0.1)
 
 
+@pytest.mark.long
 def test_a_frozen_import_is_taken_over_and_writes_nothing_when_it_thaws(
     url: str, tmp_path: Path
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_frozen_push_sends_nothing_when_it_thaws(url: str, tmp_path: Path) -> 
             assert len(server.requests) == at_stop, "it sent what it had in hand"
 
 
+@pytest.mark.long
 def test_a_scope_is_taken_over_too(workspace: Workspace) -> None:
     """As the database sees a frozen process: a session that is there, and no renewal."""
     database = Database(workspace.database.url, 1, lease_seconds=1)

@@ -49,6 +49,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     lines_of_failure(run(str(tmp_path / "a.csv")), "'/data': No space left on device. What was")
 
 
+@pytest.mark.long(but=("push_batch",))
 @pytest.mark.parametrize("name", ["batch_board", "push_batch", "rerun_batch"])
 def test_every_flow_fails_with_one_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib

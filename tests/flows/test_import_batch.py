@@ -110,6 +110,7 @@ def test_the_terms_of_a_delivery_reach_its_batch(tmp_path: Path, rows: Any) -> N
     assert flow_run(second).name == "import b.csv, correcting batch 1"
 
 
+@pytest.mark.long
 def test_the_same_delivery_again_changes_nothing(tmp_path: Path, rows: Any) -> None:
     path = write(tmp_path / "a.csv", line(1))
     assert run(path).name == "Completed"
@@ -123,6 +124,7 @@ def test_the_same_delivery_again_changes_nothing(tmp_path: Path, rows: Any) -> N
     assert after == before
 
 
+@pytest.mark.long
 def test_totals_that_do_not_tie_fail_the_run(tmp_path: Path, rows: Any, database_url: str) -> None:
     losing = 'IF NEW."Id" = 2 THEN RETURN NULL; END IF; RETURN NEW;'
     on_payment(database_url, losing)
@@ -272,6 +274,7 @@ def test_the_run_page_tells_the_life_of_the_rows(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.long
 def test_results_are_json_even_where_all_are_kept(tmp_path: Path, prefect_home: Path) -> None:
     from prefect.settings import PREFECT_RESULTS_PERSIST_BY_DEFAULT, temporary_settings
 
@@ -309,6 +312,7 @@ def test_no_secret_is_kept_by_prefect(
     assert json.dumps(flow_run(state).parameters).count("registrations.csv") == 1
 
 
+@pytest.mark.long
 def test_what_the_database_says_of_a_row_is_not_kept(
     tmp_path: Path, prefect_home: Path, database_url: str
 ) -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.flows
 TEXT = "a.csv: what is wrong. What to do."
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def environment() -> None:
     """No database is opened here. Prefect sets its loggers up when a run's modules are imported."""
     from prefect.logging.configuration import setup_logging

@@ -83,6 +83,7 @@ def test_a_rule_file_that_cannot_be_meant_fails_with_its_line(
     assert "stale_days" in state.message
 
 
+@pytest.mark.long
 def test_what_was_pushed_is_pulled_first(
     workspace: Workspace, database_url: str, monkeypatch: pytest.MonkeyPatch, rows: Any
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_corrected_file_takes_the_failed_rows_in(
     ]
 
 
+@pytest.mark.long
 def test_failed_rows_as_delivered_are_judged_anew(tmp_path: Path, rows: Any) -> None:
     feed = tmp_path / "strict.toml"
     feed.write_text('feed = "strict"\n[policy]\nreference = "reject"\n')
@@ -99,6 +100,7 @@ def test_a_batch_without_failed_rows_has_none_to_take_in(tmp_path: Path, rows: A
     assert rows("SELECT count(*) FROM batch") == [(1,)]
 
 
+@pytest.mark.long
 def test_secrets_of_failed_rows_stay_out_of_what_prefect_keeps(
     tmp_path: Path, rows: Any, prefect_home: Path
 ) -> None:

@@ -134,6 +134,7 @@ def test_what_is_put_aside_and_what_cannot_be_started_is_not_taken_for_done(
     assert watch(inbox).name == "Completed"
 
 
+@pytest.mark.long
 def test_an_inbox_that_is_watched_already_is_no_failure_and_a_missing_one_is(
     inbox: Path, tmp_path: Path, workspace: Workspace
 ) -> None:

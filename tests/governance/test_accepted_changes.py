@@ -443,6 +443,7 @@ EARLIER: list[tuple[dict[str, Any], Method, list[tuple[str, str]]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long(but=("totals0-now0-told0",))
 @pytest.mark.parametrize(("totals", "now", "told"), EARLIER)
 def test_what_an_earlier_report_does_not_tell_is_not_passed_over(
     workspace: Workspace, totals: dict[str, Any], now: Method, told: list[tuple[str, str]]

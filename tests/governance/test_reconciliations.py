@@ -159,12 +159,7 @@ TAMPERED = [
 
 
 @pytest.mark.long(
-    but=(
-        "decision-statement4-decisions of event 1 are not what any event says",
-        "decision-DELETE FROM decision-the decisions that event 2 (link 2) tells of",
-        "break_state-UPDATE break_state SET amount = 0-the breaks of reconciliation 1 are not",
-        "reconciliation-UPDATE reconciliation SET verdict = 'RECONCILED'-reconciliation 1 is not",
-    )
+    but=("decision-DELETE FROM decision-the decisions that event 2 (link 2) tells of",)
 )
 @pytest.mark.parametrize(("table", "statement", "told"), TAMPERED)
 def test_what_events_tell_of_is_proven_too(

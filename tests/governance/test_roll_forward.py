@@ -36,7 +36,7 @@ RUN = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=examples(100, 10))
+@settings(deadline=None, max_examples=examples(100, 6))
 @given(st.lists(RUN, min_size=1, max_size=6))
 def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:
     name = {key: ids(found(key))[0] for key in KEYS}

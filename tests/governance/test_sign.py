@@ -61,12 +61,7 @@ def test_two_people_stand_for_a_report(workspace: Workspace, rows: Any) -> None:
             sign(workspace, run.id, by="Cleo", comment="again")
 
 
-@pytest.mark.long(
-    but=(
-        " ANN\\tMEYER ",
-        "Ann Meyer",
-    )
-)
+@pytest.mark.long(but=(" ANN\\tMEYER ",))
 @pytest.mark.parametrize("name", ["Ann Meyer", "ann meyer", " ANN\tMEYER ", "\uff21nn Meyer"])
 def test_nobody_approves_their_own_report(workspace: Workspace, name: str) -> None:
     reconcile(workspace, found())
@@ -147,6 +142,7 @@ WAITS = [
 ]
 
 
+@pytest.mark.long(but=("keys2-INCOMPLETE-The report of reconciliation 1 says INCOMPLETE",))
 @pytest.mark.parametrize(("keys", "verdict", "waits"), WAITS)
 def test_who_prepares_is_told_what_keeps_it_from_being_approved(
     workspace: Workspace, keys: tuple[str, ...], verdict: str | None, waits: str | None
@@ -168,6 +164,7 @@ def test_an_acceptance_taken_back_is_an_open_break_again(workspace: Workspace) -
         approve(workspace, run.id, by="bo", comment="")
 
 
+@pytest.mark.long(but=("INCOMPLETE",))
 @pytest.mark.parametrize("verdict", ["NOT_RECONCILED", "INCOMPLETE"])
 def test_what_is_unreconciled_for_no_break_cannot_be_waved_through(
     workspace: Workspace, verdict: str
@@ -218,6 +215,9 @@ def unlisted(folder: Path) -> None:
     (folder / MANIFEST).write_text('{"sha256": {}}')
 
 
+@pytest.mark.long(
+    but=("changed-changed since: report.html", "manifest_too-not those manifest.json had")
+)
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
@@ -247,6 +247,7 @@ def payments(*numbers: int) -> pl.DataFrame:
     return pl.DataFrame([{"Id": number, "TenantsId": 7} for number in numbers], schema=schema)
 
 
+@pytest.mark.long
 def test_the_records_of_the_last_approved_run_are_read_back(workspace: Workspace) -> None:
     assert signed_sources(workspace, SCOPE) == {}
     reconcile(workspace, found(), records={"payment": payments(2, 1)})
@@ -266,12 +267,7 @@ def test_the_records_of_the_last_approved_run_are_read_back(workspace: Workspace
         signed_sources(workspace, SCOPE)
 
 
-@pytest.mark.long(
-    but=(
-        "UPDATE signature SET by = 'mallory' WHERE role = 'approved'",
-        "DELETE FROM signature WHERE role = 'approved'",
-    )
-)
+@pytest.mark.long(but=("DELETE FROM signature WHERE role = 'approved'",))
 @pytest.mark.parametrize(
     "statement",
     [

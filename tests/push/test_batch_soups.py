@@ -21,7 +21,7 @@ from tests.push.conftest import towards
 from tests.push.deliveries import tones
 from tests.service.faulty_server import EVERY_LOSS, OK, FaultyServer, Plan, Reply, Seen, status
 
-SOUPS = seeds(3, 200)
+SOUPS = seeds(1, 200)
 ROWS, BATCH, RUNS, SHARE = 60, 8, 60, 0.5
 STOPPING = (301, 302, 303, 307, 401, 403)
 OF_A_ROW = (400, 403, 404, 405, 409, 413, 415, 422)

@@ -121,6 +121,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(
     assert rows("SELECT count(*) FROM send") == [(0,)]
 
 
+@pytest.mark.long
 def test_listings_are_pulled_and_compared(
     workspace: Workspace, rows: Any, database_url: str
 ) -> None:

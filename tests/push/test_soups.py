@@ -32,7 +32,7 @@ from tests.service.faulty_server import (
     status,
 )
 
-SOUPS = seeds(3, 200)
+SOUPS = seeds(1, 200)
 ROWS, SHARE = 250, 0.2
 """Rows of each kind: 250 POSTs and 250 PUTs."""
 HARMLESS = (status(429, retry_after=0), CLOSE_AFTER)

@@ -125,6 +125,7 @@ def test_a_post_whose_answer_is_lost_is_never_sent_again_by_itself(
         assert json.loads(one.jsondata)["ServiceKey"] == "***"
 
 
+@pytest.mark.long(but=("resend-acknowledged-4-complete",))
 @pytest.mark.parametrize(
     ("decision", "state", "requests", "batch_state"),
     [
@@ -169,6 +170,7 @@ def test_what_is_in_doubt_is_settled_by_somebody(
         resolve(place, 1, ChosenSends(states=("refused",)), decision, by=None, reason="again")
 
 
+@pytest.mark.long(but=("403",))
 @pytest.mark.parametrize("code", [401, 403])
 def test_a_service_that_refuses_us_stops_the_run_once(
     workspace: Workspace, sent: Any, tmp_path: Path, code: int
@@ -298,6 +300,7 @@ def test_what_was_posted_before_an_undo_is_not_posted_again(
         assert len({seen.push_key for seen in server.requests if "gateway 2" in seen.body}) == 1
 
 
+@pytest.mark.long(but=("undone",))
 @pytest.mark.parametrize("undone", [True, False], ids=["undone", "two-feeds"])
 def test_the_same_bytes_read_as_other_records_are_posted(
     workspace: Workspace, sent: Any, tmp_path: Path, undone: bool

@@ -20,7 +20,7 @@ def recon(url: str, home: Path, *arguments: str, crash_at: str = "") -> int:
     return ended.returncode
 
 
-@pytest.mark.long(but=("reconciliation-written",))
+@pytest.mark.long
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_reconciliation_is_run_again(
     database_url: str, rows: Any, tmp_path: Path, point: str

@@ -25,12 +25,7 @@ from tests.stages.payments import line, write
 TOLD = "too large or too long to be added up exactly"
 
 
-@pytest.mark.long(
-    but=(
-        "amounts0-False",
-        "amounts3-True",
-    )
-)
+@pytest.mark.long(but=("amounts3-True",))
 @pytest.mark.parametrize(
     ("amounts", "told"),
     [
@@ -87,11 +82,7 @@ SHOWN = [
 
 
 @pytest.mark.long(
-    but=(
-        "-1e308-None-PRECISION--1e308--1e308-amount1",
-        "9007199254740992-9007199254740993-AMOUNT-9007199254740992-9007199254740993-amount6",
-        "10-NaN-PRECISION-10-NaN-amount7",
-    )
+    but=("9007199254740992-9007199254740993-AMOUNT-9007199254740992-9007199254740993-amount6",)
 )
 @pytest.mark.parametrize(("delivered", "stored", "code", "expected", "found", "amount"), SHOWN)
 def test_an_amount_is_shown_as_what_it_is(

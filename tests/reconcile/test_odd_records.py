@@ -64,7 +64,7 @@ FRAMES: list[Callable[[], pl.DataFrame]] = [
 ]
 
 
-@settings(max_examples=examples(60), deadline=None, derandomize=True)
+@settings(max_examples=examples(60, 6), deadline=None, derandomize=True)
 @given(st.data())
 def test_nulls_anywhere(data: Any) -> None:
     frames = []

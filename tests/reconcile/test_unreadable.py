@@ -21,6 +21,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.life import BreakState, Choice
+from tests.examples import in_long
 from tests.recon import run
 from tests.report.reconciliation.test_workbook import Book
 from tests.stages.payments import line, write
@@ -30,12 +31,12 @@ ASKED = Asked(Scope(), DAY, Rules())
 TORN = "3,7,1,2,2026-01-01T10"
 CASES = [
     # the rejected row, what is told of it, its currency
-    (line(3, amount='"12,50"'), 'PaidAmount is not readable: "12,50"', "1"),
-    (line(3, amount="1e400"), 'PaidAmount is not readable: "1e400"', "1"),
+    in_long(line(3, amount='"12,50"'), 'PaidAmount is not readable: "12,50"', "1"),
+    in_long(line(3, amount="1e400"), 'PaidAmount is not readable: "1e400"', "1"),
     (line(3, amount="abc"), 'PaidAmount is not readable: "abc"', "1"),
-    (line(3, amount="=1+1"), 'PaidAmount is not readable: "=1+1"', "1"),
-    (line(3, amount=""), "PaidAmount is not readable: it is empty", "1"),
-    (TORN, "PaidAmount is not readable: the row cannot be told apart", ""),
+    in_long(line(3, amount="=1+1"), 'PaidAmount is not readable: "=1+1"', "1"),
+    in_long(line(3, amount=""), "PaidAmount is not readable: it is empty", "1"),
+    in_long(TORN, "PaidAmount is not readable: the row cannot be told apart", ""),
 ]
 
 
@@ -44,13 +45,6 @@ def reconciled(workspace: Workspace, tmp_path: Path, *lines: str) -> Reconciled:
     return reconcile(workspace, ASKED)
 
 
-@pytest.mark.long(
-    but=(
-        "3,7,1,2,2026-01-01T10-PaidAmount is not readable: the row cannot be told apart-",
-        '3,7,1,2,2026-01-01T10:00:00+01:00,1e400,0.5,1,9-PaidAmount is not readable: "1e400"-1',
-        '3,7,1,2,2026-01-01T10:00:00+01:00,abc,0.5,1,9-PaidAmount is not readable: "abc"-1',
-    )
-)
 @pytest.mark.parametrize(("delivered", "told", "currency"), CASES)
 def test_it_is_told_and_never_a_zero(
     workspace: Workspace, tmp_path: Path, delivered: str, told: str, currency: str

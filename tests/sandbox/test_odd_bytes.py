@@ -17,7 +17,7 @@ from tests.sandbox.records import PAYMENT_CSV
 
 SEED = 20260102
 RUN = settings(
-    max_examples=examples(500, 60),
+    max_examples=examples(500, 30),
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),

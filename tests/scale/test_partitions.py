@@ -179,6 +179,7 @@ def test_a_partition_is_places_and_limits_as_json(
             assert workspace.settings.database_url not in text
 
 
+@pytest.mark.long
 def test_a_partition_handed_out_twice_is_staged_once(
     new_workspace: NewWorkspace, delivery: Path
 ) -> None:

@@ -228,7 +228,7 @@ ENVIRONMENTS = {
 }
 
 
-@pytest.mark.long(but=("everything",))
+@pytest.mark.long
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=ENVIRONMENTS)
 def test_no_variable_of_pandera_switches_it_off(environment: dict[str, str]) -> None:
     found = subprocess.run(

@@ -65,6 +65,12 @@ FAULTS = (
 )
 
 
+@pytest.mark.long(
+    but=(
+        "operation0-csv",
+        "operation1-json",
+    )
+)
 @FORMATS
 @pytest.mark.parametrize("operation", [BY_NAME["EditPayment"], BY_NAME["AddMessageTone"]])
 def test_what_is_stored_agrees_with_every_verdict(

@@ -13,6 +13,7 @@ from connectors.service.connection import Reply
 from connectors.service.encoding import CSV, JSON, body, read_record, target
 from schemas.field import Rule
 from schemas.operations import Operation
+from tests.examples import examples
 from tests.sandbox.caller import basic
 from tests.sandbox.conftest import Host
 from tests.service.outbox import CLIENT, PARTNER, WRITES, by_number, client, of_record
@@ -23,9 +24,9 @@ IN_PAIRS = pytest.mark.long(but=PAIRED)
 OPERATIONS = pytest.mark.parametrize("operation", WRITES, ids=lambda operation: operation.name)
 
 
-def thorough(examples: int) -> settings:
+def thorough(tried: int) -> settings:
     return settings(
-        max_examples=examples,
+        max_examples=tried,
         deadline=None,
         derandomize=True,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -42,7 +43,7 @@ def addressed(operation: Operation, values: dict[str, Any], number: int) -> dict
 @IN_PAIRS
 @FORMATS
 @OPERATIONS
-@thorough(4)
+@thorough(examples(40, 2))
 @given(data=st.data())
 def test_every_valid_record_comes_back(
     host: Host, operation: Operation, form: str, data: st.DataObject
@@ -67,7 +68,7 @@ def test_every_valid_record_comes_back(
 @IN_PAIRS
 @FORMATS
 @OPERATIONS
-@thorough(8)
+@thorough(examples(80, 4))
 @given(data=st.data())
 def test_no_other_record_is_taken_for_it(
     host: Host, operation: Operation, form: str, data: st.DataObject

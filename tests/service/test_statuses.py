@@ -76,6 +76,7 @@ def test_one_bad_answer_costs_one_row(
         assert server.twice() == []
 
 
+@pytest.mark.long(but=("401-AddMessageTone-first", "403-EditPayment-middle"))
 @PLACES
 @pytest.mark.parametrize("operation", [PUT, POST])
 @pytest.mark.parametrize("code", [401, 403])

@@ -19,7 +19,7 @@ from tests.examples import examples
 from tests.stages.payments import HEADER, line
 
 REFERENCE = replace(DEFAULT, keep="reference")
-ROWS, SEED = examples(3_000, 1_000), 17
+ROWS, SEED = examples(3_000, 400), 17
 
 
 def told(workspace: Workspace, rows: Any, batch: int) -> list[dict[str, Any]]:

@@ -140,7 +140,7 @@ def run(command: list[str]) -> tuple[int, str]:
     return int(code or 0), said.getvalue()
 
 
-@pytest.mark.long(but=("recon_loader",))
+@pytest.mark.long
 @pytest.mark.parametrize("role", ROLES)
 def test_each_command_as(role: str, state: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = []

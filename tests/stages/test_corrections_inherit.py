@@ -83,6 +83,7 @@ def test_other_terms_are_refused_before_anything_is_kept(
     assert rows("SELECT count(*) FROM batch") == [(1,)]
 
 
+@pytest.mark.long
 def test_a_profile_of_the_same_feed_says_how_the_correction_is_written(
     workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
 ) -> None:
@@ -107,6 +108,7 @@ def test_a_header_that_says_little_is_of_the_record_that_is_corrected(
     assert [chain.record for chain in ended.report.chains] == (["avatar"] if stated is None else [])
 
 
+@pytest.mark.long
 def test_a_correction_of_a_correction_is_bound_as_the_first(
     workspace: Workspace, rows: Any, tmp_path: Path, bound: Ended
 ) -> None:
@@ -199,6 +201,7 @@ def test_a_secret_that_cannot_be_told_is_never_taken_for_none(
     assert rows(KEYS) == before
 
 
+@pytest.mark.long
 def test_a_column_that_was_taken_out_is_left_out_too(
     workspace: Workspace, rows: Any, tmp_path: Path, gateways: Ended
 ) -> None:

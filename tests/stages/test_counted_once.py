@@ -91,6 +91,7 @@ def test_a_row_in_error_again_is_to_be_corrected_from_its_last_delivery(
     assert "next: recon rejects 1" in told()
 
 
+@pytest.mark.long
 def test_the_same_row_twice_and_a_chain_count_once(workspace: Workspace, deliver: Any) -> None:
     before = rejected(workspace)
     deliver(1, r1_2=line(2, day=98))
@@ -151,6 +152,7 @@ def test_a_repair_without_names_is_one_as_well(workspace: Workspace, deliver: An
     assert status_of(workspace)[1] == "all 2 rejects repaired by batch 3"
 
 
+@pytest.mark.long
 def test_a_scope_without_the_first_delivery_counts_the_attempt_it_has(
     workspace: Workspace, deliver: Any
 ) -> None:

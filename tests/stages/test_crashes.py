@@ -110,6 +110,7 @@ def test_a_killed_import_goes_on_and_ends_the_same(
     assert not list((home / "spool").rglob("*-*"))
 
 
+@pytest.mark.long
 def test_eight_runs_at_once_are_one(
     workspace: Workspace, database_url: str, delivery: Path
 ) -> None:

@@ -68,7 +68,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.long(but=("empty",))
+@pytest.mark.long
 @pytest.mark.parametrize("name", BROKEN)
 def test_no_number_in_a_file_is_believed(own: Path, stranger: int, name: str) -> None:
     Postmaster(own).stop()
@@ -150,7 +150,7 @@ SERVE = (
 )
 
 
-@pytest.mark.long(but=("18",))
+@pytest.mark.long
 @pytest.mark.parametrize("mask", [0o022, 0o000])
 def test_a_long_path_is_no_open_door(tmp_path: Path, mask: int) -> None:
     """Neither folder nor socket is anybody else's, and no folder above is opened for it."""

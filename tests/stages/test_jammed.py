@@ -156,6 +156,7 @@ def test_a_lease_is_free_once_its_session_is_gone_and_no_row_of_it_stays(
         assert rows("SELECT name FROM lease") == [("batch 1",)]
 
 
+@pytest.mark.long
 def test_who_has_the_turn_is_named(acting: As, workspace: Workspace) -> None:
     hasty = open_database(replace(workspace.settings, limits=Limits(lease_seconds=1)))
     loader = acting(LOADER)

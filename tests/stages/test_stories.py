@@ -86,6 +86,7 @@ def test_over_budget_nothing_is_visible_until_somebody_decides(
     assert amounts(rows) == {1: "10.50"}
 
 
+@pytest.mark.long
 def test_a_discarded_batch_can_be_delivered_again(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_file_that_is_not_what_its_manifest_says_is_refused(
     assert rows("SELECT count(*) FROM staged_payment WHERE extract_id = 1") == [(0,)]
 
 
+@pytest.mark.long
 def test_other_content_under_a_used_name_is_said_so(workspace: Workspace, tmp_path: Path) -> None:
     import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
     second = import_delivery(workspace, [write(tmp_path / "a.csv", line(2))], DEFAULT)
@@ -234,6 +236,7 @@ def test_a_batch_bound_to_a_tenant_writes_no_other(
     ]
 
 
+@pytest.mark.long
 def test_the_last_one_wins_where_the_feed_says_so(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
@@ -316,6 +319,7 @@ def test_an_undone_batch_stays_undone(workspace: Workspace, tmp_path: Path) -> N
     assert look(workspace, batch.id).report.verdict == "undone"
 
 
+@pytest.mark.long
 def test_whoever_decides_late_does_not_take_the_batch_from_who_decided(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 
 import psycopg
@@ -64,7 +65,7 @@ def migrations(commit: str) -> set[str]:
     return {f"{line.split()[2]} {line.rpartition('/')[2]}" for line in listed}
 
 
-def made(*, older: bool) -> list[str]:
+def made(*, older: bool) -> Iterator[str]:
     """Commits that changed a shape and have all migrations that were before ours, or some of them.
 
     Newest first; the first one that has all is the one that the message names. A migration that was
@@ -73,14 +74,15 @@ def made(*, older: bool) -> list[str]:
     every = migrations(THROUGH)
     commits = _git("rev-list", THROUGH, "--", *SHAPES).decode().split()
     if older:
-        return [one for one in commits if set() < migrations(one) < every]
-    return [THROUGH, *(one for one in commits if every and migrations(one) == every)]
+        return (one for one in commits if set() < migrations(one) < every)
+    return chain([THROUGH], (one for one in commits if every and migrations(one) == every))
 
 
-def some(commits: list[str], step: int) -> list[object]:
+def some(commits: Iterator[str], step: int) -> list[object]:
     """The first of them, and in the long run every so many of the others."""
-    more = commits[1::step] if examples.ALL else []
-    return [pytest.param(one, id=one[:9] or "none") for one in [*commits[:1], *more] or [""]]
+    first = next(commits, "")
+    more = islice(commits, 0, None, step) if examples.ALL else []
+    return [pytest.param(one, id=one[:9] or "none") for one in (first, *more)]
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ def test_the_list_can_be_sorted_exactly(tab: Tab) -> None:
     assert choose(tab, "#break-order", "0") == [one.id for one in everything().breaks]
 
 
-@pytest.mark.long(but=("420",))
+@pytest.mark.long
 @pytest.mark.parametrize("width", [420, 768, 1280])
 def test_nothing_is_wider_than_the_window(tab: Tab, width: int) -> None:
     tab.ask(

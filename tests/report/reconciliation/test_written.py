@@ -82,6 +82,7 @@ def test_the_manifest_binds_every_file_and_comes_with_the_chain(first: Reconcile
     )
 
 
+@pytest.mark.long
 def test_the_next_run_of_the_scope_is_chained_to_this_one(
     workspace: Workspace, first: Reconciled
 ) -> None:
@@ -134,6 +135,7 @@ def test_corrections_that_are_edited_and_delivered_close_their_breaks(
     assert not (second.written.folder / "corrections" / "payment.csv").exists()
 
 
+@pytest.mark.long
 def test_a_correction_that_is_rejected_again_can_be_corrected_again(
     workspace: Workspace, first: Reconciled, tmp_path: Path
 ) -> None:
@@ -197,6 +199,7 @@ def test_no_file_holds_a_secret(workspace: Workspace, tmp_path: Path) -> None:
     assert SECRET not in json.dumps(kept.to_dicts(), default=str)
 
 
+@pytest.mark.long
 def test_content_that_was_cleared_away_costs_its_corrections_only(
     workspace: Workspace, tmp_path: Path
 ) -> None:
