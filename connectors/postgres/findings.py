@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import psycopg
@@ -119,22 +121,40 @@ def rows_at(
 def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
     """What was noted about a batch without rejecting rows, with the line of the first row."""
     noted = connection.execute(
-        "SELECT DISTINCT record FROM note WHERE batch_id = %s ORDER BY record", [batch_id]
+        "SELECT record, code, field, value, rows, extract_id, record_number, record_number + 1, "
+        "message FROM note WHERE batch_id = %s ORDER BY record, code, field, value",
+        [batch_id],
     ).fetchall()
     found: list[Note] = []
-    for (record,) in noted:
-        rows = connection.execute(
-            f"""SELECT n.record, n.code, n.field, n.value, n.rows, n.extract_id, n.record_number,
-                coalesce({position("first_line")}, n.record_number + 1), n.message
-            FROM note n LEFT JOIN {staged_name(EXTRACTS[record])} s
-                ON s.extract_id = n.extract_id AND s.record_number = n.record_number
-                AND {of_batch("s")}
-            WHERE n.batch_id = %(batch)s AND n.record = %(record)s
-            ORDER BY n.code, n.field, n.value""",
-            batch_span(connection, batch_id) | {"record": record},
-        ).fetchall()
-        found += [Note(*row) for row in rows]
+    for record, of_record in groupby((Note(*row) for row in noted), key=attrgetter("record")):
+        told = list(of_record)
+        places = [(one.extract_id, one.record_number) for one in told]
+        lines = _lines(connection, EXTRACTS[record], batch_id, places)
+        found += [
+            one._replace(line=lines.get(place, one.line))
+            for one, place in zip(told, places, strict=True)
+        ]
     return found
+
+
+def _lines(
+    connection: psycopg.Connection, table: Table, batch_id: int, places: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], int]:
+    """The first line of each row, by its extract and record number.
+
+    Places that are handed over are counted by the planner. Of those in a table it expects one where
+    there are thousands, and would look through the rows of the batch for each of them.
+    """
+    rows = connection.execute(
+        f"""SELECT s.extract_id, s.record_number, {position("first_line")}
+        FROM {staged_name(table)} s
+        JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
+            ON s.extract_id = w.extract_id AND s.record_number = w.number
+        WHERE {of_batch("s")}""",
+        batch_span(connection, batch_id)
+        | {"extracts": [one for one, _ in places], "numbers": [number for _, number in places]},
+    ).fetchall()
+    return {(extract_id, number): line for extract_id, number, line in rows}
 
 
 def wrong_fields(error_data: str) -> frozenset[str]:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
+from connectors.postgres.findings import notes
 from connectors.postgres.lease import hold_batch
 from flows.stages.check import check
 from flows.stages.receive import receive
+from flows.stages.sequence import import_delivery
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from tests.stages.payments import HEADER
@@ -64,3 +66,30 @@ def test_a_thousand_dangling_references_are_looked_up_at_once(
             "WHERE verdict = 'rejected' GROUP BY 1 ORDER BY 1"
         )
         assert found == [("ReferenceMissing", 999), ("ReferenceTenant", 2)]
+
+
+def test_what_was_noted_is_shown_without_a_search_for_each_row(
+    workspace: Workspace, tmp_path: Path, rows: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    """Nothing tells the planner how many notes there are; it thinks of one."""
+    body = [payment(number, number) for number in range(1, 2001)]
+    (tmp_path / "payments.csv").write_text("\n".join([HEADER, *body, ""]))
+    batch = import_delivery(workspace, [str(tmp_path / "payments.csv")], DEFAULT).batch
+
+    def searches() -> int:
+        rows("SELECT pg_stat_force_next_flush()")
+        (found,) = rows(
+            "SELECT sum(idx_scan + seq_scan) FROM pg_stat_user_tables WHERE relname = %s",
+            ["staged_payment"],
+        )
+        return int(found[0])
+
+    before = searches()
+    with workspace.database.connect() as connection:
+        found = notes(connection, batch.id)
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    assert [(note.value, note.rows, note.line) for note in found[:3]] == [
+        ("1", 1, 2), ("10", 1, 11), ("100", 1, 101)
+    ]  # fmt: skip
+    assert len(found) == 2000
+    assert searches() - before < 10
