@@ -161,9 +161,10 @@ def _say(line: str) -> None:
 
 
 def _detached(settings: Settings, options: list[str]) -> int:
-    from flows.ops.laptop import describe, show_held  # noqa: PLC0415 -- slow to import.
-    from flows.ops.running import find, log_tail  # noqa: PLC0415
+    from flows.ops.running import log_tail  # noqa: PLC0415 -- slow to import.
 
+    if _told_what_runs(settings):
+        return 0
     folder = settings.home / "up"
     private_folder(folder)
     log = folder / "up.log"
@@ -178,13 +179,23 @@ def _detached(settings: Settings, options: list[str]) -> int:
         )
     deadline = time.monotonic() + DETACH_SECONDS
     while time.monotonic() < deadline:
-        running = find(folder)
-        if running and running.process.alive():
-            _say(describe(running))
-            show_held(settings, _say)
-            _say("`recon down` stops everything.")
+        if _told_what_runs(settings):
             return 0
         if started.poll() is not None:
             raise ReconError(f"It did not start: {log_tail(log)}")
         time.sleep(0.2)
     raise ReconError(f"It is not up after {DETACH_SECONDS} s: {log_tail(log)}")
+
+
+def _told_what_runs(settings: Settings) -> bool:
+    """Say what is up here; False: nothing is, or not yet."""
+    from flows.ops.laptop import describe, show_held  # noqa: PLC0415 -- slow to import.
+    from flows.ops.running import find  # noqa: PLC0415
+
+    running = find(settings.home / "up")
+    if running is None or not running.process.alive():
+        return False
+    _say(describe(running))
+    show_held(settings, _say)
+    _say("`recon down` stops everything.")
+    return True

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.examples import in_long
+from tests.flows.e2e.machine import left_behind
 
 pytestmark = pytest.mark.flows
 
@@ -144,19 +145,22 @@ def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
 
 @pytest.mark.long
 def test_a_second_up_on_other_terms_is_told_what_runs(tmp_path: Path) -> None:
-    from flows.ops.running import Running, note
+    from flows.ops.running import Running, alone, note
 
-    (tmp_path / "up").mkdir()
     at = {"prefect": "http://127.0.0.1:4311", "sandbox": "http://127.0.0.1:4312"}
     terms = {"host": "127.0.0.1", "port": "4311", "sandbox_port": "0", "pages": "v1"}
-    note(tmp_path / "up", Running.of({}, terms, **at, inbox="/inbox", logs="/logs"))
-    for detached in ((), ("--detach",)):
-        done = recon("up", "--port=4313", *detached, RECON_HOME=str(tmp_path))
-        assert done.returncode == 2
-        assert "--port 4313 (it is 4311)" in done.stderr
-        assert "http://127.0.0.1:4311" in done.stderr
-    same = recon("up", "--port=4311", "--detach", RECON_HOME=str(tmp_path))
-    assert (same.returncode, "http://127.0.0.1:4311" in same.stdout) == (0, True), same.stderr
+    with alone(tmp_path / "up") as ours:
+        assert ours
+        note(tmp_path / "up", Running.of({}, terms, **at, inbox="/inbox", logs="/logs"))
+        for detached in ((), ("--detach",)):
+            done = recon("up", "--port=4313", *detached, RECON_HOME=str(tmp_path))
+            assert done.returncode == 2
+            assert "--port 4313 (it is 4311)" in done.stderr
+            assert "http://127.0.0.1:4311" in done.stderr
+            same = recon("up", "--port=4311", *detached, RECON_HOME=str(tmp_path))
+            assert same.returncode == 0, same.stderr
+            assert "http://127.0.0.1:4311" in same.stdout
+    assert left_behind(tmp_path) == []
 
 
 def recon(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
