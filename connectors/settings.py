@@ -23,7 +23,7 @@ MOST = 2**50
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Upper bounds for what is read; every one can be raised by `RECON_LIMIT_<NAME>`."""
+    """Upper bounds for what is read; every one can be set by `RECON_LIMIT_<NAME>`."""
 
     file_bytes: int = 64 * 1024 * MIB
     """Decompressed size of one extract."""
@@ -40,7 +40,6 @@ class Limits:
     """How much of a file is in memory at once."""
     strict_bytes: int = 256 * KIB
     """Up to this size a piece of a file is read by nothing compiled: it is there sooner."""
-    errors_per_row: int = 50
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""
     lease_seconds: int = 120

@@ -24,21 +24,21 @@ COMMANDS = {
     "status": ("batches", "List the latest batches and what to do next."),
     "watch": ("inbox", "Import every delivery that is complete in an inbox, once."),
     "archive": ("inbox", "Hash every kept file again: `recon archive verify`."),
-    "housekeeping": ("inbox", "Remove archived content and reports that no batch needs."),
+    "housekeeping": ("inbox", "Count what no batch needs any more; --remove removes it."),
     "row": ("batches", "Show where one delivered row is, its verdict and why."),
     "rejects": ("batches", "Write the rows with errors as CSV files to correct and import again."),
-    "rerun": ("batches", "Go on with a batch where it stopped."),
+    "rerun": ("batches", "Resume a batch where it stopped."),
     "release": ("batches", "Let a held batch go on with its clean rows."),
     "discard": ("batches", "End a held batch without applying anything."),
-    "undo": ("batches", "Take a batch back out of the database."),
-    "push": ("push", "Send what is unsent of a batch, or of all, to the service."),
-    "sends": ("push", "List rows on their way to the service, and what was said of them."),
-    "restored": ("push", "Let pushes go on after a restore."),
+    "undo": ("batches", "Undo a batch: the database is as it was before."),
+    "push": ("push", "Send unsent rows to the service, of one batch or of all."),
+    "sends": ("push", "List a batch's rows at the service, and what it answered."),
+    "restored": ("push", "Allow pushes again after a restore."),
     "resolve": ("push", "Settle rows that are in doubt, refused or differ."),
-    "reconcile": ("reconcile", "Hold what was delivered against database and service."),
+    "reconcile": ("reconcile", "Compare what was delivered with the database and the service."),
     "report": ("reconcile", "Show a reconciliation's report again, its files proven unchanged."),
     "breaks": ("breaks", "List breaks; accept, reopen, resolve or assign them."),
-    "sign": ("govern", "Stand for a report: one prepares it, another approves it."),
+    "sign": ("govern", "Sign a report: one person prepares it, another approves it."),
     "audit": ("govern", "Show the audit trail, and prove that nobody changed it."),
     "pull": ("push", "Read listings from the service, to be compared with what is ours."),
     "sandbox": (
@@ -94,7 +94,7 @@ def build_app(arguments: list[str]) -> cyclopts.App:
 
 
 def _shown(default: object) -> object:
-    return None if default is False or default == () else default
+    return None if default in (False, (), "") else default
 
 
 class Output:

@@ -290,4 +290,4 @@ REFUSALS = _by_code(
         "Remove them, map them, or allow unknown columns.",
     ),
 )
-"""Of a whole file, by code, before any of its rows is read: see `content.refused`."""
+"""Of a whole file, by code; none of its rows stays: see `content.refused`."""

@@ -237,7 +237,7 @@ def test_a_delivery_of_the_table(name: str, database_url: str, tmp_path: Path) -
     assert_agree(database_url, tmp_path / "home", files(tmp_path / "in", contents), profile)
 
 
-@pytest.mark.long(but=("../data_samples/dirty-flag",))
+@pytest.mark.long
 @pytest.mark.parametrize("reference", ["flag", "reject"])
 @pytest.mark.parametrize(
     "folder",

@@ -261,6 +261,7 @@ def test_generated_payments_agree_with_their_truth(
     assert int(truth["hash_total_of_good_ids"]) == sum(int(row["Id"]) for row in good)
 
 
+@pytest.mark.long
 def test_generated_faults_are_spread_and_an_open_quote_stands_before_a_good_record(
     tmp_path: Path,
 ) -> None:

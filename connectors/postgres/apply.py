@@ -47,7 +47,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What there is to do about a range: most of what is delivered again is neither."""
+    """Whether a range has new rows, and changed ones; one delivered again mostly has neither."""
 
     new: bool
     changed: bool

@@ -199,7 +199,7 @@ def rerun_command(
     json: Json = False,
     verbose: Verbose = False,
 ) -> int:
-    """Go on with a batch where it stopped; an ended batch is recounted and reported again.
+    """Resume a batch where it stopped; an ended batch is recounted and reported again.
 
     Example: `recon rerun 12`
     """
@@ -246,10 +246,13 @@ def undo_command(
     reason: Reason,
     by: By = None,
     over_changes: Annotated[
-        bool, Parameter(help="Also take back rows that somebody changed in the database since.")
+        bool,
+        Parameter(
+            negative="", help="Also take back rows that somebody changed in the database since."
+        ),
     ] = False,
 ) -> int:
-    """Take a batch back out of the database, while nothing later has touched its rows.
+    """Undo a batch: restore the database to what it was, while nothing later has touched its rows.
 
     Example: `recon undo 12 --reason "delivered for the wrong tenant"`
 

@@ -16,7 +16,7 @@ from schemas.life import Role
 if TYPE_CHECKING:
     from flows.stages.reconcile.sign import Signed
 
-sign_command = App(name="sign", help="Stand for a report: one prepares it, another approves it.")
+sign_command = App(name="sign", help="Sign a report: one person prepares it, another approves it.")
 audit_command = App(name="audit", help="Show the audit trail, and prove that nobody changed it.")
 
 

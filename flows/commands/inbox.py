@@ -80,7 +80,7 @@ def housekeeping_command(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Remove archived content and reports that no batch needs any more.
+    """Count archived content and reports that no batch needs any more, and remove them if told.
 
     A batch that has not ended, is held or has rows in error keeps its content and its report.
 

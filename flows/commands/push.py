@@ -49,7 +49,7 @@ def push_command(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Send what is unsent to the service: every PUT until it is there, every POST at most once.
+    """Send unsent rows to the service: every PUT until it is there, every POST at most once.
 
     Run it again at any time: what was acknowledged is not sent again. Example: `recon push 12`
 
@@ -87,7 +87,7 @@ def sends_command(
     state: States = (),
     json: Json = False,
 ) -> int:
-    """List rows on their way to the service: where they come from, what was sent, what was said.
+    """List rows at the service: where they come from, what was sent, what was answered.
 
     Example: `recon sends 12 --state in_doubt`
     """
@@ -191,7 +191,7 @@ def restored_command(
     by: By = None,
     json: Json = False,
 ) -> int:
-    """Let pushes go on after the database or RECON_HOME was restored, moved or copied.
+    """Allow pushes again after the database or RECON_HOME was restored, moved or copied.
 
     Only one copy may send: stop the others first. With in-doubt, every POST that is unsent here,
     and every one of a delivery that the archive has and the database does not, waits for

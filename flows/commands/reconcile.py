@@ -6,7 +6,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flows.commands.batches import By
 from flows.commands.console import out, print_json, workspace
 from flows.commands.deliver import Json
 
@@ -34,10 +33,13 @@ def reconcile_command(
         bool,
         Parameter(negative="", help="Read the listings that are compared from the service first."),
     ] = False,
-    by: By = None,
+    by: Annotated[
+        str | None,
+        Parameter(help="Who ran it, as the report shows it; default: the user of this process."),
+    ] = None,
     json: Json = False,
 ) -> int:
-    """Hold what was delivered against the database and the service, and explain every difference.
+    """Compare what was delivered with the database and the service, and explain every difference.
 
     Breaks of the run before in the same scope are carried forward. The report, its workbook, the
     list of breaks and files to correct are written to a folder of their own.

@@ -44,7 +44,7 @@ def first_gap(receipts: Sequence[Receipt], header: Header) -> ChunkRange:
             raise ConservationError(
                 f"Chunk {number} of extract {receipt.extract_id} begins with record "
                 f"{receipt.first_record} and not {place.record}: its receipts were changed outside "
-                "of the program. Read the batch anew from the stage `stage`."
+                f"of the program. `recon rerun {receipt.batch_id} --from-start` reads it again."
             )
         number, place = number + 1, _after(receipt)
     return ChunkRange(number, None, place)

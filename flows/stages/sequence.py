@@ -1,6 +1,6 @@
-"""The life of a row, top to bottom: the stages of a batch in their order, written once.
+"""The life of a row, top to bottom: the stages of a batch in their order.
 
-The command line runs this directly; the flows run the same stages as tasks.
+The command line runs this; `import_batch.carry` runs the same stages in the same order as tasks.
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ Every record, operation and reason the product knows. This page is written by
 `schemas/reasons.py`; change those, never this page.
 """
 REJECTS = "Why a row is rejected: the `ErrorCode` of its `ErrorData`. The rest of the file goes on."
-REFUSED = "Why a file is refused as a whole, before any of its rows is read."
+REFUSED = "Why a file is refused as a whole: none of its rows is taken."
 
 
 def page() -> str:

@@ -409,6 +409,7 @@ def test_reports_of_an_earlier_version_are_counted_and_fail_nothing(
     assert len(verify_archive(workspace).mismatches) == 1
 
 
+@pytest.mark.long
 def test_any_file_of_a_reconciliation_that_is_changed_or_gone_is_found(
     workspace: Workspace, recon: Recon, tmp_path: Path
 ) -> None:
@@ -530,7 +531,7 @@ def test_an_undo_uses_nothing_of_it_and_says_so(
     assert "not what was delivered" in json.loads(detail)["kept_files"][0]
 
 
-@pytest.mark.long(but=("True-utf-8",))
+@pytest.mark.long
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-8-sig"])
 @pytest.mark.parametrize("recorded", [True, False])
 def test_every_byte_of_a_file_of_pieces_is_proven(

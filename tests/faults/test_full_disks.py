@@ -61,7 +61,7 @@ PLACES = {"archive": 20_000, "reports": 4_000}
 """Bytes that are left of the disk where the folder is: too few for a file of it."""
 
 
-@pytest.mark.long(but=("archive",))
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_a_folder_of_ours(
     database_url: str, tmp_path: Path, delivery: str, rows: Any, place: str

@@ -36,6 +36,7 @@ def test_a_run_works_with_the_database_of_the_block(
     assert rows("SELECT count(*) FROM payment") == [(1,)]
 
 
+@pytest.mark.long
 def test_an_attempt_asks_once_and_a_task_that_is_tried_again_asks_again(save: Any) -> None:
     """All tasks of a run work with one database; what was mended counts for the next attempt."""
     from prefect import flow, task

@@ -25,6 +25,7 @@ def board(**terms: Any) -> Any:
     return batch_board(return_state=True, **terms)
 
 
+@pytest.mark.long
 def test_the_board_lists_batches_with_their_next_step(tmp_path: Path, workspace: Workspace) -> None:
     assert board().message == "0 batches, 0 held, 0 with a next step"
     assert artifact("batches").table[0]["Batch"] == "none"

@@ -291,6 +291,7 @@ def test_results_are_json_even_where_all_are_kept(tmp_path: Path, prefect_home: 
     assert path.is_file()
 
 
+@pytest.mark.long
 def test_no_secret_is_kept_by_prefect(
     tmp_path: Path, prefect_home: Path, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

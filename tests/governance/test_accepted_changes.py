@@ -390,6 +390,7 @@ def test_a_scope_is_bound_by_reports_of_scopes_that_its_records_belong_to(
     assert found == [bound for _, _, bound in AROUND]
 
 
+@pytest.mark.long
 def test_a_scope_that_nobody_signed_is_no_way_around_what_was_signed(signed: Workspace) -> None:
     asked = Asked(Scope(feeds=("default",)), SECOND, LOOSE, by="ann")
     reconcile(signed, asked)

@@ -66,6 +66,7 @@ def before(signed: Workspace) -> Iterator[Workspace]:
             server.execute(f"DROP DATABASE {copy} WITH (FORCE)")
 
 
+@pytest.mark.long
 def test_a_database_from_before_a_signature_takes_nothing_from_what_was_signed(
     signed: Workspace, before: Workspace
 ) -> None:

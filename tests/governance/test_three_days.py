@@ -128,6 +128,7 @@ def signed_twice(workspace: Workspace, tmp_path: Path, once: Any) -> Workspace:
     return once(build)  # type: ignore[no-any-return]
 
 
+@pytest.mark.long
 def test_as_it_should_be(signed_twice: Workspace) -> None:
     third = run(signed_twice, THIRD)
     on_page_one(third, ["RECONCILED_WITH_ACCEPTED", "1 break is accepted"])

@@ -304,7 +304,7 @@ def kept(place: Workspace) -> None:
             connection.execute(f"CREATE TABLE kept_{table} AS SELECT * FROM recon.{table}")  # type: ignore[call-overload]
 
 
-@pytest.mark.long(but=("push-epoch",))
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["push-epoch", "push-sealed"])
 def test_a_run_that_dies_at_the_gate_holds_nobody(
     workspace: Workspace, tmp_path: Path, step: str

@@ -28,8 +28,8 @@ SAMPLES = Path(__file__).parents[2] / "data_samples"
 
 
 STYLES = ("pascal-5 csv", "camel-core json")
-MANY = ("currency_rates", "invoice_files", "payments")
-"""Samples of more than a thousand rows."""
+MANY = ("currency_rates", "invoice_files", "payment_plan_details", "payments")
+"""Samples of hundreds of rows."""
 
 
 @pytest.fixture(params=STYLES)

@@ -262,6 +262,7 @@ def test_a_listing_that_cannot_be_pulled_costs_itself_and_no_other(
     assert rows("SELECT count(*) FROM batch") == [(batches,)]
 
 
+@pytest.mark.long
 def test_the_command_pulls_first_and_says_what_it_could_not(
     home: Home, database_url: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ) -> None:

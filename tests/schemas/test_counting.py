@@ -56,14 +56,11 @@ def bare_numbers(path: Path) -> Iterator[str]:
             before = text[: found.end()].rsplit("\n", 1)[-1]
             yield f"{name}: {re.search(r'(?:[{][{][^{]*[}][}])+[^{}]*$', before)[0]}"  # type: ignore[index]
         return
-    tree = ast.parse(text)
+    nodes = list(ast.walk(ast.parse(text)))
     pieces = {
-        id(piece)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr)
-        for piece in node.values
+        id(piece) for node in nodes if isinstance(node, ast.JoinedStr) for piece in node.values
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for pattern in (IN_LOG, IN_TEMPLATE):
                 yield from (f"{name}: {found[0]}" for found in pattern.finditer(node.value))

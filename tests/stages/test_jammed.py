@@ -182,6 +182,7 @@ def test_who_has_the_turn_is_named(acting: As, workspace: Workspace) -> None:
             assert part in str(told.value)
 
 
+@pytest.mark.long
 def test_a_change_of_tables_waits_for_a_reader_and_names_it(
     acting: As, workspace: Workspace
 ) -> None:

@@ -50,7 +50,7 @@ def test_nothing_a_run_writes_is_for_others(
     write(places["inbox"] / "new.csv", line(5), line(6, amount="x"))
     with masked(mask):
         for command in (
-            ["import", str(SAMPLES / "dirty")],
+            ["import", str(SAMPLES / "dirty" / "payments.csv")],
             ["rejects", "1", "--out", str(places["fix"])],
             ["watch", str(places["inbox"]), "--settle", "0", "--once"],
             ["reconcile", "--as-of", "2026-07-01"],

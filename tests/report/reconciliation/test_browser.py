@@ -165,6 +165,7 @@ def test_the_list_can_be_narrowed_and_shown_again(tab: Tab) -> None:
     assert choose(tab, "#break-search", "HYPERLINK delivered", "input") == ["b" * 16]
 
 
+@pytest.mark.long
 def test_the_list_can_be_sorted_exactly(tab: Tab) -> None:
     largest = choose(tab, "#break-order", "1")
     # What a rate differs by is no money, however large.
@@ -188,6 +189,7 @@ def test_nothing_is_wider_than_the_window(tab: Tab, width: int) -> None:
     assert tab.value("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.long
 def test_it_prints_on_a4_with_everything_but_its_tools(tab: Tab) -> None:
     tab.ask("Emulation.setEmulatedMedia", media="print")
     tools = "getComputedStyle(document.getElementById('break-tools')).display"

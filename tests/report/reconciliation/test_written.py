@@ -92,6 +92,7 @@ def test_the_next_run_of_the_scope_is_chained_to_this_one(
     assert second.run.chain_hash == chain_hash(first.run.chain_hash, second.run.report_hash)
 
 
+@pytest.mark.long
 def test_nothing_but_the_manifest_knows_the_run_and_its_time(
     workspace: Workspace, first: Reconciled
 ) -> None:
