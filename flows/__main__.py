@@ -94,7 +94,8 @@ def build_app(arguments: list[str]) -> cyclopts.App:
 
 
 def _shown(default: object) -> object:
-    return None if default in (False, (), "") else default
+    # Of False alone, not of what equals it: a zero is a default to show.
+    return None if default is False or default in ((), "") else default
 
 
 class Output:

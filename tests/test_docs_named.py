@@ -28,10 +28,10 @@ def spans(page: Path) -> list[str]:
 
 @cache
 def help_of(*command: str) -> str:
-    with redirect_stdout(io.StringIO()) as told, pytest.raises(SystemExit) as end:
+    with redirect_stdout(io.StringIO()) as shown, pytest.raises(SystemExit) as end:
         main([*command, "--help"])
     assert end.value.code == 0, command
-    return told.getvalue()
+    return shown.getvalue()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -42,9 +42,16 @@ def test_every_command_and_option_of_a_page_is_there(page: Path) -> None:
             continue
         assert words[0] in COMMANDS, span
         command = tuple(words[:2]) if words[0] in PARTS and words[1:] else (words[0],)
-        told = help_of(*command)
+        text = help_of(*command)
         for option in re.findall(r"(?<=\s)--[a-z][a-z-]*", span):
-            assert option in told, (span, option)
+            assert option in text, (span, option)
+
+
+def test_help_shows_a_default_that_says_something() -> None:
+    """A zero does; an empty text, and a flag that is off, do not."""
+    assert "[default: 0]" in help_of("sandbox")
+    assert "[default: ]" not in help_of("sign", "approve")
+    assert "[default: False]" not in help_of("undo")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
