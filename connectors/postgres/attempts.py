@@ -11,7 +11,15 @@ import psycopg
 from connectors.postgres.corrections import read_name, staged_tables
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql import staged_name
-from schemas.derived.views import CORRECTED, ERRORS, SETTLING, STATE, of_batch, told_joins
+from schemas.derived.views import (
+    AT_PLACES,
+    CORRECTED,
+    ERRORS,
+    SETTLING,
+    STATE,
+    of_batch,
+    told_joins,
+)
 from schemas.field import Table
 
 
@@ -179,9 +187,7 @@ def _states_of(
     lines = connection.execute(
         f"""SELECT s.extract_id, s.record_number, {STATE}
         FROM {staged_name(table)} s {told_joins(table)}
-        JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
-            ON s.extract_id = w.extract_id AND s.record_number = w.number
-        WHERE {of_batch("s")}""",
+        {AT_PLACES} WHERE {of_batch("s")}""",
         batch_span(connection, batch_id)
         | {
             "extracts": [row.extract_id for row in rows],

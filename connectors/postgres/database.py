@@ -217,7 +217,7 @@ def open_database(
         _refuse_read_only(connection)
         if _is_behind(_revision(connection)):
             _bring_up_to_date(database)
-        # Behind the revision, so that what somebody else adds meanwhile is no column that lacks.
+        # After the revision, so that what somebody else adds meanwhile is no column that lacks.
         _refuse_incomplete(_columns(connection))
         with connection.transaction():
             ask(connection)

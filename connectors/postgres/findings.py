@@ -11,7 +11,7 @@ from psycopg.rows import class_row, namedtuple_row
 
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql import staged_name
-from schemas.derived.views import CORRECTED, of_batch, position
+from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
 from schemas.field import Table
 from schemas.tables import EXTRACTS
 
@@ -109,9 +109,7 @@ def rows_at(
         yield from cursor.stream(
             f"""SELECT {_PLACED}, s.data, s.raw,
                 coalesce(s.error_data, '[]') AS error_data
-            FROM {staged_name(table)} s
-            JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
-                ON s.extract_id = w.extract_id AND s.record_number = w.number
+            FROM {staged_name(table)} s {AT_PLACES}
             WHERE {of_batch("s")} ORDER BY s.extract_id, s.record_number""",
             batch_span(connection, batch_id)
             | {"extracts": list(extracts), "numbers": list(numbers)},
@@ -127,34 +125,28 @@ def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
     ).fetchall()
     found: list[Note] = []
     for record, of_record in groupby((Note(*row) for row in noted), key=attrgetter("record")):
-        told = list(of_record)
-        places = [(one.extract_id, one.record_number) for one in told]
-        lines = _lines(connection, EXTRACTS[record], batch_id, places)
-        found += [
-            one._replace(line=lines.get(place, one.line))
-            for one, place in zip(told, places, strict=True)
-        ]
+        found += _with_lines(connection, EXTRACTS[record], batch_id, list(of_record))
     return found
 
 
-def _lines(
-    connection: psycopg.Connection, table: Table, batch_id: int, places: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], int]:
-    """The first line of each row, by its extract and record number.
-
-    Places that are handed over are counted by the planner. Of those in a table it expects one where
-    there are thousands, and would look through the rows of the batch for each of them.
-    """
+def _with_lines(
+    connection: psycopg.Connection, table: Table, batch_id: int, of_record: Sequence[Note]
+) -> list[Note]:
+    """The notes of one record kind, with the first line of their row where it is staged."""
     rows = connection.execute(
         f"""SELECT s.extract_id, s.record_number, {position("first_line")}
-        FROM {staged_name(table)} s
-        JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
-            ON s.extract_id = w.extract_id AND s.record_number = w.number
-        WHERE {of_batch("s")}""",
+        FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}""",
         batch_span(connection, batch_id)
-        | {"extracts": [one for one, _ in places], "numbers": [number for _, number in places]},
+        | {
+            "extracts": [note.extract_id for note in of_record],
+            "numbers": [note.record_number for note in of_record],
+        },
     ).fetchall()
-    return {(extract_id, number): line for extract_id, number, line in rows}
+    lines = {(extract_id, number): line for extract_id, number, line in rows}
+    return [
+        note._replace(line=lines.get((note.extract_id, note.record_number), note.line))
+        for note in of_record
+    ]
 
 
 def wrong_fields(error_data: str) -> frozenset[str]:

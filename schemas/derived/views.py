@@ -49,6 +49,15 @@ def of_batch(alias: str) -> str:
     return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
 
 
+AT_PLACES = """JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
+    ON s.extract_id = w.extract_id AND s.record_number = w.number"""
+"""SQL that keeps, of staged rows `s`, those at these places.
+
+How many these are, the planner sees. Of places in a table it expects one where there are thousands,
+and would look through the rows of the batch for each.
+"""
+
+
 def joined(table: Table) -> str:
     """SQL that finds the target's row `t` with the key of a staged row `s`."""
     return " AND ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
