@@ -28,7 +28,6 @@ from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from tests import recon as processes
-from tests.examples import in_long
 from tests.stages.payments import HEADER, line, write
 
 Recon = Callable[..., "CompletedProcess[str]"]
@@ -223,7 +222,7 @@ def test_the_commands_that_hash_the_archive_tell_by_their_exit_code(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", ["altered", in_long("pipe")])
+@pytest.mark.parametrize("fault", ["altered", "pipe"])
 def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
     workspace: Workspace, recon: Recon, tmp_path: Path, profile: list[str], fault: str
 ) -> None:
@@ -345,7 +344,7 @@ def flipped(path: Path) -> None:
 
 
 @pytest.mark.long(but=("report.html",))
-@pytest.mark.parametrize("name", ["report.html", in_long("report.txt"), "manifest.json"])
+@pytest.mark.parametrize("name", ["report.html", "report.txt", "manifest.json"])
 def test_the_report_of_a_batch_that_was_changed_is_found(
     workspace: Workspace, rows: Any, tmp_path: Path, name: str
 ) -> None:

@@ -54,15 +54,7 @@ PLACES = {
 
 
 @pytest.mark.long(but=("copy of target rows",))
-@pytest.mark.parametrize(
-    "place",
-    [
-        in_long("receipt"),
-        in_long("state of the batch"),
-        "copy of staged rows",
-        "copy of target rows",
-    ],
-)
+@pytest.mark.parametrize("place", PLACES)
 def test_a_session_that_is_terminated(
     fresh: Fresh, server: str, tmp_path: Path, delivery: str, place: str
 ) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from tests.examples import in_long
 from tests.faults.commands import command, ended
 from tests.faults.waits import standing, until
 from tests.push.deliveries import payments
@@ -15,7 +14,7 @@ HELD = 3
 
 
 @pytest.mark.long(but=("undo-2",))
-@pytest.mark.parametrize("count", [2, in_long(8)])
+@pytest.mark.parametrize("count", [2, 8])
 @pytest.mark.parametrize(
     ("asked", "when", "said"),
     [

@@ -11,7 +11,6 @@ import pytest
 
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
-from tests.examples import in_long
 from tests.flows.runs import artifact, run
 from tests.stages.payments import line, write
 
@@ -206,7 +205,7 @@ def test_an_answer_that_is_none_is_refused_and_the_run_still_waits(path: str, ro
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("settle", "name"), [(release_batch, "CompletedWithErrors"), in_long(discard_batch, "Rejected")]
+    ("settle", "name"), [(release_batch, "CompletedWithErrors"), (discard_batch, "Rejected")]
 )
 def test_what_was_decided_elsewhere_meanwhile_stands(
     path: str, rows: Any, workspace: Workspace, settle: Any, name: str

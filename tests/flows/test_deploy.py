@@ -116,7 +116,7 @@ def test_deploying_without_a_server_says_so(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [in_long("silent"), in_long("page"), "prefect"])
+@pytest.mark.parametrize("kind", ["silent", "page", "prefect"])
 def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
 
@@ -134,7 +134,7 @@ def test_up_leaves_a_port_alone_where_somebody_answers(kind: str, tmp_path: Path
 
 
 @pytest.mark.long(but=("page",))
-@pytest.mark.parametrize("kind", [in_long("silent"), "page", "json", "torn"])
+@pytest.mark.parametrize("kind", ["silent", "page", "json", "torn"])
 def test_what_answers_everything_is_no_prefect_server(kind: str) -> None:
     """Not even one that answers JSON to whatever it is asked, or nothing that can be read."""
     from flows.ops.whose_server import Answering, who_answers

@@ -40,7 +40,7 @@ def host(request: Any, database_url: str) -> Iterator[tuple[Sandbox, str, str]]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("host", [STYLES[0], in_long(STYLES[1])], indirect=True)
+@pytest.mark.parametrize("host", [STYLES[0], STYLES[1]], indirect=True)
 def test_the_sample_delivery_is_at_the_service_to_the_cent(
     workspace: Workspace, rows: Any, host: tuple[Sandbox, str, str]
 ) -> None:

@@ -47,7 +47,7 @@ def staged_chunks(lease: Lease) -> list[int]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block_bytes", [in_long(3_000), 16 * 1024, in_long(64 * 1024)])
+@pytest.mark.parametrize("block_bytes", [3_000, 16 * 1024, 64 * 1024])
 def test_the_samples(new_workspace: NewWorkspace, block_bytes: int) -> None:
     paths = sorted(SAMPLES.glob("*.csv"))
     whole, shared = new_workspace(block_bytes), new_workspace(block_bytes)
@@ -95,9 +95,7 @@ def some_partitions(workspace: Workspace, lease: Lease, wanted: slice) -> list[i
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "wanted", [slice(1, None, 2), in_long(slice(0, None, 2)), in_long(slice(-1, None))]
-)
+@pytest.mark.parametrize("wanted", [slice(1, None, 2), slice(0, None, 2), slice(-1, None)])
 def test_gaps_are_filled_either_way(
     new_workspace: NewWorkspace, delivery: Path, wanted: slice
 ) -> None:
@@ -116,7 +114,7 @@ def test_gaps_are_filled_either_way(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("block_bytes", [in_long(5_000), 40_000, in_long(1_000_000)])
+@pytest.mark.parametrize("block_bytes", [5_000, 40_000, 1_000_000])
 def test_gaps_and_chunks_of_another_size(
     new_workspace: NewWorkspace, delivery: Path, block_bytes: int
 ) -> None:
