@@ -163,7 +163,7 @@ def _say(line: str) -> None:
 def _detached(settings: Settings, options: list[str]) -> int:
     from flows.ops.running import log_tail  # noqa: PLC0415 -- slow to import.
 
-    if _told_what_runs(settings):
+    if _displayed_if_up(settings):
         return 0
     folder = settings.home / "up"
     private_folder(folder)
@@ -179,7 +179,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
         )
     deadline = time.monotonic() + DETACH_SECONDS
     while time.monotonic() < deadline:
-        if _told_what_runs(settings):
+        if _displayed_if_up(settings):
             return 0
         if started.poll() is not None:
             raise ReconError(f"It did not start: {log_tail(log)}")
@@ -187,7 +187,7 @@ def _detached(settings: Settings, options: list[str]) -> int:
     raise ReconError(f"It is not up after {DETACH_SECONDS} s: {log_tail(log)}")
 
 
-def _told_what_runs(settings: Settings) -> bool:
+def _displayed_if_up(settings: Settings) -> bool:
     """Say what is up here; False: nothing is, or not yet."""
     from flows.ops.laptop import describe, show_held  # noqa: PLC0415 -- slow to import.
     from flows.ops.running import find  # noqa: PLC0415
