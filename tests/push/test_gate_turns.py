@@ -15,7 +15,7 @@ import pytest
 from connectors.errors import TurnNotGiven
 from connectors.files.atomic import file_alone, private_folder
 from connectors.files.profile import DEFAULT
-from connectors.postgres.push.gate import LOCK, pass_gate, why_held
+from connectors.postgres.push.gate import LOCK, LOOKS, pass_gate, why_held
 from connectors.postgres.server.embedded import embedded_url
 from connectors.settings import ServiceSettings
 from flows.stages.restored import go_on_after_restore
@@ -101,10 +101,12 @@ def test_a_free_turn_comes_at_once_whatever_the_wait(tmp_path: Path, seconds: fl
             assert f"pid {os.getpid()} since" in (tmp_path / "x").read_text()
 
 
+@pytest.mark.parametrize("looks", [1, LOOKS])
 def test_who_looks_while_runs_pass_the_gate_is_not_told_that_pushes_are_held(
-    workspace: Workspace,
+    workspace: Workspace, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The marker is read before the epochs, and a run writes both in between."""
+    """The marker is read before the epochs, and a run writes both in between; at every look, too."""
+    monkeypatch.setattr("connectors.postgres.push.gate.LOOKS", looks)
     home = workspace.settings.home
     ended = threading.Event()
 

@@ -87,15 +87,16 @@ def why_held(connection: psycopg.Connection, home: Path) -> str | None:
     """Why nothing may be sent from this home to a service; None: nothing is in the way.
 
     A run that passes the gate meanwhile writes the marker and the epochs one after the other: where
-    the marker has changed since, what was found is a mixture of both, and is looked for again.
+    the marker has changed since, what was found is a mixture of both, and is looked for again. A
+    marker that is another one at every look is written by runs that pass: nothing is in their way.
     """
     marker = _try_marker(home)
     for _ in range(LOOKS):
         hold = _find_hold(connection, home, marker)
         before, marker = marker, _try_marker(home)
         if hold is None or marker == before:
-            break
-    return None if hold is None else hold.why
+            return None if hold is None else hold.why
+    return None
 
 
 def _find_hold(
