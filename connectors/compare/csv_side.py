@@ -5,38 +5,37 @@ it is the same content, smaller and quicker.
 """
 
 import csv
-import gzip
 import io
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
-import zstandard
 
 from connectors.compare.sides import Broken, Side, SideLines, spill
-from connectors.errors import ExtractRefused, SidesRefused
+from connectors.errors import DeliveryError, ExtractRefused, SidesRefused
+from connectors.files.archive import unpacked_text
 from connectors.files.atomic import private_folder
-from connectors.files.content import Content, foreign_format, open_content
-from connectors.files.dialect import Dialect
+from connectors.files.content import Content, foreign_format, open_content, refused
+from connectors.files.dialect import dialect_within
 from connectors.files.first_record import DELIMITERS
 from connectors.files.header import Header
 from connectors.files.reader import Chunk, first_place, read_chunks
+from connectors.settings import Limits
 from schemas.cells.readings import Column, Reading
+from schemas.counting import quantity
 from schemas.field import Table
 
-BLOCK_BYTES = 4 * 1024 * 1024
 HEAD_BYTES = 1 << 16
 BROKEN_SHOWN = 1000
 _INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 _ANY = Table("any", "Any columns", ())
 
 
-def csv_side(path: Path, scratch: Path, delimiter: str | None = None) -> Side:
+def csv_side(path: Path, scratch: Path, delimiter: str | None, limits: Limits) -> Side:
     """Take a CSV file apart into `scratch`; raises SidesRefused for what is no CSV with a header.
 
     A record of another number of fields, or with bytes that are no text, is told as broken and
-    costs no other.
+    costs no other. What is larger than `limits` is refused as an import refuses it.
     """
     private_folder(scratch)
     if delimiter is not None and (
@@ -44,22 +43,22 @@ def csv_side(path: Path, scratch: Path, delimiter: str | None = None) -> Side:
     ):
         raise SidesRefused(f"The delimiter {delimiter!r} is not one ASCII sign, such as ; or |.")
     try:
-        content = open_content(_plain(path, scratch), name=path.name)
-        header = _header(content, delimiter)
-        return _spilled(path, content, header, scratch)
-    except ExtractRefused as refused:
-        raise SidesRefused(str(refused)) from refused
-    except (OSError, EOFError, zstandard.ZstdError) as error:
+        content = open_content(_plain(path, scratch, limits), name=path.name)
+        header = _header(content, delimiter, limits)
+        return _spilled(path, content, header, scratch, limits.block_bytes)
+    except (ExtractRefused, DeliveryError) as error:
+        raise SidesRefused(str(error)) from error
+    except OSError as error:
         raise SidesRefused(f"{path}: cannot be read: {error}") from error
 
 
-def _spilled(path: Path, content: Content, header: Header, scratch: Path) -> Side:
+def _spilled(path: Path, content: Content, header: Header, scratch: Path, block_bytes: int) -> Side:
     broken: list[Broken] = []
     files: list[Path] = []
     lines = SideLines()
     kinds: dict[str, set[pl.DataType]] = {}
     rows = count = 0
-    for chunk in read_chunks(content, header, first_place(header), BLOCK_BYTES):
+    for chunk in read_chunks(content, header, first_place(header), block_bytes):
         count += len(chunk.faults)
         for row, code in list(chunk.faults.items())[: BROKEN_SHOWN - len(broken)]:
             broken.append(Broken(int(chunk.records.first_line[row]), code))
@@ -109,28 +108,21 @@ def _line_numbers(chunk: Chunk) -> pl.Series | None:
     return first.filter(sound.scatter(list(chunk.faults), False)) if chunk.faults else first
 
 
-def _plain(path: Path, scratch: Path) -> Path:
-    """The file itself, or what it is compressed from."""
-    openers = {".gz": _gunzip, ".zst": _unzstd}
-    opener = openers.get(path.suffix.lower())
-    if opener is None:
+def _plain(path: Path, scratch: Path, limits: Limits) -> Path:
+    """The file itself, or what it is compressed from; within the limits of an import."""
+    if path.suffix.lower() not in (".gz", ".zst"):
+        if path.stat().st_size > limits.file_bytes:
+            detail = f"more than {quantity(limits.file_bytes, 'byte')}"
+            raise refused("too_large", path.name, detail=detail)
         return path
     plain = scratch / "plain.csv"
-    opener(path, plain)
+    with plain.open("wb") as file:
+        for block in unpacked_text(path, limits):
+            file.write(block)
     return plain
 
 
-def _gunzip(path: Path, plain: Path) -> None:
-    with gzip.open(path) as packed, plain.open("wb") as file:
-        shutil.copyfileobj(packed, file, 1 << 20)
-
-
-def _unzstd(path: Path, plain: Path) -> None:
-    with path.open("rb") as packed, plain.open("wb") as file:
-        zstandard.ZstdDecompressor().copy_stream(packed, file)
-
-
-def _header(content: Content, delimiter: str | None) -> Header:
+def _header(content: Content, delimiter: str | None, limits: Limits) -> Header:
     with content.path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     foreign = foreign_format(head)
@@ -147,12 +139,15 @@ def _header(content: Content, delimiter: str | None) -> Header:
     if not readings:
         raise SidesRefused(f"{content.name}: there is no header, or its quotes are not closed.")
     names, sign, end, line = max(readings, key=lambda one: len(one[0]))
+    if len(names) > limits.columns:
+        detail = f"{quantity(len(names), 'column')}; the limit is {limits.columns}"
+        raise refused("too_large", content.name, line=line - 1, detail=detail)
     _check_names(content.name, names)
     return Header(
         table=_ANY,
         fields=(None,) * len(names),
         names=tuple(names),
-        dialect=Dialect(delimiter=sign.encode(), encoding=content.encoding),
+        dialect=dialect_within(limits, delimiter=sign, quote='"', encoding=content.encoding),
         body_start=content.text_start + end,
         body_line=line,
     )

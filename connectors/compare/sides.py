@@ -12,6 +12,7 @@ import polars as pl
 
 from connectors.errors import SidesRefused
 from schemas.cells.readings import Column, column
+from schemas.kinds import Dtype
 
 PARQUET = (".parquet", ".pq")
 SPILLED = ".arrow"
@@ -82,11 +83,20 @@ class Side:
 
     def read(self, name: str) -> pl.Series:
         """One whole column, in one piece: its values are going to be picked in any order."""
-        return self._column(name).collect().to_series().alias(name).rechunk()
+        return self._series(self._column(name), name).rechunk()
 
     def rows_of(self, name: str, begin: int, stop: int) -> pl.Series:
         """Some consecutive rows of a column."""
-        return self._column(name).slice(begin, stop - begin).collect().to_series().alias(name)
+        return self._series(self._column(name).slice(begin, stop - begin), name)
+
+    def _series(self, lines: pl.LazyFrame, name: str) -> pl.Series:
+        try:
+            return lines.collect().to_series().alias(name)
+        except pl.exceptions.PolarsError as error:
+            # The head of a file says what should be in it; whether it is, only its content.
+            raise SidesRefused(
+                f"{self.name}: the column {name!r} cannot be read: {first_line(error)}"
+            ) from None
 
     def _column(self, name: str) -> pl.LazyFrame:
         stored = pl.col(self.stored.get(name, name)).cast(self.columns[name].dtype)
@@ -108,13 +118,32 @@ def parquet_side(path: Path) -> Side:
     if not files:
         raise SidesRefused(f"{path}: no Parquet file is in this folder.")
     try:
+        schema = _one_schema(path, files)
         scan = pl.scan_parquet(list(files))
-        schema = scan.collect_schema()
         rows = scan.select(pl.len()).collect().item()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise SidesRefused(f"{path}: cannot be read as Parquet: {first_line(error)}") from error
     columns = {name: column(name, dtype) for name, dtype in schema.items()}
     return Side(str(path), "Parquet", files, columns, rows)
+
+
+def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
+    """The columns of the first file, which every other has too; raises SidesRefused."""
+    first = pl.read_parquet_schema(files[0])
+    for file in files[1:]:
+        other = pl.read_parquet_schema(file)
+        if other == first:
+            continue
+        named = sorted(name for name in {*first, *other} if first.get(name) != other.get(name))
+        told = "the order of its columns"
+        if named:
+            types = [one.get(named[0], "missing") for one in (first, other)]
+            told = f"the column {named[0]!r}, {types[1]} there and {types[0]} in {files[0].name}"
+        raise SidesRefused(
+            f"{path}: {file.relative_to(path)} differs in {told}. Files of one folder are one "
+            "table: write them with the same columns and types, or compare them one by one."
+        )
+    return first
 
 
 def spill(frame: pl.DataFrame, scratch: Path, number: int) -> Path:

@@ -14,6 +14,7 @@ from psycopg import sql
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
+from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
 from connectors.postgres.database import CONNECT_SECONDS, STATEMENT_SECONDS, WORK_MEMORY
 from connectors.settings import address_problem
 from schemas.cells.readings import Column, Reading, column
@@ -122,7 +123,7 @@ class SqlTable:
 @contextmanager
 def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
     """The table an address names, in a read-only transaction; raises SidesRefused."""
-    url, shown, named, password = _taken_apart(address)
+    url, shown, named = _taken_apart(address)
     if not named:
         raise SidesRefused(f"{shown}: which table? Write postgresql://HOST/DB?table=SCHEMA.TABLE.")
     try:
@@ -132,11 +133,9 @@ def opened(address: str, key: Sequence[str]) -> Iterator[SqlTable]:
             options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
             f"-c work_mem={WORK_MEMORY} -c datestyle=ISO -c application_name=recon",
         )
-    except (psycopg.Error, UnicodeError) as error:
-        # libpq's text names host and database, but may repeat what it cannot read of an address.
-        told = first_line(error)
-        told = "the address cannot be read." if password and password in told else told
-        raise SidesRefused(f"{shown}: no connection: {told}") from None
+    except NO_CONNECTION as error:
+        why = why_no_connection(error, url)
+        raise SidesRefused(f"{shown}: no connection: {why}.") from None
     with connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         try:
@@ -305,20 +304,19 @@ def _columns(
     return {name: TableColumn(name, kind, nullable) for name, kind, nullable in rows}
 
 
-def _taken_apart(address: str) -> tuple[str, str, str, str | None]:
-    """The address for libpq, as it is shown, the table it names, and its password."""
+def _taken_apart(address: str) -> tuple[str, str, str]:
+    """The address for libpq, as it is shown, and the table it names."""
+    if problem := address_problem(address):
+        raise SidesRefused(f"An address of a table cannot be read: {problem}.")
     try:
         parts = urlsplit(address)
         query = dict(parse_qsl(parts.query))
     except ValueError:
         raise SidesRefused("An address of a table cannot be read.") from None
-    if problem := address_problem(address):
-        raise SidesRefused(f"An address of a table cannot be read: {problem}.")
     named = query.pop("table", "")
-    password = parts.password or query.get("password")
     shown = f"{parts.hostname or query.get('host', 'local')}{parts.path}?table={named}"
     url = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(query)))
-    return url, shown, named, password
+    return url, shown, named
 
 
 def _identifiers(named: str) -> list[str]:

@@ -16,6 +16,7 @@ from connectors.compare.table_pair import TablePair, table_pair
 from connectors.compare.table_side import table_side
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder, write_file
+from connectors.settings import Limits, read_settings
 from flows.report.comparison import as_json, render_html
 from flows.stages.compare import Question, compare_sides
 from flows.steps.match.cells import Leeway, texts
@@ -38,13 +39,18 @@ def run_comparison(
     ignore: Sequence[str] = (),
     delimiter: str | None = None,
     folder: Path | None = None,
+    limits: Limits | None = None,
 ) -> Comparison:
-    """Compare two sides and write the results; raises SidesRefused for what cannot be compared."""
+    """Compare two sides and write the results; raises SidesRefused for what cannot be compared.
+
+    `limits` hold for CSV, as in an import; default: those of this process.
+    """
+    limits = limits or read_settings().limits
     question = asked(key, tolerances, ignore)
     if folder is not None and folder.exists() and not folder.is_dir():
         raise SidesRefused(f"{folder} is not a folder. Name one for --out.")
     with _scratch(folder) as scratch:
-        pair = _sides((left, right), question, scratch, delimiter)
+        pair = _sides((left, right), question, scratch, delimiter, limits)
         parts = None
         if folder is not None:
             parts = scratch / "differences"
@@ -77,14 +83,18 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
 
 
 def _sides(
-    addresses: tuple[str, str], question: Question, scratch: Path, delimiter: str | None
+    addresses: tuple[str, str],
+    question: Question,
+    scratch: Path,
+    delimiter: str | None,
+    limits: Limits,
 ) -> TablePair:
     if all(_TABLE.match(address) for address in addresses):
         return table_pair(addresses, question.key, question.ignore, scratch)
     # Taking CSV apart keeps one core busy; there are two sides.
     with ThreadPoolExecutor(2) as threads:
         opening = [
-            threads.submit(open_side, address, scratch / name, delimiter, question.key)
+            threads.submit(open_side, address, scratch / name, delimiter, question.key, limits)
             for address, name in zip(addresses, ("left", "right"), strict=True)
         ]
         left, right = (side.result() for side in opening)
@@ -121,7 +131,9 @@ def leeway(column: str, text: str) -> Leeway:
     return Leeway(seconds=number) if unit else Leeway(absolute=number)
 
 
-def open_side(address: str, scratch: Path, delimiter: str | None, key: Sequence[str]) -> Side:
+def open_side(
+    address: str, scratch: Path, delimiter: str | None, key: Sequence[str], limits: Limits
+) -> Side:
     """The side an address names."""
     if _TABLE.match(address):
         return table_side(address, scratch, key)
@@ -132,7 +144,7 @@ def open_side(address: str, scratch: Path, delimiter: str | None, key: Sequence[
         raise SidesRefused(f"{address} is no regular file. Write what it gives into one first.")
     if path.is_dir() or path.suffix.lower() in PARQUET:
         return parquet_side(path)
-    return csv_side(path, scratch, delimiter)
+    return csv_side(path, scratch, delimiter, limits)
 
 
 def _split(tolerance: str) -> tuple[str, str]:

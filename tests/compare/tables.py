@@ -32,3 +32,11 @@ def values(comparison: Comparison) -> list[tuple[object, ...]]:
     """The differing cells as (column, left, right, delta)."""
     lines = [line for line in comparison.shown if line["column"] is not None]
     return [tuple(line[name] for name in ("column", "left", "right", "delta")) for line in lines]
+
+
+def by_column(comparison: Comparison) -> dict[str, tuple[int, int, int, str | None]]:
+    """Of each column the pairs compared, differing, tolerated, and the largest difference."""
+    return {
+        one.name: (one.compared, one.different, one.tolerated, one.largest)
+        for one in comparison.columns
+    }

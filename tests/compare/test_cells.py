@@ -1,7 +1,9 @@
 """When two cells are the same, and how far apart they are when they are not."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+import re
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal, localcontext
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -9,7 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.steps.match.cells import Leeway, differing
+from connectors.compare.sides import parquet_side
+from connectors.errors import SidesRefused
+from flows.stages.compare import compared_columns
+from flows.stages.compare_run import asked
+from flows.steps.match.cells import Leeway, differing, texts
 from schemas.cells.readings import Reading, reading_of
 
 CEST = timezone(timedelta(hours=2))
@@ -157,3 +163,89 @@ def _texts(value: str | None) -> pl.Series:
 
 def _typed(value: Any, kind: Any) -> pl.Series:
     return pl.Series("v", [value], dtype=pl.String() if isinstance(kind, Reading) else kind)
+
+
+DAY, BYTES = timedelta(days=1), b"\xff\x00"
+ARROW = {
+    "duration": pl.Series([DAY, None], dtype=pl.Duration("us")),
+    "duration in ns": pl.Series([DAY, None], dtype=pl.Duration("ns")),
+    "time": pl.Series([time(3, 4, 5), None]),
+    "binary": pl.Series([BYTES, None]),
+    "null": pl.Series([None, None], dtype=pl.Null),
+    "categorical": pl.Series(["x", None], dtype=pl.Categorical),
+    "enum": pl.Series(["x", None], dtype=pl.Enum(["x"])),
+    "decimal": pl.Series([Decimal("1.50"), None], dtype=pl.Decimal(38, 2)),
+    "int128": pl.Series([2**90, None], dtype=pl.Int128),
+    "list": pl.Series([[1, None], None]),
+    "list of durations": pl.Series([[DAY], None]),
+    "list of binaries": pl.Series([[BYTES, None], None]),
+    "array of binaries": pl.Series([[BYTES], None], dtype=pl.Array(pl.Binary, 1)),
+    "struct": pl.Series([{"a": 1, "b": Decimal("1.5")}, None]),
+    "struct of binaries": pl.Series([{"a": BYTES, "b": DAY, "c": [BYTES]}, None]),
+    "list of structs": pl.Series([[{"a": BYTES, "b": [BYTES]}], None]),
+}
+
+
+@pytest.mark.parametrize("values", ARROW.values(), ids=ARROW)
+def test_every_type_of_a_column_has_a_text(values: pl.Series) -> None:
+    """Beside a column of another type it is compared as text, and a difference shows it."""
+    shown = texts(values)
+    assert shown.dtype == pl.String
+    assert shown.to_list()[1] is None
+    other = pl.Series("v", ["z", None])
+    cells = differing(values, other, (reading_of(values.dtype), Reading.TEXT), None)
+    assert cells["left"].to_list() == shown.to_list()[:1]
+    same = differing(values, values, (reading_of(values.dtype),) * 2, None)
+    assert same.is_empty()
+
+
+def test_a_nested_value_with_bytes_reads_as_one_without() -> None:
+    plain, bytes_too = ({"a": 1, "b": [1.5, None]}, {"a": 1, "b": [1.5, None], "c": BYTES})
+    with_bytes = texts(pl.Series([bytes_too]))[0]
+    assert with_bytes == texts(pl.Series([plain]))[0][:-1] + ',"c":"ff00"}'
+    assert texts(pl.Series([[BYTES]]))[0] == '{"value":["ff00"]}'
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"Id": [2], "v": ["x"]}, "the column 'v', String there and Int64 in a.parquet"),
+        ({"Id": [2]}, "the column 'v', missing there and Int64"),
+        ({"v": [2], "Id": [2]}, "the order of its columns"),
+    ],
+)
+def test_files_of_a_folder_that_are_not_one_table_are_told(
+    tmp_path: Path, other: dict[str, list[Any]], told: str
+) -> None:
+    pl.DataFrame({"Id": [1], "v": [1]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame(other).write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(SidesRefused, match=re.escape(told)):
+        parquet_side(tmp_path)
+
+
+UNITS = [
+    ("1s", pl.Int64(), "is Int64 of whole numbers"),
+    ("1s", pl.Float64(), "is Float64"),
+    ("1s", pl.String(), "is String"),
+    ("1", pl.Datetime("us"), "is Datetime"),
+    ("1%", pl.Date(), "is Date"),
+    ("1", pl.String(), "is String"),
+    ("1", pl.Int64(), None),
+    ("1%", pl.Decimal(38, 2), None),
+    ("1s", pl.Datetime("us"), None),
+]
+
+
+@pytest.mark.parametrize(("unit", "dtype", "told"), UNITS)
+def test_a_tolerance_has_the_unit_of_its_column(
+    tmp_path: Path, unit: str, dtype: pl.DataType, told: str | None
+) -> None:
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"Id": [1], "v": pl.Series([None], dtype=dtype)}).write_parquet(path)
+    side = parquet_side(path)
+    question = asked("Id", [f"v={unit}"], ())
+    if told is None:
+        assert compared_columns(side, side, question) == ["v"]
+        return
+    with pytest.raises(SidesRefused, match=f"--tolerance v: .*{told}"):
+        compared_columns(side, side, question)

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import zstandard
 
 from connectors.errors import SidesRefused
+from connectors.settings import Limits
 from flows.__main__ import main
 from flows.stages.compare_run import run_comparison
-from tests.compare.tables import compared, counts, csv_file, parquet_file, values
+from tests.compare.tables import by_column, compared, counts, csv_file, parquet_file, values
 
 LEFT = 'id,amount,name\n1,10.00,Ann\n2,20.00,""\n3,30.00,Cy\n5,1,x\n5,2,y\n,9,z\n'
 RIGHT = "id;name;amount;more\n4;Dan;5;1\n2;;20.00;1\n1;Ann;10.01;1\n5;x;1;1\n"
@@ -36,8 +38,21 @@ def test_every_row_gets_its_status(tmp_path: Path) -> None:
         "UNKNOWN": 1,
     }
     assert values(result) == [("amount", "10.00", "10.01", "0.01"), ("name", "", None, None)]
+    assert by_column(result) == {"amount": (2, 1, 0, "0.01"), "name": (2, 1, 0, None)}
     assert result.right.only_columns == ("more",)
     assert not result.agrees
+
+
+@pytest.mark.parametrize("slice_rows", [1, 2, 1000])
+def test_columns_tell_what_differs_and_what_is_tolerated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slice_rows: int
+) -> None:
+    monkeypatch.setattr("flows.stages.compare.SLICE_ROWS", slice_rows)
+    left = csv_file(tmp_path / "l.csv", "id,a,b\n1,10,10\n2,10,10\n3,10,10\n4,10,10\n5,10,10\n")
+    right = csv_file(tmp_path / "r.csv", "id,a,b\n1,10.5,9\n2,9,10\n3,12,12\n4,7,10\n5,10,10\n")
+    result = compared(left, right, tolerances=["a=1"])
+    assert counts(result) == {"MATCHED_EXACT": 1, "MATCHED_TOLERANCE": 1, "MISMATCH": 3}
+    assert by_column(result) == {"a": (5, 2, 2, "-3"), "b": (5, 2, 0, "2")}
 
 
 def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,6 +176,56 @@ def test_packed_files_and_folders_of_parquet_are_sides(tmp_path: Path) -> None:
     assert run(str(tmp_path / "bad.csv.gz"), str(plain), "--key", "id") == 2
 
 
+BOMB = b"id,a\n" + b"1" * (16 << 20)
+PACKERS = {"gz": gzip.compress, "zst": zstandard.ZstdCompressor().compress}
+OVER = [
+    # a file, its content, a limit, what is refused
+    ("a.csv.gz", BOMB, ("FILE_BYTES", "10000000"), "more than 10000000 bytes"),
+    ("a.csv.zst", BOMB, ("FILE_BYTES", "10000000"), "more than 10000000 bytes"),
+    ("a.csv.gz", BOMB, ("COMPRESSION_RATIO", "900"), "it unpacks to more than 900 times its size"),
+    ("a.csv.zst", BOMB, ("FILE_BYTES", str(2**40)), "it unpacks to more than 1000 times its size"),
+    ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("FILE_BYTES", "20"), "more than 20 bytes"),
+    ("a.csv", b"Id,TenantsId,Name\n1,2,3\n", ("COLUMNS", "2"), "3 columns; the limit is 2"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "limit", "why"), OVER)
+def test_limits_are_those_of_an_import_and_in_its_words(
+    tmp_path: Path,
+    name: str,
+    content: bytes,
+    limit: tuple[str, str],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    packed = PACKERS.get(name.rpartition(".")[2], bytes)(content)
+    path, small = tmp_path / name, csv_file(tmp_path / "small.csv", "id,a\n1,2\n")
+    path.write_bytes(packed)
+    assert len(packed) < 20_000
+    monkeypatch.setenv(f"RECON_LIMIT_{limit[0]}", limit[1])
+    monkeypatch.setenv("RECON_LIMIT_BLOCK_BYTES", "100000")
+    out = tmp_path / "out"
+    assert run(str(path), str(small), "--key", "id", "--out", str(out)) == 2
+    told = capsys.readouterr().err
+    assert f"over the limit: {why}. Raise the limit if meant." in " ".join(told.split())
+    assert not any(out.iterdir())
+    with pytest.raises(SystemExit):
+        main(["check", str(path), "--record", "avatar"])
+    assert why in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("kind", ["RECORD", "FIELD"])
+def test_a_record_over_the_limit_of_an_import_costs_no_other(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    side = csv_file(tmp_path / "a.csv", "id,a\n1," + "x" * 50 + "\n2,y\n")
+    assert run(str(side), str(side), "--key", "id") == 0
+    monkeypatch.setenv(f"RECON_LIMIT_{kind}_BYTES", "49")
+    result = compared(side, side)
+    assert (result.left.broken, result.left.rows) == (1, 1)
+
+
 def test_hostile_values_stay_data(tmp_path: Path) -> None:
     name = "<script>alert(1)</script>"
     left = parquet_file(tmp_path / "l.parquet", {"id": ["=1+1"], name: ["<b>\x1b[2J"]})
@@ -202,15 +267,12 @@ def test_differences_beyond_one_slice_are_all_told(
     assert lines.select(pl.col("left_at") == pl.col("id").cast(pl.Int64) + 1).to_series().all()
 
 
-def test_a_column_that_stops_being_integers_is_text_all_along(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("connectors.compare.csv_side.BLOCK_BYTES", 64)
+def test_a_column_that_stops_being_integers_is_text_all_along(tmp_path: Path) -> None:
     rows = [f"{n},{n}" for n in range(100)]
     left = csv_file(tmp_path / "l.csv", "id,v\n" + "\n".join(rows) + "\n")
     changed = [*rows[:50], "50,050", *rows[51:99], "x99,99"]
     right = csv_file(tmp_path / "r.csv", "id,v\n" + "\n".join(changed) + "\n")
-    result = compared(left, right)
+    result = compared(left, right, limits=Limits(block_bytes=64))
     assert counts(result) == {
         "MATCHED_EXACT": 98,
         "MISMATCH": 1,

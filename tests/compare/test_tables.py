@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from connectors.errors import SidesRefused
-from tests.compare.tables import compared, counts, csv_file, values
+from tests.compare.tables import by_column, compared, counts, csv_file, values
 
 COLUMNS = (
     "id bigint, tenant int, amount numeric, name text, paid timestamptz, rate float8, day date"
@@ -57,6 +57,13 @@ CELLS = [
     ("name", "name 12", "a\tb\\c\nd", None),
     ("paid", "2026-01-02T01:04:15.25+00:00", "2026-01-02T01:04:15.250001+00:00", "0.000001 s"),
 ]
+BY_COLUMN = {
+    "amount": (1999, 1, 0, "0.01"),
+    "name": (1999, 3, 0, None),
+    "paid": (1999, 1, 0, "0.000001 s"),
+    "rate": (1999, 0, 0, None),
+    "day": (1999, 0, 0, None),
+}
 
 
 def test_in_one_database_a_join_finds_the_differences(database_url: str) -> None:
@@ -65,6 +72,7 @@ def test_in_one_database_a_join_finds_the_differences(database_url: str) -> None
     assert result.method == "joined in the database"
     assert counts(result) == FOUND
     assert values(result) == CELLS
+    assert by_column(result) == BY_COLUMN
     assert (result.left.rows, result.right.rows) == (2000, 2000)
     assert "password" not in result.left.name
     assert result.left.name.endswith("?table=public.a")
@@ -78,6 +86,7 @@ def test_across_databases_only_segments_that_differ_are_pulled(
     assert "128 segments compared" in result.method
     assert counts(result) == FOUND
     assert values(result) == CELLS
+    assert by_column(result) == BY_COLUMN
     same = compared(left, fill(second_url, "c"), key="id,tenant")
     assert same.agrees
     assert same.method.endswith("0 pulled")
