@@ -44,6 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--long", action="store_true", help="everything: tests marked `long`, and all examples"
     )
     parser.addoption(
+        "--all-cases", action="store_true", help="tests marked `long` too, with few examples"
+    )
+    parser.addoption(
         "--only", default="", metavar="N,N", help="these seeds of soups, these messages of cuts"
     )
 
@@ -80,8 +83,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=workers.begun)
     if not any("::" in asked for asked in config.args):  # Else some of the cases alone.
         examples.check_kept(items)
+    every_case = examples.ALL or config.getoption("--all-cases")
     for one in items:
-        if examples.in_long_run(one) and not examples.ALL:
+        if examples.in_long_run(one) and not every_case:
             one.add_marker(pytest.mark.skip(reason="long: `pytest --long` runs it"))
 
 

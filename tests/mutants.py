@@ -1,7 +1,7 @@
 """Mutants: does a test fail where the code says something else?
 
-    python -m pytest -p tests.mutants --map=FOLDER         which test enters which function
-    python -m tests.mutants FOLDER --seed 1 --count 300  change the code, run what enters it
+    python -m pytest -p tests.mutants --all-cases --map=FOLDER   which test enters which function
+    python -m tests.mutants FOLDER --seed 1 --count 300   change the code, run what enters it
 
 A mutant is one operator, constant, condition or return value of a pure step, a stage or a connector
 that says something else. The tests that enter its function are run until one fails, those that do
@@ -241,6 +241,13 @@ class Tests:
             for function in one["entered"]:
                 self._by_function[function].add(one["test"])
 
+    def leave_out_all_but(self, there: set[str]) -> int:
+        """Forget tests that are not there; gives how many those are."""
+        gone = self._weight.keys() - there
+        for tests in self._by_function.values():
+            tests.difference_update(gone)
+        return len(gone)
+
     def of(self, mutant: Mutant) -> list[str]:
         if mutant.function:
             found = self._by_function[f"{mutant.path}:{mutant.function}"]
@@ -252,7 +259,7 @@ class Tests:
 
 
 def tried(mutant: Mutant, tests: list[str], folder: Path) -> str:
-    """`killed`, `survived` or `not entered`, by the tests in a folder that has the code."""
+    """`killed`, `endless`, `survived` or `not entered`, by the tests in a folder with the code."""
     if not tests:
         return "not entered"
     path = folder / mutant.path
@@ -260,24 +267,39 @@ def tried(mutant: Mutant, tests: list[str], folder: Path) -> str:
     path.write_bytes(before[: mutant.start] + mutant.new.encode() + before[mutant.end :])
     try:
         for some in (tests[:25], tests[25:]):
-            if some and _fails(some, folder):
-                return "killed"
+            if some and (found := _failed(some, folder)):
+                return found
     finally:
         path.write_bytes(before)
     return "survived"
 
 
-def _fails(tests: list[str], folder: Path) -> bool:
-    command = [sys.executable, "-m", "pytest", "-x", "-q"]
-    command += [f"--basetemp={folder}/.base", *tests]
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+def _failed(tests: list[str], folder: Path) -> str:
+    """`killed` where one of them fails, `endless` where they do not end; else empty."""
     try:
-        done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, timeout=SECONDS, check=False
-        )
+        done = _pytest(folder, "-x", f"--basetemp={folder}/.base", *tests, timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+        return "endless"
+    return "killed" if done.returncode else ""
+
+
+def _pytest(
+    folder: Path, *asked: str, timeout: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--all-cases", *asked],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def _collected(folder: Path) -> set[str]:
+    """The tests that are there; one that is not fails whatever the code says."""
+    return set(_pytest(folder, "--collect-only").stdout.splitlines())
 
 
 def main() -> None:
@@ -294,6 +316,8 @@ def main() -> None:
             folder = Path(place) / str(number)
             shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
             folders.append(folder)
+        if gone := tests.leave_out_all_but(_collected(folders[0])):
+            print(f"{gone} tests of the map are not there", flush=True)
 
         def work(mutant: Mutant) -> tuple[Mutant, str, int]:
             folder = folders.pop()
