@@ -5,7 +5,7 @@ PYTHON ?= .venv/bin/python
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/'
 
-demo: ## Install into .venv and import the sample deliveries
+demo: ## Install into .venv; import, push and reconcile the sample deliveries
 	python3 -m venv .venv
 	.venv/bin/pip install -q -c constraints.txt -e '.[dev]'
 	.venv/bin/recon demo

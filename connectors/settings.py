@@ -157,22 +157,39 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this process; raises SettingsError for a value that cannot be used."""
     home = environment.get("RECON_HOME") or ".recon"
     url = environment.get("RECON_DATABASE_URL") or None
-    if url is not None and not url.startswith(("postgresql://", "postgres://", "postgresql+")):
-        raise SettingsError(
-            "RECON_DATABASE_URL does not name a PostgreSQL database. "
-            "Use postgresql://USER:PASSWORD@HOST/DATABASE, or unset it for the embedded one."
-        )
-    if url is not None and (problem := address_problem(url)):
-        raise SettingsError(f"RECON_DATABASE_URL cannot be read: {problem}.")
+    if url is not None:
+        check_database_address("RECON_DATABASE_URL", url, "unset it for the embedded one")
     currencies = environment.get("RECON_CURRENCIES") or None
     return Settings(
-        home=Path(home).expanduser().resolve(),
+        home=_path("RECON_HOME", home).resolve(),
         database_url=url,
         limits=_limits(environment),
-        currencies=Path(currencies).expanduser() if currencies else None,
+        currencies=_path("RECON_CURRENCIES", currencies) if currencies else None,
         service=read_service_settings(environment),
         time_zone=read_zone("RECON_TIME_ZONE", environment.get("RECON_TIME_ZONE") or "UTC"),
     )
+
+
+def _path(name: str, text: str) -> Path:
+    """The path a setting names, `~` as the home folder it stands for; raises SettingsError."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise SettingsError(
+            f"{name}={text!r}: {text.partition('/')[0]} has no home folder. Write the whole "
+            "path, or ./~NAME for a folder of that name."
+        ) from None
+
+
+def check_database_address(name: str, url: str, otherwise: str) -> None:
+    """Raise SettingsError, without a part of the address, for what is none of a PostgreSQL."""
+    if not url.startswith(("postgresql://", "postgres://", "postgresql+")) or "://" not in url:
+        raise SettingsError(
+            f"{name} does not name a PostgreSQL database. "
+            f"Use postgresql://USER:PASSWORD@HOST/DATABASE, or {otherwise}."
+        )
+    if problem := address_problem(url):
+        raise SettingsError(f"{name} cannot be read: {problem}.")
 
 
 def address_problem(url: str) -> str | None:
@@ -181,6 +198,11 @@ def address_problem(url: str) -> str | None:
     Readers disagree about a password with bare signs in it, and name what they take for the host.
     """
     user, at, place = url.split("://", 1)[1].rpartition("@")
+    before_query = url.partition("?")[0]
+    if re.search("%(?![0-9A-Fa-f]{2})|%00", user + before_query):
+        return "a % in it is not followed by the two digits of a sign; write % itself as %25"
+    if not (user + before_query).isprintable() or " " in user + before_query:
+        return "it holds a blank or a sign that cannot be printed; write a blank as %20"
     if at and any(sign in user for sign in "@/?#[]"):
         return "a sign in its user or password has a meaning; write @ as %40, / as %2F, ? as %3F"
     try:
@@ -232,7 +254,7 @@ def _service_value(name: str, setting: str, kind: object, text: str) -> object:
     if setting == "operations":
         return _operation_names(name, text)
     if setting == "ca_file":
-        return Path(text).expanduser()
+        return _path(name, text)
     if kind is bool:
         if text.lower() not in ("true", "false"):
             raise SettingsError(f"{name}={text!r} is neither true nor false.")

@@ -27,7 +27,8 @@ def picture() -> str:
     )
     lines = ["```mermaid", "flowchart TD"]
     for package in PACKAGES:
-        lines.append(f"  subgraph {package}")
+        # A frame needs a name of its own: with that of a box in it Mermaid draws nothing at all.
+        lines.append(f'  subgraph in_{package}["{package}"]')
         lines += [
             f'    {name.replace("/", "_")}["{name} ({count})"]'
             for name, count in sorted(sizes.items())
@@ -43,8 +44,14 @@ def picture() -> str:
 
 
 def room(path: Path) -> str:
-    """A package of the first or second floor; loose modules belong to the first."""
-    return "/".join(path.relative_to(ROOT).parts[:-1][:2])
+    """A package of the second floor, in `flows/steps` of the third; loose modules: of their floor.
+
+    The module that is run as the program stands above all others, and for itself.
+    """
+    *packages, module = path.relative_to(ROOT).parts
+    if module == "__main__.py":
+        return "/".join([*packages, "__main__"])
+    return "/".join(packages[: 3 if packages[:2] == ["flows", "steps"] else 2])
 
 
 def imported(path: Path, *, at_once: bool = False) -> Iterator[Path]:

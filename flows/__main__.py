@@ -17,56 +17,68 @@ from flows.commands.stopping import stop_when_told, stopping
 COULD_NOT_RUN = 2
 INTERRUPTED = 130
 
-COMMANDS = {
-    "demo": ("learn", "Import the sample deliveries through the Prefect flow and show the proof."),
-    "check": ("deliver", "Judge files without a database: every row, all its errors."),
-    "import": ("deliver", "Take a delivery into PostgreSQL with every row accounted for."),
-    "status": ("batches", "List the latest batches and what to do next."),
-    "watch": ("inbox", "Import every delivery that is complete in an inbox, once."),
-    "archive": ("inbox", "Hash every kept file again: `recon archive verify`."),
-    "housekeeping": ("inbox", "Count what no batch needs any more; --remove removes it."),
-    "row": ("batches", "Show where one delivered row is, its verdict and why."),
-    "rejects": ("batches", "Write the rows with errors as CSV files to correct and import again."),
-    "rerun": ("batches", "Resume a batch where it stopped."),
-    "release": ("batches", "Let a held batch go on with its clean rows."),
-    "discard": ("batches", "End a held batch without applying anything."),
-    "undo": ("batches", "Undo a batch: the database is as it was before."),
-    "push": ("push", "Send unsent rows to the service, of one batch or of all."),
-    "sends": ("push", "List a batch's rows at the service, and what it answered."),
-    "restored": ("push", "Allow pushes again after a restore."),
-    "resolve": ("push", "Settle rows that are in doubt, refused or differ."),
-    "reconcile": ("reconcile", "Compare what was delivered with the database and the service."),
-    "report": ("reconcile", "Show a reconciliation's report again, its files proven unchanged."),
-    "breaks": ("breaks", "List breaks; accept, reopen, resolve or assign them."),
-    "sign": ("govern", "Sign a report: one person prepares it, another approves it."),
-    "audit": ("govern", "Show the audit trail, and prove that nobody changed it."),
-    "pull": ("push", "Read listings from the service, to be compared with what is ours."),
-    "sandbox": (
-        "serve",
-        "Run the documented service on this machine, to push to and to test with.",
-    ),
-    "up": ("up", "Start everything here: database, Prefect with its pages, worker, sandbox."),
-    "down": ("up", "Stop what `recon up` started."),
-    "deploy": ("up", "Register deployments, blocks and automations on a Prefect server."),
-    "compare": ("compare", "Compare two tables of any columns: CSV, Parquet or PostgreSQL."),
-    "fields": ("learn", "Show the field tables: names, types, rules, reject reasons."),
+GROUPS = {
+    "Deliveries": {
+        "check": ("deliver", "Judge files without a database: every row, all its errors."),
+        "import": ("deliver", "Take a delivery into PostgreSQL with every row accounted for."),
+        "watch": ("inbox", "Import every delivery that is complete in an inbox, once."),
+        "rejects": (
+            "batches",
+            "Write the rows with errors as CSV files to correct and import again.",
+        ),
+        "rerun": ("batches", "Resume a batch where it stopped."),
+        "undo": ("batches", "Undo a batch: the database is as it was before."),
+    },
+    "Batches": {
+        "status": ("batches", "List the latest batches and what to do next."),
+        "row": ("batches", "Show where one delivered row is, its verdict and why."),
+        "release": ("batches", "Let a held batch go on with its clean rows."),
+        "discard": ("batches", "End a held batch without applying anything."),
+    },
+    "The service": {
+        "push": ("push", "Send unsent rows to the service, of one batch or of all."),
+        "sends": ("push", "List a batch's rows at the service, and what it answered."),
+        "resolve": ("push", "Settle rows that are in doubt, refused or differ."),
+        "restored": ("push", "Allow pushes again after a restore."),
+        "pull": ("push", "Read listings from the service, to be compared with what is ours."),
+    },
+    "Reconciliation": {
+        "reconcile": ("reconcile", "Compare what was delivered with the database and the service."),
+        "report": (
+            "reconcile",
+            "Show a reconciliation's report again, its files proven unchanged.",
+        ),
+        "breaks": ("breaks", "List breaks; accept, reopen, resolve or assign them."),
+        "sign": ("govern", "Sign a report: one person prepares it, another approves it."),
+        "audit": ("govern", "Show the audit trail, and prove that nobody changed it."),
+        "compare": ("compare", "Compare two tables of any columns: CSV, Parquet or PostgreSQL."),
+    },
+    "This machine": {
+        "demo": (
+            "learn",
+            "Import the sample deliveries through the Prefect flow and show the proof.",
+        ),
+        "up": ("up", "Start everything here: database, Prefect with its pages, worker, sandbox."),
+        "down": ("up", "Stop what `recon up` started."),
+        "deploy": ("up", "Register deployments, blocks and automations on a Prefect server."),
+        "sandbox": (
+            "serve",
+            "Run the documented service on this machine, to push to and to test with.",
+        ),
+        "fields": ("learn", "Show the field tables: names, types, rules, reject reasons."),
+    },
+    "What is kept": {
+        "archive": ("inbox", "Hash every kept file again: `recon archive verify`."),
+        "housekeeping": ("inbox", "Count what no batch needs any more; --remove removes it."),
+    },
 }
-"""Command -> its module under `flows.commands` and its line in the overview."""
+"""The overview in the order a delivery goes: command -> module in `flows.commands`, line."""
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
 READING = ("check", "compare", "fields", "row", "status", "sends", "report")
 """Commands that leave nothing behind, ended or stopped."""
 OF_BATCHES = ("import", "watch", "rerun", "release", "push", "resolve", "pull", "demo")
 """Commands whose work a batch keeps."""
-
-GROUPS = {
-    "Deliveries": ("check", "import", "watch", "rejects", "rerun", "undo"),
-    "Batches": ("status", "row", "release", "discard"),
-    "The service": ("push", "sends", "resolve", "restored", "pull"),
-    "Reconciliation": ("reconcile", "report", "breaks", "sign", "audit", "compare"),
-    "This machine": ("demo", "up", "down", "deploy", "sandbox", "fields"),
-    "What is kept": ("archive", "housekeeping"),
-}
-"""The overview, in the order a delivery goes; a test holds it to the commands."""
 
 
 def build_app(arguments: list[str]) -> cyclopts.App:
@@ -82,10 +94,9 @@ def build_app(arguments: list[str]) -> cyclopts.App:
         # No option that empties a list, and no default where that is to say nothing.
         default_parameter=cyclopts.Parameter(negative_iterable=(), show_default=_shown),
     )
-    for place, (title, names) in enumerate(GROUPS.items()):
+    for place, (title, commands) in enumerate(GROUPS.items()):
         group = cyclopts.Group(title, sort_key=place)
-        for order, name in enumerate(names):
-            module, line = COMMANDS[name]
+        for order, (name, (module, line)) in enumerate(commands.items()):
             help_line = None if name in arguments[:1] else line
             where = f"flows.commands.{module}:{name}_command"
             app.command(where, name=name, help=help_line, group=group, sort_key=order)
@@ -130,7 +141,7 @@ class Output:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and exit by the contract; only a bug shows a traceback."""
+    """Run one command and exit by the contract; what nobody foresaw is told as a fault of ours."""
     from connectors.errors import ReconError  # noqa: PLC0415 -- keeps `recon --help` quick.
 
     given = sys.argv[1:] if arguments is None else arguments
@@ -142,10 +153,14 @@ def main(arguments: list[str] | None = None) -> None:
     told, command = cast("TextIO", Output(sys.stdout)), given[0] if given else ""
     try:
         with redirect_stdout(told):
-            code = build_app(given)(given, result_action="return_value", exit_on_error=False)
+            app = build_app(given)
+            code = app(given, result_action="return_value", exit_on_error=False, print_error=False)
             told.flush()
-    except cyclopts.CycloptsError:
-        sys.exit(COULD_NOT_RUN)  # It has been told what is wrong with the arguments.
+    except cyclopts.CycloptsError as error:
+        from flows.commands.arguments import argument_error  # noqa: PLC0415 -- seldom needed.
+
+        sys.stderr.write(f"recon: {argument_error(error)}")
+        sys.exit(COULD_NOT_RUN)
     except KeyboardInterrupt:
         _say_stopped(command)
     except ReconError as error:
@@ -153,8 +168,18 @@ def main(arguments: list[str] | None = None) -> None:
             _say_stopped(command)  # What was torn out of a statement failed a moment later.
         sys.stderr.write(f"recon: {error}\n")
         sys.exit(error.exit_code)
-    except OSError as error:
+    except (OSError, MemoryError) as error:
         _tell_of_system(error)
+        sys.exit(COULD_NOT_RUN)
+    except (SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 -- the net below all others.
+        # Also what is no Exception: compiled libraries raise theirs past those who handle errors.
+        if stopping.is_set():
+            _say_stopped(command)
+        from flows.commands.fault import tell_of_fault  # noqa: PLC0415 -- seldom needed.
+
+        tell_of_fault(error, command)
         sys.exit(COULD_NOT_RUN)
     sys.exit(code or 0)
 
@@ -169,7 +194,7 @@ def _say_stopped(command: str) -> NoReturn:
     sys.exit(INTERRUPTED)
 
 
-def _tell_of_system(error: OSError) -> None:
+def _tell_of_system(error: OSError | MemoryError) -> None:
     """A full disk, a folder that is not ours, an output nobody takes: no fault of the program."""
     from flows.tasks.error_lines import error_line  # noqa: PLC0415 -- keeps `recon --help` quick.
 

@@ -12,11 +12,11 @@ from pydantic import Field
 from connectors.postgres.ledger import State
 from connectors.postgres.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
-from flows.ops.missed_runs import overtaken
 from flows.report.board import MOST, board_table
 from flows.report.next_step import next_step
 from flows.stages.reconcile.as_of import first_moment, today
 from flows.tasks.holding import open_workspace
+from flows.tasks.missed_runs import overtaken
 from schemas.counting import quantity
 
 DAYS = 14

@@ -11,13 +11,13 @@ from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 from prefect.states import Completed, Failed
 from pydantic import Field
 
-from flows.ops.missed_runs import overtaken
 from flows.report.spelling import digits
 from flows.stages.archive import remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, sweep
 from flows.stages.workspace import Workspace
 from flows.tasks.approval import DAYS_TO_DECIDE
 from flows.tasks.holding import open_workspace
+from flows.tasks.missed_runs import overtaken
 from schemas.counting import agree, quantity
 
 Days = Annotated[int, Field(ge=1, le=36500)]

@@ -10,7 +10,6 @@ from prefect.context import FlowRunContext
 from prefect.states import Completed
 
 from connectors.postgres.ledger import State
-from flows.ops.missed_runs import overtaken
 from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.stages.pull import Pulled, pull, pull_compared
@@ -19,6 +18,7 @@ from flows.stages.workspace import Workspace
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import HOOKS, note_run
+from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import quantity

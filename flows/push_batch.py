@@ -13,7 +13,6 @@ from pydantic import Field
 from connectors.postgres import ledger
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states, waiting_batches
-from flows.ops.missed_runs import overtaken
 from flows.report.markdown import escape
 from flows.report.spelling import digits
 from flows.stages.push import ask_for_service, push
@@ -25,6 +24,7 @@ from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.batch import Manifest
 from flows.tasks.holding import held, open_workspace
 from flows.tasks.hooks import HOOKS
+from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called
 from flows.tasks.states import COMPLETED, WITH_ERRORS
 from schemas.counting import agree, quantity

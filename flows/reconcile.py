@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
-from flows.ops.missed_runs import overtaken
 from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
 from flows.stages.pull import wanted
@@ -24,7 +23,8 @@ from flows.stages.reconcile.sources import Scope
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.blocks import run_settings
 from flows.tasks.holding import open_workspace
-from flows.tasks.hooks import HOOKS
+from flows.tasks.hooks import HOOKS, SKIPPED
+from flows.tasks.missed_runs import overtaken
 from flows.tasks.run_names import called, day_of
 from schemas.counting import quantity
 
@@ -86,12 +86,12 @@ def reconcile(
     if (skipped := overtaken()) is not None:
         return skipped
     day = day_of(as_of, run_settings().time_zone)
+    scope = Scope(tuple(batches), tuple(feeds), tuple(tenants))
     if as_of is None:
-        told_by = told_by_later(Scope(tuple(batches), tuple(feeds), tuple(tenants)), day)
+        told_by = told_by_later(scope, day)
         if told_by is not None:
             why = f"Nothing to do: reconciliation {told_by} is as of a later day than {day}."
-            return Completed(name="Overtaken", message=why)
-    scope = Scope(tuple(batches), tuple(feeds), tuple(tenants))
+            return Completed(name=SKIPPED, message=why)
     unread: dict[str, str] = {}
     # A listing of today says nothing of a day that has passed.
     if pull or (pull is None and as_of is None and wanted(open_workspace(), scope)):

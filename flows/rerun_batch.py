@@ -48,8 +48,8 @@ def rerun_batch(
         only: failed rows takes the rows with errors in as a batch of their own, from the corrected
             file, or as they were delivered where what they refer to has arrived since.
         corrected_file: What recon rejects wrote, corrected; a file or folder as the worker sees it.
-        over_budget: What to do with a batch over its error budget: ask on this run's page, reject
-            it, or load its clean rows all the same.
+        over_budget: What to do with a batch over its error budget: ask on this run's page, discard
+            it, or release its clean rows all the same.
     """
     _refuse_contradiction(from_stage, only, corrected_file)
     before = {batch_id: rerun_tasks.count_rows(batch_id)}

@@ -19,12 +19,12 @@ from connectors.errors import InboxHeldElsewhere, ReconError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT, load_profile
 from connectors.settings import read_settings
-from flows.ops.missed_runs import overtaken
 from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Start, Watch, import_here
 from flows.tasks.approval import OverBudget
 from flows.tasks.delivery import BareAddress, Delivery
 from flows.tasks.holding import open_workspace
 from flows.tasks.inbox_table import inbox_table
+from flows.tasks.missed_runs import overtaken
 from flows.tasks.states import WITH_ERRORS
 
 IMPORT = "import-batch/adhoc"
@@ -45,7 +45,7 @@ def watch_inbox(
         settle_seconds: A file that does not change for so long is complete; a manifest that states
             its bytes proves it at once.
         profile: Path of the feed's TOML file; none is the form of the service document.
-        over_budget: What an import does over its error budget: ask, reject or load.
+        over_budget: What an import does over its error budget: ask, discard or release.
         deployment: Which deployment imports; where there is none, this run does it itself.
     """
     if (skipped := overtaken()) is not None:

@@ -12,7 +12,6 @@ class BreakClass(StrEnum):
 
     COMPLETENESS = "COMPLETENESS"
     ACCURACY = "ACCURACY"
-    TIMING = "TIMING"
     REFERENCE = "REFERENCE"
     RATE = "RATE"
     PLAN = "PLAN"

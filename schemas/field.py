@@ -165,3 +165,20 @@ class Table:
         unknown = {*self.key, *referring, *currency} - set(names)
         if unknown:
             raise ValueError(f"{self.name}: {sorted(unknown)} are not fields of this table")
+
+
+_NESTED = (Kind.STRING, Kind.MAP, Kind.LIST, Kind.RECORD)
+"""Kinds of a field of a record inside another: the document has no others, nothing reads them."""
+
+
+def named(*tables: Table) -> dict[str, Table]:
+    """Tables by name; raises ValueError where a record inside another has a field nobody reads."""
+    found = {table.name: table for table in tables}
+    for inside in {field.of for table in tables for field in table} & found.keys():
+        for field in found[str(inside)]:
+            if field.kind not in _NESTED:
+                raise ValueError(
+                    f"{inside}.{field.name} is of kind {field.kind}, but the record is inside "
+                    f"others, where fields are of kind {', '.join(_NESTED)}: mend schemas/tables.py"
+                )
+    return found

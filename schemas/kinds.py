@@ -25,6 +25,8 @@ Dtype = pl.DataType | type[pl.DataType]
 
 WORD: Dtype = pl.Categorical()
 """Few words said of very many rows, in frames: a number each in place of a text of 16 bytes."""
+AMOUNT = pl.Decimal(38, 18)
+"""Money in frames of reconciliation: exact, 20 digits before the point and 18 behind it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Only the words are here. Where each is decided stands in `docs/architecture.md`,
 rejected". Whoever changes a word runs `make fields`: `docs/fields.md` shows them all.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 OF_ROW = (
@@ -224,6 +225,12 @@ REASONS = _by_code(
     ),
 )
 """Of one row, by the ErrorCode of its ErrorData; the rest of the file goes on."""
+
+
+def remedies(codes: Iterable[str]) -> list[str]:
+    """What to do about errors, each once; the service's own codes have no remedy of ours."""
+    return list(dict.fromkeys(REASONS[code].remedy for code in codes if code in REASONS))
+
 
 REFUSALS = _by_code(
     Reason("empty_file", "empty file", "nothing but blank space", "Deliver the file again."),

@@ -4,7 +4,7 @@ This is the one place where a field is written. Adding a field is one line here;
 is one table (and one operation where an endpoint takes it).
 """
 
-from schemas.field import Field, Kind, Reference, Rule, Table
+from schemas.field import Field, Kind, Reference, Rule, Table, named
 
 INTEGER, INTEGER64, DOUBLE = Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE
 STRING, BOOLEAN = Kind.STRING, Kind.BOOLEAN
@@ -280,28 +280,25 @@ USER_ACCOUNT = Table(
     ),
 )
 
-TABLES: dict[str, Table] = {
-    table.name: table
-    for table in (
-        RESPONSE_STATUS,
-        FIELD_ERROR,
-        CAMPAIGN_ACTION_FILE,
-        CAMPAIGN_ACTION_FORM_RESULTS,
-        FORM_RESPONSE,
-        FORM_REPLY,
-        PAYMENT_GATEWAY,
-        PAYMENT,
-        CURRENCY_RATE,
-        INVOICE_FILE,
-        AVATAR,
-        PAYMENT_PLAN_DETAIL,
-        MESSAGE_TONE,
-        INSERT_BATCH_DATA,
-        ACTION_DOCUMENT,
-        CLIENT_REGISTRATION,
-        USER_ACCOUNT,
-    )
-}
+TABLES: dict[str, Table] = named(
+    RESPONSE_STATUS,
+    FIELD_ERROR,
+    CAMPAIGN_ACTION_FILE,
+    CAMPAIGN_ACTION_FORM_RESULTS,
+    FORM_RESPONSE,
+    FORM_REPLY,
+    PAYMENT_GATEWAY,
+    PAYMENT,
+    CURRENCY_RATE,
+    INVOICE_FILE,
+    AVATAR,
+    PAYMENT_PLAN_DETAIL,
+    MESSAGE_TONE,
+    INSERT_BATCH_DATA,
+    ACTION_DOCUMENT,
+    CLIENT_REGISTRATION,
+    USER_ACCOUNT,
+)
 """Every record of the service document by its snake_case name."""
 
 EXTRACTS: dict[str, Table] = {name: table for name, table in TABLES.items() if table.extract}

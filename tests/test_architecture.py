@@ -20,6 +20,23 @@ def test_the_picture_is_drawn_from_the_code() -> None:
     assert ROOMS["drawn"](text) == text, "draw it anew: python docs/rooms.py"
 
 
+def test_the_picture_can_be_drawn_and_has_one_direction() -> None:
+    """Mermaid draws nothing where a box has the name of its frame; arrows lead to no box twice."""
+    lines = ROOMS["picture"]()
+    frames, boxes = (
+        re.findall(pattern, lines, re.MULTILINE)
+        for pattern in (r"^  subgraph (\w+)", r"^    (\w+)\[")
+    )
+    assert len({*frames, *boxes}) == len(frames) + len(boxes) > len(PACKAGES)
+    ahead: dict[str, set[str]] = {box: set() for box in boxes}
+    for mine, other in re.findall(r"^  (\w+) --> (\w+)$", lines, re.MULTILINE):
+        ahead[mine].add(other)
+    while free := [box for box, needed in ahead.items() if not needed & ahead.keys()]:
+        for box in free:
+            del ahead[box]
+    assert ahead == {}, "these rooms use each other: move what they share into one below them"
+
+
 def test_every_path_of_the_page_is_there() -> None:
     """Whole paths, from the root: of bare names such as `records.py` there are four, or none."""
     text = PAGE.read_text()
@@ -67,3 +84,13 @@ def test_a_class_name_is_one_class() -> None:
     )
     twice = [name for name, count in named.items() if count > 1]
     assert twice == [], "rename one, or put an underscore before a name that its module keeps"
+
+
+def test_the_command_line_and_prefect_take_a_batch_through_the_same_stages() -> None:
+    """The order is written twice, by hand: a stage in one of the two alone would be left out."""
+    ours = (ROOT / "flows/stages/sequence.py").read_text().partition("def _go_on(")[2]
+    theirs = (ROOT / "flows/import_batch.py").read_text().partition("def carry(")[2]
+    stages = re.findall(r"    (?:report = )?(\w+)\(workspace, lease\)", ours.partition("\ndef ")[0])
+    tasks = re.findall(r"tasks\.(\w+)_rows\(", theirs.partition("\ndef ")[0])
+    assert [name.removesuffix("_and_finish") for name in stages] == tasks
+    assert len(tasks) >= 4

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import psutil
 import pytest
 from cyclopts import App
 
-from flows.__main__ import COMMANDS, GROUPS, main
+from connectors.errors import SettingsError
+from connectors.settings import read_settings
+from flows.__main__ import COMMANDS, main
 from flows.stages.workspace import Workspace
+from schemas.reasons import REASONS
 from tests import recon as processes
 from tests.stages.payments import line, write
 
@@ -130,6 +134,9 @@ def test_import_tells_files_batch_state_verdicts_and_totals(recon: Any, tmp_path
         (["watch", ".", "--every", "nan"], {}, 2, "Must be from 0"),
         (["undo", "1", "--reason", " "], {}, 2, "A reason is needed"),
         (["status"], {"RECON_DATABASE_URL": "postgresql://u:p@host:port/x"}, 2, "HOST:PORT"),
+        (["status", "--most", "0"], {}, 2, "Must be from 1"),
+        (["breaks", "resolve", "x", "--at", "home", "--reason", "r"], {}, 2, "source"),
+        (["sandbox", "--style", "snake"], {}, 2, "camel-core"),
     ],
 )
 def test_what_cannot_run_says_why_without_a_traceback(
@@ -224,6 +231,8 @@ def test_the_life_of_a_batch_on_the_command_line(recon: Any, tmp_path: Path) -> 
     row = recon("row", "1", "a.csv", "--line", "3")
     assert "rejected" in row.stdout
     assert "Number" in row.stdout
+    assert f"next  {REASONS['Number'].remedy}" in row.stdout
+    assert f"  next: {REASONS['Number'].remedy}\n" in recon("check", path).stdout
     assert recon("rejects", "1", "--out", str(tmp_path / "rejects")).returncode == 0
     (rejects,) = (tmp_path / "rejects").glob("*.csv")
     rejects.write_text(rejects.read_text().replace("ten", "10"))
@@ -278,11 +287,6 @@ def test_the_page_of_commands_names_every_one() -> None:
     assert [name for name in COMMANDS if f"recon {name}" not in COMMANDS_PAGE] == []
 
 
-def test_every_command_has_one_place_in_the_overview() -> None:
-    placed = [name for names in GROUPS.values() for name in names]
-    assert sorted(placed) == sorted(COMMANDS)
-
-
 @pytest.mark.long
 def test_a_binary_tail_costs_no_good_row(recon: Any, tmp_path: Path) -> None:
     path = Path(write(tmp_path / "a.csv", line(1), line(2)))
@@ -329,3 +333,105 @@ def test_the_shell_completes_every_command(
     script = (tmp_path / ".local/share/bash-completion/completions/recon").read_text()
     assert all(name in script for name in COMMANDS)
     assert "--corrects" in script
+
+
+class Unforeseen(BaseException):
+    """As compiled libraries raise theirs: past whoever handles errors."""
+
+
+@pytest.mark.parametrize("kind", [ValueError, RuntimeError, RecursionError, KeyError, Unforeseen])
+@pytest.mark.parametrize("home", ["home", "a file", "~nobody-of-this-name/x"])
+def test_what_nobody_foresaw_is_one_line_and_could_not_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    kind: type[BaseException],
+    home: str,
+) -> None:
+    """Exit code 1 would tell a script that there are breaks; a text may hold a password."""
+    (tmp_path / "a file").write_text("")
+    given = home if home.startswith("~") else str(tmp_path / home)
+    monkeypatch.setenv("RECON_HOME", given)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+
+    def fail(*_: object) -> None:
+        try:
+            raise OSError("canary-7")
+        except OSError as cause:
+            raise kind("canary-7") from cause
+
+    monkeypatch.setattr("flows.commands.learn.fields_command", fail)
+    with pytest.raises(SystemExit) as ended:
+        main(["fields"])
+    told = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert told.count("\n") == 1
+    assert "a fault of the program" in told
+    assert f"{kind.__name__} in tests/test_cli.py" in told
+    (kept,) = tmp_path.glob("*/**/*.txt")
+    assert str(kept) in told
+    assert kept.stat().st_mode & 0o077 == 0
+    assert "test_cli.py" in kept.read_text()
+    assert "canary-7" not in told + kept.read_text().replace('("canary-7")', "")
+
+
+def test_memory_that_is_not_enough_is_no_fault_of_the_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("flows.commands.learn.fields_command", fail)
+    with pytest.raises(SystemExit) as ended:
+        main(["fields"])
+    assert ended.value.code == 2
+    assert "memory" in capsys.readouterr().err
+
+
+HUGE = "99999999999999999999999"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["sandbox", f"--port={port}"] for port in ("99999", "65536", "-1", HUGE)),
+        *(["up", f"--port={port}"] for port in ("99999", "-1", "0", HUGE)),
+        *(["up", f"--sandbox-port={port}"] for port in ("99999", "-1", HUGE)),
+        *([one, HUGE] for one in ("report", "rerun", "rejects", "push", "sends")),
+        *([one, HUGE, "--reason", "x"] for one in ("undo", "release", "discard")),
+        ["report", f"-{HUGE}"],
+        ["row", HUGE, "a.csv", "--line", "1"],
+        ["row", "1", "a.csv", "--line", HUGE],
+        ["row", "1", "a.csv", "--record", HUGE],
+        ["reconcile", "--batch", "1", "--batch", HUGE],
+        ["reconcile", "--tenant", HUGE],
+        ["breaks", "list", "--run", HUGE],
+        ["breaks", "list", "--tenant", HUGE],
+        ["breaks", "list", "--currency", HUGE],
+        ["breaks", "list", "--most", "-1"],
+        ["sign", "prepare", HUGE],
+        ["sign", "approve", HUGE],
+        ["push", "1", "--max-rows", HUGE],
+        ["push", "1", "--max-rows", "-1"],
+    ],
+    ids=" ".join,
+)
+def test_a_number_that_none_can_be_is_an_argument_that_is_wrong(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    told = capsys.readouterr()
+    assert ended.value.code == 2
+    # Without a way to take a number below zero for one, it is an option that is not there.
+    assert "Must be from" in told.err + told.out or "Unknown option" in told.err + told.out
+
+
+@pytest.mark.parametrize("name", ["RECON_HOME", "RECON_CURRENCIES", "RECON_SERVICE_CA_FILE"])
+def test_a_home_folder_that_nobody_knows_is_told(name: str) -> None:
+    with pytest.raises(
+        SettingsError,
+        match=f"{name}='~nobody-of-this-name/x': ~nobody-of-this-name has no home folder",
+    ):
+        read_settings({name: "~nobody-of-this-name/x"})

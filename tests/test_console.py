@@ -1,12 +1,14 @@
-"""What the command line prints as a table."""
+"""What the command line prints as a table, and as progress."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from flows.commands.console import print_table, workspace
+from connectors.errors import SettingsError
+from flows.commands.console import TITLES, out, print_table, workspace
 
 
 def test_an_id_stays_in_one_piece_however_long_its_neighbours_are(
@@ -58,3 +60,42 @@ def test_to_say_that_pushes_are_held_takes_no_connection_of_its_own(
     monkeypatch.setattr(psycopg, "connect", counted)
     with workspace(quiet=True):
         assert len(opened) == 1
+
+
+def test_every_progress_has_a_title_and_a_name_gets_to_its_end() -> None:
+    """A name that never gets there leaves a bar that stands still for good."""
+    root = Path(__file__).parents[1] / "flows"
+    told = [
+        call
+        for path in root.rglob("*.py")
+        for call in re.findall(r'progress\("(\w+)", ([^,]+), ', path.read_text(encoding="utf-8"))
+    ]
+    assert told
+    assert {name for name, _ in told} <= TITLES.keys()
+    reconcile = [int(done) for name, done in told if name == "reconcile"]
+    assert reconcile == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("columns", ["0", "00", "1", "", "-1", "many"])
+def test_no_width_of_a_terminal_loses_what_is_told(
+    columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    out().print("nothing was lost")
+    print_table(("Id",), [("7",)])
+    told = capsys.readouterr().out
+    assert "nothing was lost" in told
+    assert "7" in told
+
+
+@pytest.mark.parametrize("kind", ["folder", "missing", "binary"])
+def test_a_table_of_currencies_is_read_before_anything_begins(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path if kind == "folder" else tmp_path / "currencies.csv"
+    if kind == "binary":
+        path.write_bytes(b"\x00\xff\xfe")
+    monkeypatch.setenv("RECON_CURRENCIES", str(path))
+    monkeypatch.setenv("RECON_DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")
+    with pytest.raises(SettingsError, match="unset it"), workspace():
+        pass

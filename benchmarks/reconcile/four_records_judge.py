@@ -1,7 +1,6 @@
 """The judgement of four records from Parquet files, without a database: one case in a process."""
 
 import sys
-from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -12,11 +11,11 @@ from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.causes import find_causes
 from flows.steps.breaks.lifecycle import DECISIONS, carry, nothing_before
 from flows.steps.breaks.severity import severities
+from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.conclusion import Facts, conclude
 from flows.steps.reconcile.joins import reconcile_sources
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.self_test import self_test
-from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.rules import Rules
 from schemas.tables import CURRENCY_RATE
 
@@ -29,7 +28,7 @@ def main(folder: Path) -> None:
     sources = Sources(*read_truths(folder))
     clock.lap("read")
     report = concluded(sources, clock)
-    clock.report(breaks=dict(sorted(Counter(one.code for one in report.breaks).items())))
+    clock.report(breaks=dict(sorted(report.breaks.counts("code").items())))
 
 
 def concluded(sources: Sources, clock: Clock) -> ReconciliationReport:

@@ -14,7 +14,7 @@ from connectors.postgres.database import open_database
 from connectors.settings import Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.sources import record_schema
+from flows.steps.frames.sources import record_schema
 from schemas.derived.sql import SCHEMA
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET

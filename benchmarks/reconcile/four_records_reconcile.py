@@ -1,7 +1,6 @@
 """The whole of `recon reconcile` over what a database holds: one case in a process."""
 
 import sys
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +29,7 @@ def main(url: str, home: Path, server: int) -> None:
             clock.lap(ENDS[stage, done])
 
     done = reconcile(replace(workspace, progress=told), Asked(Scope(), AS_OF, Rules()))
-    breaks = Counter(one.code for one in done.report.breaks)
+    breaks = done.report.breaks.counts("code")
     clock.report(verdict=done.run.verdict, breaks=dict(sorted(breaks.items())))
 
 

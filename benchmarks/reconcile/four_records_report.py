@@ -16,15 +16,15 @@ from flows.report.reconciled.data import breaks_csv, breaks_frame, parquet, tota
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
-from flows.steps.reconcile.report import BreakLine
-from flows.steps.reconcile.sources import Sources
+from flows.steps.frames.sources import Sources
+from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
 
 
 def main(folder: Path, out: Path, breaks: int) -> None:
     """Print what each file cost; breaks that were found are told again under other keys."""
     clock = Clock()
     report = concluded(Sources(*read_truths(folder)), clock)
-    report = replace(report, breaks=tuple(_many(report.breaks, breaks)))
+    report = replace(report, breaks=Breaks.of(_many(tuple(report.breaks), breaks)))
     clock = Clock()
     frame = breaks_frame(report)
     clock.lap("frame")

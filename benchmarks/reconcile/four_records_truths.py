@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from flows.steps.reconcile.sources import LINEAGE, PLACE, record_schema
+from flows.steps.frames.sources import LINEAGE, PLACE, record_schema
 from schemas.field import Table
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 

@@ -114,6 +114,12 @@ def store(source: Source, archive: Path, limits: Limits) -> Stored:
     )
 
 
+def unpacked_text(path: Path, limits: Limits) -> Iterator[bytes]:
+    """The decompressed blocks of a file that is not archived; refused as `store` refuses it."""
+    source = Source(path.name, str(path), str(path.parent), path.name)
+    return _text(source, _Delivered(), limits)
+
+
 @dataclass(slots=True)
 class _Delivered:
     """What has been read of a source so far, before decompression."""

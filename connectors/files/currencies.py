@@ -6,6 +6,10 @@ from pathlib import Path
 from connectors.errors import SettingsError
 
 HEADER = ("CurrenciesId", "Code")
+TODO = (
+    "Correct RECON_CURRENCIES or that file, or unset it: currencies are shown as numbers then. "
+    "Run the same command again."
+)
 
 
 def read_currencies(path: Path | None) -> dict[str, str]:
@@ -19,9 +23,9 @@ def read_currencies(path: Path | None) -> dict[str, str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = list(csv.reader(file, strict=True))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise SettingsError(f"RECON_CURRENCIES={path} cannot be read: {error}.") from error
+        raise SettingsError(f"RECON_CURRENCIES={path} cannot be read: {error}. {TODO}") from error
     if not rows or tuple(rows[0]) != HEADER:
-        raise SettingsError(f"{path}: the first line must be {','.join(HEADER)}.")
+        raise SettingsError(f"{path}: the first line must be {','.join(HEADER)}. {TODO}")
     codes: dict[str, str] = {}
     for line, row in enumerate(rows[1:], start=2):
         if len(row) != len(HEADER) or not row[0].isdecimal() or not row[1].strip():

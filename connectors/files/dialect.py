@@ -7,7 +7,10 @@ from enum import IntEnum
 from functools import cache
 from typing import TypedDict
 
+from connectors.settings import Limits
 from schemas.cells.formulas import Guard
+
+_USUAL = Limits()
 
 
 class CsvSigns(TypedDict):
@@ -24,9 +27,9 @@ class Dialect:
     delimiter: bytes = b","
     quote: bytes = b'"'
     encoding: str = "utf-8"
-    max_field_bytes: int = 1 << 20
-    max_record_bytes: int = 1 << 24
-    look_ahead_bytes: int = 1 << 25
+    max_field_bytes: int = _USUAL.field_bytes
+    max_record_bytes: int = _USUAL.record_bytes
+    look_ahead_bytes: int = _USUAL.look_ahead_bytes
     """How far from the start of a record the close of its quotes is looked for."""
     line_breaks: bool = True
     """Whether a quoted field may hold one: numbers, times and booleans never do."""
@@ -55,6 +58,18 @@ class Dialect:
     def guard(self) -> Guard:
         """What keeps a spreadsheet from running a text that is written so."""
         return Guard(self.delimiter.decode(), self.quote.decode())
+
+
+def dialect_within(limits: Limits, *, delimiter: str, quote: str, encoding: str) -> Dialect:
+    """The dialect of a file that is read within these limits."""
+    return Dialect(
+        delimiter=delimiter.encode(),
+        quote=quote.encode(),
+        encoding=encoding,
+        max_field_bytes=min(limits.field_bytes, limits.record_bytes),
+        max_record_bytes=limits.record_bytes,
+        look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
+    )
 
 
 @cache

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
-from connectors.files.dialect import Dialect
+from connectors.files.dialect import Dialect, dialect_within
 from connectors.files.profile import Profile
 from connectors.settings import Limits
 from schemas.counting import quantity
@@ -38,14 +38,7 @@ def candidates(
         return [dialect]
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     return [
-        Dialect(
-            delimiter=delimiter.encode(),
-            quote=profile.quote.encode(),
-            encoding=content.encoding,
-            max_field_bytes=min(limits.field_bytes, limits.record_bytes),
-            max_record_bytes=limits.record_bytes,
-            look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
-        )
+        dialect_within(limits, delimiter=delimiter, quote=profile.quote, encoding=content.encoding)
         for delimiter in delimiters
         if delimiter != profile.quote
     ]

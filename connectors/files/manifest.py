@@ -17,6 +17,8 @@ from connectors.files.stores import unreadable
 
 MANIFEST_BYTES = 16 << 20
 READ_BYTES = 1 << 20
+MOST_SIGNS = 1000
+"""Of a hash total, and of a name under which a sum is stated."""
 EXACT = Context(prec=200)
 ALL = ""
 """The currency of a sum that is stated without one."""
@@ -297,14 +299,13 @@ def _entry(source: Source, name: str, stated: object) -> ManifestEntry:
             close = get_close_matches(key, allowed, n=1)
             guess = f"; did you mean {close[0]}" if close else ""
             raise _unusable(source, f"{where}.{shown(key)} is none of {', '.join(allowed)}{guess}")
-    hash_total = stated.get("hash_total")
     return ManifestEntry(
         manifest=source.name,
         rows=_count(source, f"{where}.rows", stated.get("rows")),
         sha256=_sha256(source, f"{where}.sha256", stated.get("sha256")),
         bytes=_count(source, f"{where}.bytes", stated.get("bytes")),
         sums=_sums(source, f"{where}.sums", stated.get("sums")),
-        hash_total=None if hash_total is None else str(hash_total).strip(),
+        hash_total=_hash_total(source, f"{where}.hash_total", stated.get("hash_total")),
     )
 
 
@@ -332,12 +333,35 @@ def _sums(source: Source, where: str, value: object) -> Sums | None:
     if not isinstance(value, dict):
         raise _unusable(source, f"{where} is not an object of fields")
     return {
-        field: {
-            currency: _amount(source, f"{where}.{shown(field)}", amount)
+        _name(source, where, field): {
+            _name(source, f"{where}.{shown(field)}", currency): _amount(
+                source, f"{where}.{shown(field)}", amount
+            )
             for currency, amount in (by if isinstance(by, dict) else {ALL: by}).items()
         }
         for field, by in value.items()
     }
+
+
+def _hash_total(source: Source, where: str, value: object) -> str | None:
+    if value is None:
+        return None
+    text = str(value).strip()
+    if isinstance(value, dict | list | bool) or not _can_be_kept(text):
+        raise _unusable(source, f"{where} is no number and no short text: {shown(text, 60)}")
+    return text
+
+
+def _name(source: Source, where: str, name: str) -> str:
+    """The name of a field or currency: compared, shown in messages and kept in the ledger."""
+    if not _can_be_kept(name):
+        raise _unusable(source, f"{where} has a name that cannot be kept: {shown(name, 60)}")
+    return name
+
+
+def _can_be_kept(text: str) -> bool:
+    """No database has a NUL or half a sign in a text, and no report a sign without a shape."""
+    return len(text) <= MOST_SIGNS and text.isprintable()
 
 
 def _amount(source: Source, where: str, value: object) -> Decimal:

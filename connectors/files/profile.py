@@ -11,6 +11,7 @@ from typing import Any
 from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.profile_keys import KEYS, SECTIONS, as_section, choice, known
+from connectors.files.rule_files import written_text
 from schemas.cells.reading import Unread, read_integer, read_number
 from schemas.field import Kind
 from schemas.reasons import NOT_SHOWN
@@ -93,7 +94,7 @@ DEFAULT = Profile()
 def load_profile(path: Path) -> Profile:
     """The profile in `path`; ProfileError names the file, the key and what is allowed."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = written_text(path)
         document = read_toml(text)
     except OSError as error:
         raise ProfileError(f"{path}: cannot be read: {error.strerror}.") from error

@@ -16,12 +16,11 @@ from connectors.process import whoami
 from schemas.field import Kind, Table
 from schemas.guards.trail_functions import DECIDED, breaks_digest
 from schemas.guards.trail_rules import content_hash
-from schemas.kinds import Dtype, frame_columns
+from schemas.kinds import AMOUNT, Dtype, frame_columns
 from schemas.ledger import BREAK_STATE, DECISION
 from schemas.life import Choice
 
 DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
-AMOUNT = pl.Decimal(38, 18)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 
 from connectors.errors import DatabaseUnusable, StatementRefused
+from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.refusals import told
 from connectors.postgres.schema_lock import busy_schema, lock_schema
@@ -55,7 +56,12 @@ def database_url(settings: Settings) -> str:
     """The libpq URL of the database, the embedded server started where it is the one."""
     if settings.database_url is None:
         return embedded_url(embedded_folder(settings))
-    return "postgresql://" + settings.database_url.split("://", 1)[1]
+    return libpq_address(settings.database_url)
+
+
+def libpq_address(url: str) -> str:
+    """An address as libpq reads it: without the driver that other programs have in its scheme."""
+    return "postgresql://" + url.split("://", 1)[1]
 
 
 def embedded_folder(settings: Settings) -> Path:
@@ -95,8 +101,8 @@ class Database:
         """
         try:
             connection = self._with_room() if patient else self._open()
-        except psycopg.OperationalError as error:
-            raise DatabaseUnusable(_no_connection(error)) from None
+        except NO_CONNECTION as error:
+            raise DatabaseUnusable(_no_connection(error, self.url)) from None
         with connection, errors_reported(connection):
             _refuse_too_old(connection.info.server_version)
             connection.execute(SILENT_CLIENT)
@@ -236,17 +242,25 @@ def revisions() -> tuple[str, ...]:
 
 def _bring_up_to_date(database: Database) -> None:
     """The schema in its newest revision; raises DatabaseUnusable."""
-    address = database.url.replace("postgresql://", "postgresql+psycopg://", 1)
-    engine = sa.create_engine(address, hide_parameters=True)
+    engine = engine_on(database.url)
     try:
         with engine.begin() as connection:
             migrate(connection, database.wait_seconds)
     except sa.exc.DBAPIError as error:
         if isinstance(error.orig, psycopg.errors.LockNotAvailable):
             raise busy_schema(engine, SCHEMA, database.wait_seconds) from None
-        raise DatabaseUnusable(_no_connection(error.orig or error)) from None
+        raise DatabaseUnusable(_no_connection(error.orig or error, database.url)) from None
     finally:
         engine.dispose()
+
+
+def engine_on(url: str) -> sa.Engine:
+    """An engine whose connections are opened by libpq alone: an address is read in one way."""
+    return sa.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_SECONDS),
+        hide_parameters=True,
+    )
 
 
 def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
@@ -359,10 +373,8 @@ def _refuse_read_only(connection: psycopg.Connection) -> None:
         raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
 
 
-def _no_connection(error: BaseException) -> str:
-    # libpq's text names host and database, never the password.
-    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+def _no_connection(error: BaseException, url: str) -> str:
     return (
-        f"The database cannot be used: {first.rstrip('.')}. "
+        f"The database cannot be used: {why_no_connection(error, url)}. "
         "Check RECON_DATABASE_URL, the server and the role's rights."
     )

@@ -4,14 +4,18 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import NoReturn
 
 import psycopg
 
-from connectors.errors import BatchHeldElsewhere, BatchUnknown
+from connectors.errors import BatchHeldElsewhere, BatchStateError, BatchUnknown
 from connectors.postgres.heartbeat import Heartbeat, lease_name, renewed, take, when_free, who_holds
 from connectors.postgres.ledger import ENDED, Receipt, State, add_event, clues_text
 from connectors.process import whoami
 from schemas.guards.leases import Held
+
+_NEVER_HELD = 0
+"""The epoch of a batch that no run has held; holding it counts up."""
 
 
 class Lease:
@@ -100,6 +104,20 @@ class Lease:
                 reason=held_because,
                 detail=detail,
             )
+
+
+class EndedBatch(Lease):
+    """A batch that has ended, as stages look at it once more: nobody has to hold it for that.
+
+    It begins no transaction, so nothing can be written with it.
+    """
+
+    def __init__(self, connection: psycopg.Connection, batch_id: int) -> None:
+        super().__init__(connection, batch_id, epoch=_NEVER_HELD)
+
+    def transaction(self) -> NoReturn:
+        """None begins; raises BatchStateError."""
+        raise BatchStateError(f"Batch {self.batch_id} has ended; nothing of it is written again.")
 
 
 @contextmanager

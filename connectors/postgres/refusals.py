@@ -41,6 +41,11 @@ def told(error: psycopg.Error, *, lost: bool, user: str = "") -> ReconError:
         return StatementRefused(
             f"The schema is not what this version made: {said}{state}. Restore it. {AGAIN}"
         )
+    if isinstance(error, psycopg.DataError):
+        return StatementRefused(
+            f"A value that was given cannot be kept or looked for: {said}{state}. Nothing of its "
+            "transaction was written. Correct the value: the same one is refused again."
+        )
     return StatementRefused(
         f"The database refused a statement: {said}{state}. Nothing of its transaction was "
         f"written; the server's log has the rest. {AGAIN}"

@@ -20,10 +20,9 @@ from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.derived.sql import SCHEMA, staged_name
 from schemas.derived.views import BY_KEY, STATE, position, quoted, told_joins
 from schemas.field import Field, Kind, Table
-from schemas.kinds import OFFSET, WORD, Dtype
+from schemas.kinds import AMOUNT, OFFSET, WORD, Dtype
 from schemas.reasons import NOT_SHOWN
 
-AMOUNT = pl.Decimal(38, 18)
 BLOCK_BYTES = 16 * 1024 * 1024
 NULL = "\\N"
 

@@ -11,6 +11,8 @@ from psycopg.errors import LockNotAvailable
 from psycopg.rows import DictRow, dict_row
 
 from connectors.errors import DatabaseUnusable
+from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
+from connectors.postgres.database import engine_on
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.sandbox.moments import Time
 from connectors.sandbox.shapes import (
@@ -56,19 +58,18 @@ class Store:
 
     def open(self) -> None:
         """Create what is not there yet; raises DatabaseUnusable."""
-        engine = sa.create_engine(
-            self._url.replace("postgresql://", "postgresql+psycopg://", 1), hide_parameters=True
-        )
+        engine = engine_on(self._url)
         try:
             with engine.begin() as connection:
                 lock_schema(connection, SCHEMA, METADATA.sorted_tables[0], OPEN_SECONDS)
                 METADATA.create_all(connection)
-        except sa.exc.DBAPIError as error:
-            if isinstance(error.orig, LockNotAvailable):
+        except (sa.exc.DBAPIError, *NO_CONNECTION) as error:
+            cause = (error.orig if isinstance(error, sa.exc.DBAPIError) else None) or error
+            if isinstance(cause, LockNotAvailable):
                 raise busy_schema(engine, SCHEMA, OPEN_SECONDS) from None
             raise DatabaseUnusable(
-                f"The sandbox cannot use the database: {error.orig}. "
-                "Check the server and the role's rights."
+                f"The sandbox cannot use the database: {why_no_connection(cause, self._url)}. "
+                "Check its address, the server and the role's rights."
             ) from None
         finally:
             engine.dispose()

@@ -32,7 +32,6 @@ class WrittenTime(NamedTuple):
     """Microseconds since 1970-01-01 as written; a `/Date()/` of a DateTime counts in UTC."""
     offset: int | None
     """Minutes east of UTC; None: not said."""
-    day_only: bool = False
     stamp: bool = False
     """A `/Date()/`, which has no microseconds."""
 
@@ -51,7 +50,7 @@ def read_written(text: object) -> WrittenTime | None:
             wall = datetime.fromisoformat(f"{day}T{time or '00:00:00'}")
         except ValueError:
             return None
-        return WrittenTime(_clock(wall) + int(digits[:6]), _offset(zone), day_only=time is None)
+        return WrittenTime(_clock(wall) + int(digits[:6]), _offset(zone))
     stamp = _STAMP.fullmatch(text)
     if stamp and _FIRST <= int(stamp[1]) <= _LAST:
         return WrittenTime(int(stamp[1]) * MILLISECOND, _offset(stamp[2]) or 0, stamp=True)

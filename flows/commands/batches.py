@@ -1,6 +1,7 @@
 """Batches: `recon status`, `row`, `rejects`, `rerun`, `release`, `discard` and `undo`."""
 
 from collections.abc import Mapping
+from json import loads
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ from connectors.postgres.corrections import matched_by_key, repaired_row, repair
 from connectors.postgres.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.sends import left_at_service
-from flows.commands.console import COUNT, NUMBER, out, print_json, stated, workspace
+from flows.commands.console import COUNT, LISTED, MOST, NUMBER, out, print_json, stated, workspace
 from flows.commands.deliver import Json, Verbose, show_ended
 from flows.report.next_step import next_step, told_repaired
 from flows.stages.kept import unproven
@@ -25,9 +26,12 @@ from flows.stages.sequence import discard_batch, release_batch, run_batch
 from flows.stages.undo import undo_batch
 from flows.steps.secrets import shown_record
 from schemas.counting import agree, grouped, quantity
+from schemas.reasons import remedies
 from schemas.tables import EXTRACTS
 
-Batch = Annotated[int, Parameter(help="Number of the batch, as `recon status` lists it.")]
+Batch = Annotated[
+    int, Parameter(help="Number of the batch, as `recon status` lists it.", validator=LISTED)
+]
 By = Annotated[str | None, Parameter(help="Who decides; default: the user of this process.")]
 Reason = Annotated[str, Parameter(help="Why; kept in the audit trail.", validator=stated)]
 
@@ -36,7 +40,11 @@ TEXTS_OF_ROW = ("data", "raw", "jsondata")
 
 
 def status_command(
-    *, last: Annotated[int, Parameter(help="How many.", validator=COUNT)] = 20, json: Json = False
+    *,
+    most: Annotated[
+        int, Parameter(name=MOST, help="How many batches to list.", validator=COUNT)
+    ] = 20,
+    json: Json = False,
 ) -> int:
     """List the latest batches: state, files, rows, and what to do next.
 
@@ -59,7 +67,7 @@ def status_command(
                 "repaired": told_repaired(batch),
                 "next": next_step(batch, held=why is not None),
             }
-            for batch in list_overview(connection, last)
+            for batch in list_overview(connection, most)
         ]
     if json:
         print_json({"batches": lines, "push_held": why})
@@ -90,7 +98,7 @@ def overview_line(line: Mapping[str, Any]) -> str:
 def row_command(
     batch: Batch,
     file: Annotated[str, Parameter(help="Name of the file as delivered.")],
-    number: Annotated[int | None, Parameter(show=False)] = None,
+    number: Annotated[int | None, Parameter(show=False, validator=NUMBER)] = None,
     *,
     line: Annotated[
         int | None,
@@ -125,7 +133,10 @@ def row_command(
     with workspace(quiet=True) as place, place.database.connect() as connection:
         found = locate(place, connection, batch, file, Spot(line, record))
         texts = RowTexts(place, connection, [batch])
-        rows = [{**texts.fill(row._asdict()), **_repairs(connection, row)} for row in found]
+        rows = [
+            {**texts.fill(row._asdict()), **_repairs(connection, row), "next": _remedies(row)}
+            for row in found
+        ]
     for told in rows:
         table = EXTRACTS[str(told["record"])]
         facts = {
@@ -141,6 +152,11 @@ def row_command(
                     if one is not None:
                         console.print(f"{name:>16}  {_place(one)}")
     return 0
+
+
+def _remedies(row: Any) -> list[str]:
+    """What to do about the errors of a row."""
+    return remedies(error["ErrorCode"] for error in loads(row.error_data or "[]"))
 
 
 def _repairs(connection: psycopg.Connection, row: Any) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from dataclasses import astuple, dataclass
 from datetime import date
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
 from flows.commands.batches import By, Reason
-from flows.commands.console import out, print_json, print_table, workspace
+from flows.commands.console import ANY_ID, LISTED, out, print_json, print_table, within, workspace
 from flows.commands.deliver import Json
 from schemas.amounts import BEYOND, spelled
 from schemas.counting import agree, quantity
@@ -21,7 +21,8 @@ breaks_command = App(name="breaks", help="List breaks; accept, reopen, resolve o
 
 Ids = Annotated[str, Parameter(help="Ids of breaks; or use a filter.")]
 Run = Annotated[
-    int | None, Parameter(help="Number of the reconciliation; default: the latest of all.")
+    int | None,
+    Parameter(help="Number of the reconciliation; default: the latest of all.", validator=LISTED),
 ]
 
 
@@ -34,8 +35,12 @@ class Filter:
         str | None, Parameter(help="Only breaks in this state: open, or NEW, ACCEPTED ...")
     ] = None
     record: Annotated[str | None, Parameter(help="Only breaks of this record kind.")] = None
-    tenant: Annotated[int | None, Parameter(help="Only breaks of this TenantsId.")] = None
-    currency: Annotated[int | None, Parameter(help="Only breaks in this CurrenciesId.")] = None
+    tenant: Annotated[
+        int | None, Parameter(help="Only breaks of this TenantsId.", validator=ANY_ID)
+    ] = None
+    currency: Annotated[
+        int | None, Parameter(help="Only breaks in this CurrenciesId.", validator=ANY_ID)
+    ] = None
     cause: Annotated[
         str | None, Parameter(help="Only breaks of this cause group, as the report names it.")
     ] = None
@@ -56,7 +61,9 @@ def list_command(
     *ids: Annotated[str, Parameter(help="Only these.")],
     which: Which = EVERY,
     run: Run = None,
-    most: Annotated[int, Parameter(help="How many lines; --json has all.")] = 50,
+    most: Annotated[
+        int, Parameter(help="How many lines; --json has all.", validator=within(0, 1_000_000))
+    ] = 50,
     json: Json = False,
 ) -> int:
     """List the breaks of a reconciliation as they stand now, largest amounts first.
@@ -148,7 +155,7 @@ def reopen_command(
 def resolve_command(
     *ids: Ids,
     reason: Reason,
-    at: Annotated[str, Parameter(help="Where it was put right: source or service.")],
+    at: Annotated[Literal["source", "service"], Parameter(help="Where it was put right.")],
     by: By = None,
     which: Which = EVERY,
     run: Run = None,

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import sys
 import textwrap
@@ -33,6 +34,7 @@ TITLES = {
     "push": "pushing",
     "pull": "pulling",
     "report": "recounting",
+    "reconcile": "reconciling",
     "archive": "hashing what is kept",
 }
 
@@ -41,8 +43,9 @@ def within(least: float, most: float) -> Callable[[Any, Any], None]:
     """A validator of an option: a number from `least` to `most`, which what is no number is not."""
 
     def validate(_type: Any, value: Any) -> None:
-        if value is not None and not least <= value <= most:
-            raise ValueError(f"Must be from {least} to {most}.")
+        for one in value if isinstance(value, tuple) else (value,):
+            if one is not None and not least <= one <= most:
+                raise ValueError(f"Must be from {least} to {most}.")
 
     return validate
 
@@ -54,7 +57,14 @@ def stated(_type: Any, value: Any) -> None:
 
 
 COUNT = within(1, 1_000_000)
+MOST = ("--most", "--last")
+"""How many lines a list has at most; the second is its earlier name."""
 NUMBER = within(1, 2**63 - 1)
+LISTED = within(-(2**31), 2**31 - 1)
+"""Numbers that the database gives, of batches and runs; what may be one is looked for."""
+ANY_ID = within(-(2**63), 2**63 - 1)
+"""What a column of 64 bits can hold."""
+PORT = within(0, 65_535)
 DAYS = within(1, 36_500)
 SECONDS = within(0, 86_400)
 
@@ -83,9 +93,15 @@ def _printable(value: Any) -> Any:
     )
 
 
+def _width() -> int | None:
+    """None: that of the terminal. Where COLUMNS says there is none, rich would write nothing."""
+    told = os.environ.get("COLUMNS", "")
+    return WIDE if told.isdigit() and int(told[:9]) == 0 else None
+
+
 def out() -> Console:
     """Where results go; delivered text in it is never taken for markup."""
-    return Printed(markup=False, highlight=False, soft_wrap=True)
+    return Printed(markup=False, highlight=False, soft_wrap=True, width=_width())
 
 
 def refuse_password(address: str, option: str, ways: str) -> None:
@@ -119,7 +135,7 @@ def print_table(
 
     cells = [["" if one is None else shortened(str(one), WIDE) for one in row] for row in rows]
     watched = sys.stdout.isatty()
-    console = Console(markup=False, highlight=False, width=None if watched else WIDE)
+    console = Console(markup=False, highlight=False, width=_width() if watched else WIDE)
     if watched and not _fits(console.width, names, cells):
         for row in cells:
             for line in _paragraph(names, row, console.width):
@@ -186,11 +202,13 @@ def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Worksp
     Pushes that are held are said on standard error, unless the command says so itself.
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
+    from connectors.files.currencies import read_currencies  # noqa: PLC0415
     from connectors.postgres.database import open_database  # noqa: PLC0415
     from connectors.postgres.push.gate import told_where_sent  # noqa: PLC0415
     from flows.stages.workspace import Workspace  # noqa: PLC0415
 
     settings = read_settings()
+    read_currencies(settings.currencies)  # Not after the work, when a report is written.
 
     def say(connection: "psycopg.Connection") -> None:
         held = told_where_sent(connection, settings.home) if say_held else None

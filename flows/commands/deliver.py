@@ -9,6 +9,7 @@ from connectors.errors import DeliveryError
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, show_progress, workspace
 from schemas.counting import grouped, quantity
+from schemas.reasons import remedies
 from schemas.tables import EXTRACTS
 
 # What works on frames and rows is imported where it is called: `--help` need not wait for it.
@@ -209,10 +210,13 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors"
         )
-        for reject in verdict.rejects[:REJECTS_SHOWN]:
+        shown = verdict.rejects[:REJECTS_SHOWN]
+        for reject in shown:
             for error in reject.errors:
                 where = f"line {reject.line}, record {reject.record_number}"
                 console.print(f"  {where}: {error['ErrorCode']}: {error['Message']}")
+        for remedy in remedies(e["ErrorCode"] for reject in shown for e in reject.errors):
+            console.print(f"  next: {remedy}")
         more = len(verdict.rejects) - REJECTS_SHOWN
         if more > 0:
             console.print(f"  and {quantity(more, 'row', grouped)} more; --json lists them all")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from flows.commands.breaks import Run
-from flows.commands.console import COUNT, out, print_json, print_table, workspace
+from flows.commands.console import COUNT, MOST, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
 from schemas.counting import agree, quantity
 from schemas.life import Role
@@ -115,18 +115,20 @@ def verify_command(
 @audit_command.command(name="list")
 def events_command(
     *,
-    last: Annotated[int, Parameter(help="How many.", validator=COUNT)] = 20,
+    most: Annotated[
+        int, Parameter(name=MOST, help="How many events to list.", validator=COUNT)
+    ] = 20,
     what: Annotated[str | None, Parameter(help="Only events with this in their name.")] = None,
     json: Json = False,
 ) -> int:
     """List the latest events: who did what, when and why.
 
-    Example: `recon audit list --what report --last 50`
+    Example: `recon audit list --what report --most 50`
     """
     from connectors.postgres.audit import list_events  # noqa: PLC0415
 
     with workspace(quiet=True) as place, place.database.connect() as connection:
-        entries = list_events(connection, last, what=what)
+        entries = list_events(connection, most, what=what)
     if json:
         print_json({"events": [asdict(one) for one in entries]})
         return 0

@@ -11,7 +11,7 @@ from connectors.errors import SettingsError
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.sends import SendDecision, Sent, waiting_batches
 from flows.commands.batches import Batch, By, Reason
-from flows.commands.console import out, print_json, workspace
+from flows.commands.console import LISTED, out, print_json, within, workspace
 from flows.commands.deliver import Json, ended_json, show_ended
 from flows.stages.pull import compare as compare_listing
 from flows.stages.pull import pull
@@ -19,7 +19,7 @@ from flows.stages.resolve import ChosenSends, resolve, sends_of
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import push_batch
 from flows.stages.workspace import Workspace
-from flows.steps.listed import SHARED
+from flows.steps.reconcile.listed import SHARED
 from schemas.counting import grouped, quantity
 
 Rows = Annotated[
@@ -41,11 +41,18 @@ class Unsent(StrEnum):
 
 def push_command(
     batch: Annotated[
-        int | None, Parameter(help="Number of the batch; default: all that have unsent rows.")
+        int | None,
+        Parameter(
+            help="Number of the batch; default: all that have unsent rows.", validator=LISTED
+        ),
     ] = None,
     *,
     max_rows: Annotated[
-        int | None, Parameter(help="Send at most so many rows of each batch this time.")
+        int | None,
+        Parameter(
+            help="Send at most so many rows of each batch this time.",
+            validator=within(0, 2**63 - 1),
+        ),
     ] = None,
     json: Json = False,
 ) -> int:
@@ -53,8 +60,9 @@ def push_command(
 
     Run it again at any time: what was acknowledged is not sent again. Example: `recon push 12`
 
-    Exit code 0: everything is there; 1: rows were refused, differ, are in doubt or unsent;
-    2: the service refuses us or cannot be reached; 3: another run is sending.
+    Exit code 0: the batch is complete; 1: rows were refused, differ, are in doubt or unsent, or
+    had errors when they were imported; 2: the service refuses us or cannot be reached; 3: another
+    run is sending.
     """
     with workspace(quiet=json, say_held=False) as place:
         if batch is None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from flows.commands.console import out, print_json, workspace
+from flows.commands.console import ANY_ID, LISTED, out, print_json, workspace
 from flows.commands.deliver import Json
 
 
@@ -25,10 +25,13 @@ def reconcile_command(
         Path | None, Parameter(help="Rule file, TOML: tolerances, windows, meanings.")
     ] = None,
     batch: Annotated[
-        tuple[int, ...], Parameter(help="Only this batch; may repeat. Default: every batch.")
+        tuple[int, ...],
+        Parameter(help="Only this batch; may repeat. Default: every batch.", validator=LISTED),
     ] = (),
     feed: Annotated[tuple[str, ...], Parameter(help="Only this feed; may repeat.")] = (),
-    tenant: Annotated[tuple[int, ...], Parameter(help="Only this TenantsId; may repeat.")] = (),
+    tenant: Annotated[
+        tuple[int, ...], Parameter(help="Only this TenantsId; may repeat.", validator=ANY_ID)
+    ] = (),
     pull: Annotated[
         bool,
         Parameter(negative="", help="Read the listings that are compared from the service first."),
@@ -77,7 +80,8 @@ def reconcile_command(
 
 def report_command(
     run: Annotated[
-        int | None, Parameter(help="Number of the reconciliation; default: the latest.")
+        int | None,
+        Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
     ] = None,
     *,
     json: Json = False,

@@ -5,15 +5,15 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
-from connectors.postgres.database import database_url
+from connectors.postgres.database import database_url, libpq_address
 from connectors.sandbox import Sandbox, SandboxOptions, User
-from connectors.settings import read_settings
-from flows.commands.console import out, refuse_password
+from connectors.settings import check_database_address, read_settings
+from flows.commands.console import PORT, out, refuse_password
 from schemas.counting import quantity
 from schemas.operations import ANY_ROLE
 
@@ -23,7 +23,7 @@ PASSWORD = "RECON_SANDBOX_PASSWORD"  # noqa: S105 -- the name of a variable.
 
 def sandbox_command(
     *,
-    port: Annotated[int, Parameter(help="0: any free port.")] = 0,
+    port: Annotated[int, Parameter(help="0: any free port.", validator=PORT)] = 0,
     database: Annotated[
         str | None, Parameter(help="URL of a PostgreSQL; default: the one recon uses.")
     ] = None,
@@ -40,7 +40,8 @@ def sandbox_command(
         Parameter(help="RECORD=FILE, rows of a listing, CSV or JSON; may repeat."),
     ] = (),
     style: Annotated[
-        str, Parameter(help="pascal-5 (as recorded) or camel-core (current hosts).")
+        Literal["pascal-5", "camel-core"],
+        Parameter(help="pascal-5: as recorded; camel-core: current hosts."),
     ] = "pascal-5",
 ) -> int:
     """Run the documented service on this machine: its paths, roles, formats and errors.
@@ -56,6 +57,8 @@ def sandbox_command(
     listings = [_listing(text) for text in load]
     if database is not None:
         refuse_password(database, "--database", "RECON_DATABASE_URL, PGPASSWORD or ~/.pgpass")
+        check_database_address("--database", database, "leave it out for the one recon uses")
+        database = libpq_address(database)
     sandbox = Sandbox(options, database or database_url(read_settings()))
     stopped = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):

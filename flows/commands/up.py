@@ -14,7 +14,7 @@ from connectors.errors import ReconError, SettingsError
 from connectors.files.atomic import open_private, private_folder
 from connectors.postgres.server.embedded import embedded_url
 from connectors.settings import Settings, read_settings
-from flows.commands.console import out
+from flows.commands.console import PORT, out, within
 from schemas.counting import agree, quantity
 
 DETACH_SECONDS = 240
@@ -24,10 +24,14 @@ DOWN_SECONDS = 90
 def up_command(
     *,
     port: Annotated[
-        int | None, Parameter(help="Of the Prefect server and its pages; default: 4200.")
+        int | None,
+        Parameter(
+            help="Of the Prefect server and its pages; default: 4200.", validator=within(1, 65_535)
+        ),
     ] = None,
     sandbox_port: Annotated[
-        int | None, Parameter(help="Of the sandbox; 0: any free one; default: 8080.")
+        int | None,
+        Parameter(help="Of the sandbox; 0: any free one; default: 8080.", validator=PORT),
     ] = None,
     host: Annotated[
         str | None,

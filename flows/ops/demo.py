@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+
 from connectors.errors import DeliveryError
 from connectors.files.atomic import write_file
 from connectors.postgres.database import database_url, open_database
@@ -48,7 +50,7 @@ LISTED = {
     "payment_plan_detail": "payment_plan_details.csv",
     "insert_batch_data": "insert_batch_data.csv",
 }
-"""What the service has of its own, by record."""
+"""What the service lists of its own: record -> sample file, one for every list operation."""
 
 Show = Callable[[str], None]
 
@@ -108,7 +110,13 @@ def _tell(story: "_Story", settings: Settings, show: Show) -> bool:
         "clean", "The same delivery as it should have been: nothing is left to change."
     )
     again = story.deliver("dirty", "The first delivery once more: the same bytes are taken once.")
-    story.pull("What the service lists is read back; it is kept to be compared, not applied.")
+    listed = story.pull(
+        "What the service lists is read back; it is kept to be compared, not applied."
+    )
+    story.reconcile(
+        "The faulty delivery and its correction against database, answers and listings.",
+        [dirty.batch_id, correction.batch_id, listed],
+    )
 
     proven = (
         dirty.state is State.COMPLETE_WITH_ERRORS
@@ -142,11 +150,21 @@ def serve(settings: Settings, samples: Path) -> Iterator[str]:
     with sandbox.running() as url:
         write_file(note, url.rpartition(":")[2].encode())
         with open_database(settings).connect() as connection:
-            for record, name in LISTED.items():
-                known = f"SELECT 1 FROM {SANDBOX_SCHEMA}.{record} LIMIT 1"
-                if not connection.execute(known).fetchone():
-                    sandbox.load(record, samples / "clean" / name)
+            load_listings(sandbox, connection, samples)
         yield url
+
+
+def load_listings(
+    sandbox: Sandbox, connection: psycopg.Connection, samples: Path | None = None
+) -> None:
+    """Give every listing of the sandbox rows to show, where it has none.
+
+    Raises DeliveryError where there are no samples.
+    """
+    for record, name in LISTED.items():
+        known = f"SELECT 1 FROM {SANDBOX_SCHEMA}.{record} LIMIT 1"
+        if not connection.execute(known).fetchone():
+            sandbox.load(record, (samples or find_samples()) / "clean" / name)
 
 
 @contextmanager
@@ -201,8 +219,8 @@ class _Story:
         self.show(f"   report: {manifest.folder}/report.html")
         return manifest
 
-    def pull(self, about: str) -> None:
-        """Read every listing; raises the ReconError of a run that failed."""
+    def pull(self, about: str) -> int:
+        """Read every listing as one batch, and give its number; raises as `deliver`."""
         from flows.pull_listings import pull_listings  # noqa: PLC0415 -- imports Prefect.
 
         self._begin(f"listings: {about}")
@@ -212,6 +230,19 @@ class _Story:
                 f"   {one['name']}: {quantity(one['rows'], 'row', grouped)}, whole: {one['proof']}"
             )
         self.show(f"   batch {found['batch_id']}")
+        return int(found["batch_id"])
+
+    def reconcile(self, about: str, batches: list[int]) -> None:
+        """Reconcile batches; raises the ReconError of a run that failed."""
+        from flows.reconcile import reconcile  # noqa: PLC0415 -- imports Prefect.
+
+        self._begin(f"reconciliation: {about}")
+        state = reconcile(batches=batches, pull=False, return_state=True)
+        found: Any = state.result(raise_on_failure=False)
+        if isinstance(found, BaseException):
+            raise found
+        self.show(f"   {found['verdict']}: {quantity(found['open_breaks'], 'open break', grouped)}")
+        self.show(f"   report: {found['folder']}/report.html")
 
     def compare(self, about: str) -> bool:
         """Count and add up both sides; whether they agree."""
@@ -266,11 +297,11 @@ def _amounts(record: str, found: tuple[Any, ...] | None) -> str:
 
 def _what_next(settings: Settings, dirty: int, show: Show) -> None:
     show("\nTry next:")
-    show("  recon status")
-    show(f"  recon row {dirty} payments.csv --record 257  why a row was rejected, and its text")
-    show(f"  recon rejects {dirty} --out rejects          rejected rows as CSV files to correct")
-    show("  DO_NOT_TRACK=1 PREFECT_HOME=... prefect server start        the runs in the browser,")
-    show(f"      where PREFECT_HOME is {settings.home / 'prefect'}")
+    show("  recon status                              batches and the next step of each")
+    show(f"  recon row {dirty} payments.csv --line 259       why a row was rejected, and its text")
+    show(f"  recon rejects {dirty} --out corrections         rejected rows as CSV files to correct")
+    show("The runs in the browser:")
+    show(f"  DO_NOT_TRACK=1 PREFECT_HOME={settings.home / 'prefect'} prefect server start")
 
 
 def _isolate_prefect(home: Path) -> None:

@@ -29,7 +29,7 @@ from connectors.postgres.push.gate import told_where_sent
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings, is_loopback
-from flows.ops.demo import SANDBOX_USER, find_samples
+from flows.ops.demo import SANDBOX_USER, load_listings
 from flows.ops.running import Running, alone, children_of, end, find, log_tail, note, stop_all
 from flows.ops.whose_server import holder_of, login_header, who_answers
 
@@ -41,12 +41,6 @@ QUERY_SECONDS = "2"
 """How often the worker looks for runs."""
 HEARTBEAT_SECONDS = "30"
 """How often a run says that it lives; the automation for silent runs goes by it."""
-LISTED = {
-    "avatar": "avatars.csv",
-    "message_tone": "message_tones.csv",
-    "payment_gateway": "payment_gateways.csv",
-}
-"""What the listings of a new sandbox show: record -> sample file."""
 
 Show = Callable[[str], None]
 
@@ -230,12 +224,8 @@ def _sandbox(choice: UpOptions, database: str, show: Show) -> Iterator[str]:
     sandbox = Sandbox(options, database)
     with sandbox.running() as url:
         with psycopg.connect(database) as connection:
-            shown = connection.execute("SELECT count(*) FROM sandbox.avatar").fetchone()
-        if shown == (0,):
             try:
-                samples = find_samples() / "clean"
-                for record, name in LISTED.items():
-                    sandbox.load(record, samples / name)
+                load_listings(sandbox, connection)
             except ReconError as missing:
                 show(f"The listings of the sandbox are empty: {missing}")
         yield url

@@ -35,7 +35,7 @@ def decision_markdown(batch_id: int, report: BatchReport, rows: Sequence[FirstRe
         "applied.",
         f"**release** applies the {quantity(clean, 'row', digits)} without errors, the "
         f"{quantity(report.errors, 'other', digits)} {agree(report.errors, 'stays', 'stay')} "
-        "rejected. **reject** applies nothing and ends the batch; its files may be delivered "
+        "rejected. **discard** applies nothing and ends the batch; its files may be delivered "
         "again.",
         "### Rows by reason",
         *_reasons(report),

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from connectors.postgres.ledger import ENDED, State
 from connectors.postgres.overview import BatchSummary
-from flows.steps.batch_report import PUSH_ERRORS, PUSH_LEFT, BatchReport
+from flows.steps.batch_report import PUSH_LEFT, BatchReport
 from schemas.counting import agree, quantity
+from schemas.derived.views import SEND_ERRORS
 
 
 class Left(NamedTuple):
@@ -26,7 +27,7 @@ def next_step(line: BatchSummary, *, held: bool = False) -> str:
 
     `held`: nothing is pushed before somebody says from where to go on.
     """
-    undecided = sum(line.at_service.get(state, 0) for state in PUSH_ERRORS)
+    undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     left = Left(line.errors - undecided, line.refused, line.at_service)
     match line.state:
         case State.HELD:
@@ -70,7 +71,7 @@ def commands(batch_id: int, left: Left, *, held: bool = False) -> str:
     if any(left.at_service.get(state) for state in PUSH_LEFT):
         first = "recon restored --unsent ..., then " if held else ""
         steps.append(f"{first}recon push {batch_id}")
-    undecided = [state for state in reversed(PUSH_ERRORS) if left.at_service.get(state)]
+    undecided = [state for state in reversed(SEND_ERRORS) if left.at_service.get(state)]
     if undecided:
         states = " ".join(f"--state {state}" for state in undecided)
         steps.append(f"recon sends {batch_id} {states}, then recon resolve")

@@ -12,9 +12,9 @@ from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse, summarise
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
+from connectors.recovery import reach
 from flows.stages.apply_ranges import ApplyRange, cut_ranges
 from flows.stages.check import tables_of
-from flows.stages.recovery import reach
 from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace

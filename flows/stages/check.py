@@ -8,13 +8,15 @@ from collections.abc import Iterable
 
 from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
+from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
+from connectors.postgres.batch_keys import check_reference, join_by_hash, mark_duplicates
 from connectors.postgres.database import analyse
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
-from connectors.postgres.merge import check_reference, join_by_hash, mark_duplicates
 from connectors.postgres.recount import recount
-from flows.stages.recovery import reach
+from connectors.recovery import reach
+from flows.stages.kept import prove_batch
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.order import by_dependency
@@ -117,14 +119,17 @@ def _held_because(lease: Lease, tables: list[Table], profile: Profile) -> str | 
     )
 
 
-def release(lease: Lease, *, by: str | None, reason: str | None) -> None:
+def release(workspace: Workspace, lease: Lease, *, by: str | None, reason: str | None) -> None:
     """Let a held batch go on with its clean rows; who and why is kept."""
+    # Nothing is decided about content that is not what was delivered.
+    prove_batch(workspace, lease.connection, lease.batch_id)
     _leave_hold(lease, State.CHECKED, "released", by, reason)
 
 
-def discard(lease: Lease, *, by: str | None, reason: str | None) -> None:
+def discard(workspace: Workspace, lease: Lease, *, by: str | None, reason: str | None) -> None:
     """End a held batch without applying anything; its content may be delivered again."""
     _leave_hold(lease, State.DISCARDED, "discarded", by, reason)
+    clear_spool(workspace.settings, lease.batch_id)
 
 
 def not_held(batch: ledger.Batch) -> str:

@@ -18,7 +18,7 @@ from flows.steps.match.cells import Leeway, differing
 from flows.steps.match.keys import KeyFrames, Partners, comparable, partners
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
-from schemas.cells.readings import remark
+from schemas.cells.readings import NUMBERS, TIMES, Column, remark
 from schemas.toml_text import suggestion
 
 SLICE_ROWS = 500_000
@@ -95,8 +95,24 @@ def compared_columns(left: Side, right: Side, question: Question) -> list[str]:
     leeways = [name for name in question.leeways if name in question.key]
     if leeways:
         raise SidesRefused(f"{leeways[0]!r} is part of the key; a key has no tolerance.")
+    for name, leeway in question.leeways.items():
+        if name in left.columns and name in right.columns and name not in question.ignore:
+            _refuse_other_unit(name, leeway, (left.columns[name], right.columns[name]))
     left_out = {*question.key, *question.ignore}
     return [name for name in left.columns if name in right.columns and name not in left_out]
+
+
+def _refuse_other_unit(name: str, leeway: Leeway, columns: tuple[Column, Column]) -> None:
+    """Seconds between numbers, or a number between times, would tolerate nothing, silently."""
+    numbers = [one for one in columns if one.reading not in TIMES or one.dtype.is_integer()]
+    times = [one for one in columns if one.reading not in NUMBERS]
+    wrong, meant = (numbers, "times") if leeway.seconds else (times, "numbers")
+    if wrong:
+        raise SidesRefused(
+            f"--tolerance {name}: its unit is one of {meant}, and the column is {wrong[0].shown}"
+            f"{' of whole numbers' if wrong[0].dtype.is_integer() else ''}. Write a number (0.01) "
+            "or a percentage (0.1%) for numbers, a time (2s, 5m, 1h, 1d) for times."
+        )
 
 
 def told(side: Side, other: Side, question: Question, equal: int = 0) -> SideResult:

@@ -23,16 +23,17 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
+from connectors.recovery import reach
 from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.check import tables_of
-from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.steps.chain import build_chain
 from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add
 from schemas.derived.sql import staged_name
+from schemas.derived.views import ERRORS
 from schemas.field import Table
 from schemas.operations import PUSHES
 from schemas.reasons import REASONS
@@ -54,7 +55,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     """
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     workspace.progress("report", 0, 1)
-    report = build_report(workspace, lease)
+    report = build_report(workspace, lease.connection, lease.batch_id)
     folder, hashes = write_report(workspace, batch, report)
     with lease.transaction() as connection:
         note_written(connection, batch.id, hashes)
@@ -78,9 +79,10 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     return report
 
 
-def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
+def build_report(
+    workspace: Workspace, connection: psycopg.Connection, batch_id: int
+) -> BatchReport:
     """The report value of a batch in any state, from the ledger and the rows."""
-    connection, batch_id = lease.connection, lease.batch_id
     batch = ledger.find_batch(connection, batch_id)
     extracts = ledger.list_extracts(connection, batch_id)
     names = {extract.id: extract.name for extract in extracts}
@@ -92,7 +94,7 @@ def build_report(workspace: Workspace, lease: Lease) -> BatchReport:
         staged = counted.staged
         for one in staged:
             sums[one.extract_id]["rows"] += one.rows
-            sums[one.extract_id]["rejected"] += one.rows * (one.state in ("rejected", "conflict"))
+            sums[one.extract_id]["rejected"] += one.rows * (one.state in ERRORS)
         chains.append(_chain(table, receipts, counted))
         reasons += [
             ReasonLine(
@@ -215,10 +217,7 @@ def _verdict(
     if any(one.waits for one in pushed):
         return str(State.MERGED)
     errors = add(
-        totals
-        for chain in chains
-        for name, totals in chain.states.items()
-        if name in ("rejected", "conflict")
+        totals for chain in chains for name, totals in chain.states.items() if name in ERRORS
     )
     settled = all(name in SETTLED for one in pushed for name in one.states)
     clean = not errors.rows and settled and all(file.refused is None for file in files)

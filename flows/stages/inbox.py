@@ -18,8 +18,8 @@ from connectors.files.inbox import Arrival, Inbox, Wait, Waiting, paths_of
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.overview import count_taken_back
+from connectors.recovery import reach
 from flows.stages.receive import Opened, content_id_of, open_delivery
-from flows.stages.recovery import reach
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 

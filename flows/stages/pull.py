@@ -24,13 +24,13 @@ from connectors.files.atomic import write_file
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.listings import ASKED, KEPT, PULLED, clock
+from connectors.recovery import reach
 from connectors.service import Listing, Service, open_service, read_credentials
 from flows.stages.reconcile.sources import Scope
-from flows.stages.recovery import reach
 from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.workspace import Workspace, named_service
-from flows.steps.listed import Compared, compare_rows, kinds_of
+from flows.steps.reconcile.listed import Compared, compare_rows, kinds_of
 from schemas.cells.reading import Moment, Number
 from schemas.derived.json_text import datetime_text, number_text
 from schemas.derived.views import LISTING_FEED, quoted

@@ -34,6 +34,7 @@ from connectors.postgres.push.window import (
     reopen_doubtful,
     supersede,
 )
+from connectors.recovery import reach
 from connectors.service import (
     Answer,
     Request,
@@ -43,7 +44,6 @@ from connectors.service import (
     read_credentials,
 )
 from flows.stages.check import staged_tables
-from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
 from schemas.operations import PUSHES, Operation

@@ -22,8 +22,8 @@ from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
+from connectors.recovery import reach
 from connectors.settings import Settings
-from flows.stages.recovery import reach
 from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity

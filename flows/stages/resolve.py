@@ -19,8 +19,8 @@ from connectors.postgres.push.sends import (
     decide,
     list_sends,
 )
+from connectors.recovery import reach
 from flows.stages.finish import finish
-from flows.stages.recovery import reach
 from flows.stages.rows.locate import Spot, places, show_command
 from flows.stages.sequence import Ended, refuse_if_taken_back
 from flows.stages.workspace import Workspace
@@ -66,7 +66,7 @@ def resolve(
     chosen, so that a mistyped choice is never taken for done.
     """
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        refuse_if_taken_back(lease)
+        refuse_if_taken_back(connection, batch_id)
         selection = _selection(connection, batch_id, chosen)
         with lease.transaction():
             detail = decide(connection, selection, decision)

@@ -25,7 +25,7 @@ from connectors.postgres.retention import (
     unneeded_deliveries,
     unneeded_reports,
 )
-from flows.stages.recovery import reach
+from connectors.recovery import reach
 from flows.stages.workspace import Workspace
 from schemas.counting import grouped, quantity
 

@@ -5,9 +5,9 @@ from connectors.postgres import ledger
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
 from connectors.postgres.staging import withdraw_staged
+from connectors.recovery import reach
 from flows.stages.check import staged_tables
 from flows.stages.kept import prove_batch
-from flows.stages.recovery import reach
 from flows.stages.sequence import refuse_if_taken_back
 from flows.stages.workspace import Workspace
 
@@ -46,7 +46,7 @@ def rewind_batch(workspace: Workspace, batch_id: int) -> None:
     Raises BatchStateError, EvidenceBroken and BatchHeldElsewhere.
     """
     with workspace.database.connect() as connection:
-        refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
+        refuse_if_taken_back(connection, batch_id)
         prove_batch(workspace, connection, batch_id)
         with hold_batch(connection, batch_id) as lease:
             rewind(lease)

@@ -6,9 +6,10 @@ The command line runs this; `import_batch.carry` runs the same stages in the sam
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import psycopg
+
 from connectors.errors import STOPS_PUSH, BatchStateError
 from connectors.files.profile import Profile
-from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import Batch, State
@@ -78,7 +79,7 @@ def _run_batch(workspace: Workspace, batch_id: int) -> Ended:
 
 
 def _go_on(workspace: Workspace, lease: Lease, received: Received | None = None) -> Ended:
-    refuse_if_taken_back(lease)
+    refuse_if_taken_back(lease.connection, lease.batch_id)
     if received is None or not received.new:
         prove_batch(workspace, lease.connection, lease.batch_id)
     stage(workspace, lease)
@@ -102,7 +103,7 @@ def push_batch(workspace: Workspace, batch_id: int, *, most: int | None = None) 
 
 def _push_batch(workspace: Workspace, batch_id: int, most: int | None) -> Ended:
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        refuse_if_taken_back(lease)
+        refuse_if_taken_back(connection, batch_id)
         ask_for_service(workspace, lease)
         report = push_and_finish(workspace, lease, most=most)
         return Ended(ledger.find_batch(connection, batch_id), report, new=False)
@@ -118,9 +119,9 @@ def push_and_finish(workspace: Workspace, lease: Lease, *, most: int | None = No
     return finish(workspace, lease)
 
 
-def refuse_if_taken_back(lease: Lease) -> None:
+def refuse_if_taken_back(connection: psycopg.Connection, batch_id: int) -> None:
     """Raise BatchStateError for a batch that was undone or discarded: it cannot go on."""
-    batch = ledger.find_batch(lease.connection, lease.batch_id)
+    batch = ledger.find_batch(connection, batch_id)
     if batch.state in (State.UNDONE, State.DISCARDED):
         raise BatchStateError(
             f"Batch {batch.id} is {batch.state}. Import its files again; they are taken as new."
@@ -139,9 +140,7 @@ def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
         refuse_unless_held(workspace, batch_id, released=released)
         with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
             if not released or ledger.find_batch(connection, batch_id).state is State.HELD:
-                # Nothing is decided about content that is not what was delivered.
-                prove_batch(workspace, connection, batch_id)
-                release(lease, by=by, reason=reason)
+                release(workspace, lease, by=by, reason=reason)
                 released = True
             return _go_on(workspace, lease)
 
@@ -152,8 +151,7 @@ def discard_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
     """End a held batch without applying anything."""
     refuse_unless_held(workspace, batch_id)
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
-        discard(lease, by=by, reason=reason)
-        clear_spool(workspace.settings, batch_id)
+        discard(workspace, lease, by=by, reason=reason)
 
 
 def refuse_unless_held(workspace: Workspace, batch_id: int, *, released: bool = False) -> None:
@@ -172,7 +170,7 @@ def look(workspace: Workspace, batch_id: int, received: Received | None = None) 
     with workspace.database.connect() as connection:
         return Ended(
             ledger.find_batch(connection, batch_id),
-            build_report(workspace, Lease(connection, batch_id, -1)),
+            build_report(workspace, connection, batch_id),
             received.messages if received else (),
             received.new if received else False,
         )

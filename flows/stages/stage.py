@@ -32,10 +32,10 @@ from connectors.postgres.digests import keep_digests
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt, State
 from connectors.postgres.staging import CopyRows, withdraw_staged
+from connectors.recovery import reach
 from flows.stages.check import staged_tables
 from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, take_back_misfits
 from flows.stages.kept import open_archived
-from flows.stages.recovery import reach
 from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
 from flows.stages.terms import restored_profile, with_secrets

@@ -14,8 +14,8 @@ from connectors.postgres.push.plan import reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
 from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
+from connectors.recovery import reach
 from flows.stages.check import staged_tables
-from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA

@@ -1,9 +1,15 @@
 """Pure functions over frames that know schemas and nothing else.
 
-validate   the verdict on every row
+Each room uses only rooms below it in its list. Of a batch:
+
 fast       records that are clean beyond doubt, in compiled loops
-match      which row is which, and where the two differ
+validate   the verdict on every row
+
+Of a reconciliation:
+
 reconcile  every record's one status, from all sources
 breaks     differences with a number, money, an age and a life
+match      which row is which, and where the two differ; neither it nor breaks knows the other
 rules      what a reconciliation goes by
+frames     what is compared, and what became of it; neither it nor rules knows the other
 """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from flows.steps.totals import Totals
 from schemas.counting import agree, quantity
+from schemas.derived.views import ERRORS, SEND_ERRORS
 from schemas.reasons import OF_ROW
 
 STATES = (
@@ -38,8 +39,6 @@ PUSH_STATES = (
 """Where an applied row is on its way to the service, in the order reports show them."""
 PUSH_LEFT = ("sending", "unsent")
 """Those of rows that are still to go."""
-PUSH_ERRORS = ("refused", "differs", "in_doubt")
-"""Those that make HasError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ class Pushed:
     @property
     def undecided(self) -> int:
         """Rows that somebody has to decide about."""
-        return sum(self.states[state].rows for state in PUSH_ERRORS if state in self.states)
+        return sum(self.states[state].rows for state in SEND_ERRORS if state in self.states)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +211,6 @@ class BatchReport:
         return sum(one.undecided for one in self.pushed) + sum(
             chain.states[state].rows
             for chain in self.chains
-            for state in ("rejected", "conflict")
+            for state in ERRORS
             if state in chain.states
         )

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from flows.steps.batch_report import STATES, BatchChainLine, Chain
 from flows.steps.totals import Totals, add
+from schemas.derived.views import APPLIED, ERRORS
 from schemas.field import Table
 
-APPLIED = ("inserted", "updated", "unchanged")
 WRITTEN = ("inserted", "updated")
 
 
@@ -24,7 +24,7 @@ def build_chain(
     """
     everything_read, everything_staged = add(read.values()), add(staged.values())
     corrected = staged.get("corrected", Totals())
-    refused = _sum(staged, "rejected", "conflict") + corrected
+    refused = _sum(staged, *ERRORS) + corrected
     beside = _sum(staged, "superseded", "stale", "listed", "pending")
     applied = _sum(staged, *APPLIED)
     written = _sum(staged, *WRITTEN)

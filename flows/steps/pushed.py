@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from flows.steps.batch_report import PUSH_STATES, Pushed
-from flows.steps.chain import APPLIED
 from flows.steps.totals import Totals, add
+from schemas.derived.views import APPLIED
 from schemas.field import Table
 from schemas.operations import PUSHES
 

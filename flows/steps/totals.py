@@ -13,7 +13,7 @@ import polars as pl
 from schemas.amounts import MICRO_DIGITS
 from schemas.derived.sql import IDENTITY, key_columns
 from schemas.field import Kind, Table
-from schemas.kinds import EXACT
+from schemas.kinds import AMOUNT, EXACT
 
 NO_CURRENCY = ""
 """Amounts whose row names no currency; shown as such."""
@@ -145,7 +145,7 @@ def _amounts(table: Table, typed: pl.DataFrame) -> dict[str, dict[str, Decimal]]
         typed.lazy()
         .group_by(pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias("currency"))
         .agg(
-            pl.when(fits).then(text).cast(pl.Decimal(38, 18)).sum().name.keep()
+            pl.when(fits).then(text).cast(AMOUNT).sum().name.keep()
             for text, fits in zip(exact, short, strict=True)
         )
         .collect()

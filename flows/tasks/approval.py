@@ -1,18 +1,23 @@
 """The decision about a batch that is over its error budget, asked for on the page of its run."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from prefect.context import FlowRunContext
 from prefect.flow_runs import suspend_flow_run
 from prefect.input import RunInput
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from flows.tasks import batch as tasks
 from flows.tasks.batch import Manifest
 from flows.tasks.hooks import tell_held, who
 
-OverBudget = Literal["ask", "reject", "load"]
-Decision = Literal["release", "reject"]
+EARLIER = {"reject": "discard", "load": "release"}
+"""Words of version 0.1, which deployments and waiting forms may still send."""
+OverBudget = Literal["ask", "discard", "release", "reject", "load"]
+Decision = Annotated[
+    Literal["release", "discard"],
+    BeforeValidator(lambda word: EARLIER.get(word, word) if isinstance(word, str) else word),
+]
 
 DAYS_TO_DECIDE = 7
 """Afterwards the form cannot be sent any more; the batch stays held and a rerun asks again."""
@@ -25,7 +30,7 @@ class Approval(RunInput):
 
     decision: Decision = Field(
         title="Decision",
-        description="release applies the rows without errors; reject ends the batch.",
+        description="release applies the rows without errors; discard ends the batch.",
         json_schema_extra={"position": 0},
     )
     name: str = Field(
@@ -53,11 +58,10 @@ def decide(held: Manifest, over_budget: OverBudget) -> Manifest:
     assert context is not None
     assert context.flow_run is not None
     run = context.flow_run
-    match over_budget:
-        case "load":
-            return tasks.settle_hold(held, "release", by=who(run), reason=_as_asked(over_budget))
-        case "reject":
-            return tasks.settle_hold(held, "reject", by=who(run), reason=_as_asked(over_budget))
+    match EARLIER.get(over_budget, over_budget):
+        case "release" | "discard" as asked:
+            reason = f"the request says: {asked} what is over budget"
+            return tasks.settle_hold(held, asked, by=who(run), reason=reason)
     if run.deployment_id is None:
         return held
     assert context.flow is not None
@@ -69,7 +73,3 @@ def decide(held: Manifest, over_budget: OverBudget) -> Manifest:
     return tasks.settle_hold(
         held, answer.decision, by=answer.name.strip(), reason=answer.reason.strip()
     )
-
-
-def _as_asked(over_budget: OverBudget) -> str:
-    return f"the request says: {over_budget} what is over budget"

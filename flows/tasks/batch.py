@@ -21,7 +21,6 @@ from pydantic import BaseModel, ConfigDict
 
 from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.files.profile import DEFAULT, Profile, load_profile, with_terms
-from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import State
@@ -194,24 +193,21 @@ def check_rows(batch: Manifest) -> Manifest:
 def describe_hold(batch: Manifest) -> str:
     """What is wrong with a held batch, as the form of its decision shows it."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
-        report = build_report(workspace, lease)
+        report = build_report(workspace, lease.connection, lease.batch_id)
         return decision_markdown(batch.batch_id, report, first_rejects(lease))
 
 
 @task(name="settle hold", task_run_name="{decision} batch {batch.batch_id}", **FROM_LEDGER)
 def settle_hold(
-    batch: Manifest, decision: Literal["release", "reject"], *, by: str, reason: str
+    batch: Manifest, decision: Literal["release", "discard"], *, by: str, reason: str
 ) -> Manifest:
     """Do what was decided about a held batch; who and why goes to the audit trail."""
     with held(batch.batch_id, batch.state) as (workspace, lease):
         if ledger.find_batch(lease.connection, lease.batch_id).state is State.HELD:
             if decision == "release":
-                # Nothing is decided about content that is not what was delivered.
-                prove_batch(workspace, lease.connection, lease.batch_id)
-                release(lease, by=by, reason=reason)
+                release(workspace, lease, by=by, reason=reason)
             else:
-                discard(lease, by=by, reason=reason)
-                clear_spool(workspace.settings, lease.batch_id)
+                discard(workspace, lease, by=by, reason=reason)
             get_run_logger().info("%s decided: %s, because %s", by, decision, reason)
         return _told(lease, batch, batch.rows)
 
@@ -254,7 +250,7 @@ def report_batch(batch: Manifest) -> Manifest:
         try:
             report = _finished(workspace, lease)
         except ConservationError:
-            _publish(lease, build_report(workspace, lease), folder)
+            _publish(lease, build_report(workspace, lease.connection, lease.batch_id), folder)
             raise
         _publish(lease, report, folder, batch.stopped)
         ended = _told(lease, batch, _end_states(report))
@@ -268,7 +264,7 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.state not in ledger.ENDED:
         return finish(workspace, lease)
-    report = build_report(workspace, lease)
+    report = build_report(workspace, lease.connection, lease.batch_id)
     if report.verdict == DOES_NOT_TIE:
         raise ConservationError(
             f"Batch {batch.id} tied when it ended and does not tie any more: rows or receipts "

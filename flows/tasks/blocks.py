@@ -15,7 +15,12 @@ from pydantic import ConfigDict, Field, SecretStr, model_validator
 
 from connectors.errors import SettingsError
 from connectors.service.credentials import Credentials, Scheme, read_credentials
-from connectors.settings import ServiceSettings, Settings, read_settings
+from connectors.settings import (
+    ServiceSettings,
+    Settings,
+    check_database_address,
+    read_settings,
+)
 
 TARGET = "target"
 """Name of the TargetDatabase a run looks for."""
@@ -46,9 +51,9 @@ class TargetDatabase(Block):
         """These settings with this database; raises ValueError for what is no PostgreSQL URL."""
         url = self.url.get_secret_value()
         try:
-            read_settings({"RECON_DATABASE_URL": url})
-        except SettingsError:
-            raise ValueError("the URL does not begin with postgresql://") from None
+            check_database_address("The URL", url, "delete the block for the worker's own")
+        except SettingsError as problem:
+            raise ValueError(str(problem)) from None
         return replace(settings, database_url=url)
 
 

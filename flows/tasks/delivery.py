@@ -116,8 +116,9 @@ class Delivery(BaseModel):
         default="ask",
         title="Over its error budget",
         description=(
-            "ask waits for a decision on the run's page; reject ends the batch; load applies its "
-            "clean rows all the same. A run without a deployment cannot ask: its batch stays held."
+            "ask waits for a decision on the run's page; discard ends the batch; release applies "
+            "its clean rows all the same (reject and load: their earlier names). A run without a "
+            "deployment cannot ask: its batch stays held."
         ),
         json_schema_extra={"position": 7},
     )

@@ -36,6 +36,10 @@ def error_line(error: BaseException | None) -> str | None:
             # Raised where the server was not there from the first call on; its text quotes the
             # address with the password that may be in it.
             return "The Prefect server cannot be reached. " + GOES_ON.format(todo=SEE_THAT)
+        case MemoryError():
+            return "The memory of this machine is not enough. " + GOES_ON.format(
+                todo="Lower RECON_LIMIT_BLOCK_BYTES where it is set, or use a machine with more"
+            )
         case OSError():
             where = repr(error.filename) if error.filename else "standard output or a file"
             told = f"{where}: {error.strerror or error}. "

@@ -12,7 +12,7 @@ from prefect import get_run_logger
 from connectors.files.atomic import keep_private
 from connectors.postgres import ledger
 from connectors.postgres.database import open_database
-from connectors.postgres.lease import Lease, hold_batch
+from connectors.postgres.lease import EndedBatch, Lease, hold_batch
 from connectors.postgres.ledger import State
 from flows.stages.workspace import Workspace
 from flows.tasks.blocks import run_credentials, run_settings
@@ -40,13 +40,12 @@ def open_workspace() -> Workspace:
 def held(batch_id: int, state: State) -> Iterator[tuple[Workspace, Lease]]:
     """The workspace, and the batch held for this stage; raises BatchHeldElsewhere.
 
-    A batch that has ended is only read, with a lease that can write nothing.
+    A batch that has ended is only read.
     """
     workspace = open_workspace()
     with workspace.database.connect() as connection:
-        read_only = nullcontext(Lease(connection, batch_id, epoch=-1))
-        ended = state in ledger.ENDED
-        with read_only if ended else hold_batch(connection, batch_id) as lease:
+        ended = nullcontext(EndedBatch(connection, batch_id))
+        with ended if state in ledger.ENDED else hold_batch(connection, batch_id) as lease:
             yield workspace, lease
 
 

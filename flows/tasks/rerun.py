@@ -6,7 +6,7 @@ from pathlib import Path
 from prefect import get_run_logger, task
 
 from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import Lease, hold_batch
+from connectors.postgres.lease import hold_batch
 from flows.report.changes import Counts
 from flows.stages.finish import build_report
 from flows.stages.kept import prove_batch
@@ -45,7 +45,7 @@ def open_batch(batch_id: int, *, from_the_start: bool = False) -> Manifest:
     """
     workspace = open_workspace()
     with workspace.database.connect() as connection:
-        refuse_if_taken_back(Lease(connection, batch_id, epoch=-1))
+        refuse_if_taken_back(connection, batch_id)
         prove_batch(workspace, connection, batch_id)
         if from_the_start:
             with hold_batch(connection, batch_id) as lease:
@@ -63,7 +63,7 @@ def rows_now(batch_id: int) -> Counts:
     """Rows of a batch by record kind and state."""
     workspace = open_workspace()
     with workspace.database.connect() as connection:
-        report = build_report(workspace, Lease(connection, batch_id, epoch=-1))
+        report = build_report(workspace, connection, batch_id)
     return {
         chain.record: {state: totals.rows for state, totals in chain.states.items()}
         for chain in report.chains

@@ -57,11 +57,22 @@ def test_folder_gives_its_extracts_by_name_and_says_what_it_left(tmp_path: Path)
     ]
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "book.xlsx", "data.json", "plain", "x.csv.7z"])
-def test_what_is_named_is_never_skipped(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("notes.txt", "the name ends in .txt"),
+        ("book.xlsx", "the name ends in .xlsx"),
+        ("data.json", "the name ends in .json"),
+        ("plain", "no suffix"),
+        ("dot.", "no suffix"),
+        ("x.csv.7z", "the name ends in .7z"),
+    ],
+)
+def test_what_is_named_is_never_skipped(tmp_path: Path, name: str, why: str) -> None:
     write(tmp_path, name, "a.csv")
     delivery = find_extracts([str(tmp_path / name), str(tmp_path / "a.csv")], LIMITS)
     assert faults(delivery) == {name: "unsupported_format"}
+    assert [one.fault.detail for one in delivery.sources if one.fault] == [why]
     assert sorted(names(delivery)) == sorted([name, "a.csv"])
 
 

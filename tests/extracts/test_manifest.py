@@ -192,6 +192,24 @@ def test_what_is_no_manifest_stops_the_delivery(folder: Path, text: str) -> None
         read(folder)
 
 
+@pytest.mark.parametrize("text", ["\x00", "1\x00", "\ud800", "\u202e1", "a\nb", "9" * 1001])
+@pytest.mark.parametrize("where", ["hash_total", "field", "currency"])
+def test_what_no_database_can_keep_is_told_before_anything_is_kept(
+    folder: Path, text: str, where: str
+) -> None:
+    """A batch that was begun could never go on."""
+    stated = {
+        "hash_total": {"hash_total": text},
+        "field": {"sums": {text: 1}},
+        "currency": {"sums": {"PaidAmount": {text: 1}}},
+    }
+    write(folder / "manifest.json", {"avatars.csv": stated[where]})
+    with pytest.raises(DeliveryError, match=r"is no control manifest: files\.avatars") as failure:
+        read(folder)
+    assert str(failure.value).isprintable()
+    assert len(str(failure.value)) < 400
+
+
 def test_a_misspelt_key_is_guessed(folder: Path) -> None:
     write(folder / "manifest.json", {"a.csv": {"row": 7}})
     with pytest.raises(DeliveryError, match=r"files\.a\.csv\.row is none of .*did you mean rows"):

@@ -173,6 +173,7 @@ def test_hash_is_of_the_rules_only() -> None:
         ('[policy]\nduplicate = "first"', "Allowed: conflict, last_wins"),
         ('[policy]\nreference = "ignore"', "Allowed: flag, reject"),
         ("[budget]\nerrors = -1", "budget.errors = -1 is out of range"),
+        ("[budget]\nerrors = 2147483648", "budget.errors = 2147483648 is out of range"),
         ("[budget]\nerrors = 1.5", "is not a whole number"),
         ("[budget]\nrate = 5", "budget.rate = '5' is not a share. Use 0 to 1"),
         ("[budget]\nrate = nan", "is not a share"),
@@ -181,6 +182,7 @@ def test_hash_is_of_the_rules_only() -> None:
         ("tenant = 0x" + "f" * 5000, "is not TOML: a number in it is too large to be read"),
         ("null = " + "[" * 2000 + "]" * 2000, "is not TOML: its lists or tables are nested"),
         ("tenant = 1\ntenant = 2", "is not TOML"),
+        ("# " + "x" * 2**20, "is not TOML: it has more than 1048576 bytes"),
     ],
 )
 def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, said: str) -> None:

@@ -6,6 +6,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from connectors.files.dialect import Dialect
+from connectors.files.reader import _slow_cells
 from tests.examples import examples
 from tests.extracts import slow_records
 from tests.extracts.cut_records import chunked, read
@@ -66,3 +67,6 @@ def test_other_readers_agree_on_sound_text(data: bytes, width: int) -> None:
         frame = pl.read_csv(clean, has_header=False, infer_schema=False)
         assert frame.shape == (count, width)
         assert [[value or "" for value in row] for row in frame.rows()] == rows
+        slow = _slow_cells(clean, frame.columns, Dialect())
+        assert slow.schema == frame.schema
+        assert [[value or "" for value in row] for row in slow.rows()] == rows

@@ -41,7 +41,7 @@ def placed(cell: str, before: str = "", behind: str = ",0") -> tuple[Bytes, int,
     return text, start, start + len(cell.encode())
 
 
-@settings(max_examples=examples(4_000, 120), deadline=None)
+@settings(max_examples=examples(4_000, 50), deadline=None)
 @given(cell=CELL)
 @example(cell="9007199254740993")
 @example(cell="1234567890123456")
@@ -55,7 +55,7 @@ def test_integers(cell: str) -> None:
         assert reading.read_integer(Kind.INTEGER64, cell) == value
 
 
-@settings(max_examples=examples(4_000, 120), deadline=None)
+@settings(max_examples=examples(4_000, 50), deadline=None)
 @given(cell=CELL)
 @example(cell="5.")
 @example(cell="-.5")
@@ -75,7 +75,7 @@ def test_decimals(cell: str) -> None:
         assert -Decimal(cell).as_tuple().exponent == scale  # type: ignore[operator]
 
 
-@settings(max_examples=examples(4_000, 120), deadline=None)
+@settings(max_examples=examples(4_000, 50), deadline=None)
 @given(cell=CELL)
 @example(cell="2024-02-29T23:59:59Z")
 @example(cell="2023-02-29T00:00:00Z")

@@ -11,6 +11,7 @@ import pytest
 
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
+from flows.tasks.approval import EARLIER, Approval
 from tests.flows.runs import artifact, run
 from tests.stages.payments import line, write
 
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.flows
 
 HOSTILE = "[x](javascript:alert(1))|<script>"
 RELEASE = {"decision": "release", "name": "A. Meyer", "reason": "agreed with treasury"}
-REJECT = RELEASE | {"decision": "reject", "reason": "wrong month"}
+DISCARD = RELEASE | {"decision": "discard", "reason": "wrong month"}
 
 
 class DeployedRun:
@@ -124,7 +125,7 @@ def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: An
     assert rows("SELECT count(*) FROM payment") == [(0,)]
     assert "HELD" in artifact("import-summary").data
     schema, text = waiting.form
-    assert schema["properties"]["decision"]["enum"] == ["release", "reject"]
+    assert schema["properties"]["decision"]["enum"] == ["release", "discard"]
     assert "2 of 3 rows have errors; the budget allows 0 rows" in text
     assert "**2 rows**: Number, PaidAmount, Payment. " in text
     assert "a.csv, line 4, record 3: Number, PaidAmount, “x”" in text
@@ -141,7 +142,7 @@ def test_a_run_over_budget_waits_and_a_release_lets_it_go_on(path: str, rows: An
 def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) -> None:
     asked = DeployedRun(path, max_errors=0)
     asked.work()
-    asked.answer(REJECT)
+    asked.answer(DISCARD)
     ended = asked.work()
     assert (ended.type.value, ended.name) == ("FAILED", "Rejected")
     assert "Nothing of it is applied" in ended.message
@@ -159,8 +160,8 @@ def test_a_reject_ends_the_batch_and_a_retry_asks_again(path: str, rows: Any) ->
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("answer", "ended", "state"),
-    [(RELEASE, "Failed", "held"), (REJECT, "Rejected", "discarded")],
-    ids=["release", "reject"],
+    [(RELEASE, "Failed", "held"), (DISCARD, "Rejected", "discarded")],
+    ids=["release", "discard"],
 )
 def test_what_was_altered_while_a_run_waited_is_not_released(
     path: str, rows: Any, workspace: Workspace, answer: dict[str, str], ended: str, state: str
@@ -175,6 +176,13 @@ def test_what_was_altered_while_a_run_waited_is_not_released(
     assert ("is not what was delivered" in told.message) is (ended == "Failed")
     assert rows("SELECT state FROM batch") == [(state,)]
     assert rows("SELECT count(*) FROM payment") == [(0,)]
+
+
+def test_an_answer_in_the_words_of_a_form_that_waited_is_understood() -> None:
+    assert [Approval(**(RELEASE | {"decision": word})).decision for word in EARLIER] == [
+        "discard",
+        "release",
+    ]
 
 
 NO_ANSWERS = [
@@ -222,7 +230,14 @@ def test_what_was_decided_elsewhere_meanwhile_stands(
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("over_budget", "name", "payments"),
-    [("reject", "Rejected", 0), ("load", "CompletedWithErrors", 1), ("ask", "Held", 0)],
+    [
+        ("discard", "Rejected", 0),
+        ("release", "CompletedWithErrors", 1),
+        ("ask", "Held", 0),
+        # As deployments of version 0.1 send it.
+        ("reject", "Rejected", 0),
+        ("load", "CompletedWithErrors", 1),
+    ],
 )
 def test_a_request_can_decide_beforehand_and_a_run_without_deployment_cannot_ask(
     path: str, rows: Any, over_budget: str, name: str, payments: int
@@ -231,8 +246,9 @@ def test_a_request_can_decide_beforehand_and_a_run_without_deployment_cannot_ask
     assert state.name == name
     assert rows("SELECT count(*) FROM payment") == [(payments,)]
     told = [(what, reason) for _, what, _, reason in decisions(rows)]
-    words = {"reject": ["discarded"], "load": ["released"], "ask": []}[over_budget]
-    assert told == [(one, f"the request says: {over_budget} what is over budget") for one in words]
+    word = EARLIER.get(over_budget, over_budget)
+    reason = f"the request says: {word} what is over budget"
+    assert told == [(f"{word}{'d' if word == 'release' else 'ed'}", reason)] * (word != "ask")
 
 
 @pytest.mark.long

@@ -6,11 +6,16 @@ from typing import Any
 
 import pytest
 
-from flows.ops.demo import find_samples, tell
+from flows.ops.demo import LISTED, find_samples, tell
 from flows.stages.workspace import Workspace
-from schemas.operations import PUSHES
+from schemas.operations import OPERATIONS, PUSHES
 
 pytestmark = pytest.mark.flows
+
+
+def test_every_listing_of_the_service_has_a_sample_and_nothing_else_has() -> None:
+    assert LISTED.keys() == {one.response for one in OPERATIONS if one.returns_list}
+    assert all((find_samples() / "clean" / name).is_file() for name in LISTED.values())
 
 
 @pytest.mark.long
@@ -45,6 +50,11 @@ def test_the_story_is_proven_each_time_unless_the_database_differs(
     assert "6,585 rows: 12 superseded, 6,573 unchanged" in told
     assert "at the service: 6,183 acknowledged before, not sent again" in told
     assert told.count(": equal") == len(PUSHES)
+    folder = workspace.settings.reports / "reconciliation-1"
+    assert f"open breaks\n   report: {folder}/report.html" in told
+    assert (folder / "report.html").is_file()
+    assert rows("SELECT DISTINCT scope FROM reconciliation") == [("batches 1, 2, 4",)]
+    assert "INCOMPLETE" not in told
     assert "Proven" in told
     for batch in (1, 2, 3):
         report = workspace.settings.reports / f"batch-{batch}" / "report.html"

@@ -102,7 +102,7 @@ def test_the_end_of_a_run_is_in_the_audit_trail(tmp_path: Any, rows: Any) -> Non
         ("a.csv", {}, ("recon.batch.completed", 1)),
         ("bad.csv", {}, ("recon.batch.completed_with_errors", 1)),
         ("bad.csv", {"max_errors": 0}, ("recon.batch.held", 1)),
-        ("bad.csv", {"max_errors": 0, "over_budget": "reject"}, ("recon.batch.rejected", 1)),
+        ("bad.csv", {"max_errors": 0, "over_budget": "discard"}, ("recon.batch.rejected", 1)),
         ("nowhere.csv", {}, ("recon.batch.failed", None)),
     ],
 )

@@ -42,6 +42,7 @@ from tests.governance.test_three_days import (
     TOLERANCE,
     hash_on_page_one,
     on_page_one,
+    paid,
     refused,
     run,
     sign,
@@ -336,6 +337,19 @@ def test_nothing_is_asked_before_anything_is_there_to_hold_it_against(
     second = run(workspace, SECOND)
     assert rows(second) == [("default, from batch 3 on: duplicate", "conflict", "reject")]
     refused(workspace, second, "duplicate conflict -> reject", hash_on_page_one(second))
+
+
+def test_what_rules_set_aside_is_counted_to_whoever_approves_first(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    deliver(workspace, tmp_path, DEFAULT, 1)
+    deliver(workspace, tmp_path, DEFAULT, 2)
+    for number in (1, 2):
+        paid(workspace, number, "8")
+    run(workspace, FIRST)
+    loose = run(workspace, SECOND, LOOSE)
+    assert loose.report.reconciles
+    refused(workspace, loose, "2 breaks are set aside by rules", hash_on_page_one(loose))
 
 
 @pytest.mark.long

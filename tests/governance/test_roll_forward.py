@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import CARRIED, DECISIONS, carry, is_open
-from flows.steps.breaks.roll_forward import RollForward, accepted_forward, roll_forward
 from flows.steps.breaks.saved import from_saved, to_saved
+from flows.steps.reconcile.roll_forward import RollForward, accepted_forward, roll_forward
 from schemas.life import BreakState
 from tests.examples import examples
 from tests.governance.runs import found, ids
@@ -36,7 +36,7 @@ RUN = st.tuples(
 )
 
 
-@settings(deadline=None, max_examples=examples(100, 6))
+@settings(deadline=None, max_examples=examples(100, 4))
 @given(st.lists(RUN, min_size=1, max_size=6))
 def test_nothing_is_left_over_in_any_history(history: list[Any]) -> None:
     name = {key: ids(found(key))[0] for key in KEYS}

@@ -25,7 +25,7 @@ from flows.stages.reconcile.sign import (
     signed_sources,
 )
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.sources import LINEAGE, record_schema
+from flows.steps.frames.sources import LINEAGE, record_schema
 from schemas.life import Choice, Role
 from schemas.tables import EXTRACTS
 from tests.governance.runs import SCOPE, found, reconcile, tamper

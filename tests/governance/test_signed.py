@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flows.steps.frames.sources import LINEAGE, record_schema
 from flows.steps.reconcile.signed import changed_after_signoff, pack_records, unpack_records
-from flows.steps.reconcile.sources import LINEAGE, record_schema
 from schemas.tables import EXTRACTS
 
 PAYMENT = EXTRACTS["payment"]

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
+from flows.steps.frames.sources import ANSWER, LINEAGE, PLACE, Sources, record_schema
 from flows.steps.reconcile.records import Matched, match
-from flows.steps.reconcile.sources import ANSWER, LINEAGE, PLACE, Sources, record_schema
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.tables import AVATAR, CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex
+from flows.steps.frames.sources import PLACE, record_schema
 from flows.steps.reconcile.batches import reconcile_batches
-from flows.steps.reconcile.sources import PLACE, record_schema
 from schemas.tables import INSERT_BATCH_DATA
 from tests.examples import examples
 

@@ -93,6 +93,11 @@ CASES: list[tuple[list[dict[str, Any]], list[tuple[str, int]]]] = [
     ([amount(1, "123.45", "124.35")], [("PaidAmount has two digits transposed", 1)]),
     ([amount(1, "123.45", "143.25")], []),
     ([amount(1, "123.45", "132.46")], []),
+    # They divide by 9 too.
+    ([amount(1, "123.45", "132.54")], []),
+    ([amount(1, "123.45", "123.54")], [("PaidAmount has two digits transposed", 1)]),
+    ([amount(1, "11", "20")], []),
+    ([amount(1, "9", "18")], []),
     ([amount(1, "10.5", "13"), amount(2, "20", "22.5")],
      [("PaidAmount differs by 2.5 in currency 978", 2)]),
     ([amount(1, "10.5", "13"), amount(2, "20", "22.5", currency=840)], []),

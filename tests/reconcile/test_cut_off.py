@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import reconcile_sources
-from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.rules import Rules, Window
 from schemas.tables import CURRENCY_RATE, EXTRACTS, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL
 from tests.reconcile.records import database, extract

@@ -15,7 +15,7 @@ from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.beyond import exact_sum, whole
+from flows.steps.frames.beyond import exact_sum, whole
 from flows.steps.rules.rules import Rules
 from schemas.amounts import EXACT, spelled
 from schemas.life import BreakState, Choice

@@ -126,6 +126,13 @@ def test_nothing_pulled_is_one_sentence_where_the_listing_is_the_only_other_side
     assert codes(done) == {}
 
 
+def test_what_is_not_for_the_service_needs_no_listing_of_it(home: Home) -> None:
+    home.deliver("insert_batch_data", batch_rows(1), push=False)
+    assert wanted(home.place, Scope()) == []
+    home.deliver("insert_batch_data2", batch_rows(2))
+    assert wanted(home.place, Scope()) == ["insert_batch_data"]
+
+
 def test_breaks_of_a_listing_are_set_aside_until_it_is_pulled_again(home: Home) -> None:
     home.deliver("insert_batch_data", batch_rows(1, 2))
     pull(home.place)

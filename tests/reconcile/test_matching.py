@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA
+from flows.steps.frames.statuses import status_schema
 from flows.steps.match.same_text import same
-from flows.steps.reconcile.statuses import status_schema
 from flows.steps.rules.rules import Exclusion, Offset, Rules, Tolerance, Window
 from schemas.breaks import BREAKS, Status
 from schemas.tables import (

@@ -5,8 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.joins import reconcile_sources
-from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
 from schemas.tables import CURRENCY_RATE, INVOICE_FILE, PAYMENT, PAYMENT_PLAN_DETAIL

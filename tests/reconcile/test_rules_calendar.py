@@ -5,7 +5,7 @@ from datetime import date
 import polars as pl
 import pytest
 
-from flows.steps.reconcile.calendar import (
+from flows.steps.rules.calendar import (
     CalendarUnknown,
     business_ages,
     business_days,

@@ -49,6 +49,7 @@ def test_as_it_was_taken_in_it_ties(delivered: Workspace) -> None:
     cover = run(delivered).report.cover
     assert cover.verdict == "NOT_RECONCILED", cover.because
     assert not any("taken in" in one for one in cover.because)
+    assert [(one.name, one.rows) for one in cover.inputs] == [("a.csv", 5), ("b.csv", 2)]
 
 
 @pytest.mark.long(but=("statements9-told9",))

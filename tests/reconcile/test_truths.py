@@ -13,7 +13,7 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.sources import database_rows, extract_rows
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.sources import LINEAGE, PLACE, record_schema
+from flows.steps.frames.sources import LINEAGE, PLACE, record_schema
 from schemas.tables import EXTRACTS, TABLES
 from tests.stages.payments import line, write
 

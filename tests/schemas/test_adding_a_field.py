@@ -10,7 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BEHIND = '        Field("CurrencyRatesId", INTEGER64, required=True),\n'
-ADDED = '        Field("BankReference", STRING),\n'
+ADDED = (
+    '        Field("BankReference", STRING),\n        Field("Settled", BOOLEAN, required=True),\n'
+)
 FOLLOW = (
     "tests/schemas/test_reference.py",
     "tests/stages/test_database.py::test_migrations_lead_to_the_field_tables",
@@ -21,7 +23,7 @@ FOLLOW = (
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """The repository with one more field."""
+    """The repository with two more fields."""
     listed = subprocess.run(
         ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -39,13 +41,13 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(copy: Path, *command: str) -> tuple[int, str]:
+def run(copy: Path, *command: str, code: Path | None = None) -> tuple[int, str]:
     done = subprocess.run(
         command,
-        cwd=copy,
+        cwd=code or copy,
         capture_output=True,
         text=True,
-        env=os.environ | {"PYTHONPATH": str(copy), "RECON_HOME": str(copy / "home")},
+        env=os.environ | {"PYTHONPATH": str(code or copy), "RECON_HOME": str(copy / "home")},
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
@@ -53,6 +55,9 @@ def run(copy: Path, *command: str) -> tuple[int, str]:
 
 @pytest.mark.long
 def test_one_line_and_one_command(copy: Path) -> None:
+    recon = (sys.executable, "-m", "flows")
+    code, told = run(copy, *recon, "import", str(ROOT / "data_samples" / "clean"), code=ROOT)
+    assert code == 0, told
     tests = (sys.executable, "-m", "pytest", "-q", *FOLLOW)
     code, told = run(copy, *tests)
     assert code == 1
@@ -63,6 +68,11 @@ def test_one_line_and_one_command(copy: Path) -> None:
     assert "follow_the_field_tables.py" in told
     code, told = run(copy, *tests)
     assert code == 0, told
+    # The rows that a database has are there, and have no value of a field that came after them.
+    code, told = run(copy, *recon, "status")
+    assert (code, told.count("applied") + told.count("complete")) == (0, 1), told
+    code, told = run(copy, *recon, "reconcile")
+    assert code == 1, told
     # Once more changes nothing.
     before = {path: path.read_bytes() for path in copy.rglob("*.py")}
     code, told = run(copy, *fields)

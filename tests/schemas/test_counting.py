@@ -32,7 +32,6 @@ NO_NUMBERS = {
     "flows/report/reconciled/page.html.jinja: {{ chart.swatch(colour) }}{{ name }} days",
     "flows/report/reconciled/page.html.jinja: {{ ages[loop.index0][0] }} days",
     # A command: `recon row 3 payments.csv`.
-    "flows/ops/demo.py: dirty",
     # Which of them, and of a record kind: `Payment rows`.
     "connectors/postgres/undo.py: table.title.lower()",
     # Always some: `12 of its Payment rows`, `None of the 5 columns`, factors of two and more.

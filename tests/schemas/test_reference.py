@@ -62,6 +62,6 @@ def test_the_command_prints_the_page_or_a_header(capsys: pytest.CaptureFixture[s
     reference.main([])
     assert capsys.readouterr().out == reference.page()
     reference.main(["message_tone"])
-    assert capsys.readouterr().out == "TenantsId,AvatarsId,Name\n"
+    assert capsys.readouterr().out == ",".join(EXTRACTS["message_tone"].columns) + "\n"
     with pytest.raises(SystemExit, match="tone is no extract"):
         reference.main(["tone"])

@@ -2,10 +2,14 @@
 
 import json
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from connectors.service import Verdict
+from connectors.service.decoding import lowered
+from connectors.service.echo import differing, shown_record
+from connectors.service.encoding import read_record
 from tests.service.faulty_server import CUT, Ending, FaultyServer, Reply, always
 from tests.service.outbox import client, codes, record, request, requests
 
@@ -48,6 +52,8 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
     ("the record and more", Reply(body=payment(Extra=[1, {"a": None}])), A, []),
     ("small letters", Reply(body={k[0].lower() + k[1:]: v for k, v in PAYMENT.items()}), A, []),
     ("an empty status", Reply(body=payment(ResponseStatus={})), A, []),
+    ("a status without errors", Reply(body=payment(ResponseStatus={"Errors": []})), A, []),
+    ("errors that are no list", Reply(body=payment(ResponseStatus={"Errors": {"0": 1}})), A, []),
     ("a null status", Reply(body=payment(ResponseStatus=None)), A, []),
     ("a timestamp", Reply(body=payment(PaymentDate="/Date(1767323045000+0200)/")), A, []),
     ("seven digits", Reply(body=payment(PaymentDate="2026-01-02T03:04:05.0000000+02:00")), A, []),
@@ -120,6 +126,8 @@ TABLE: list[tuple[str, Reply, Verdict, list[tuple[str, str]]]] = [
         ("EchoDiffers", "PaidAmount")]),
     ("an amount as boolean", Reply(body=payment(DiscountAmount=False)), DIFFERS, [
         ("EchoDiffers", "DiscountAmount")]),
+    ("a zero as null", Reply(body=payment(DiscountAmount=None)), DIFFERS, [
+        ("EchoDiffers", "DiscountAmount")]),
     ("another Id", Reply(body=payment(Id=2)), DIFFERS, [("EchoDiffers", "Id")]),
     ("an Id with a fraction", Reply(body=payment(Id=1.0)), DIFFERS, [("EchoDiffers", "Id")]),
     ("a field less", Reply(body=without("CurrencyRatesId")), DIFFERS, [
@@ -172,6 +180,30 @@ def test_a_secret_is_compared_and_not_shown() -> None:
 
 def record_of(name: str) -> dict[str, Any]:
     return dict(record(request(name, 1).operation, 1))
+
+
+LISTS: list[tuple[list[str], Any, bool]] = [
+    # Roles as sent, as they come back, whether they are the same
+    (["a", "b"], ["a", "b"], True),
+    (["a", "b"], "[a,b]", True),
+    (["a", "b"], ["b", "a"], False),
+    (["a"], [], False),
+    (["a"], "", False),
+    (["a"], None, False),
+    ([], [], True),
+    ([], "", True),
+    ([], None, True),
+    ([], ["a"], False),
+]
+
+
+@pytest.mark.parametrize(("sent", "echoed", "same"), LISTS)
+def test_a_list_comes_back_as_it_was_sent(sent: list[str], echoed: Any, same: bool) -> None:
+    made = request("ClientRegister", 1, {"Roles": json.dumps(sent)})
+    values = read_record(made.jsondata)
+    shown = shown_record(made.operation, {**lowered(json.loads(made.jsondata)), "roles": echoed})
+    found = [field.name for field in differing(made.operation, values, shown, ZoneInfo("UTC"))]
+    assert found == ([] if same else ["Roles"])
 
 
 REPLY = request("SaveCampaignActionClientForm", 1)

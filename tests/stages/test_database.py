@@ -15,12 +15,15 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg import sql
 
-from connectors.errors import DatabaseUnusable
+from connectors.compare import table_side
+from connectors.errors import DatabaseUnusable, ReconError
 from connectors.files.profile import DEFAULT
 from connectors.postgres import database
 from connectors.postgres.database import MIGRATIONS, analyse, open_database, revisions
 from connectors.postgres.migrations import DERIVED_HASH
-from connectors.settings import Settings
+from connectors.postgres.migrations.revise import changed_keys
+from connectors.sandbox import Sandbox, SandboxOptions
+from connectors.settings import Settings, check_database_address, read_settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.derived.json_text import canonical_json
@@ -45,6 +48,19 @@ def test_migrations_lead_to_the_field_tables(database_url: str) -> None:
         )
         differing = compare_metadata(context, METADATA)
         assert differing == [], "the field tables say more than the migrations: run `make fields`"
+        assert changed_keys(connection) == [], "a key changed: run `make fields`, which says more"
+    engine.dispose()
+
+
+def test_a_key_that_a_database_has_otherwise_is_told(database_url: str) -> None:
+    """Alembic does not look at keys, and no tool can tell the rows apart that are there."""
+    engine = sa.create_engine(database_url.replace("postgresql://", "postgresql+psycopg://", 1))
+    with engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE recon.payment DROP CONSTRAINT payment_key"))
+        connection.execute(
+            sa.text('ALTER TABLE recon.payment ADD CONSTRAINT payment_key PRIMARY KEY ("Id")')
+        )
+        assert changed_keys(connection) == ["payment: its key was Id and is Id, TenantsId."]
     engine.dispose()
 
 
@@ -195,3 +211,54 @@ def test_what_ends_a_run_in_the_middle_of_a_statement_is_no_refusal(workspace: W
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+ADDRESSES = {
+    "postgresql://recon:se%cret-pw@localhost/x": "write % itself as %25",
+    "postgresql://recon:cret-pw@localhost:1/%00": "write % itself as %25",
+    "postgresql://recon:cret-pw%@localhost:1/x": "write % itself as %25",
+    "postgresql://recon:cret-pw@local host/x": "write a blank as %20",
+    "postgresql://recon:cr et-pw@localhost/x": "write a blank as %20",
+    "postgresql://recon:cret-pw\udcff@localhost/x": "write a blank as %20",
+    "postgresql://recon:cret-pw@localhost/x?foo=bar": 'parameter: "foo"',
+    "postgresql://recon:cret-pw@localhost/x?foo": 'parameter: "foo"',
+    "postgresql://localhost/x?password=se%cret-pw": "is not shown",
+    "postgresql://localhost/x?sslpassword=se%cret-pw&x=y": "is not shown",
+    "postgresql://recon:cret-pw@.:1/x": "no name of a host",
+    "postgresql://recon:cret-pw@a..b:1/x": "no name of a host",
+    f"postgresql://recon:cret-pw@{'a' * 300}:1/x": "no name of a host",
+    "postgresql://recon:cret-pw@localhost:1/x?port=abc": "localhost",
+    "postgresql://recon:cret-pw@localhost:1/x?hostaddr=zz": "zz",
+    "postgresql://recon:cret-pw@localhost:1/x?sslmode=zz": "zz",
+    "postgresql://recon:cret-pw@[::1/x": "HOST:PORT",
+    "postgresql://recon:cret-pw@localhost:99999/x": "HOST:PORT",
+    "postgresql://recon:cret-pw@localhost:-1/x": "HOST:PORT",
+    "postgresql+nothing": "does not name a PostgreSQL",
+}
+
+
+@pytest.mark.parametrize("way", ["database", "sandbox", "compare"])
+@pytest.mark.parametrize(("url", "told"), ADDRESSES.items(), ids=map(str, range(len(ADDRESSES))))
+def test_an_address_that_cannot_be_read_is_told_without_its_password(
+    tmp_path: Path, url: str, told: str, way: str
+) -> None:
+    if way == "compare" and "+" in url:
+        pytest.skip("such a side is a file of that name")
+    with pytest.raises(ReconError) as failure:
+        _open(way, url, tmp_path)
+    assert "cret-pw" not in str(failure.value)
+    assert "cret-pw" not in repr(failure.value.__cause__)
+    if way != "compare" or "?" not in url:  # Its own query is read and written anew there.
+        assert told in str(failure.value)
+
+
+def _open(way: str, url: str, home: Path) -> None:
+    if way == "compare":
+        with table_side.opened(f"{url}{'&' if '?' in url else '?'}table=t", ["Id"]):
+            pass
+    elif way == "sandbox":
+        check_database_address("--database", url, "leave it out")
+        with Sandbox(SandboxOptions(), url).running():
+            pass
+    else:
+        open_database(read_settings({"RECON_HOME": str(home), "RECON_DATABASE_URL": url}))

@@ -156,6 +156,25 @@ def test_a_lease_is_free_once_its_session_is_gone_and_no_row_of_it_stays(
         assert rows("SELECT name FROM lease") == [("batch 1",)]
 
 
+@pytest.mark.parametrize(
+    ("said", "seconds"), [(None, 120), ("", 120), ("7", 7), ("2000000000", 10**9)]
+)
+def test_a_lease_lasts_as_the_session_says_or_as_long_as_any(
+    workspace: Workspace, said: str | None, seconds: int
+) -> None:
+    with psycopg.connect(workspace.database.url, autocommit=True) as connection:
+        connection.execute(f"SET search_path TO {SCHEMA}")  # type: ignore[call-overload]
+        if said is not None:
+            connection.execute("SELECT set_config('recon.lease_seconds', %s, FALSE)", [said])
+        taken = take(connection, Held.RECEIVE)
+        assert taken is not None
+        assert taken.seconds == seconds
+        (left,) = connection.execute(
+            "SELECT extract(epoch FROM expires_at - clock_timestamp()) FROM lease"
+        ).fetchall()
+        assert 0 <= seconds - left[0] < 60
+
+
 @pytest.mark.long
 def test_who_has_the_turn_is_named(acting: As, workspace: Workspace) -> None:
     hasty = open_database(replace(workspace.settings, limits=Limits(lease_seconds=1)))

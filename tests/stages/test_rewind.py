@@ -9,7 +9,7 @@ import pytest
 
 from connectors.errors import BatchHeldElsewhere, BatchStateError
 from connectors.files.profile import DEFAULT
-from connectors.postgres.lease import hold_batch
+from connectors.postgres.lease import EndedBatch, hold_batch
 from connectors.postgres.ledger import State
 from flows.stages.rewind import rewind_batch
 from flows.stages.sequence import discard_batch, import_delivery, release_batch, run_batch
@@ -85,4 +85,16 @@ def test_killed_in_the_middle_nothing_was_forgotten(
     assert rerun("chunk") == -signal.SIGKILL
     assert rows("SELECT state FROM batch") == [(State.RECEIVED,)]
     assert rerun("") == 1
+    assert told(rows) == before
+
+
+def test_what_has_ended_is_read_without_a_hold_and_never_written(
+    workspace: Workspace, rows: Any, held: int
+) -> None:
+    release_batch(workspace, held, by=None, reason="test")
+    before = told(rows)
+    with workspace.database.connect() as connection:
+        ended = EndedBatch(connection, held)
+        with pytest.raises(BatchStateError, match="has ended"):
+            ended.set_state(State.RECEIVED)
     assert told(rows) == before

@@ -22,10 +22,20 @@ from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
-from schemas.derived.sql import METADATA, SCHEMA, STAGED, TARGETS
+from schemas.derived.sql import LEDGER_TABLES, METADATA, SCHEMA, STAGED, TARGETS
 from schemas.derived.views import SHOWN, quoted
 from schemas.guards.leases import LEASES_OF
-from schemas.guards.roles import CONTROLLER, LOADER, MAY_CALL, MERGER, READER, TRAIL, statements
+from schemas.guards.roles import (
+    CONTROLLER,
+    LOADER,
+    MAY_CALL,
+    MERGER,
+    OWNER,
+    READER,
+    TRAIL,
+    role_for,
+    statements,
+)
 from schemas.guards.trail_functions import FUNCTIONS_OF
 from tests.stages.conftest import As
 from tests.stages.payments import line, write
@@ -82,6 +92,25 @@ def test_a_loader_writes_no_target(acting: As, table: str) -> None:
     ):
         assert refused(loader, statement), statement
     assert not refused(loader, f"SELECT * FROM {table}")
+
+
+def test_who_lacks_a_right_is_told_the_least_role_that_has_it(acting: As, rows: Any) -> None:
+    acting(READER)
+    writers = (LOADER, MERGER, CONTROLLER)
+
+    def least(kind: str, name: str, right: str) -> str:
+        at = f"'{SCHEMA}.{name}'::{'regclass' if kind == 'table' else 'regproc'}"
+        asked = (f"has_{kind}_privilege('{role}', {at}, '{right}')" for role in writers)
+        (held,) = rows(f"SELECT {', '.join(asked)}")
+        return next((role for role, may in zip(writers, held, strict=True) if may), OWNER)
+
+    for name in (*TARGETS, *LEDGER_TABLES, *(table.name for table in STAGED.values())):
+        assert role_for("table", name) == least("table", name, "INSERT"), name
+    for head in (*FUNCTIONS_OF, *LEASES_OF):
+        name = head.partition("(")[0]
+        assert role_for("function", name) == least("function", name, "EXECUTE"), name
+    assert role_for("view", SHOWN) == LOADER
+    assert role_for("table", "pg_authid") is None
 
 
 @pytest.mark.long(but=("recon_loader",))

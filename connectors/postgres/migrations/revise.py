@@ -7,23 +7,34 @@ nothing is written.
 
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
-from alembic.operations.ops import MigrationScript
+from alembic.operations.ops import (
+    AddColumnOp,
+    ExecuteSQLOp,
+    MigrateOperation,
+    MigrationScript,
+    ModifyTableOps,
+)
 from alembic.script import Script, ScriptDirectory
 
 from connectors.postgres.migrations import DERIVED_HASH
 from connectors.postgres.server.embedded import embedded_url
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql import SCHEMA, TARGETS
+
+
+class KeyChanged(Exception):
+    """What became of keys, in sentences."""
 
 
 def revise(message: str) -> Path | None:
     """Add a revision under `versions/` that leads from the newest one to the field tables.
 
-    Gives its file, or None where the newest one leads there already.
+    Gives its file, or None where the newest one leads there already. Raises KeyChanged.
     """
     with tempfile.TemporaryDirectory() as folder:
         url = embedded_url(Path(folder) / "postgres").replace("://", "+psycopg://", 1)
@@ -40,22 +51,75 @@ def revise(message: str) -> Path | None:
             newest = ScriptDirectory.from_config(config).get_revision("head")
             follows = newest.module.derived == DERIVED_HASH
 
-            def none_that_is_empty(_: object, __: object, steps: list[MigrationScript]) -> None:
+            if told := changed_keys(connection):
+                raise KeyChanged(told)
+
+            def finished(_: object, __: object, steps: list[MigrationScript]) -> None:
                 upgrade = steps[0].upgrade_ops
                 if follows and (upgrade is None or upgrade.is_empty()):
                     steps.clear()
+                elif upgrade is not None:
+                    upgrade.ops += [*_required_where_empty(upgrade.ops)]
 
             written = command.revision(
                 config,
                 message,
                 autogenerate=True,
                 rev_id=f"{int(newest.revision) + 1:04}",
-                process_revision_directives=none_that_is_empty,
+                process_revision_directives=finished,
             )
         engine.dispose()
     return Path(written.path) if isinstance(written, Script) else None
 
 
-if __name__ == "__main__":
-    path = revise(" ".join(sys.argv[1:]) or "follow the field tables")
+def changed_keys(connection: sa.Connection) -> list[str]:
+    """What became of the keys of the tables of records, in a sentence for each.
+
+    Rows that are there would have to be told apart by a key they were not taken in by: no tool
+    knows how, and Alembic does not look at keys.
+    """
+    there = sa.inspect(connection)
+    found = []
+    for name, table in TARGETS.items():
+        if not there.has_table(name, SCHEMA):
+            continue
+        before = there.get_pk_constraint(name, SCHEMA)["constrained_columns"]
+        now = [column.name for column in table.primary_key]
+        if before != now:
+            found.append(f"{name}: its key was {', '.join(before)} and is {', '.join(now)}.")
+    return found
+
+
+def _required_where_empty(ops: list[MigrateOperation]) -> Iterator[MigrateOperation]:
+    """Let a new column be empty, and forbid that where the table has no rows.
+
+    Rows of before have no value, and none is invented for them; new rows are validated.
+    """
+    for of_table in ops:
+        if not isinstance(of_table, ModifyTableOps):
+            continue
+        table = f'{SCHEMA}."{of_table.table_name}"'
+        for one in of_table.ops:
+            if isinstance(one, AddColumnOp) and not one.column.nullable:
+                one.column.nullable = True
+                yield ExecuteSQLOp(
+                    f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM {table}) THEN "
+                    f'ALTER TABLE {table} ALTER "{one.column.name}" SET NOT NULL; END IF; END $$'
+                )
+
+
+def main() -> None:
+    """Write the migration that is missing; exits with 1 where it has to be written by hand."""
+    try:
+        path = revise(" ".join(sys.argv[1:]) or "follow the field tables")
+    except KeyChanged as changed:
+        sys.exit(
+            f"{' '.join(changed.args[0])} The rows that a database has were told apart by the key "
+            "before: write the migration by hand, drop and make the primary key, and say what "
+            "becomes of rows that the new key does not tell apart."
+        )
     sys.stdout.write(f"{path or 'The migrations lead to the field tables.'}\n")
+
+
+if __name__ == "__main__":
+    main()

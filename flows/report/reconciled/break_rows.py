@@ -8,7 +8,7 @@ import polars as pl
 
 from flows.report.reconciled.checks import DIGITS
 from flows.report.spelling import visible
-from flows.steps.reconcile.beyond import beside
+from flows.steps.frames.beyond import beside
 from schemas.amounts import BEYOND
 
 CHUNK = 5_000

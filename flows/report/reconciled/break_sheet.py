@@ -7,9 +7,19 @@ import zipfile
 import polars as pl
 
 from flows.report.reconciled.break_rows import letter, rows_xml
-from flows.report.reconciled.tables import BREAK_COLUMNS
+from flows.report.reconciled.table import (
+    COUNT,
+    CURRENCY,
+    DATE,
+    MONEY,
+    NUMBER,
+    TENANT,
+    TEXT,
+    WORD,
+    ReportColumn,
+)
 from flows.report.reconciled.words import currency_label, sources
-from flows.steps.reconcile.beyond import beyond_of
+from flows.steps.frames.beyond import beyond_of
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.amounts import BEYOND
 from schemas.counting import agree, quantity
@@ -17,6 +27,36 @@ from schemas.counting import agree, quantity
 MOST = 100_000
 """Breaks the workbook lists; it says where the rest is."""
 ZIPPED = (1980, 1, 1, 0, 0, 0)
+BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
+    ("id", ReportColumn("Break", WORD, 18)),
+    ("group", ReportColumn("Class", WORD, 14)),
+    ("code", ReportColumn("Code", WORD, 22)),
+    ("severity", ReportColumn("Severity", WORD, 9)),
+    ("state", ReportColumn("State", WORD, 11)),
+    ("record", ReportColumn("Record", WORD, 18)),
+    ("tenant", TENANT),
+    ("key", ReportColumn("Key", TEXT, 20)),
+    ("field", ReportColumn("Field", WORD, 18)),
+    ("side", ReportColumn("Side", WORD, 6)),
+    ("expected", ReportColumn("Expected", TEXT, 26)),
+    ("found", ReportColumn("Found", TEXT, 26)),
+    ("delta", ReportColumn("Delta", MONEY, 16)),
+    ("amount", ReportColumn("Amount", MONEY, 18)),
+    ("basis", ReportColumn("Amount is", WORD, 11)),
+    ("counted", ReportColumn("In totals", MONEY, 18)),
+    ("currency", CURRENCY),
+    ("file", ReportColumn("File", TEXT, 28)),
+    ("line", ReportColumn("Line", NUMBER, 9)),
+    ("batch_id", ReportColumn("Batch", NUMBER, 7)),
+    ("first_seen", ReportColumn("First seen", DATE, 11)),
+    ("age_days", ReportColumn("Days", COUNT, 7)),
+    ("age_business_days", ReportColumn("Business days", COUNT, 9)),
+    ("cause", ReportColumn("Cause", WORD, 18)),
+    ("owner", ReportColumn("Owner", TEXT, 14)),
+    ("action", ReportColumn("Next", WORD, 48)),
+    ("note", ReportColumn("Note", TEXT, 48)),
+)
+"""Attribute of a BreakLine and its column."""
 
 
 def columns_of(report: ReconciliationReport, frame: pl.DataFrame) -> pl.DataFrame:

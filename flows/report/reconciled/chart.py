@@ -1,7 +1,6 @@
 """Charts as inline SVG: only bars; every figure they show stands beside them as text."""
 
 from base64 import b64encode
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
@@ -9,9 +8,9 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from flows.report.spelling import digits
-from flows.steps.breaks.ageing import BUCKETS, UPPER
-from flows.steps.breaks.roll_forward import RollForward
-from flows.steps.reconcile.report import BreakLine
+from flows.steps.breaks.ageing import BUCKETS, bucket
+from flows.steps.reconcile.reported_breaks import Breaks
+from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.totals import Proof
 from schemas.breaks import Status
 from schemas.life import OPEN
@@ -87,20 +86,20 @@ def stacked(counts: Sequence[int], colours: Sequence[str], whole: int) -> Markup
     return svg(pieces)
 
 
-def bucket_of(days: int) -> int:
-    """Place of an age in `BUCKETS`."""
-    return bisect_left(UPPER, days)
-
-
-def by_class(breaks: Iterable[BreakLine]) -> list[Bar]:
+def by_class(breaks: Breaks) -> list[Bar]:
     """Open breaks by class, each bar by age; the class with most of them first."""
-    counts: dict[str, list[int]] = {}
-    for one in breaks:
-        if one.state in OPEN:
-            counts.setdefault(one.group, [0] * len(BUCKETS))[bucket_of(one.age_days)] += 1
+    counts = ages_by_class(breaks)
     whole = max(map(sum, counts.values()), default=0)
-    order = sorted(counts.items(), key=lambda one: (-sum(one[1]), one[0]))
-    return [Bar(name, stacked(ages, AGES, whole), sum(ages)) for name, ages in order]
+    return [Bar(name, stacked(ages, AGES, whole), sum(ages)) for name, ages in counts.items()]
+
+
+def ages_by_class(breaks: Breaks) -> dict[str, list[int]]:
+    """How many open breaks a class has of each age of BUCKETS; the class with most first."""
+    counts: dict[str, list[int]] = {}
+    found = breaks.where("state", *OPEN).frame.group_by("group", bucket().alias("bucket")).len()
+    for name, place, rows in found.iter_rows():
+        counts.setdefault(name, [0] * len(BUCKETS))[place] = rows
+    return dict(sorted(counts.items(), key=lambda one: (-sum(one[1]), one[0])))
 
 
 def waterfall(forward: RollForward) -> list[Markup]:

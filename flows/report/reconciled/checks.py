@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from flows.report.reconciled.table import Cell, ReportTable, TableRow
 from flows.steps.breaks.ageing import BUCKETS
-from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.frames.beyond import exact_sum
 
 DIGITS = 15
 """Digits every spreadsheet keeps of a number; a longer one is written as text."""

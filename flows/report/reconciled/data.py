@@ -7,32 +7,21 @@ names the columns of the line in which there is one, so that it can be taken awa
 
 import io
 import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date
 from decimal import Decimal
-from operator import attrgetter
 from typing import Any
 
 import polars as pl
 
-from flows.steps.reconcile.beyond import beside, parted
-from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.frames.beyond import beside
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.reported_breaks import MONEY
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
 from schemas.cells.formulas import formulas
 
-TYPES: Mapping[str, pl.DataType] = {
-    "tenant": pl.Int32(),
-    "line": pl.Int64(),
-    "batch_id": pl.Int32(),
-    "first_seen": pl.Date(),
-    "age_days": pl.Int32(),
-    "age_business_days": pl.Int32(),
-}
-"""Columns that are no text."""
-MONEY = ("delta", "amount", "counted")
 _BEYOND = tuple(name + BEYOND for name in MONEY)
 """The texts of those that no exact column holds, where there are any."""
 CHUNK = 10_000
@@ -44,22 +33,11 @@ def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
 
     Money is an exact decimal; what fits none is a text in a column of its own (`amount_beyond`).
     """
-    names = [field.name for field in fields(BreakLine)]
-    columns = {
-        name: pl.Series(
-            name, list(map(attrgetter(name), report.breaks)), TYPES.get(name, pl.String())
-        )
-        for name in names
-        if name not in MONEY
-    }
-    for name in MONEY:
-        held, texts = parted(name, map(attrgetter(name), report.breaks))
-        columns |= {name: held, texts.name: texts}
-    codes = {key: report.currencies.get(key, "") for key in {one.currency for one in report.breaks}}
-    code = pl.Series("currency_code", [codes[one.currency] for one in report.breaks], pl.String())
-    frame = pl.DataFrame({name: columns[name] for name in (*names, *columns)})
+    frame = report.breaks.frame
     empty = [name for name in _BEYOND if frame[name].null_count() == frame.height]
-    return frame.drop(empty).with_columns(code).rename({"group": "class"})
+    codes = {key: report.currencies.get(key, "") for key in frame["currency"].unique()}
+    code = pl.col("currency").replace_strict(codes, return_dtype=pl.String)
+    return frame.drop(empty).with_columns(code.alias("currency_code")).rename({"group": "class"})
 
 
 def breaks_csv(frame: pl.DataFrame) -> bytes:
@@ -128,7 +106,7 @@ def totals_json(report: ReconciliationReport) -> bytes:
     told["breaks"] = {
         "all": len(report.breaks),
         **{
-            name: dict(Counter(getattr(one, attribute) for one in report.breaks))
+            name: dict(report.breaks.counts(attribute))
             for name, attribute in (
                 ("class", "group"),
                 ("code", "code"),

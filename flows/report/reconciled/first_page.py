@@ -5,7 +5,7 @@ scope and run, money per currency, the causes of most money, the changes since t
 and the signatures there are.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from operator import attrgetter
@@ -32,11 +32,13 @@ from flows.report.reconciled.words import (
     record_title,
 )
 from flows.report.spelling import ungrouped
-from flows.steps.reconcile.beyond import exact_sum
-from flows.steps.reconcile.report import AsideLine, BreakLine, ReconciliationReport
+from flows.steps.frames.beyond import exact_sum
+from flows.steps.reconcile.changes import HASH, method_rows
+from flows.steps.reconcile.report import AsideLine, ReconciliationReport
+from flows.steps.reconcile.reported_breaks import Breaks
 from flows.steps.reconcile.signed import LATE
 from flows.steps.reconcile.totals import Proof
-from flows.steps.rules.changes import HASH, method_rows
+from schemas.amounts import BEYOND
 
 CAUSES = 5
 """Causes on page one, of open breaks and of accepted ones."""
@@ -238,18 +240,21 @@ def _records(report: ReconciliationReport) -> Iterator[tuple[str, str, str]]:
     sign = report.sign_off
     if sign is not None and sign.changed_since:
         yield "records that differ from what was signed", "0", str(sign.changed_since)
-    late = [one for one in report.breaks if one.code == LATE]
+    late = report.breaks.where("code", LATE)
     if late:
         what = "records that came after the period they are dated in was signed"
         yield what, "0", "; ".join(_late(report, late))
 
 
-def _late(report: ReconciliationReport, late: Sequence[BreakLine]) -> Iterator[str]:
+def _late(report: ReconciliationReport, late: Breaks) -> Iterator[str]:
     """How many records came late, and their money, in each currency."""
-    for currency in sorted({one.currency for one in late}, key=lambda key: (len(key), key)):
-        mine = [one.amount for one in late if one.currency == currency]
-        money = ungrouped(exact_sum(mine)) + " " if any(one is not None for one in mine) else ""
-        yield f"{len(mine)}: {money}{currency_label(report, currency)}"
+    counts = late.counts("currency")
+    for currency in sorted(counts, key=lambda key: (len(key), key)):
+        mine = late.where("currency", currency).frame
+        amounts, texts = mine["amount"].drop_nulls(), mine["amount" + BEYOND].drop_nulls()
+        has_money = len(amounts) or len(texts)
+        money = ungrouped(exact_sum(amounts, texts)) + " " if has_money else ""
+        yield f"{counts[currency]}: {money}{currency_label(report, currency)}"
 
 
 def signatures(report: ReconciliationReport) -> ReportTable:
@@ -334,8 +339,8 @@ def words(report: ReconciliationReport) -> ReportTable:
     columns = (ReportColumn("Word", WORD, 24), ReportColumn("Means", WORD, 96))
     there = {
         *(one.status for one in report.statuses),
-        *(one.state for one in report.breaks),
-        *(one.basis for one in report.breaks),
+        *report.breaks.counts("state"),
+        *report.breaks.counts("basis"),
     }
     meanings = {**ALWAYS, **{word: told for word, told in GLOSSARY.items() if word in there}}
     return ReportTable(

@@ -25,7 +25,7 @@ from flows.report.reconciled.words import (
     with_unreadable,
 )
 from flows.report.spelling import digits
-from flows.steps.reconcile.beyond import exact_sum
+from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.counting import quantity

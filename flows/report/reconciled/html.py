@@ -35,8 +35,9 @@ from flows.report.reconciled.words import (
 from flows.report.spelling import digits, shortened, visible
 from flows.report.template import template
 from flows.steps.breaks.ageing import BUCKETS
-from flows.steps.reconcile.beyond import exact_sum
-from flows.steps.reconcile.report import VERDICTS, BreakLine, ReconciliationReport
+from flows.steps.frames.beyond import exact_sum
+from flows.steps.reconcile.report import VERDICTS, ReconciliationReport
+from flows.steps.reconcile.reported_breaks import BreakLine
 from schemas.breaks import BREAKS
 from schemas.life import OPEN, BreakState
 
@@ -63,7 +64,7 @@ def render_html(report: ReconciliationReport) -> str:
     """The page as text; equal reports give equal bytes."""
     style, script = _style(report), _text("script.js")
     open_causes = pooled_causes(report)["open"]
-    shown_breaks = report.breaks[:MOST]
+    shown_breaks, counts = tuple(report.breaks[:MOST]), report.breaks.counts("state")
     return _template().render(
         report=report,
         cover=report.cover,
@@ -89,10 +90,10 @@ def render_html(report: ReconciliationReport) -> str:
         breaks=_listed(report, shown_breaks),
         filters=_filters(report, shown_breaks),
         codes=_codes(report),
-        states={one: STATES[one] for one in STATES if any(b.state == one for b in report.breaks)},
-        counts=Counter(one.state for one in report.breaks),
-        opened=sum(one.state in OPEN for one in report.breaks),
-        accepted=sum(one.state == BreakState.ACCEPTED for one in report.breaks),
+        states={state: told for state, told in STATES.items() if state in counts},
+        counts=counts,
+        opened=sum(counts[state] for state in OPEN),
+        accepted=counts[BreakState.ACCEPTED],
         records=sum(one.rows for one in report.statuses),
         chart=chart,
         currency=lambda key: currency_label(report, key),
@@ -234,7 +235,7 @@ def _filters(report: ReconciliationReport, breaks: Sequence[BreakLine]) -> dict[
 
 def _codes(report: ReconciliationReport) -> list[tuple[str, str, str, int]]:
     """The codes that occur: title, what to do, how many."""
-    counts = Counter(one.code for one in report.breaks)
+    counts = report.breaks.counts("code")
     return [
         (code, one.title, one.action, counts[code])
         for code, one in BREAKS.items()

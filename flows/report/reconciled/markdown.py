@@ -15,7 +15,8 @@ from flows.report.reconciled.words import (
     verdict_of,
 )
 from flows.report.spelling import digits, neutral
-from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.reported_breaks import BreakLine
 from schemas.counting import quantity
 from schemas.life import OPEN, BreakState
 
@@ -63,8 +64,8 @@ def _where(one: BreakLine) -> str:
 
 def _blocks(report: ReconciliationReport) -> Iterator[str]:
     verdict, cover = verdict_of(report), report.cover
-    todo = sum(one.state in OPEN for one in report.breaks)
-    accepted = sum(one.state == BreakState.ACCEPTED for one in report.breaks)
+    counts = report.breaks.counts("state")
+    todo, accepted = sum(counts[state] for state in OPEN), counts[BreakState.ACCEPTED]
     yield f"# {escape(cover.verdict)}: {escape(neutral(cover.title))}"
     yield escape(verdict.meaning)
     yield "\n".join(f"- {escape(told)}" for told in to_sign(report))

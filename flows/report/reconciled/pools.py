@@ -4,8 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
+import polars as pl
+
 from flows.steps.breaks.causes import CauseLine
-from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.breaks.money import BASIS, counted
+from flows.steps.frames.beyond import exact_sum
+from flows.steps.reconcile.report import ReconciliationReport
 from schemas.amounts import EXACT
 from schemas.breaks import Money
 from schemas.life import OPEN, BreakState
@@ -22,15 +26,12 @@ class Share:
     difference: Decimal | None = None
     gross: Decimal | None = None
 
-    def add(self, one: BreakLine) -> None:
-        """Take a break in, with what it adds to totals."""
-        self.breaks += 1
-        if one.counted is None:
-            return
-        if one.basis == Money.GROSS:
-            self.gross = EXACT.add(self.gross or Decimal(0), one.counted)
+    def add(self, money: Decimal, *, gross: bool) -> None:
+        """Take in what breaks add to totals."""
+        if gross:
+            self.gross = EXACT.add(self.gross or Decimal(0), money)
         else:
-            self.difference = EXACT.add(self.difference or Decimal(0), one.counted)
+            self.difference = EXACT.add(self.difference or Decimal(0), money)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,18 @@ def pooled_causes(report: ReconciliationReport) -> dict[str, dict[str, Pooled]]:
     """By pool and cause; a cause that has no break in a pool is not in it."""
     causes = {one.id: one for one in report.causes}
     pool_of = {state: pool for pool, states in POOLS.items() for state in states}
+    groups = (
+        report.breaks.frame.filter(pl.col("cause").is_in(causes))
+        .with_columns(pl.col("state").replace_strict(pool_of, default=None).alias("pool"))
+        .drop_nulls("pool")
+        .group_by("pool", "cause", "currency", BASIS, maintain_order=True)
+        .agg(pl.len(), *counted())
+    )
     found: dict[str, dict[str, Pooled]] = {pool: {} for pool in POOLS}
-    for one in report.breaks:
-        cause, pool = causes.get(one.cause), pool_of.get(one.state)
-        if cause is None or pool is None:
-            continue
-        pooled = found[pool].setdefault(cause.id, Pooled(cause))
-        pooled.shares.setdefault(one.currency, Share()).add(one)
+    for pool, cause, currency, basis, rows, amounts, beyond in groups.iter_rows():
+        pooled = found[pool].setdefault(cause, Pooled(causes[cause]))
+        share = pooled.shares.setdefault(currency, Share())
+        share.breaks += rows
+        if beyond or any(amount is not None for amount in amounts):
+            share.add(exact_sum(amounts, beyond), gross=basis == Money.GROSS)
     return found

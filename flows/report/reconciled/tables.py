@@ -21,7 +21,6 @@ from flows.report.reconciled.annexes import (
 from flows.report.reconciled.table import (
     COUNT,
     CURRENCY,
-    DATE,
     MONEY,
     NUMBER,
     RECORD,
@@ -42,9 +41,9 @@ from flows.report.reconciled.words import (
     with_unreadable,
 )
 from flows.steps.breaks.ageing import BUCKETS
-from flows.steps.breaks.roll_forward import RollForward
-from flows.steps.reconcile.beyond import exact_sum
-from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.frames.beyond import exact_sum
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine
 from schemas.breaks import Money
 from schemas.tables import EXTRACTS
@@ -308,50 +307,6 @@ def _forward(
 def statement_line(line: ProofLine) -> tuple[Cell, ...]:
     """One line of a statement: its words, how many, how much."""
     return with_unreadable(line.text, line.unreadable), line.rows, amount_of(line)
-
-
-BREAK_COLUMNS: tuple[tuple[str, ReportColumn], ...] = (
-    ("id", ReportColumn("Break", WORD, 18)),
-    ("group", ReportColumn("Class", WORD, 14)),
-    ("code", ReportColumn("Code", WORD, 22)),
-    ("severity", ReportColumn("Severity", WORD, 9)),
-    ("state", ReportColumn("State", WORD, 11)),
-    ("record", ReportColumn("Record", WORD, 18)),
-    ("tenant", TENANT),
-    ("key", ReportColumn("Key", TEXT, 20)),
-    ("field", ReportColumn("Field", WORD, 18)),
-    ("side", ReportColumn("Side", WORD, 6)),
-    ("expected", ReportColumn("Expected", TEXT, 26)),
-    ("found", ReportColumn("Found", TEXT, 26)),
-    ("delta", ReportColumn("Delta", MONEY, 16)),
-    ("amount", ReportColumn("Amount", MONEY, 18)),
-    ("basis", ReportColumn("Amount is", WORD, 11)),
-    ("counted", ReportColumn("In totals", MONEY, 18)),
-    ("currency", CURRENCY),
-    ("file", ReportColumn("File", TEXT, 28)),
-    ("line", ReportColumn("Line", NUMBER, 9)),
-    ("batch_id", ReportColumn("Batch", NUMBER, 7)),
-    ("first_seen", ReportColumn("First seen", DATE, 11)),
-    ("age_days", ReportColumn("Days", COUNT, 7)),
-    ("age_business_days", ReportColumn("Business days", COUNT, 9)),
-    ("cause", ReportColumn("Cause", WORD, 18)),
-    ("owner", ReportColumn("Owner", TEXT, 14)),
-    ("action", ReportColumn("Next", WORD, 48)),
-    ("note", ReportColumn("Note", TEXT, 48)),
-)
-"""Attribute of a BreakLine and its column."""
-
-
-def breaks(report: ReconciliationReport, most: int | None = None) -> ReportTable:
-    """The breaks, the first `most` of them."""
-    labels = {one: currency_label(report, one) for one in {b.currency for b in report.breaks}}
-    rows = [TableRow(_break(one, labels)) for one in report.breaks[:most]]
-    return ReportTable("breaks", "Breaks", tuple(column for _, column in BREAK_COLUMNS), rows)
-
-
-def _break(one: BreakLine, currencies: Mapping[str, str]) -> tuple[Cell, ...]:
-    cells = {name: getattr(one, name) for name, _ in BREAK_COLUMNS}
-    return tuple((cells | {"currency": currencies[one.currency]}).values())
 
 
 def ageing(report: ReconciliationReport) -> ReportTable:

@@ -20,7 +20,8 @@ from flows.report.reconciled.words import (
 )
 from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
 from flows.report.text import WIDTH
-from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
 from schemas.life import OPEN, BreakState
 
@@ -91,8 +92,13 @@ def _table(table: ReportTable) -> Iterator[str]:
             yield from _wrapped(f"{first}: {others[0]}", "  ")
             continue
         names = [column.name.lower() for column in table.columns[1:]]
-        rest = [f"{name} {cell}" for name, cell in zip(names, others, strict=True) if cell]
+        rest = [_named(name, cell) for name, cell in zip(names, others, strict=True) if cell]
         yield from _wrapped("; ".join([first, *rest]), "  ")
+
+
+def _named(column: str, cell: str) -> str:
+    """A cell with the name of its column, where it does not say that itself: `no currency`."""
+    return cell if cell.startswith((f"{column} ", f"no {column}")) else f"{column} {cell}"
 
 
 def _statuses(report: ReconciliationReport) -> Iterator[str]:
@@ -132,8 +138,8 @@ def _causes(report: ReconciliationReport) -> Iterator[str]:
 
 
 def _breaks(report: ReconciliationReport) -> Iterator[str]:
-    todo = [one for one in report.breaks if one.state in OPEN]
-    accepted = [one for one in report.breaks if one.state == BreakState.ACCEPTED]
+    todo = report.breaks.where("state", *OPEN)
+    accepted = report.breaks.where("state", BreakState.ACCEPTED)
     aside = len(report.breaks) - len(todo) - len(accepted)
     yield (
         f"  {digits(len(todo))} open, {digits(len(accepted))} accepted"

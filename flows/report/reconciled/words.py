@@ -5,7 +5,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from flows.report.spelling import digits, neutral, ungrouped, visible
-from flows.steps.reconcile.report import BreakLine, ReconciliationReport
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
 from schemas.breaks import BREAKS, Money, Status
 from schemas.life import BreakState

@@ -15,12 +15,12 @@ from xlsxwriter.format import Format  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.break_rows import FIRST_DAY, LONGEST, cell_text, letter
-from flows.report.reconciled.break_sheet import MOST, columns_of, with_breaks
+from flows.report.reconciled.break_sheet import BREAK_COLUMNS, MOST, columns_of, with_breaks
 from flows.report.reconciled.checks import Check, checked_columns, checks, survives
 from flows.report.reconciled.data import breaks_frame
 from flows.report.reconciled.first_page import MONEY_NOTE, parts, to_sign, totals
-from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportTable
-from flows.report.reconciled.tables import breaks, facts, tables
+from flows.report.reconciled.table import NUMERIC, Cell, ColumnKind, ReportColumn, ReportTable
+from flows.report.reconciled.tables import facts, tables
 from flows.report.reconciled.words import verdict_of
 from flows.report.reconciled.workbook_chart import add_charts
 from flows.steps.reconcile.report import ReconciliationReport
@@ -81,7 +81,7 @@ def render_workbook(report: ReconciliationReport, frame: pl.DataFrame | None = N
             add_charts(book, report)
         if table.name == "proof":
             sheet = book.add_worksheet(BREAKS)
-            _head(sheet, breaks(report, 0), formats, len(report.breaks))
+            _head(sheet, [one for _, one in BREAK_COLUMNS], formats, len(report.breaks))
             sheet.fit_to_pages(2, 0)
     _sign_off(book.add_worksheet("Sign-off"), report, formats)
     book.close()
@@ -251,7 +251,7 @@ def _table(
 ) -> None:
     again = checked_columns(checked)
     rows = table.rows[:ANNEX]
-    _head(sheet, table, formats, len(rows), again=again)
+    _head(sheet, table.columns, formats, len(rows), again)
     for line, (row, found) in enumerate(zip(rows, checked, strict=False), 1):
         for place, (cell, column) in enumerate(zip(row.cells, table.columns, strict=True)):
             _write(sheet, line, place, cell, column.kind, formats, total=row.total)
@@ -265,20 +265,24 @@ def _table(
 
 
 def _head(
-    sheet: Worksheet, table: ReportTable, formats: Formats, rows: int, *, again: Sequence[int] = ()
+    sheet: Worksheet,
+    columns: Sequence[ReportColumn],
+    formats: Formats,
+    rows: int,
+    again: Sequence[int] = (),
 ) -> None:
-    names = [column.name for column in table.columns]
-    for place, column in enumerate(table.columns):
+    names = [column.name for column in columns]
+    for place, column in enumerate(columns):
         sheet.set_column(place, place, column.width, formats[column.kind])
     if again:
         last = len(names) + len(again)
         sheet.set_column(len(names), last - 1, 20, formats[ColumnKind.MONEY])
         sheet.set_column(last, last, 10)
-        names += [f"{table.columns[one].name} recomputed" for one in again] + ["Check"]
+        names += [f"{columns[one].name} recomputed" for one in again] + ["Check"]
     sheet.freeze_panes(1, 0)
     if rows:
         sheet.autofilter(0, 0, min(rows, MOST), len(names) - 1)
-    numbers = [column.kind in NUMERIC for column in table.columns]
+    numbers = [column.kind in NUMERIC for column in columns]
     numbers += [True] * len(again) + [False]
     for place, (name, number) in enumerate(zip(names, numbers, strict=False)):
         sheet.write_string(0, place, name, formats["head n" if number else "head"])

@@ -5,13 +5,12 @@ from decimal import Decimal
 import xlsxwriter  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
-from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, bucket_of
+from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, ages_by_class
 from flows.report.reconciled.words import currency_label, record_title
 from flows.steps.breaks.ageing import BUCKETS
-from flows.steps.breaks.roll_forward import RollForward
 from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.totals import Proof
-from schemas.life import OPEN
 
 NAME = "Charts"
 WIDTH, HEIGHT = 720, 300
@@ -38,31 +37,27 @@ def add_charts(book: xlsxwriter.Workbook, report: ReconciliationReport) -> None:
 
 
 def _by_class(book: xlsxwriter.Workbook, sheet: Worksheet, report: ReconciliationReport) -> int:
-    counts: dict[str, list[int]] = {}
-    for one in report.breaks:
-        if one.state in OPEN:
-            counts.setdefault(one.group, [0] * len(BUCKETS))[bucket_of(one.age_days)] += 1
+    counts = ages_by_class(report.breaks)
     sheet.write_row(0, 0, ["Open breaks by class and age", *(f"{one} days" for one in BUCKETS)])
-    order = sorted(counts, key=lambda name: (-sum(counts[name]), name))
-    for line, name in enumerate(order, 1):
-        sheet.write_row(line, 0, [name, *counts[name]])
-    if not order:
+    for line, (name, ages) in enumerate(counts.items(), 1):
+        sheet.write_row(line, 0, [name, *ages])
+    if not counts:
         return 3
     chart = book.add_chart({"type": "bar", "subtype": "stacked"})
     for place, colour in enumerate(AGES, 1):
         chart.add_series(
             {
                 "name": [NAME, 0, place],
-                "categories": [NAME, 1, 0, len(order), 0],
-                "values": [NAME, 1, place, len(order), place],
+                "categories": [NAME, 1, 0, len(counts), 0],
+                "values": [NAME, 1, place, len(counts), place],
                 "fill": {"color": colour},
                 "gap": 60,
             }
         )
     chart.set_x_axis({"major_gridlines": GRID})
     chart.set_y_axis({"reverse": True, "major_gridlines": NO_GRID})
-    _placed(sheet, chart, "Open breaks by class and age", len(order) + 2)
-    return len(order) + 3 + LINES
+    _placed(sheet, chart, "Open breaks by class and age", len(counts) + 2)
+    return len(counts) + 3 + LINES
 
 
 def _sides(

@@ -32,7 +32,7 @@ from flows.steps.breaks.acceptance import (
 from flows.steps.breaks.lifecycle import BEFORE, is_open, nothing_before, standing_now, with_counts
 from flows.steps.breaks.money import COUNTED, Sums, sum_money
 from flows.steps.breaks.saved import causes_of, from_saved, with_seen
-from flows.steps.reconcile.beyond import largest_first
+from flows.steps.frames.beyond import largest_first
 from flows.steps.totals import plain
 from schemas.breaks import Severity
 from schemas.life import ASIDE, OPEN, SIDES, UNRESOLVED, BreakState, Choice

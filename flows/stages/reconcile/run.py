@@ -31,6 +31,7 @@ from connectors.postgres.reconciliations import (
 )
 from connectors.postgres.resume import resumed
 from connectors.postgres.signatures import approved_runs
+from connectors.recovery import reach
 from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.cover import gather_facts
@@ -41,7 +42,6 @@ from flows.stages.reconcile.sign import check_files, signed_sources
 from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
 from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import TEXT, Written, render_text, write_reconciliation
-from flows.stages.recovery import reach
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import Gone, gone_since, other_terms
 from flows.steps.breaks.carry_forward import carry_forward
@@ -100,7 +100,7 @@ class Reconciled:
     @property
     def open_breaks(self) -> int:
         """Breaks that ask for action."""
-        return sum(one.state in OPEN for one in self.report.breaks)
+        return len(self.report.breaks.where("state", *OPEN))
 
     def text(self) -> str:
         """The report for a terminal, and where all of it is."""
@@ -192,7 +192,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         restates = refuse_day(
             connection, asked.scope.text, asked.as_of, asked.restate, zone, asked.names
         )
-        workspace.progress("gather", 0, 3)
+        workspace.progress("reconcile", 0, 3)
         gathered = gather_sources(
             workspace,
             connection,
@@ -202,7 +202,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         )
         cut = cut_off(gathered.sources, asked.as_of)
         reach("gathered")
-        workspace.progress("judge", 1, 3)
+        workspace.progress("reconcile", 1, 3)
         judgement = reconcile_sources(
             cut.kept, asked.rules, asked.as_of, service=gathered.service, cut=cut
         )
@@ -244,7 +244,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
                 unread=asked.unread,
             ),
         )
-        workspace.progress("write", 2, 3)
+        workspace.progress("reconcile", 2, 3)
         folder = folder_of(number)
         written = write_reconciliation(
             workspace,
@@ -277,7 +277,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             version=report.cover.version,
         )
         reach("reconciled")
-        workspace.progress("write", 3, 3)
+        workspace.progress("reconcile", 3, 3)
     log.info("Reconciliation %s of %s: %s", run.id, scope, run.verdict)
     return Reconciled(run, report, written)
 

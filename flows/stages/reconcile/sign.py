@@ -36,10 +36,10 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.severity import severities
+from flows.steps.reconcile.changes import HASH, method_rows
 from flows.steps.reconcile.report import Changes, SignatureLine, SignOff
 from flows.steps.reconcile.signed import unpack_records
 from flows.steps.rules.canonical import rules_hash
-from flows.steps.rules.changes import HASH, method_rows
 from flows.steps.rules.rules import Rules
 from schemas.counting import agree, quantity
 from schemas.guards.trail_rules import report_hash

@@ -21,8 +21,8 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import accepted_terms
 from flows.steps.breaks.lifecycle import RULES, is_aside, is_open
+from flows.steps.reconcile.changes import accepted_by, rule_changes
 from flows.steps.reconcile.report import AsideLine, Changes
-from flows.steps.rules.changes import accepted_by, rule_changes
 from schemas.counting import quantity
 from schemas.life import BreakState
 

@@ -19,8 +19,8 @@ from flows.stages.reconcile.listings import PULLED, counting_listings, of_scope
 from flows.stages.reconcile.tied import Found, altered, found_in, untied
 from flows.stages.rows.batch_rows import delivered_batch_rows
 from flows.stages.workspace import Workspace
+from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.countable import addable, counted_once, no_numbers, of_batches
-from flows.steps.reconcile.sources import Sources
 from schemas.derived.views import LISTING_FEED
 from schemas.field import Table
 from schemas.operations import PUSHES

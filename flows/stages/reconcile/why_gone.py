@@ -19,10 +19,10 @@ from connectors.postgres.signatures import last_approved, signatures_of
 from flows.stages.reconcile.sources import NOT_COUNTED, Gathered
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.lifecycle import NEITHER
+from flows.steps.frames.sources import Sources
 from flows.steps.reconcile.cut_off import cut_off
 from flows.steps.reconcile.joins import joined_break_ids
 from flows.steps.reconcile.signed import CODE, LATE
-from flows.steps.reconcile.sources import Sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, BreakClass
@@ -115,7 +115,7 @@ def _still(sources: Sources, breaks: pl.DataFrame, rules: Rules, as_of: date) ->
 
 def _without(sources: Sources, batches: set[int]) -> Sources:
     """The sources without the rows that some batches brought."""
-    mine = pl.col("batch_id").is_in(list(batches)).fill_null(value=False)
+    mine = pl.col("batch_id").is_in(list(batches))
     return replace(
         sources,
         extract={name: frame.filter(~mine) for name, frame in sources.extract.items()},

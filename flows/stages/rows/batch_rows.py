@@ -16,7 +16,7 @@ from connectors.postgres.ledger import Extract
 from flows.stages.kept import open_archived
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
-from flows.steps.reconcile.sources import PLACE, record_schema
+from flows.steps.frames.sources import PLACE, record_schema
 from schemas.cells.reading import Unread, read
 from schemas.field import Field, Kind
 from schemas.tables import INSERT_BATCH_DATA

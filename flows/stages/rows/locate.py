@@ -24,7 +24,7 @@ from flows.stages.workspace import Workspace
 from schemas.counting import quantity
 
 BLOCK_BYTES = 1 << 20
-NAMED = 10
+NAMED = 20
 """Files an error names; it counts the others."""
 
 

@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import psycopg
+
 from connectors.files.atomic import named, write_file
 from connectors.files.cells import split_cells
 from connectors.files.header import PARENT_COLUMN, Header
@@ -28,7 +30,7 @@ from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract
 from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
-from flows.stages.check import staged_tables
+from flows.stages.check import staged_tables, tables_of
 from flows.stages.kept import open_archived, prove_extracts
 from flows.stages.rows.locate import Spot, show_command
 from flows.stages.rows.texts import RowTexts
@@ -76,7 +78,7 @@ def write_rejects(
         texts = RowTexts(workspace, connection, [batch_id])
         if elsewhere is None:
             elsewhere = later_attempts(connection, batch_id)
-        rows = _by_extract(Lease(connection, batch_id, -1), texts, elsewhere.keys())
+        rows = _by_extract(connection, batch_id, texts, elsewhere.keys())
         for extract in ledger.list_extracts(connection, batch_id):
             found = rows.get(extract.id)
             if not found:
@@ -134,12 +136,15 @@ def _rows(count: int) -> str:
 
 
 def _by_extract(
-    lease: Lease, texts: RowTexts, elsewhere: Collection[AttemptRow]
+    connection: psycopg.Connection,
+    batch_id: int,
+    texts: RowTexts,
+    elsewhere: Collection[AttemptRow],
 ) -> dict[int, dict[int, Rejected]]:
     rows: dict[int, dict[int, Rejected]] = {}
-    for table in staged_tables(lease):
-        for row in texts.filled(rejected_rows(lease.connection, table, lease.batch_id)):
-            if AttemptRow(lease.batch_id, row.extract_id, row.record_number) in elsewhere:
+    for table in tables_of(ledger.list_receipts(connection, batch_id, "stage")):
+        for row in texts.filled(rejected_rows(connection, table, batch_id)):
+            if AttemptRow(batch_id, row.extract_id, row.record_number) in elsewhere:
                 continue
             rows.setdefault(row.extract_id, {})[row.record_number] = Rejected(table, row)
     return rows

@@ -8,8 +8,7 @@ difference has the same direction and is no larger than the ceiling.
 import polars as pl
 
 from flows.steps.breaks.frame import BREAK_SCHEMA
-from flows.steps.reconcile.beyond import shown
-from flows.steps.totals import plain
+from flows.steps.frames.beyond import money_text, shown
 from schemas.amounts import BEYOND
 from schemas.kinds import Dtype
 from schemas.life import BreakState
@@ -55,18 +54,15 @@ def acceptance(carried: pl.DataFrame) -> pl.Series:
     """
     other = outgrown()
     lapsed = pl.col("state") == BreakState.EXPIRED
-    nothing = pl.lit("")
     told = pl.format(
         "{} by {} until {}{}{}: {}",
         pl.when(lapsed | other).then(pl.lit("was accepted")).otherwise(pl.lit("accepted")),
         "accepted_by",
         pl.col("accepted_until").cast(pl.String),
-        pl.when(pl.col("up_to").is_not_null())
-        .then(pl.format(" up to {}", _plain("up_to")))
-        .otherwise(nothing),
+        _up_to(),
         pl.when(other)
         .then(pl.format(" as {}; it is now {}", values("seen_"), values()))
-        .otherwise(nothing),
+        .otherwise(pl.lit("")),
         "accepted_reason",
     )
     return carried.select(told.alias("acceptance")).to_series()
@@ -92,8 +88,12 @@ def both_values() -> tuple[pl.Expr, pl.Expr]:
 
 def accepted_terms() -> pl.Expr:
     """What a break was accepted as, with its ceiling."""
-    ceiling = pl.when(pl.col("up_to").is_not_null()).then(pl.format(" up to {}", _plain("up_to")))
-    return pl.concat_str([values("seen_"), ceiling.otherwise(pl.lit(""))])
+    return pl.concat_str([values("seen_"), _up_to()])
+
+
+def _up_to() -> pl.Expr:
+    """The ceiling of an acceptance; empty where it has none."""
+    return pl.format(" up to {}", money_text(pl.col("up_to"))).fill_null("")
 
 
 def values(prefix: str = "") -> pl.Expr:
@@ -110,7 +110,3 @@ def values(prefix: str = "") -> pl.Expr:
 
 
 _MONEY = ("delta", "amount")
-
-
-def _plain(name: str) -> pl.Expr:
-    return pl.col(name).map_elements(plain, return_dtype=pl.String)

@@ -8,8 +8,8 @@ import polars as pl
 
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted
-from flows.steps.reconcile.beyond import exact_sum
-from flows.steps.reconcile.calendar import business_ages, calendar_ages
+from flows.steps.frames.beyond import exact_sum
+from flows.steps.rules.calendar import business_ages, calendar_ages
 
 UPPER = (1, 3, 7, 30, 60, 90)
 """Last day of every bucket of `BUCKETS` but the open one."""
@@ -44,16 +44,20 @@ def with_ages(carried: pl.DataFrame, as_of: date, calendar: str | None) -> pl.Da
     )
 
 
+def bucket() -> pl.Expr:
+    """Place of the age of a break in BUCKETS."""
+    return pl.lit(pl.Series(UPPER)).search_sorted(pl.col("age_days"), side="left")
+
+
 def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
     """Open breaks of every code and currency by age in calendar days, as `money` counts them."""
-    bucket = pl.lit(pl.Series(UPPER)).search_sorted(pl.col("age_days"), side="left")
     groups = (
         aged.filter(is_open())
         .select(
             "code",
             pl.col("currency").cast(pl.String).fill_null(""),
             BASIS,
-            bucket.alias("bucket"),
+            bucket().alias("bucket"),
             COUNTED,
             COUNTED_BEYOND,
         )

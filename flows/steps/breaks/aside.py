@@ -14,7 +14,7 @@ from datetime import date
 import polars as pl
 
 from flows.steps.breaks.lifecycle import CHANGED, RULES, SOURCE
-from flows.steps.reconcile.sources import Sources
+from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.breaks import BREAKS, BreakClass

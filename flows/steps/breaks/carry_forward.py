@@ -8,7 +8,7 @@ from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.aside import Gone, set_aside
 from flows.steps.breaks.lifecycle import CHANGED, carry
 from flows.steps.breaks.severity import severities
-from flows.steps.reconcile.sources import Sources
+from flows.steps.frames.sources import Sources
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 

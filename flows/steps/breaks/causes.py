@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from flows.steps.breaks.conversions import conversions
 from flows.steps.breaks.make import LINES, joined, money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
@@ -29,8 +30,7 @@ from flows.steps.breaks.patterns import (
     transposed,
     twins,
 )
-from flows.steps.reconcile.beyond import exact_sum
-from flows.steps.reconcile.conversions import conversions
+from flows.steps.frames.beyond import exact_sum
 from schemas.breaks import Money
 from schemas.kinds import WORD
 from schemas.tables import EXTRACTS

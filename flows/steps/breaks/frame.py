@@ -6,8 +6,7 @@ from functools import cache
 
 import polars as pl
 
-AMOUNT = pl.Decimal(38, 18)
-"""Money in reconciliation frames: exact, 20 digits before the point and 18 behind it."""
+from schemas.kinds import AMOUNT
 
 BREAK_SCHEMA: dict[str, pl.DataType] = {
     "code": pl.String(),

@@ -9,14 +9,14 @@ from typing import Generic, TypeVar
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, no_breaks, numbered
-from flows.steps.reconcile.beyond import unsigned
+from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks, numbered
+from flows.steps.frames.beyond import money_text, unsigned
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS
 from schemas.counting import plural
 from schemas.field import Field, Kind, Table
-from schemas.kinds import OFFSET
+from schemas.kinds import AMOUNT, OFFSET
 
 LINES = 1000
 """How many lines of an annex a report shows; the rest is in its frame."""
@@ -170,11 +170,6 @@ def quantities(number: pl.Expr, noun: str) -> pl.Expr:
     """Numbers and their noun, as `counting.quantity` writes one of them."""
     nouns = pl.when(number == 1).then(pl.lit(noun)).otherwise(pl.lit(plural(noun)))
     return pl.concat_str(number.cast(pl.String), nouns, separator=" ")
-
-
-def money_text(value: pl.Expr) -> pl.Expr:
-    """An exact amount as text without zeros that say nothing."""
-    return value.cast(AMOUNT).cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")
 
 
 def rate_text(value: pl.Expr) -> pl.Expr:

@@ -8,14 +8,15 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT, BREAK_SCHEMA, no_breaks
+from flows.steps.breaks.frame import BREAK_SCHEMA, no_breaks
 from flows.steps.breaks.make import joined, key_text, make_breaks
-from flows.steps.reconcile.beyond import beside, unsigned
-from flows.steps.reconcile.statuses import EXPECTED, FOUND, Lines
+from flows.steps.frames.beyond import beside, unsigned
+from flows.steps.frames.statuses import EXPECTED, FOUND, Lines
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Money
 from schemas.derived.views import ERRORS
 from schemas.field import Table
+from schemas.kinds import AMOUNT
 
 _LARGE = 10**19
 """The difference of two amounts below it can be held."""

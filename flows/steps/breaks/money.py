@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
-from flows.steps.reconcile.beyond import beside, exact_sum, number_of, parted
+from flows.steps.frames.beyond import beside, exact_sum, number_of, parted
 from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import BREAKS, Money
+from schemas.kinds import AMOUNT
 from schemas.tables import EXTRACTS, PAYMENT
 
 BASIS, COUNTED = "basis", "counted"

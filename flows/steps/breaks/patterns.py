@@ -9,9 +9,10 @@ from functools import cache
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
-from flows.steps.breaks.make import joined, money_text, quantities
+from flows.steps.breaks.make import joined, quantities
+from flows.steps.frames.beyond import money_text
 from schemas.breaks import BREAKS
+from schemas.kinds import AMOUNT
 from schemas.tables import TABLES
 
 CAUSE_SCHEMA: dict[str, pl.DataType] = {

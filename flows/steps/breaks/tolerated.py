@@ -5,13 +5,12 @@ from decimal import Decimal
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import Annex, make_breaks, money
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.reconcile.statuses import Lines
+from flows.steps.frames.statuses import Lines
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
-from schemas.kinds import Dtype
+from schemas.kinds import AMOUNT, Dtype
 
 EVERY = "all tolerances"
 TOLERATED_SCHEMA: dict[str, Dtype] = {

@@ -4,20 +4,21 @@ Columns of one type are compared as they are. Across types, and in CSV where not
 equal texts are equal; of the rest, what both sides read as a number or a time is compared as such.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation, localcontext
 
 import polars as pl
+from polars._typing import PolarsDataType
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.match.comparison import plain_text
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import Moment, read_moment
 from schemas.cells.readings import BOOLEANS, NUMBERS, TIMES, Reading
 from schemas.derived.json_text import number_text
 from schemas.field import Field, Kind, Table
-from schemas.kinds import OFFSET
+from schemas.kinds import AMOUNT, OFFSET
 
 CELL_SCHEMA: dict[str, pl.DataType] = {
     "place": pl.UInt32(),
@@ -105,12 +106,42 @@ def texts(values: pl.Series) -> pl.Series:
         return pl.DataFrame({"t": shown}).select(short).to_series()
     if dtype == pl.Binary:
         return values.bin.encode("hex")
+    if isinstance(dtype, pl.Duration):
+        return values.dt.to_string("iso")
+    if dtype.is_nested() and _holds_bytes(dtype):
+        # polars has no JSON of bytes.
+        told = [None if one is None else _json_of(one) for one in values]
+        return pl.Series(values.name, told, dtype=pl.String)
     if dtype.is_nested():
         nested = values if dtype == pl.Struct else values.to_frame("value").to_struct("nested")
         return pl.select(
             pl.when(values.is_not_null()).then(nested.struct.json_encode())
         ).to_series()
     return values.cast(pl.String)
+
+
+def _holds_bytes(dtype: pl.DataType) -> bool:
+    if isinstance(dtype, pl.Struct):
+        return any(_holds_bytes(_instance(one.dtype)) for one in dtype.fields)
+    if isinstance(dtype, pl.List | pl.Array):
+        return _holds_bytes(_instance(dtype.inner))
+    return dtype == pl.Binary
+
+
+def _instance(dtype: PolarsDataType) -> pl.DataType:
+    return dtype if isinstance(dtype, pl.DataType) else dtype()
+
+
+def _json_of(value: object) -> str:
+    """A nested value in the form that polars gives one without bytes; bytes are hexadecimal."""
+    whole = value if isinstance(value, dict) else {"value": value}
+    return json.dumps(whole, default=_json_leaf, ensure_ascii=False, separators=(",", ":"))
+
+
+def _json_leaf(value: object) -> object:
+    if isinstance(value, pl.Series):
+        return value.to_list()
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def plain_numbers(values: pl.Series) -> pl.Series:

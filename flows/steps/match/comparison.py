@@ -10,11 +10,10 @@ from math import isfinite
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
-from flows.steps.reconcile.beyond import beside, beyond_of, fits, number_of, parted, too_large
+from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large
 from schemas.amounts import BEYOND, EXACT
 from schemas.field import Field, Kind, Table
-from schemas.kinds import OFFSET, Dtype
+from schemas.kinds import AMOUNT, OFFSET, Dtype
 
 DIFFERENCE_SCHEMA: dict[str, Dtype] = {
     "row": pl.UInt32(),

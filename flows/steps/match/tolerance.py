@@ -2,8 +2,8 @@
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.rules.rules import Offset, Rules, Tolerance
+from schemas.kinds import AMOUNT
 
 _DAY_SECONDS = 86_400
 

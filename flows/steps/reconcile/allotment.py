@@ -10,9 +10,9 @@ from decimal import Decimal
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import LINES, Annex, as_day, money, zero
 from flows.steps.reconcile.links import PAYMENT_OF, once
+from schemas.kinds import AMOUNT
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
 
 _STATUS = "StatusCodesId"

@@ -20,12 +20,12 @@ from flows.steps.breaks.make import (
     together,
 )
 from flows.steps.reconcile.insert_batch import digest, read_inner
+from schemas.derived.views import ERRORS
 from schemas.tables import INSERT_BATCH_DATA
 
 RECORD = INSERT_BATCH_DATA.name
 BATCH = "BatchId"
 _TEXTS = ["Data", "Jsondata"]
-_REJECTED = ("rejected", "conflict")
 _PLACE = ("file", "line", "batch_id")
 CONTRADICTIONS = (
     "BATCH_ERROR_UNTOLD",
@@ -170,7 +170,7 @@ def _unpaired(
 def _rejected(rows: pl.DataFrame) -> pl.Expr:
     if "state" not in rows.columns:
         return pl.lit(False)
-    return pl.col("state").is_in(_REJECTED).fill_null(False)
+    return pl.col("state").is_in(ERRORS).fill_null(False)
 
 
 def _row_break(

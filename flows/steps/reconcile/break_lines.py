@@ -1,8 +1,6 @@
 """The breaks of a report, line by line: those that are there, set aside, or other than accepted."""
 
 from collections.abc import Mapping
-from decimal import Decimal
-from typing import Any
 
 import polars as pl
 
@@ -13,20 +11,19 @@ from flows.steps.breaks.acceptance import (
     name_of,
 )
 from flows.steps.breaks.lifecycle import RULES, is_aside
-from flows.steps.breaks.make import LINES, money
-from flows.steps.breaks.money import BASIS, COUNTED
-from flows.steps.reconcile.beyond import largest_first, whole
-from flows.steps.reconcile.report import AgainLine, AsideLine, BreakLine, OutgrownLine
+from flows.steps.breaks.make import LINES
+from flows.steps.frames.beyond import largest_first, number_of, parted
+from flows.steps.reconcile.report import AgainLine, AsideLine, OutgrownLine
+from flows.steps.reconcile.reported_breaks import MONEY, SCHEMA, Breaks
 from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Severity
 
 RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 
-def break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
+def reported(there: pl.DataFrame) -> Breaks:
     """Open, accepted and expired breaks: most severe first, then the largest."""
-    told = there.with_columns(acceptance(there).alias("acceptance"))
-    ordered = told.sort(
+    ordered = there.with_columns(acceptance(there).alias("acceptance")).sort(
         pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()}),
         largest_first(),
         "code",
@@ -37,43 +34,41 @@ def break_lines(there: pl.DataFrame) -> tuple[BreakLine, ...]:
         descending=[False, True, *[False] * 5],
         nulls_last=True,
     )
-    return tuple(
-        BreakLine(
-            id=row["id"],
-            group=BREAKS[row["code"]].group.value,
-            code=row["code"],
-            severity=row["severity"],
-            record=row["record"],
-            tenant=row["tenant"],
-            key=row["key"],
-            field=row["field"] or "",
-            side=row["side"] or "",
-            expected=row["expected"],
-            found=row["found"],
-            delta=_money(row, "delta"),
-            amount=_money(row, "amount"),
-            basis=row[BASIS],
-            counted=_money(row, COUNTED),
-            currency="" if row["currency"] is None else str(row["currency"]),
-            file=row["file"],
-            line=row["line"],
-            batch_id=row["batch_id"],
-            state=row["state"],
-            first_seen=row["first_seen"],
-            age_days=row["age_days"],
-            age_business_days=row["age_business_days"],
-            cause=row["cause"] or "",
-            action=BREAKS[row["code"]].action,
-            owner=row["owner"] or "",
-            note="; ".join(filter(None, (row["aside_because"], row["acceptance"], row["note"]))),
-        )
-        for row in ordered.iter_rows(named=True)
+    return Breaks(
+        ordered.with_columns(
+            _by_code({code: one.group.value for code, one in BREAKS.items()}).alias("group"),
+            _by_code({code: one.action for code, one in BREAKS.items()}).alias("action"),
+            *(
+                pl.col(name).cast(pl.String).fill_null("")
+                for name in ("field", "side", "currency", "cause", "owner")
+            ),
+            pl.concat_str(
+                [_said(name) for name in ("aside_because", "acceptance", "note")],
+                separator="; ",
+                ignore_nulls=True,
+            ).alias("note"),
+            *(column for name in MONEY for column in _amounts(ordered, name)),
+        ).select(pl.col(name).cast(of) for name, of in SCHEMA.items())
     )
 
 
-def _money(row: Mapping[str, Any], name: str) -> Decimal | None:
-    amount = whole(row[name], row[name + BEYOND])
-    return None if amount is None else money(amount)
+def _by_code(told: Mapping[str, str]) -> pl.Expr:
+    return pl.col("code").replace_strict(told, return_dtype=pl.String)
+
+
+def _said(name: str) -> pl.Expr:
+    """What a column says; null where that is nothing."""
+    return pl.when(pl.col(name) != "").then(name)
+
+
+def _amounts(there: pl.DataFrame, name: str) -> list[pl.Series]:
+    """An amount, and the texts of those that no exact column holds, each written one way."""
+    text = name + BEYOND
+    written = there[text].drop_nulls().unique()
+    held, spelled = parted(name, map(number_of, written))
+    known = pl.DataFrame([written, held, spelled.alias("spelled")])
+    found = there.select(text).join(known, on=text, how="left", maintain_order="left")
+    return [there[name].zip_with(there[text].is_null(), found[name]), found["spelled"].alias(text)]
 
 
 def aside_lines(there: pl.DataFrame) -> tuple[AsideLine, ...]:

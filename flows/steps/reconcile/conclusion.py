@@ -6,23 +6,19 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.acceptance import (
-    outgrown,
-)
+from flows.steps.breaks.acceptance import outgrown
 from flows.steps.breaks.ageing import ageing
 from flows.steps.breaks.causes import CauseLine
 from flows.steps.breaks.lifecycle import is_open, is_unseen
 from flows.steps.breaks.match_breaks import line_key
-from flows.steps.breaks.roll_forward import (
-    RollForward,
-    accepted_forward,
-    aside_forward,
-    roll_forward,
-)
-from flows.steps.reconcile.break_lines import again_lines, aside_lines, break_lines, outgrown_lines
+from flows.steps.frames.sources import Sources, are_among, record_schema
+from flows.steps.frames.statuses import STATUS, Lines
+from flows.steps.reconcile.break_lines import again_lines, aside_lines, outgrown_lines, reported
+from flows.steps.reconcile.changes import accepted_by
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.joins import JoinResult
 from flows.steps.reconcile.report import (
+    AsideLine,
     Changes,
     Cover,
     InputLine,
@@ -32,9 +28,13 @@ from flows.steps.reconcile.report import (
     SignOff,
     SourceLine,
 )
+from flows.steps.reconcile.roll_forward import (
+    RollForward,
+    accepted_forward,
+    aside_forward,
+    roll_forward,
+)
 from flows.steps.reconcile.self_test import SelfTest
-from flows.steps.reconcile.sources import Sources, are_among, record_schema
-from flows.steps.reconcile.statuses import STATUS, Lines
 from flows.steps.reconcile.sums import Sides, add_up
 from flows.steps.reconcile.totals import (
     PROOF_TEXTS,
@@ -50,7 +50,6 @@ from flows.steps.reconcile.totals import (
     status_lines,
 )
 from flows.steps.rules.canonical import rules_hash, rules_text
-from flows.steps.rules.changes import accepted_by
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.counting import agree, quantity
@@ -144,31 +143,21 @@ def conclude(
     )
     proven = tuple(proof for one in money_sides for proof in proofs(one))
     there = carried.filter(~pl.col("state").is_in(RESOLVED))
-    breaks = break_lines(there)
     forward, of_accepted = roll_forward(carried), accepted_forward(carried)
     of_aside = aside_forward(carried)
     every = (*forward, *of_accepted, *of_aside)
-    self_tested = self_test.found == self_test.planted and not self_test.missed
     unexplained = [
         *(f"{p.record} {p.field}: {p.unexplained} unexplained" for p in proven if p.unexplained),
         *(f"{c.record}: a residual in the control totals" for c in controls if _leaves(c)),
         *(f"{c.record}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
         *("the roll-forward does not tie" for one in every if _off(one)),
-        *(() if self_tested else (f"the self-test missed {', '.join(self_test.missed)}",)),
+        *_missed(self_test),
     ]
     open_ones = int(there.select(is_open().sum()).item())
     accepted = int((there["state"] == BreakState.ACCEPTED).sum())
     aside = aside_lines(there)
-    unseen = aside_lines(there.filter(is_unseen()))
     other = there.filter(outgrown())
-    incomplete = (
-        *facts.incomplete,
-        *(
-            f"{quantity(one.breaks, 'break')} of runs before "
-            f"{agree(one.breaks, 'was', 'were')} not looked at: {one.because}"
-            for one in unseen
-        ),
-    )
+    incomplete = (*facts.incomplete, *_not_looked_at(there))
     because = (
         *incomplete,
         *dict.fromkeys(unexplained),
@@ -176,22 +165,12 @@ def conclude(
         *_unreadable(proven),
         *(_told_outgrown(other.height) if other.height else ()),
         *((_told_accepted(accepted),) if accepted else ()),
-        *(
-            f"{quantity(one.breaks, 'break')} of before {agree(one.breaks, 'is', 'are')} "
-            f"{one.state}: {one.because}"
-            for one in aside
-            if one.by_rules
-        ),
+        *_waived(aside),
     )
-    sound = not (open_ones or unexplained)
-    verdict = (
-        "INCOMPLETE"
-        if incomplete
-        else "NOT_RECONCILED"
-        if not sound
-        else "RECONCILED_WITH_ACCEPTED"
-        if accepted or aside
-        else "RECONCILED"
+    verdict = _verdict(
+        complete=not incomplete,
+        sound=not (open_ones or unexplained),
+        reserved=bool(accepted or aside),
     )
     return ReconciliationReport(
         cover=_cover(statuses, rules, as_of, facts, verdict, because),
@@ -199,7 +178,7 @@ def conclude(
         chain=chain,
         controls=controls,
         proofs=proven,
-        breaks=breaks,
+        breaks=reported(there),
         ageing=ageing(there),
         roll_forward=forward,
         rates=judgement.rates.lines,
@@ -226,6 +205,33 @@ def conclude(
             rules_hash(rules),
         ),
     )
+
+
+def _verdict(*, complete: bool, sound: bool, reserved: bool) -> str:
+    """One of `report.VERDICTS`; `reserved`: some breaks are accepted or set aside."""
+    if not complete:
+        return "INCOMPLETE"
+    if not sound:
+        return "NOT_RECONCILED"
+    return "RECONCILED_WITH_ACCEPTED" if reserved else "RECONCILED"
+
+
+def _missed(self_test: SelfTest) -> Iterator[str]:
+    if self_test.missed or self_test.found != self_test.planted:
+        yield f"the self-test missed {', '.join(self_test.missed)}"
+
+
+def _not_looked_at(there: pl.DataFrame) -> Iterator[str]:
+    for one in aside_lines(there.filter(is_unseen())):
+        was = agree(one.breaks, "was", "were")
+        yield f"{quantity(one.breaks, 'break')} of runs before {was} not looked at: {one.because}"
+
+
+def _waived(aside: Iterable[AsideLine]) -> Iterator[str]:
+    for one in aside:
+        if one.by_rules:
+            are = agree(one.breaks, "is", "are")
+            yield f"{quantity(one.breaks, 'break')} of before {are} {one.state}: {one.because}"
 
 
 def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:

@@ -4,8 +4,8 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
+from flows.steps.frames.beyond import beside, beyond_of
 from flows.steps.match.comparison import text
-from flows.steps.reconcile.beyond import beside, beyond_of
 from schemas.amounts import BEYOND
 from schemas.derived.views import AGAIN, APPLIED
 from schemas.field import Table

@@ -14,10 +14,10 @@ import polars as pl
 
 from flows.steps.breaks.make import money
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.beyond import beyond_of, exact_sum, unreadable_of
+from flows.steps.frames.sources import Sources
 from flows.steps.match.pairing import key_frame
-from flows.steps.reconcile.beyond import beyond_of, exact_sum, unreadable_of
 from flows.steps.reconcile.eligibility import OWN
-from flows.steps.reconcile.sources import Sources
 from flows.steps.reconcile.totals import Amounts
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND, UNREADABLE

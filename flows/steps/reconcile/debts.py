@@ -15,16 +15,15 @@ from flows.steps.breaks.make import (
     joined,
     make_breaks,
     money,
-    money_text,
     number_duplicates,
     own_day,
     text,
     together,
     zero,
 )
+from flows.steps.frames.beyond import beyond_of, exact_sum, money_text, sums_beyond, whole
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import maybe_repeated
-from flows.steps.reconcile.beyond import beyond_of, exact_sum, sums_beyond, whole
 from flows.steps.rules.rules import Discount, Rules
 from schemas.amounts import BEYOND, spelled
 from schemas.tables import PAYMENT

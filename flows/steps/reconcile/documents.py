@@ -16,9 +16,9 @@ from flows.steps.breaks.make import (
     number_duplicates,
     text,
 )
+from flows.steps.frames.beyond import beyond_of
 from flows.steps.match.packing import grouped
 from flows.steps.match.pairing import pair
-from flows.steps.reconcile.beyond import beyond_of
 from flows.steps.reconcile.debts import DEBT, DebtLine
 from flows.steps.reconcile.order import in_order
 from flows.steps.reconcile.tenants import crossings

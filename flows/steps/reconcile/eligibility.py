@@ -6,9 +6,9 @@ same record counts instead. Only rows with a status of None are compared.
 
 import polars as pl
 
+from flows.steps.frames.statuses import STATUS
 from flows.steps.match.comparison import text
 from flows.steps.match.pairing import key_frame, keyless, repeated
-from flows.steps.reconcile.statuses import STATUS
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.derived.views import AGAIN, BY_KEY

@@ -10,6 +10,8 @@ from flows.steps.breaks.frame import gather
 from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
+from flows.steps.frames.sources import Sources, no_records, record_schema
+from flows.steps.frames.statuses import STATUS
 from flows.steps.reconcile.allotment import PlanAnnex
 from flows.steps.reconcile.batches import BatchLine, reconcile_batches
 from flows.steps.reconcile.cut_off import Cut
@@ -20,8 +22,6 @@ from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import RateLine, reconcile_rates
 from flows.steps.reconcile.records import Matched, match
 from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
-from flows.steps.reconcile.sources import Sources, no_records, record_schema
-from flows.steps.reconcile.statuses import STATUS
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.field import Table

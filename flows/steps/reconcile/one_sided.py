@@ -4,9 +4,9 @@ import polars as pl
 
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.match_breaks import line_breaks
+from flows.steps.frames.statuses import PARTNER, STATUS, Lines, line_schema, number
 from flows.steps.match.pairing import keyless
 from flows.steps.reconcile.eligibility import excluded, settle
-from flows.steps.reconcile.statuses import PARTNER, STATUS, Lines, line_schema, number
 from flows.steps.reconcile.windows import business_date
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status

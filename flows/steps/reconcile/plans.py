@@ -18,13 +18,13 @@ from flows.steps.breaks.make import (
     joined,
     key_text,
     make_breaks,
-    money_text,
     number_duplicates,
     own_day,
     quantities,
     text,
     together,
 )
+from flows.steps.frames.beyond import money_text
 from flows.steps.match.pairing import maybe_repeated
 from flows.steps.reconcile.allotment import PlanAnnex, allotted, plan_lines, plan_rows, planned
 from flows.steps.reconcile.links import PAYMENT_OF, linked, per_payment, prepared

@@ -27,8 +27,9 @@ from flows.steps.breaks.make import (
     text,
     together,
 )
-from flows.steps.reconcile.beyond import beyond_of, exact_sum
-from flows.steps.reconcile.series import PAIR, reconcile_series, series
+from flows.steps.frames.beyond import beyond_of, exact_sum
+from flows.steps.frames.rate_series import PAIR, series
+from flows.steps.reconcile.series import reconcile_series
 from flows.steps.reconcile.tenants import crossings
 from flows.steps.rules.rules import Direction, Rules
 from flows.steps.rules.rules import Rates as RateRules

@@ -11,17 +11,9 @@ import polars as pl
 
 from flows.steps.breaks.frame import no_breaks, numbered
 from flows.steps.breaks.match_breaks import line_breaks
-from flows.steps.breaks.service_breaks import echoed, service_breaks
 from flows.steps.breaks.tolerated import tolerated_differences
-from flows.steps.match.comparison import differences, text
-from flows.steps.match.pairing import Pairs, key_frame, keyless, pair
-from flows.steps.match.second_keys import SECOND_KEYS, second_key_breaks
-from flows.steps.match.tolerance import judged
-from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
-from flows.steps.reconcile.beyond import beside, unreadable_of
-from flows.steps.reconcile.eligibility import standing, unfit_amounts
-from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
-from flows.steps.reconcile.sources import (
+from flows.steps.frames.beyond import beside, unreadable_of
+from flows.steps.frames.sources import (
     ANSWER,
     LINEAGE,
     PLACE,
@@ -30,7 +22,7 @@ from flows.steps.reconcile.sources import (
     complete,
     record_schema,
 )
-from flows.steps.reconcile.statuses import (
+from flows.steps.frames.statuses import (
     EXPECTED,
     FOUND,
     PARTNER,
@@ -40,6 +32,14 @@ from flows.steps.reconcile.statuses import (
     found_columns,
     number,
 )
+from flows.steps.match.comparison import differences, text
+from flows.steps.match.pairing import Pairs, key_frame, keyless, pair
+from flows.steps.match.tolerance import judged
+from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
+from flows.steps.reconcile.eligibility import standing, unfit_amounts
+from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
+from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
+from flows.steps.reconcile.service_breaks import echoed, service_breaks
 from flows.steps.reconcile.windows import business_date, waiting
 from flows.steps.rules.rules import Offset, Rules
 from schemas.amounts import UNREADABLE

@@ -8,17 +8,17 @@ summed across currencies; `currency` is the CurrenciesId as text, empty where a 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from decimal import Decimal
 
 from flows.steps.breaks.ageing import AgeingLine
 from flows.steps.breaks.causes import CauseLine
-from flows.steps.breaks.roll_forward import RollForward
 from flows.steps.breaks.tolerated import ToleranceLine
 from flows.steps.reconcile.allotment import PlanLine
 from flows.steps.reconcile.batches import BatchLine
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.debts import DebtLine
 from flows.steps.reconcile.rates import RateLine
+from flows.steps.reconcile.reported_breaks import Breaks
+from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.totals import ChainLine, ControlLine, ExcludedLine, Proof, StatusLine
 from schemas.life import RECONCILED
@@ -89,45 +89,6 @@ class Cover:
     """Which run this one restates and why; empty: it is none."""
     zone: str = "UTC"
     """Where the day of the report ends."""
-
-
-@dataclass(frozen=True, slots=True)
-class BreakLine:
-    """One break as finance reads it."""
-
-    id: str
-    group: str
-    """Class of the break."""
-    code: str
-    severity: str
-    record: str
-    tenant: int | None
-    key: str
-    field: str
-    side: str
-    expected: str | None
-    found: str | None
-    delta: Decimal | None
-    amount: Decimal | None
-    basis: str
-    """What the amount is: difference, gross, not readable or none (`schemas.breaks.Money`)."""
-    counted: Decimal | None
-    """What of it is in totals: another break of the record may have it already."""
-    currency: str
-    file: str | None
-    line: int | None
-    batch_id: int | None
-    state: str
-    """NEW, OPEN, REOPENED, ACCEPTED, EXPIRED; closed ones are in the roll-forward."""
-    first_seen: date
-    age_days: int
-    age_business_days: int
-    cause: str
-    """Id of the cause group, or empty."""
-    action: str
-    owner: str
-    note: str
-    """Acceptance (reason, by, until) and what the judgement says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +206,7 @@ class ReconciliationReport:
     chain: tuple[ChainLine, ...]
     controls: tuple[ControlLine, ...]
     proofs: tuple[Proof, ...]
-    breaks: tuple[BreakLine, ...]
+    breaks: Breaks
     """Open, accepted and expired ones; most severe and largest first."""
     ageing: tuple[AgeingLine, ...]
     roll_forward: tuple[RollForward, ...]

@@ -11,18 +11,17 @@ from functools import lru_cache
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import together
 from flows.steps.breaks.tolerated import reconcile_tolerated
+from flows.steps.frames.sources import record_schema
 from flows.steps.reconcile.batches import reconcile_batches
 from flows.steps.reconcile.debts import reconcile_debts, roll_up
 from flows.steps.reconcile.documents import reconcile_documents
 from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
-from flows.steps.reconcile.sources import record_schema
 from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
 from schemas.field import Kind, Table
-from schemas.kinds import OFFSET
+from schemas.kinds import AMOUNT, OFFSET
 from schemas.tables import (
     CURRENCY_RATE,
     INSERT_BATCH_DATA,

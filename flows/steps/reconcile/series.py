@@ -1,8 +1,6 @@
 """J5: exchange rates among themselves: each by itself, its inverse, triangles, gaps and jumps.
 
-A series is the rates of one tenant and pair by calendar day; of several on one day the last counts
-(that there are several is RATE_DUPLICATE). Bounds are judged on exact fractions: doubles only find
-the candidates.
+Bounds are judged on exact fractions: doubles only find the candidates.
 """
 
 from datetime import date, timedelta
@@ -13,11 +11,11 @@ import polars as pl
 
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.make import exact, joined, key_text, make_breaks, rate_text, text, together
-from flows.steps.reconcile.calendar import business_days
+from flows.steps.frames.rate_series import PAIR, series
+from flows.steps.rules.calendar import business_days
 from flows.steps.rules.rules import Rules
 from schemas.tables import CURRENCY_RATE
 
-PAIR = ("TenantsId", "FromCurrenciesId", "ToCurrenciesId")
 RECORD = CURRENCY_RATE.name
 _SLACK = 1e-9
 """By how much doubles may miss a bound: candidates are taken this much wider."""
@@ -37,18 +35,6 @@ def reconcile_series(rates: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     if rules.rates.daily:
         frames.append(_gaps(sound, rules.calendar))
     return together(frames)
-
-
-def series(rates: pl.DataFrame) -> pl.DataFrame:
-    """One usable rate per tenant, pair and day, sorted so; `day` is its calendar day."""
-    return (
-        rates.lazy()
-        .filter(pl.col("ExchangeRate") > 0, pl.col("FromCurrenciesId") != pl.col("ToCurrenciesId"))
-        .with_columns(pl.col("EffectiveDate").dt.date().alias("day"))
-        .sort(*PAIR, "EffectiveDate", "Id")
-        .unique([*PAIR, "day"], keep="last", maintain_order=True)
-        .collect()
-    )
 
 
 def _rate_break(code: str, rows: pl.DataFrame, name: str, **facts: pl.Expr) -> pl.DataFrame:

@@ -5,16 +5,16 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import make_breaks, together
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.beyond import beside, unsigned
+from flows.steps.frames.sources import LINEAGE, record_schema
 from flows.steps.match.comparison import SECRET, differences
 from flows.steps.match.pairing import key_frame, pair
-from flows.steps.reconcile.beyond import beside, unsigned
-from flows.steps.reconcile.sources import LINEAGE, record_schema
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND
 from schemas.field import Table
+from schemas.kinds import AMOUNT
 from schemas.tables import EXTRACTS
 
 NOW = "D"

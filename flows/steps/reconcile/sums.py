@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.breaks.make import money
-from flows.steps.reconcile.beyond import exact_sum, sums_beyond, unreadable_of
-from flows.steps.reconcile.statuses import EXPECTED, FOUND
+from flows.steps.frames.beyond import exact_sum, sums_beyond, unreadable_of
+from flows.steps.frames.statuses import EXPECTED, FOUND
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.amounts import EXACT, UNREADABLE
 from schemas.field import Kind, Table
+from schemas.kinds import AMOUNT
 
 _SAFE = Decimal(10) ** 19
 """Sums below this fit an exact decimal column."""

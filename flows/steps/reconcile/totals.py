@@ -14,12 +14,11 @@ from flows.steps.reconcile.sums import Cell, Group, Sides, Sums
 from flows.steps.rules.rules import Rules
 from flows.steps.totals import Totals, add
 from schemas.breaks import Status
+from schemas.derived.views import ERRORS
 from schemas.field import Table
 
 MATCHED = (Status.MATCHED_EXACT,)
 """What a match without any difference may not explain: its sides have to be equal."""
-_REFUSED_HERE = ("rejected", "conflict")
-
 
 Amounts = Mapping[str, Decimal]
 """Amount field -> exact sum."""
@@ -253,7 +252,7 @@ def _chain(sides: Sides, currency: str, service: bool) -> list[ChainLine]:
         return add(sums[cell] for group, sums in groups.items() if of(group))
 
     def refused(group: Group) -> bool:
-        return group.state in _REFUSED_HERE
+        return group.state in ERRORS
 
     def left_out(group: Group) -> bool:
         return not refused(group) and group.status == Status.EXCLUDED

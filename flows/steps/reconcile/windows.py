@@ -4,7 +4,7 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.reconcile.calendar import business_ages, calendar_ages
+from flows.steps.rules.calendar import business_ages, calendar_ages
 from flows.steps.rules.rules import Rules
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET

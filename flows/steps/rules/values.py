@@ -6,7 +6,7 @@ from decimal import MAX_PREC, Context, Decimal
 from enum import StrEnum
 from typing import Any, NoReturn
 
-from flows.steps.reconcile.calendar import CalendarUnknown, weekmask
+from flows.steps.rules.calendar import CalendarUnknown, weekmask
 from schemas.toml_text import Path, suggestion
 
 REFERENCES = ("rates", "plans", "documents", "batches")

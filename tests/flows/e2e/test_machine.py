@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from schemas.operations import OPERATIONS
 from tests.flows.e2e.conftest import CANARY
 from tests.flows.e2e.machine import Machine, left_behind
 
@@ -36,11 +37,15 @@ def test_a_second_up_says_what_runs(machine: Machine) -> None:
 
 def test_the_sandbox_shows_its_listings(machine: Machine) -> None:
     service = f"http://127.0.0.1:{machine.sandbox_port}"
-    answer = machine.api.get(
-        f"{service}/avatars", auth=("demo", "demo"), headers={"Accept": "application/json"}
-    )
-    assert answer.is_success
-    assert len(answer.json()) > 5
+    for operation in OPERATIONS:
+        if operation.returns_list:
+            answer = machine.api.get(
+                service + operation.path,
+                auth=("demo", "demo"),
+                headers={"Accept": "application/json"},
+            )
+            assert answer.is_success, operation.name
+            assert len(answer.json()) > 5, operation.name
 
 
 @pytest.mark.long

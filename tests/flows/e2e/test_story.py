@@ -153,7 +153,7 @@ def test_a_rejected_batch_applies_nothing_and_somebody_is_told(
     machine: Machine, folder: Path
 ) -> None:
     path, _ = payments(folder / "refused.csv", 5000, 100, 1, 2)
-    request = {"paths": [path], "max_errors": 1, "over_budget": "reject"}
+    request = {"paths": [path], "max_errors": 1, "over_budget": "discard"}
     run = machine.start(IMPORT, {"delivery": request})
     assert machine.end(run)[:2] == ("FAILED", "Rejected")
     assert applied(machine, 5000, 100) == (0, Decimal())

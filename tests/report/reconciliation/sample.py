@@ -7,7 +7,6 @@ from decimal import Decimal
 
 from flows.steps.breaks.ageing import AgeingLine
 from flows.steps.breaks.causes import CauseLine
-from flows.steps.breaks.roll_forward import RollForward
 from flows.steps.breaks.tolerated import ToleranceLine
 from flows.steps.reconcile.allotment import PlanLine
 from flows.steps.reconcile.batches import BatchLine
@@ -15,7 +14,6 @@ from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.debts import DebtLine
 from flows.steps.reconcile.rates import RateLine
 from flows.steps.reconcile.report import (
-    BreakLine,
     Changes,
     Cover,
     InputLine,
@@ -25,6 +23,8 @@ from flows.steps.reconcile.report import (
     SignOff,
     SourceLine,
 )
+from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
+from flows.steps.reconcile.roll_forward import RollForward
 from flows.steps.reconcile.self_test import SelfTest
 from flows.steps.reconcile.totals import (
     ChainLine,
@@ -154,7 +154,7 @@ def everything() -> ReconciliationReport:
                 ZERO,
             ),
         ),
-        breaks=breaks(),
+        breaks=Breaks.of(breaks()),
         ageing=(
             AgeingLine(
                 "AMOUNT",
@@ -448,7 +448,7 @@ def reconciled() -> ReconciliationReport:
         statuses=(StatusLine("payment", "MATCHED_EXACT", 44),),
         controls=full.controls[2:],
         proofs=full.proofs[2:],
-        breaks=(),
+        breaks=Breaks.of(()),
         ageing=(),
         roll_forward=(),
         causes=(),
@@ -547,7 +547,7 @@ def many(count: int) -> ReconciliationReport:
     base = breaks()[2]
     return replace(
         everything(),
-        breaks=tuple(
+        breaks=Breaks.of(
             replace(base, id=f"{number:016x}", key=f"{number}/7", amount=Decimal(number).scaleb(-2))
             for number in range(count)
         ),

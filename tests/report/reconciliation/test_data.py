@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from flows.report.reconciled.data import QUOTED, breaks_csv, breaks_frame, parquet, totals_json
-from flows.steps.reconcile.report import BreakLine
+from flows.steps.reconcile.report import ReconciliationReport
+from flows.steps.reconcile.reported_breaks import BreakLine, Breaks
 from tests.report.reconciliation.sample import REPORTS, everything
 from tests.report.sample_reports import HOSTILE
 
@@ -17,6 +18,12 @@ NAMES = ["class" if field.name == "group" else field.name for field in fields(Br
 
 def lines_of(content: bytes) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content.decode(), newline=""), strict=True))
+
+
+def with_first(**other: str) -> ReconciliationReport:
+    """A report of one break, which says something else."""
+    report = everything()
+    return replace(report, breaks=Breaks.of([replace(report.breaks[0], **other)]))
 
 
 def test_the_csv_read_back_is_the_breaks() -> None:
@@ -37,7 +44,7 @@ def test_the_csv_read_back_is_the_breaks() -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+x", "-x", "@x", "\t=1", " =1", "|x", "%x", "\0=1"])
 def test_what_a_spreadsheet_takes_for_a_formula_is_quoted_and_named(text: str) -> None:
-    report = replace(everything(), breaks=(replace(everything().breaks[0], key=text, note=text),))
+    report = with_first(key=text, note=text)
     [line] = lines_of(breaks_csv(breaks_frame(report)))
     assert line["key"] == f"'{text}"
     assert line[QUOTED] == "key note"
@@ -45,7 +52,7 @@ def test_what_a_spreadsheet_takes_for_a_formula_is_quoted_and_named(text: str) -
 
 @pytest.mark.parametrize("text", ["-12.50", "+3", "12", "", "x=1", "'=1"])
 def test_numbers_and_other_texts_are_left_as_they_are(text: str) -> None:
-    report = replace(everything(), breaks=(replace(everything().breaks[0], key=text),))
+    report = with_first(key=text)
     [line] = lines_of(breaks_csv(breaks_frame(report)))
     assert line["key"] == text
     assert line[QUOTED] == ""

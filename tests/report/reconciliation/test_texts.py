@@ -16,6 +16,7 @@ from flows.report.reconciled.tables import facts, roll_forward
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.words import with_unreadable
 from flows.report.spelling import MINUS
+from flows.steps.reconcile.reported_breaks import Breaks
 from tests.report.reconciliation.sample import REPORTS, everything, many
 
 
@@ -66,7 +67,7 @@ def test_the_causes_on_page_one_tell_open_money_first_and_accepted_money_apart()
     report = everything()
     first, second, *others = report.breaks
     accepted = replace(first, state="ACCEPTED", counted=Decimal(1_000_000))
-    mixed = replace(report, breaks=(accepted, second, *others))
+    mixed = replace(report, breaks=Breaks.of((accepted, second, *others)))
     told = [(row.cells[::2][:2], row.cells[3:]) for row in top_causes(mixed).rows]
     assert told == [
         (("open", "same-factor-100"), (1, "978 EUR", Decimal("125.25"), None)),
@@ -87,7 +88,7 @@ def test_the_causes_on_page_one_tell_open_money_first_and_accepted_money_apart()
 
 def test_when_all_is_accepted_no_cause_is_open() -> None:
     report = everything()
-    accepted = tuple(replace(one, state="ACCEPTED") for one in report.breaks)
+    accepted = Breaks.of(replace(one, state="ACCEPTED") for one in report.breaks)
     rows = top_causes(replace(report, breaks=accepted)).rows
     assert {row.cells[0] for row in rows} == {"accepted"}
 
@@ -168,7 +169,7 @@ def test_what_has_no_money_shows_no_zero() -> None:
 def test_the_break_of_a_debt_says_its_tenant() -> None:
     report = everything()
     debt = replace(report.breaks[0], key="4711", tenant=7, found="came late, dated 2026-10-31 " * 2)
-    told = render_text(replace(report, breaks=(debt, replace(debt, key="4711/7"))))
+    told = render_text(replace(report, breaks=Breaks.of((debt, replace(debt, key="4711/7")))))
     first, second = told.split("BREAKS\n")[1].split("4711/7")
     assert "tenant 7" in first
     assert "tenant 7" not in second

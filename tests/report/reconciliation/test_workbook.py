@@ -11,13 +11,15 @@ from markupsafe import escape
 
 from flows.report.reconciled import break_sheet, workbook
 from flows.report.reconciled.break_rows import letter
+from flows.report.reconciled.break_sheet import BREAK_COLUMNS
 from flows.report.reconciled.checks import checked_columns, checks, survives
 from flows.report.reconciled.first_page import money, top_causes, totals, words
 from flows.report.reconciled.html import render_html
-from flows.report.reconciled.tables import BREAK_COLUMNS, tables
+from flows.report.reconciled.tables import tables
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.words import GLOSSARY
 from flows.report.reconciled.workbook import SHEETS, render_workbook
+from flows.steps.reconcile.reported_breaks import Breaks
 from schemas.breaks import Status
 from schemas.life import BreakState
 from tests.report.reconciliation.sample import REPORTS, WIDE, everything, many
@@ -137,7 +139,7 @@ def test_what_a_spreadsheet_cannot_hold_is_spelled_out() -> None:
     assert r"\e[2J\e]0;owned\u0007\0" in values
     base = everything().breaks[0]
     texts = ["_x0041_", "a\rb", "<&>", "x" * 40_000, "\ufffe", " blank "]
-    odd = replace(everything(), breaks=tuple(replace(base, note=text) for text in texts))
+    odd = replace(everything(), breaks=Breaks.of(replace(base, note=text) for text in texts))
     cells = Book(render_workbook(odd)).column("Breaks", "Note")
     assert [cell and cell[1] for cell in cells] == [
         "_x005F_x0041_",
@@ -308,7 +310,7 @@ def test_beyond_its_limit_the_sheet_says_where_the_rest_is(monkeypatch: pytest.M
         monkeypatch.setattr(module, "MOST", 50)
     report = many(3)
     sample = report.breaks[0]
-    crowded = replace(report, breaks=(sample,) * (50 + 5))
+    crowded = replace(report, breaks=Breaks.of([sample] * (50 + 5)))
     ids = Book(render_workbook(crowded)).column("Breaks", "Break")
     assert len(ids) == 50 + 1
     assert ids[-1] == ("text", "5 more breaks are in breaks.csv and breaks.parquet.")

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND, EXACT, UNREADABLE, spelled
+from schemas.kinds import AMOUNT
 
 _WHOLE, _BEHIND = 20, 18
 
@@ -96,8 +96,12 @@ def largest_first(name: str = "amount") -> pl.Expr:
 
 def shown(name: str) -> pl.Expr:
     """An amount as text: as it is, without zeros that say nothing."""
-    held = pl.col(name).map_elements(plain, return_dtype=pl.String)
-    return pl.coalesce(pl.col(name + BEYOND), held)
+    return pl.coalesce(pl.col(name + BEYOND), money_text(pl.col(name)))
+
+
+def money_text(value: pl.Expr) -> pl.Expr:
+    """An exact amount as text without zeros that say nothing."""
+    return value.cast(AMOUNT).cast(pl.String).str.strip_chars_end("0").str.strip_chars_end(".")
 
 
 def sums_beyond(

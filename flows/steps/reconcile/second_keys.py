@@ -4,9 +4,9 @@ import polars as pl
 
 from flows.steps.breaks.frame import no_breaks
 from flows.steps.breaks.match_breaks import line_breaks
+from flows.steps.frames.statuses import Lines
 from flows.steps.match.pairing import key_parts, maybe_repeated
 from flows.steps.match.same_text import maybe_same, same
-from flows.steps.reconcile.statuses import Lines
 from schemas.field import Kind, Table
 
 SECOND_KEYS: dict[str, tuple[str, tuple[str, ...]]] = {

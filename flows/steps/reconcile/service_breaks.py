@@ -3,8 +3,8 @@
 import polars as pl
 
 from flows.steps.breaks.match_breaks import line_breaks
+from flows.steps.frames.statuses import Lines
 from flows.steps.reconcile.answers import echo_differences
-from flows.steps.reconcile.statuses import Lines
 from schemas.breaks import Status
 from schemas.field import Table
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from flows.steps.reconcile.series import PAIR, series
+from flows.steps.frames.rate_series import PAIR, series
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""Merge: what the rows of a batch mean to each other, judged in the database by their keys.
+"""Keys: what the rows of a batch mean to each other, judged in the database by what they name.
 
 Outcomes are only added here; staged rows are never changed. Memory does not grow with the batch:
 PostgreSQL groups and joins, and only counts come back.

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from flows.steps.breaks.frame import AMOUNT
-from flows.steps.reconcile.beyond import beyond_of, unreadable_of
-from flows.steps.reconcile.sources import PLACE, record_schema
+from flows.steps.frames.beyond import beyond_of, unreadable_of
+from flows.steps.frames.sources import PLACE, record_schema
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import WORD, Dtype
+from schemas.kinds import AMOUNT, WORD, Dtype
 
 STATUS = pl.Enum(Status)
 """One of the statuses, in a byte."""

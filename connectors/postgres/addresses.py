@@ -1,0 +1,37 @@
+"""What is told of an address that leads to no database: why, and never a secret in it.
+
+libpq repeats the part of an address that it cannot read, which may be the password.
+"""
+
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import psycopg
+
+NO_CONNECTION = (psycopg.Error, ValueError, OverflowError)
+"""All that opening a connection raises: hosts and numbers are read before libpq has its say."""
+NOT_SHOWN = (
+    "the address cannot be read, and what is wrong with it is not shown because it repeats "
+    "a secret; write % as %25, a blank as %20"
+)
+
+
+def why_no_connection(error: BaseException, url: str) -> str:
+    """One line about an error of `NO_CONNECTION`, without a full stop; no secret of `url` in it."""
+    if isinstance(error, UnicodeError):
+        return "the host in its address is no name of a host"
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    try:
+        secrets = _secrets(url)
+    except ValueError:
+        return NOT_SHOWN
+    return NOT_SHOWN if any(one in first for one in secrets) else first.rstrip(".")
+
+
+def _secrets(url: str) -> set[str]:
+    """As they are written and as they are meant."""
+    parts = urlsplit(url)
+    queries = (part.partition("=") for part in parts.query.split("&"))
+    written = [value for name, _, value in queries if "password" in name.lower()]
+    meant = [value for name, value in parse_qsl(parts.query) if "password" in name.lower()]
+    given = [parts.password or "", *written, *meant]
+    return {one for text in given for one in (text, unquote(text)) if one}

@@ -1,0 +1,20 @@
+"""A series: the rates of one tenant and pair of currencies by calendar day.
+
+Of several on one day the last counts (that there are several is RATE_DUPLICATE).
+"""
+
+import polars as pl
+
+PAIR = ("TenantsId", "FromCurrenciesId", "ToCurrenciesId")
+
+
+def series(rates: pl.DataFrame) -> pl.DataFrame:
+    """One usable rate per tenant, pair and day, sorted so; `day` is its calendar day."""
+    return (
+        rates.lazy()
+        .filter(pl.col("ExchangeRate") > 0, pl.col("FromCurrenciesId") != pl.col("ToCurrenciesId"))
+        .with_columns(pl.col("EffectiveDate").dt.date().alias("day"))
+        .sort(*PAIR, "EffectiveDate", "Id")
+        .unique([*PAIR, "day"], keep="last", maintain_order=True)
+        .collect()
+    )

@@ -1,0 +1,128 @@
+"""The breaks of a report: one frame, of which a rendering makes lines of what it shows."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import date
+from decimal import Decimal
+from typing import overload
+
+import polars as pl
+
+from flows.steps.frames.beyond import parted, whole
+from flows.steps.totals import plain
+from schemas.amounts import BEYOND
+from schemas.kinds import AMOUNT
+
+
+@dataclass(frozen=True, slots=True)
+class BreakLine:
+    """One break as finance reads it."""
+
+    id: str
+    group: str
+    """Class of the break."""
+    code: str
+    severity: str
+    record: str
+    tenant: int | None
+    key: str
+    field: str
+    side: str
+    expected: str | None
+    found: str | None
+    delta: Decimal | None
+    amount: Decimal | None
+    basis: str
+    """What the amount is: difference, gross, not readable or none (`schemas.breaks.Money`)."""
+    counted: Decimal | None
+    """What of it is in totals: another break of the record may have it already."""
+    currency: str
+    file: str | None
+    line: int | None
+    batch_id: int | None
+    state: str
+    """NEW, OPEN, REOPENED, ACCEPTED, EXPIRED; closed ones are in the roll-forward."""
+    first_seen: date
+    age_days: int
+    age_business_days: int
+    cause: str
+    """Id of the cause group, or empty."""
+    action: str
+    owner: str
+    note: str
+    """Acceptance (reason, by, until) and what the judgement says."""
+
+
+MONEY = ("delta", "amount", "counted")
+"""Amounts of a break; the text of one that no exact column holds is beside it (`BEYOND`)."""
+_TYPES: dict[str, pl.DataType] = {
+    "tenant": pl.Int32(),
+    "line": pl.Int64(),
+    "batch_id": pl.Int32(),
+    "first_seen": pl.Date(),
+    "age_days": pl.Int32(),
+    "age_business_days": pl.Int32(),
+    **dict.fromkeys(MONEY, AMOUNT),
+}
+"""Columns that are no text."""
+SCHEMA: dict[str, pl.DataType] = {
+    **{field.name: _TYPES.get(field.name, pl.String()) for field in fields(BreakLine)},
+    **{name + BEYOND: pl.String() for name in MONEY},
+}
+"""A column for each attribute of a line, and the texts beside amounts."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Breaks(Sequence[BreakLine]):
+    """Breaks in the order of the report; there may be millions, of which a page shows a few."""
+
+    frame: pl.DataFrame
+    """Columns of SCHEMA."""
+
+    @classmethod
+    def of(cls, lines: Iterable[BreakLine]) -> "Breaks":
+        """The breaks of lines."""
+        rows = [asdict(one) for one in lines]
+        columns = [
+            pl.Series(name, [row[name] for row in rows], of)
+            for name, of in SCHEMA.items()
+            if name in BreakLine.__slots__ and name not in MONEY
+        ]
+        for name in MONEY:
+            columns += parted(name, [row[name] for row in rows])
+        return cls(pl.DataFrame(columns).select(*SCHEMA))
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    def __iter__(self) -> Iterator[BreakLine]:
+        for row in self.frame.iter_rows(named=True):
+            for name in MONEY:
+                amount = whole(row[name], row.pop(name + BEYOND))
+                row[name] = None if amount is None else Decimal(plain(amount))
+            yield BreakLine(**row)
+
+    @overload
+    def __getitem__(self, place: int) -> BreakLine: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Breaks": ...
+    def __getitem__(self, place: int | slice) -> "BreakLine | Breaks":
+        if isinstance(place, slice):
+            return Breaks(self.frame[place])
+        (line,) = Breaks(self.frame[place])
+        return line
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Breaks) and self.frame.equals(other.frame)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def where(self, column: str, *values: str) -> "Breaks":
+        """Those that have one of some values in a column."""
+        return Breaks(self.frame.filter(pl.col(column).is_in(values)))
+
+    def counts(self, column: str) -> Counter[str]:
+        """How many have a value in a column, by value in their order."""
+        found = self.frame.group_by(column, maintain_order=True).len()
+        return Counter(dict(found.iter_rows()))

@@ -1,0 +1,43 @@
+"""Our rows and the service's insert-batch data: the same record, whatever it came wrapped in."""
+
+from typing import Any
+
+import pytest
+
+from flows.steps.reconcile.listed import compare_rows
+
+
+def row(data: str | None, **values: Any) -> dict[str, Any]:
+    return {
+        "Data": data, "HasError": False, "BatchId": 4101, "Jsondata": None,
+        "source_batch_id": None, **values,
+    }  # fmt: skip
+
+
+WRAPPED = [
+    # Data as it is here, whether it is the row that the service lists with Data "a"
+    ("a", True),
+    ("b", False),
+    ("a,false,true,4101,,", True),
+    ("a,,,,,", True),
+    ("a,TRUE,False,1,,why", True),
+    ('{"Data":"a","BatchId":4101}', True),
+    # Records of as many cells, with no flags where flags would be.
+    ("a,2,true,4101,,", False),
+    ("a,true,2,4101,,", False),
+    ("a,2,,4101,,", False),
+    ("a,,2,4101,,", False),
+    ("a,false,true,4101,", False),
+    ("a,false,true,4101,,,", False),
+    ('{"Data":"a"}', False),
+]
+
+
+@pytest.mark.parametrize(("data", "same"), WRAPPED)
+def test_a_record_is_the_same_in_its_wrapper(data: str, same: bool) -> None:
+    (compared,) = compare_rows([row(data, BatchId=2)], [row("a")])
+    assert (compared.theirs, compared.same, compared.here) == (
+        (1, 1, ((2, 1),)) if same else (1, 0, ())
+    )
+    (back,) = compare_rows([row("a", BatchId=2)], [row(data)])
+    assert back.same == int(same)
