@@ -105,7 +105,7 @@ def test_a_free_turn_comes_at_once_whatever_the_wait(tmp_path: Path, seconds: fl
 def test_who_looks_while_runs_pass_the_gate_is_not_told_that_pushes_are_held(
     workspace: Workspace, looks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The marker is read before the epochs, and a run writes both in between; at every look, too."""
+    """The marker is read before the epochs; a run writes both in between, at every look too."""
     monkeypatch.setattr("connectors.postgres.push.gate.LOOKS", looks)
     home = workspace.settings.home
     ended = threading.Event()
