@@ -15,6 +15,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,12 @@ import time
 from collections import defaultdict
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -286,15 +289,31 @@ def _failed(tests: list[str], folder: Path) -> str:
 def _pytest(
     folder: Path, *asked: str, timeout: int | None = None
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--all-cases", *asked],
+    command = [sys.executable, "-m", "pytest", "-q", "--all-cases", *asked]
+    with subprocess.Popen(
+        command,
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=timeout,
-        check=False,
-    )
+        start_new_session=True,
+    ) as process:
+        try:
+            out, _ = process.communicate(timeout=timeout)
+        finally:
+            _end(process, folder)
+    return subprocess.CompletedProcess(command, process.returncode, out)
+
+
+def _end(process: subprocess.Popen[str], folder: Path) -> None:
+    """Kill the tests and what they started: some of it, as PostgreSQL, in a session of its own."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for one in psutil.process_iter(["cwd"]):
+        if one.info["cwd"] and Path(one.info["cwd"]).is_relative_to(folder):
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
 
 
 def _collected(folder: Path) -> set[str]:
@@ -313,7 +332,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(asked.workers) as pool:
         folders = []
         for number in range(asked.workers):
-            folder = Path(place) / str(number)
+            folder = Path(place).resolve() / str(number)
             shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "__pycache__"))
             folders.append(folder)
         if gone := tests.leave_out_all_but(_collected(folders[0])):
