@@ -295,22 +295,25 @@ def test_file_gone_between_finding_and_reading(tmp_path: Path) -> None:
 def test_file_that_is_still_being_written_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(TEXT * 20)
-    limits = Limits()
-    (source,) = find_extracts([str(path)], limits).sources
+    (source,) = find_extracts([str(path)], Limits()).sources
     code = (
-        "import sys\nf = open(sys.argv[1], 'ab', buffering=0)\nprint(flush=True)\n"
-        "for n in range(200_000):\n    f.write(b'7,1,More\\r\\n')"
+        "import sys\nf = open(sys.argv[1], 'ab', buffering=0)\nwhile True: f.write(b'7,1,More\\n')"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE
-    ) as writer:
-        assert writer.stdout
-        writer.stdout.readline()
-        with pytest.raises(ExtractRefused, match="changed while it was read") as caught:
-            store(source, tmp_path / "archive", limits)
-        writer.kill()
+    archives = [tmp_path / f"archive-{number}" for number in range(1_000)]
+
+    def store_again_and_again() -> None:
+        # Now and then the writer has no turn while the file is read: then it was not changed.
+        while archives:
+            store(source, archives.pop(), Limits())
+
+    with subprocess.Popen([sys.executable, "-c", code, str(path)]) as writer:
+        try:
+            with pytest.raises(ExtractRefused, match="changed while it was read") as caught:
+                store_again_and_again()
+        finally:
+            writer.kill()
     assert caught.value.code == "incomplete_file"
-    assert left_in(tmp_path / "archive") == []
+    assert left_in(tmp_path / f"archive-{len(archives)}") == []
 
 
 @pytest.mark.long
