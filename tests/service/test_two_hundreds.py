@@ -1,6 +1,7 @@
 """200 is not yet a success: what an answer has to hold to be one."""
 
 import json
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -207,6 +208,32 @@ def test_a_list_comes_back_as_it_was_sent(sent: list[str], echoed: Any, same: bo
 
 
 REPLY = request("SaveCampaignActionClientForm", 1)
+MAPS: list[tuple[dict[str, Any], Any, bool]] = [
+    # A map as sent, as it comes back, whether they are the same
+    ({"a": "1", "b": "x"}, {"b": "x", "a": "1"}, True),
+    ({"a": "1", "b": "x"}, "{a:1,b:x}", True),
+    ({"a": "1"}, {"a": "1", "b": None}, True),
+    ({"a": "1", "b": None}, {"a": "1"}, True),
+    ({"a": "1", "b": None}, "{a:1}", True),
+    ({"a": "1"}, {"a": "2"}, False),
+    ({"a": "1"}, "{a:2}", False),
+    ({"a": "1"}, {"a": "1", "b": "x"}, False),
+    ({"a": "1", "b": "x"}, {"a": "1"}, False),
+    ({"a": "1"}, {"A": "1"}, False),
+    ({"a": "1"}, {}, False),
+    ({"a": "1"}, None, False),
+]
+
+
+@pytest.mark.parametrize(("sent", "echoed", "same"), MAPS)
+def test_a_map_comes_back_as_it_was_sent(sent: dict[str, Any], echoed: Any, same: bool) -> None:
+    """Only an answer has one today: it is sent here as what it answers."""
+    operation = replace(REPLY.operation, request=REPLY.operation.response)
+    name = "FormMetaCustomResponses"
+    found = differing(operation, {name: sent}, {name.lower(): echoed}, ZoneInfo("UTC"))
+    assert [field.name for field in found] == ([] if same else [name])
+
+
 FORM = "CampaignActionsFormResponses"
 RESULTS = {"Comments": 'He said "no", {then} left', "CampaignActionFiles": [
     {"Name": "a,b.pdf", "FileSize": "12"}]}  # fmt: skip
