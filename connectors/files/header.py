@@ -281,7 +281,7 @@ def _check_text_before(
             elif found := reading.whole(table):
                 text = numbered[0][1].strip()
                 # With as many cells as the header it may be a record, and that may hold a secret.
-                alike = any(len(one.names) == len(reading.names) > 1 for one in first)
+                alike = any(len(one.names) == len(reading.names) for one in first)
                 quotable = not (found.unquotable or alike or PRIVATE.search(text))
                 reads = f"It reads {shown(text, 60)!r}." if quotable else ""
                 raise refused(

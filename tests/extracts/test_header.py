@@ -186,6 +186,25 @@ def test_text_before_a_header_with_secrets_is_not_quoted(tmp_path: Path) -> None
     assert "swordfish" not in str(error)
 
 
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        ("ann,swordfish", ""),
+        ("ann;swordfish", ""),
+        ("ann,sword,fish", "It reads 'ann,sword,fish'."),
+        ("ann swordfish", "It reads 'ann swordfish'."),
+    ],
+)
+def test_a_first_record_as_wide_as_the_header_is_not_quoted(
+    tmp_path: Path, first: str, told: str
+) -> None:
+    """Written with any delimiter, it may be a record, and that may hold a secret."""
+    error = refusal(tmp_path, f"{first}\nTenantsId,Name\n", record="avatar")
+    assert error.code == "text_before_header"
+    assert told in str(error)
+    assert ("fish" in str(error)) is bool(told)
+
+
 @pytest.mark.parametrize(("text", "said"), [("Hi\n", "Its only column is no field of any record")])
 def test_one_unknown_column_is_told_in_the_singular(tmp_path: Path, text: str, said: str) -> None:
     assert said in str(refusal(tmp_path, text))
