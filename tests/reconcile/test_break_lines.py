@@ -1,0 +1,70 @@
+"""In what order the breaks of page one are told: the largest first, those without amount last."""
+
+from decimal import Decimal
+
+import polars as pl
+
+from flows.steps.breaks.acceptance import BOUND, SEEN
+from flows.steps.reconcile.break_lines import again_lines, outgrown_lines
+from tests.governance.runs import found, ids
+
+BREAKS = [
+    # As they come: key, tenant, amount, text beside it
+    ("c", 7, "10", None),
+    ("none", 7, None, None),
+    ("b", 8, "10", None),
+    ("a", 7, "10", None),
+    ("b", 7, "10", None),
+    ("small", 7, "9.99", None),
+    ("huge", 7, None, "1" + "0" * 25),
+    ("large", 7, "1000", None),
+]
+ORDER = ["huge", "large", "a", "b", "c", "small", "none"]
+
+
+def accepted() -> pl.DataFrame:
+    """Breaks that were accepted as what they are, up to 1."""
+    there = pl.concat(
+        found(key, tenant=tenant, amount=amount, amount_beyond=beyond)
+        for key, tenant, amount, beyond in BREAKS
+    )
+    terms = [pl.col(name).cast(SEEN[f"seen_{name}"]).alias(f"seen_{name}") for name in BOUND]
+    return there.with_columns(
+        *terms, seen=pl.lit(value=True), up_to=pl.lit(Decimal(1), dtype=SEEN["up_to"])
+    )
+
+
+def test_what_was_accepted_again_is_told_the_largest_first() -> None:
+    there = accepted()
+    signed = there.select("id", pl.lit("less").alias("signed_as")).reverse()
+    lines = again_lines(there, signed)
+    assert [one.id for one in lines] == _in_order(there)
+    assert {one.signed_as for one in lines} == {"less"}
+    assert lines[1].accepted_as == "amount 1000, in currency 1 up to 1"
+
+
+def test_what_is_as_it_was_signed_or_was_not_signed_is_not_told_again() -> None:
+    there = accepted()
+    terms = [(one.id, one.accepted_as) for one in again_lines(there, _all(there, "less"))]
+    signed = pl.DataFrame(terms, schema=["id", "signed_as"], orient="row")
+    assert again_lines(there, signed) == ()
+    assert again_lines(there, None) == ()
+    assert again_lines(there, signed.clear()) == ()
+    assert again_lines(there.with_columns(seen=pl.lit(value=False)), _all(there, "less")) == ()
+    (one,) = again_lines(there, _all(there.head(1), "less"))
+    assert one.id == there["id"][0]
+
+
+def test_what_outgrew_its_acceptance_is_told_the_largest_first() -> None:
+    there = accepted()
+    assert [one.id for one in outgrown_lines(there)] == _in_order(there)
+
+
+def _in_order(there: pl.DataFrame) -> list[str]:
+    """The ids in their order; those that read alike in the order of their ids."""
+    told = sorted(zip(there["key"], ids(there), strict=True), key=lambda one: one[1])
+    return [id_ for _, id_ in sorted(told, key=lambda one: ORDER.index(one[0]))]
+
+
+def _all(there: pl.DataFrame, signed_as: str) -> pl.DataFrame:
+    return there.select("id", pl.lit(signed_as).alias("signed_as"))
