@@ -26,6 +26,9 @@ ReconError                 shown to the user as text, exit code 2
 ├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
 ├── SignatureRefused       a report that cannot be signed by this person, or as it stands
 │   └── DecisionsMissing   it has open breaks that nobody has accepted; exit code 1
+├── AccountRefused         an account may not do this, or nobody is logged in; nothing was done
+├── AccountUnknown         no account, or already one, of this name
+├── LoginRefused           a name and password that are not to be had, or too many tries
 ├── CleanRowsBroken        rows found clean break the schema of their record: a bug, never written
 └── ConservationError      totals that do not add up: a bug or tampering, never ignored
 """
@@ -124,6 +127,18 @@ class BatchStateError(ReconError):
 
 class ConservationError(ReconError):
     """Totals of two stages differ without an explanation; the run fails and says where."""
+
+
+class AccountRefused(ReconError):
+    """What the account that acts may not do: which rule, and who may. Nothing was done."""
+
+
+class AccountUnknown(ReconError):
+    """No account has this name, or one has it already."""
+
+
+class LoginRefused(ReconError):
+    """Nobody is logged in by this; the text does not tell which part was wrong."""
 
 
 class CleanRowsBroken(ReconError):

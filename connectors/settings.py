@@ -141,6 +141,8 @@ class Settings:
     """The service that rows are pushed to."""
     time_zone: ZoneInfo = UTC
     """Where a business day begins and ends: today, and the day of a scheduled run."""
+    login_file: Path | None = None
+    """Where the login of whoever types commands is kept; None: there is no place for it."""
 
     @property
     def archive(self) -> Path:
@@ -167,7 +169,17 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         currencies=_path("RECON_CURRENCIES", currencies) if currencies else None,
         service=read_service_settings(environment),
         time_zone=read_zone("RECON_TIME_ZONE", environment.get("RECON_TIME_ZONE") or "UTC"),
+        login_file=_login_file(environment),
     )
+
+
+def _login_file(environment: Mapping[str, str]) -> Path | None:
+    if named := environment.get("RECON_LOGIN_FILE"):
+        return _path("RECON_LOGIN_FILE", named)
+    try:
+        return Path("~/.config/recon/login").expanduser()
+    except RuntimeError:
+        return None  # A user without a home folder, as in a container.
 
 
 def _path(name: str, text: str) -> Path:

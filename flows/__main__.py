@@ -53,6 +53,12 @@ GROUPS = {
         "audit": ("govern", "Show the audit trail, and prove that nobody changed it."),
         "compare": ("compare", "Compare two tables of any columns: CSV, Parquet or PostgreSQL."),
     },
+    "People": {
+        "login": ("people", "Log in: decisions and signatures are yours from then on."),
+        "logout": ("people", "Log out."),
+        "whoami": ("people", "Show who is logged in here, and what they may do."),
+        "user": ("people", "Accounts: add, list, change, disable, set a password."),
+    },
     "This machine": {
         "demo": (
             "learn",

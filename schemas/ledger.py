@@ -134,6 +134,42 @@ EVENT = Table(
         Field("reason", STRING),
         Field("detail", STRING, note="JSON"),
         Field("account", STRING, note="of the database that wrote it; none: before it was kept"),
+        Field("person", STRING, note="account that was logged in; none: what is said of by is all"),
+    ),
+)
+
+ACCOUNT = Table(
+    name="account",
+    title="Somebody who logs in: what they are called and what they may do",
+    extract=False,
+    key=("name",),
+    fields=(
+        Field("name", STRING, required=True),
+        Field("full_name", STRING, required=True, note="as reports show it"),
+        Field("roles", STRING, required=True, note="words with a blank between them"),
+        Field("tenants", STRING, note="ids with a blank between them; none: all"),
+        Field("subject", STRING, note="what a provider or proxy calls them; none: a password"),
+        Field("salt", STRING, note="how the key is made of the password"),
+        Field("verifier", STRING, note="sha256 of the key"),
+        Field("disabled", Kind.BOOLEAN, required=True),
+        Field("failed", INTEGER, required=True, note="logins refused since the last one"),
+        Field("failed_at", INSTANT, note="the last of them"),
+        Field("event_id", INTEGER64, required=True, note="the last that changed it"),
+    ),
+)
+
+LOGIN = Table(
+    name="login",
+    title="One login of an account: from when, until when, and how they showed who they are",
+    extract=False,
+    key=("token_hash",),
+    fields=(
+        Field("token_hash", STRING, required=True, note="sha256 of what only they have"),
+        Field("account", STRING, required=True),
+        Field("how", STRING, required=True),
+        Field("opened_at", INSTANT, required=True),
+        Field("expires_at", INSTANT, required=True),
+        Field("ended_at", INSTANT, note="logged out, or ended with the account"),
     ),
 )
 
@@ -381,6 +417,8 @@ LEDGER: dict[str, Table] = {
         DECISION,
         SIGNATURE,
         SECRET_CONSTANT,
+        ACCOUNT,
+        LOGIN,
     )
 }
 """Our own tables by name."""

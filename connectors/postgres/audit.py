@@ -18,6 +18,7 @@ from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
 from connectors.postgres.breaks import breaks_hash, decisions_hash
 from connectors.postgres.ledger import State
+from schemas.guards.accounts import ACCOUNT_FACTS, ACCOUNT_KEPT, ACCOUNT_ROW
 from schemas.guards.batch_states import PREFIX
 from schemas.guards.trail_functions import DECIDED, GENESIS, RUN_FACTS, SAVED, SIGNED, TURN
 from schemas.guards.trail_rules import Event, chain_hash, link_hash
@@ -55,6 +56,8 @@ class TrailEntry:
     detail: str | None
     account: str | None
     """Of the database that wrote it; `by` is what was said beside it."""
+    person: str | None
+    """The account that was logged in; None: nobody was."""
     hash: str | None
 
 
@@ -79,7 +82,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         if noted is not None and noted not in seen:
             fault = f"no link has the hash {noted}: events after it were cut off, or all were"
             return VerifiedTrail(position, head, fault)
-        for check in (_decisions, _signatures, _runs, _batches):
+        for check in (_decisions, _signatures, _runs, _batches, _accounts):
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
         return VerifiedTrail(position, head)
@@ -106,7 +109,7 @@ def _links(connection: psycopg.Connection) -> Iterator[Any]:
         cursor.itersize = ROWS_AT_ONCE
         cursor.execute(
             "SELECT c.position, c.previous_hash, c.hash, c.event_id, e.id, e.batch_id, e.at, "
-            "e.what, e.by, e.reason, e.detail, e.account, "
+            "e.what, e.by, e.reason, e.detail, e.account, e.person, "
             f"EXISTS (SELECT FROM {TURN} t WHERE t.event_id = e.id) AS waits FROM event_chain c "
             "FULL JOIN event e ON e.id = c.event_id ORDER BY c.position NULLS LAST, e.id"
         )
@@ -115,7 +118,15 @@ def _links(connection: psycopg.Connection) -> Iterator[Any]:
 
 def _event(row: Any) -> Event:
     return Event(
-        row.id, row.batch_id, row.at, row.what, row.by, row.reason, row.detail, row.account
+        row.id,
+        row.batch_id,
+        row.at,
+        row.what,
+        row.by,
+        row.reason,
+        row.detail,
+        row.account,
+        row.person,
     )
 
 
@@ -213,6 +224,24 @@ def _batches(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             yield f"batch {number} is {state}, and {said}: it was changed outside of the program"
 
 
+def _accounts(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """What an account is and may do, is what the event says that changed it last."""
+    last = {
+        event.id: (position, _said(event.detail))
+        for what in ACCOUNT_KEPT
+        for position, event in told.get(what, [])
+    }
+    newest = {detail.get("name"): number for number, (_, detail) in sorted(last.items())}
+    there = {row["name"]: row for row in _rows(connection, "account", ACCOUNT_ROW)}
+    for name, row in there.items():
+        position, detail = last.get(newest.get(name, 0), (None, {}))
+        if any(row[fact] != detail.get(fact) for fact in (*ACCOUNT_FACTS, "password")):
+            yield f"the account {name!r} is not what {_link(position)} says of it"
+    for name, number in newest.items():
+        if name not in there:
+            yield f"the account {name!r} that event {number} tells of was removed"
+
+
 def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
         event.id: (
@@ -233,9 +262,9 @@ def _said(detail: str | None) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _rows(connection: psycopg.Connection, table: str) -> list[dict[str, Any]]:
+def _rows(connection: psycopg.Connection, table: str, what: str = "*") -> list[dict[str, Any]]:
     with connection.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(f"SELECT * FROM {table} ORDER BY event_id").fetchall()
+        return cursor.execute(f"SELECT {what} FROM {table} ORDER BY event_id").fetchall()
 
 
 def _missing(events: dict[int, tuple[int | None, Any]], what: str) -> Iterator[str]:
@@ -248,5 +277,5 @@ def _link(position: int | None) -> str:
 
 
 _CAME_TO = {PREFIX + state for state in State}
-_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO}
+_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO, *ACCOUNT_KEPT}
 """Events that tell of rows kept in other tables."""

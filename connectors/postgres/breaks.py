@@ -10,9 +10,9 @@ import polars as pl
 import psycopg
 from psycopg import sql
 
+from connectors.postgres.accounts import who
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.staging import CopyRows, copy_text
-from connectors.process import whoami
 from schemas.field import Kind, Table
 from schemas.guards.trail_functions import DECIDED, breaks_digest
 from schemas.guards.trail_rules import content_hash
@@ -130,7 +130,7 @@ def add_decisions(
     connection: psycopg.Connection, number: int, breaks: Sequence[str], decision: Decision
 ) -> int:
     """Keep one decision for each of these breaks of a run, and one event for all of them."""
-    by = decision.by or whoami()
+    by = who(connection, decision.by)
     until = decision.until.isoformat() if decision.until else None
     up_to = format(decision.up_to, "f") if decision.up_to is not None else None
     terms = (decision.what.value, by, decision.reason, until, decision.side, decision.owner)
@@ -146,6 +146,7 @@ def add_decisions(
             ("side", decision.side),
             ("owner", decision.owner),
             ("up_to", up_to),
+            ("said_by", decision.by if decision.by != by else None),
         )
         if value
     }

@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 
 from connectors.errors import DatabaseUnusable, StatementRefused
+from connectors.postgres.accounts import act_as
 from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
 from connectors.postgres.refusals import told
@@ -82,13 +83,20 @@ class Database:
         wait_seconds: int,
         embedded: Path | None = None,
         lease_seconds: int = DEFAULT_SECONDS,
+        login: str | None = None,
     ) -> None:
         self.url = url
+        self.login = login
+        """Token of the login that its connections act by; None: of nobody's."""
         self.lease_seconds = lease_seconds
         self.embedded = embedded
         """Data folder of the embedded server, if it is one: killed, it is started again."""
         self.wait_seconds = wait_seconds
         """How long a lost connection is waited for."""
+
+    def as_login(self, token: str | None) -> "Database":
+        """The same database for whoever has this token."""
+        return Database(self.url, self.wait_seconds, self.embedded, self.lease_seconds, token)
 
     @contextmanager
     def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
@@ -106,6 +114,8 @@ class Database:
         with connection, errors_reported(connection):
             _refuse_too_old(connection.info.server_version)
             connection.execute(SILENT_CLIENT)
+            if self.login is not None:
+                act_as(connection, self.login)
             _widen(connection)
             yield connection
 

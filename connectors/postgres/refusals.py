@@ -8,13 +8,26 @@ import re
 import psycopg
 from psycopg import errors
 
-from connectors.errors import DatabaseLost, DatabaseUnusable, ReconError, StatementRefused
+from connectors.errors import (
+    AccountRefused,
+    DatabaseLost,
+    DatabaseUnusable,
+    ReconError,
+    StatementRefused,
+)
+from schemas.guards.accounts import NOBODY, NOT_ALLOWED, NOT_YOURS, REFUSED
 from schemas.guards.roles import OWNER, role_for
 
 AGAIN = "What was committed is kept; run the command again and it goes on from there."
 NOT_OURS = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedFunction)
 NO_ROOM = "53"
 """The class of SQLSTATE of a server that lacks disk, memory or connections."""
+INSTEAD = {
+    NOBODY: "Log in with `recon login`, then do it again.",
+    NOT_YOURS: "Ask somebody who has the right, or an administrator for it.",
+    NOT_ALLOWED: "Somebody else, or something else, is needed.",
+}
+"""What to do about what an account may not do."""
 _DENIED = re.compile(r"permission denied for (table|view|function|event) '?([^':]+)")
 
 
@@ -28,6 +41,9 @@ def told(error: psycopg.Error, *, lost: bool, user: str = "") -> ReconError:
         return DatabaseUnusable(
             f"The database server has no room left: {said}{state}. Make room there. {AGAIN}"
         )
+    if error.sqlstate and error.sqlstate.startswith(REFUSED):
+        instead = INSTEAD.get(error.sqlstate, "")
+        return AccountRefused(f"{said[:1].upper()}{said[1:]}. {instead} Nothing was changed.")
     if isinstance(error, errors.InsufficientPrivilege):
         return StatementRefused(
             f"The role {user or 'of RECON_DATABASE_URL'} lacks a right: {said}{state}. "

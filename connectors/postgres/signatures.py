@@ -31,6 +31,8 @@ class Signature:
     """Who typed it, as the audit trail has it."""
     accepted_changes: str = ""
     """Hash of the changes of how the figures are made that were accepted with it."""
+    person: str | None = None
+    """The account that was logged in; None: the name is self-declared."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "role", Role(self.role))
@@ -44,9 +46,12 @@ def add_signature(
     by: str,
     comment: str,
     process: str,
+    said_by: str | None = None,
     accepted_changes: str | None = None,
 ) -> None:
     """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name.
+
+    `said_by` is a name that was given beside that of the account.
 
     `accepted_changes` is the hash of what changed of how the figures are made, where it is accepted
     with it.
@@ -56,7 +61,11 @@ def add_signature(
         "role": role.value,
         "report_hash": run.report_hash,
         "process": process,
-    } | ({ACCEPTED: accepted_changes} if accepted_changes else {})
+    } | {
+        name: told
+        for name, told in ((ACCEPTED, accepted_changes), ("said_by", said_by))
+        if told and told != by
+    }
     connection.execute("SELECT draft('signature')")
     connection.execute(
         "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
@@ -72,7 +81,7 @@ def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Sig
         found = cursor.execute(
             "SELECT s.*, coalesce(e.account, e.detail::json ->> 'process', '') AS account, "
             f"coalesce(e.detail::json ->> '{ACCEPTED}', e.detail::json ->> '{ACCEPTED_RULES}', '') "
-            "AS accepted_changes "
+            "AS accepted_changes, e.person "
             "FROM signature s LEFT JOIN event e ON e.id = s.event_id "
             "WHERE s.reconciliation_id = %s",
             [number],

@@ -27,7 +27,7 @@ _BY_NUMBER = f'SELECT {_COLUMNS} FROM sandbox.user_account WHERE "Id" = %s::bigi
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ServiceAccount:
     """Who is calling."""
 
     number: int
@@ -50,7 +50,7 @@ class Accounts:
         self._lock = threading.Lock()
         self._pepper = secrets.token_bytes(16)
         # A password hash takes milliseconds by design; a caller sends the same one every time.
-        self._proved: dict[bytes, Account] = {}
+        self._proved: dict[bytes, ServiceAccount] = {}
 
     def seed(self) -> None:
         """Create the users of the options that do not exist yet, and renew those that do."""
@@ -66,7 +66,7 @@ class Accounts:
         with self._lock:
             self._proved.clear()
 
-    def by_password(self, name: str, password: str) -> Account | None:
+    def by_password(self, name: str, password: str) -> ServiceAccount | None:
         """The account whose name or e-mail address and password these are."""
         proof = self._proof(name, password)
         known = self._proved.get(proof)
@@ -83,13 +83,13 @@ class Accounts:
             self._proved[proof] = account
         return account
 
-    def by_number(self, number: str) -> Account | None:
+    def by_number(self, number: str) -> ServiceAccount | None:
         """The account with this Id."""
         with self._store.connection() as connection:
             row = connection.execute(_BY_NUMBER, [number]).fetchone()
         return None if row is None else _account(row)
 
-    def by_key(self, key: str) -> Account | None:
+    def by_key(self, key: str) -> ServiceAccount | None:
         """The account of the options' user who has this API key."""
         for user in self._options.users:
             if user.api_key is not None and secrets.compare_digest(
@@ -149,10 +149,12 @@ class Accounts:
         return hashlib.sha256(self._pepper + text).digest()
 
 
-def _account(row: Mapping[str, object]) -> Account:
+def _account(row: Mapping[str, object]) -> ServiceAccount:
     roles = json.loads(str(row["Roles"] or "[]"))
     name = str(row["UserName"] or row["Email"] or "")
     whole = f"{row['FirstName'] or ''} {row['LastName'] or ''}".strip()
     shown = str(row["DisplayName"] or row["UserName"] or whole)
     mail = None if row["Email"] is None else str(row["Email"])
-    return Account(int(str(row["Id"])), name, shown, tuple(role for role in roles if role), mail)
+    return ServiceAccount(
+        int(str(row["Id"])), name, shown, tuple(role for role in roles if role), mail
+    )

@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-from connectors.sandbox.accounts import Account, Accounts
+from connectors.sandbox.accounts import Accounts, ServiceAccount
 from connectors.sandbox.failures import Failure
 from connectors.sandbox.messages import ServedRequest
 from connectors.sandbox.options import SandboxOptions
@@ -22,7 +22,7 @@ class Authentication:
         self._sessions = sessions
         self._tokens = tokens
 
-    def caller(self, request: ServedRequest) -> Account | Failure | None:
+    def caller(self, request: ServedRequest) -> ServiceAccount | Failure | None:
         """The account; None without credentials, a failure where they are wrong."""
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
         match scheme.lower():
@@ -38,7 +38,7 @@ class Authentication:
             return self._token(token)
         return self._sessions.find(request.cookies.get("ss-id", ""))
 
-    def _basic(self, given: str) -> Account | Failure:
+    def _basic(self, given: str) -> ServiceAccount | Failure:
         try:
             pair = base64.b64decode(given, validate=True).decode(errors="replace")
         except (binascii.Error, ValueError):
@@ -52,16 +52,16 @@ class Authentication:
             return Failure(401, "Unauthorized", message, message)
         return account
 
-    def _bearer(self, given: str) -> Account | Failure:
+    def _bearer(self, given: str) -> ServiceAccount | Failure:
         return self._token(given) if "." in given else self._key(given)
 
-    def _key(self, key: str) -> Account | Failure:
+    def _key(self, key: str) -> ServiceAccount | Failure:
         account = self._accounts.by_key(key)
         if account is None:
             return Failure(404, "NotFound", "ApiKey does not exist", "NotFound")
         return account
 
-    def _token(self, token: str) -> Account | Failure:
+    def _token(self, token: str) -> ServiceAccount | Failure:
         try:
             claims = self._tokens.read(token, self._options.clock())
         except MalformedToken:

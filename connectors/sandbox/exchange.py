@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from traceback import format_tb
 
-from connectors.sandbox.accounts import Account
+from connectors.sandbox.accounts import ServiceAccount
 from connectors.sandbox.authentication import Authentication
 from connectors.sandbox.binding import Binder
 from connectors.sandbox.description import PATH, Description
@@ -119,7 +119,7 @@ class Exchange:
     def _refused(self, request: ServedRequest, operation: Operation) -> Failure | Refusal | None:
         if not operation.roles:
             return None
-        caller: Account | Failure | None = self._authentication.caller(request)
+        caller: ServiceAccount | Failure | None = self._authentication.caller(request)
         if isinstance(caller, Failure):
             return caller
         if caller is None:

@@ -3,7 +3,7 @@
 import secrets
 import threading
 
-from connectors.sandbox.accounts import Account
+from connectors.sandbox.accounts import ServiceAccount
 
 MOST_SESSIONS = 10_000
 
@@ -13,9 +13,9 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._accounts: dict[str, Account] = {}
+        self._accounts: dict[str, ServiceAccount] = {}
 
-    def begin(self, account: Account) -> str:
+    def begin(self, account: ServiceAccount) -> str:
         """The id of a new session; the oldest one ends where there are too many."""
         session = secrets.token_urlsafe(15)
         with self._lock:
@@ -24,7 +24,7 @@ class Sessions:
             self._accounts[session] = account
         return session
 
-    def find(self, session: str) -> Account | None:
+    def find(self, session: str) -> ServiceAccount | None:
         """Whose session it is."""
         return self._accounts.get(session)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from connectors.sandbox.accounts import Account, Accounts
+from connectors.sandbox.accounts import Accounts, ServiceAccount
 from connectors.sandbox.authentication import Authentication
 from connectors.sandbox.binding import Binder
 from connectors.sandbox.failures import Failure, FieldFailure, thrown
@@ -136,7 +136,7 @@ class Signing:
         gone = ("Set-Cookie", "ss-id=; max-age=0; path=/; HttpOnly")
         return SignedToken(Result(COLUMNS, [{RESPONSE_STATUS: {}}]), (gone,))
 
-    def _session_result(self, account: Account, session: str | None) -> Result:
+    def _session_result(self, account: ServiceAccount, session: str | None) -> Result:
         token = self._tokens.sign(account, self._options.clock())
         record: dict[str, object] = {
             "UserId": str(account.number),

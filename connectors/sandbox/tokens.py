@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from connectors.sandbox.accounts import Account
+from connectors.sandbox.accounts import ServiceAccount
 
 VALID_FOR = timedelta(days=14)
 
@@ -31,7 +31,7 @@ class Tokens:
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
 
-    def sign(self, account: Account, now: datetime) -> str:
+    def sign(self, account: ServiceAccount, now: datetime) -> str:
         """A token for an account."""
         claims = {
             "iss": "ssjwt",

@@ -8,6 +8,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 from urllib.parse import parse_qsl, urlsplit
@@ -215,9 +216,24 @@ def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Worksp
         if held:
             sys.stderr.write(f"recon: {held}\n")
 
-    database = open_database(settings, say)
+    database = open_database(settings, say).as_login(_token(settings.login_file))
     with show_progress(quiet=quiet) as progress, _show_waits():
         yield Workspace(settings, database, progress)
+
+
+def _token(path: Path | None) -> str | None:
+    """The login of whoever types here, as `recon login` has kept it."""
+    if path is None:
+        return None
+    try:
+        return path.read_text("ascii").strip() or None
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(
+            f"{path} cannot be read as a login: {type(error).__name__}. Remove it, then `recon "
+            "login` again; RECON_LOGIN_FILE names another place."
+        ) from None
 
 
 @contextmanager

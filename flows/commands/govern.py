@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from flows.commands.breaks import Run
 from flows.commands.console import COUNT, MOST, out, print_json, print_table, workspace
 from flows.commands.deliver import Json
+from schemas.accounts import SELF_DECLARED
 from schemas.counting import agree, quantity
 from schemas.life import Role
 
@@ -133,10 +134,10 @@ def events_command(
         print_json({"events": [asdict(one) for one in entries]})
         return 0
     print_table(
-        ("Link", "When (UTC)", "What", "Batch", "By", "Account", "Reason", "Detail"),
+        ("Link", "When (UTC)", "What", "Batch", "By", "Logged in", "Account", "Reason", "Detail"),
         [
             (one.position, f"{one.at:%Y-%m-%d %H:%M:%S}", one.what, one.batch_id, one.by,
-             one.account, one.reason, _detail(one.detail))
+             one.person, one.account, one.reason, _detail(one.detail))
             for one in entries
         ],
         right=("Link", "Batch"),
@@ -158,9 +159,11 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
                         "at": one.at,
                         "comment": one.comment,
                         "accepted_changes": one.accepted_changes,
+                        "account": one.person,
                     }
                     for name, one in signed.signatures.items()
                 },
+                "approval": signed.approval,
                 "cannot_be_approved": signed.waits,
             }
         )
@@ -169,6 +172,11 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
         f"The report of reconciliation {signed.run.id} ({signed.run.verdict}) is {role.value} by "
         f"{signature.by}; its hash is {signed.run.report_hash}"
     )
+    if signature.person is None:
+        said = f"{signed.approval}: " if signed.approval else ""
+        out().print(
+            f"{said}{signature.by} is {SELF_DECLARED}; nobody was logged in (`recon login`)."
+        )
     if signed.waits:
         out().print(f"It cannot be approved as it stands. {signed.waits}")
     return 0

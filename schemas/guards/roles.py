@@ -1,9 +1,10 @@
-"""Four database roles, from the tables: `python -m schemas.guards.roles | psql ...` grants them.
+"""Five database roles, from the tables: `python -m schemas.guards.roles | psql ...` grants them.
 
 recon_loader      receives, stages and checks; writes no target
 recon_merger      the same, applies, pushes, undoes and reconciles; what a worker connects as
 recon_reader      reads results and the ledger; no secret, no row as delivered of a record with one
 recon_controller  the same, decides about breaks and signs; loads nothing
+recon_desk        the same, and vouches for whom a provider or a proxy has shown to it
 
 Nobody but the owner of the schema writes to the audit trail or to what it tells of, except through
 the functions of `schemas.guards.trail_functions`, which stamp who and when.
@@ -22,16 +23,18 @@ from schemas.guards.leases import LEASES_OF
 from schemas.guards.trail_functions import DECIDED, FUNCTIONS_OF, SAVED, SIGNED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
 from schemas.kinds import sql_columns
-from schemas.ledger import LEASE
+from schemas.ledger import ACCOUNT, LEASE, LOGIN
 from schemas.tables import EXTRACTS
 
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
-CONTROLLER = "recon_controller"
+CONTROLLER, DESK = "recon_controller", "recon_desk"
 OWNER = "owner"
 
 GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
 """What tells a restored copy -> the least role that adds to it; nobody changes it."""
-TRAIL = (*(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name)
+TRAIL = (
+    *(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name, ACCOUNT.name, LOGIN.name
+)  # fmt: skip
 """What only functions of the owner write."""
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "add_event": (LOADER,),
@@ -54,18 +57,35 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "drop_lease": (LOADER, CONTROLLER),
     "end_holder": (LOADER, READER),
     "lock_corrections": (LOADER,),
+    # Whoever acts shows a token or a key, so what they may do does not hang on this role.
+    "acting_as": (LOADER, READER),
+    "has_accounts": (LOADER, READER),
+    "sees_scope": (LOADER, READER),
+    "password_told": (LOADER, READER),
+    "login_salt": (LOADER, READER),
+    "log_in": (LOADER, READER),
+    "log_out": (LOADER, READER),
+    "keep_account": (LOADER, READER),
+    "set_password": (LOADER, READER),
+    "vouch": (DESK,),
 }
 """Function of the trail or of leases -> who may call it; the others nobody may."""
 LOADED = ("batch", "extract", "receipt", "outcome", "note", "secret_constant")
 """What a loader writes beside the staged rows."""
 _STAGED_NAMES = {table.name for table in STAGED.values()}
-WITH_ROWS = {"before_image": ("image",), "send": ("echo",), "secret_constant": ("value",)}
-"""Columns of the ledger that hold whole records, secrets included."""
+OF_OWNER = {"account": ("salt", "verifier"), "login": ("token_hash",)}
+"""Columns that the functions of the owner alone read."""
+WITH_ROWS = OF_OWNER | {
+    "before_image": ("image",),
+    "send": ("echo",),
+    "secret_constant": ("value",),
+}
+"""Columns of the ledger that hold whole records or keys, secrets included."""
 
 
 def statements() -> Iterator[str]:
     """The statements in their order; each may be run again."""
-    for role in (LOADER, MERGER, READER, CONTROLLER):
+    for role in (LOADER, MERGER, READER, CONTROLLER, DESK):
         yield (
             f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; "
             "EXCEPTION WHEN duplicate_object THEN NULL; END $$"
@@ -76,7 +96,11 @@ def statements() -> Iterator[str]:
         yield f"GRANT USAGE ON SCHEMA {SCHEMA} TO {role}"
     yield f"GRANT {LOADER} TO {MERGER}"
     yield f"GRANT {READER} TO {CONTROLLER}"
+    yield f"GRANT {CONTROLLER} TO {DESK}"
     yield f"GRANT SELECT ON ALL TABLES IN SCHEMA {SCHEMA} TO {LOADER}"
+    for name, columns in OF_OWNER.items():
+        yield f"REVOKE ALL ON {SCHEMA}.{name} FROM {LOADER}"
+        yield _read(name, [one.name for one in LEDGER_TABLES[name].columns], columns, LOADER)
     loaded = (*LOADED, *(table.name for table in STAGED.values()))
     yield _write(LOADER, loaded)
     # Without fresh statistics the planner takes a million staged rows for a handful.
@@ -121,9 +145,9 @@ def _write(role: str, names: Iterable[str]) -> str:
     return f"GRANT INSERT, UPDATE, DELETE ON {_tables(names)} TO {role}"
 
 
-def _read(name: str, columns: Iterable[str], hidden: Collection[str]) -> str:
+def _read(name: str, columns: Iterable[str], hidden: Collection[str], role: str = READER) -> str:
     shown = ", ".join(quoted(column) for column in columns if column not in hidden)
-    return f"GRANT SELECT {f'({shown}) ' if hidden else ''}ON {SCHEMA}.{name} TO {READER}"
+    return f"GRANT SELECT {f'({shown}) ' if hidden else ''}ON {SCHEMA}.{name} TO {role}"
 
 
 def _hidden(name: str) -> tuple[str, ...]:

@@ -14,8 +14,18 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.derived.sql import SCHEMA
+from schemas.guards.accounts import (
+    ACCOUNT_EVENTS,
+    ACCOUNTS_OF,
+    NOT_ALLOWED,
+    NOT_YOURS,
+    refuse,
+    require,
+)
 from schemas.guards.batch_states import OF_MERGER, is_listed, lacks_merger
 from schemas.life import OPEN, RECONCILED, SIDES, BreakState, Choice, Role
 
@@ -71,23 +81,62 @@ _FACTS = ", ".join(f"'{name}', run.{name}" for name in RUN_FACTS)
 _LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
 _PERSON = "lower(regexp_replace(btrim({}), '\\s+', ' ', 'g'))"
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+_SAID = (
+    "place, before, one.id, one.batch_id, "
+    "to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), "
+    'one.what, one."by", one.reason, one.detail'
+)
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
 
+
+def _roles_asked(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
+    """SQL branches: of an event, the account that acts, refused where its roles do not do."""
+    asked = {event: require(may[one], f"'{ACTS[one]}'") for one, event in events.items()}
+    return " ".join(f"WHEN '{event}' THEN {person}" for event, person in asked.items())
+
+
+def _as_the_person(said: str) -> str:
+    """SQL that refuses a name which is not that of the account that acts."""
+    message = "%s is logged in, and cannot act as %L"
+    return f"IF person <> {said} THEN {refuse(NOT_ALLOWED, message, f'person, {said}')}; END IF;"
+
+
+_PREPARED_IT = refuse(
+    NOT_ALLOWED,
+    "nobody approves what they prepared: %s prepared the report of reconciliation %s",
+    "whose, number",
+)
+_ACCEPTED_IN_IT = refuse(
+    NOT_ALLOWED,
+    "nobody approves a run in which they accepted a break: %s accepted %s of reconciliation %s",
+    "whose, accepted, number",
+)
+_CHANGED_RULES = refuse(
+    NOT_ALLOWED,
+    "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
+    "than the one before",
+    "whose, number",
+)
+
 FUNCTIONS_OF: Mapping[str, str] = {
+    **ACCOUNTS_OF,
     f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
-        INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account)
-        VALUES ($1, clock_timestamp(), $2, $3, $4, $5, session_user) RETURNING id
+        INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
+        VALUES ($1, clock_timestamp(), $2, $3, $4, $5, session_user, ({SCHEMA}.acting()).name)
+        RETURNING id
     $$""",
     f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     BEGIN
-        IF what IN ({_texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN])}) THEN
+        IF what IN ({
+        _texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS])
+    }) THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what)
                 || ': it is only written with what it tells of';
         END IF;
         -- No other spelling of those either, nor a second line of its own in a list of events.
         IF what !~ '^[a-z0-9_]+( [a-z0-9_]+)*$'
-            OR what ~ '^(report (approv|prepar)|breaks|reconcil)'
+            OR what ~ '^(report (approv|prepar)|breaks|reconcil|account|password|log)'
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
         END IF;
@@ -155,13 +204,49 @@ FUNCTIONS_OF: Mapping[str, str] = {
         EXECUTE format('DROP TABLE %s', drafted);
         RETURN taken;
     END $$""",
+    "refuse_interested(whose text, number integer)": f"""
+    RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    DECLARE
+        run {SCHEMA}.reconciliation;
+        accepted bigint;
+    BEGIN
+        SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
+        IF EXISTS (SELECT FROM {SCHEMA}.signature s JOIN {SCHEMA}.event e ON e.id = s.event_id
+            WHERE s.reconciliation_id = number AND s.role = '{Role.PREPARED}'
+            AND whose IN (s."by", e.person))
+        THEN
+            {_PREPARED_IT};
+        END IF;
+        SELECT count(*) INTO accepted FROM {SCHEMA}.break_state b
+            WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
+            AND b.accepted_by = whose;
+        IF accepted > 0 THEN
+            {_ACCEPTED_IN_IT};
+        END IF;
+        IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.id = run.event_id AND e.person = $1)
+            AND run.rules_hash IS DISTINCT FROM (
+                SELECT b.rules_hash FROM {SCHEMA}.reconciliation b WHERE b.id = run.previous_id)
+            AND run.previous_id IS NOT NULL
+        THEN
+            {_CHANGED_RULES};
+        END IF;
+    END $$""",
     "decide(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
         event bigint;
         told jsonb := detail;
         drafted regclass := {SCHEMA}.drafted('decision');
+        person text := CASE what {_roles_asked(DECIDED, MAY_DECIDE)} END;
+        tenants text := ({SCHEMA}.acting()).tenants;
     BEGIN
+        {_as_the_person("said_by")}
+        IF tenants <> '' AND EXISTS (SELECT FROM pg_temp.draft_decision d
+            JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
+            WHERE b.tenant IS NULL OR b.tenant::text <> ALL (string_to_array(tenants, ' ')))
+        THEN
+            {refuse(NOT_YOURS, "%s decides about the tenants %s alone", "person, tenants")};
+        END IF;
         IF what NOT IN ({_texts([*DECIDED.values()])}) THEN
             RAISE EXCEPTION '% is no decision', quote_literal(what);
         END IF;
@@ -198,6 +283,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         one {SCHEMA}.signature;
         run {SCHEMA}.reconciliation;
         prepared {SCHEMA}.signature;
+        person text := CASE what {_roles_asked(SIGNED, MAY_SIGN)} END;
     BEGIN
         IF what NOT IN ({_texts([*SIGNED.values()])}) THEN
             RAISE EXCEPTION '% is no signature', quote_literal(what);
@@ -210,8 +296,15 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'the signature is not what event % says of it', quote_literal(what);
         END IF;
+        {_as_the_person('one."by"')}
+        IF NOT {SCHEMA}.sees_scope(run.scope) THEN
+            {refuse(NOT_YOURS, "%s has no right to %L", "person, run.scope")};
+        END IF;
         SELECT * INTO prepared FROM {SCHEMA}.signature p
             WHERE p.reconciliation_id = run.id AND p.role = '{Role.PREPARED}';
+        IF one.role = '{Role.APPROVED}' AND person IS NOT NULL THEN
+            PERFORM {SCHEMA}.refuse_interested(person, run.id);
+        END IF;
         -- The one who prepared is held against the one who approves, so it is there before.
         IF one.role = '{Role.APPROVED}' AND (prepared.role IS NULL
             OR {_PERSON.format('prepared."by"')} = {_PERSON.format('one."by"')}
@@ -326,14 +419,11 @@ FUNCTIONS_OF: Mapping[str, str] = {
             place := 1;
             before := '{GENESIS}';
         END IF;
-        IF one.account IS NULL THEN
-            said := json_build_array(place, before, one.id, one.batch_id,
-                to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-                one.what, one."by", one.reason, one.detail);
-        ELSE
-            said := json_build_array(place, before, one.id, one.batch_id,
-                to_char(one.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-                one.what, one."by", one.reason, one.detail, one.account);
+        said := json_build_array({_SAID});
+        IF one.person IS NOT NULL THEN
+            said := json_build_array({_SAID}, one.account, one.person);
+        ELSIF one.account IS NOT NULL THEN
+            said := json_build_array({_SAID}, one.account);
         END IF;
         INSERT INTO {SCHEMA}.event_chain (position, event_id, previous_hash, hash)
         VALUES (place, one.id, before,

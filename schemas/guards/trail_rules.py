@@ -41,13 +41,17 @@ class Event(NamedTuple):
     detail: str | None
     account: str | None = None
     """Who was signed in to the database; None: an event of a time before that was kept."""
+    person: str | None = None
+    """The account that was logged in; None: nobody was."""
 
 
 def link_hash(position: int, previous_hash: str, event: Event) -> str:
     """The hash of a link; the database computes the same when it writes one."""
     at = event.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    said = event._replace(at=at)  # type: ignore[arg-type]
-    content = [position, previous_hash, *(said if event.account is not None else said[:-1])]
+    said: tuple[object, ...] = event._replace(at=at)  # type: ignore[arg-type]
+    if event.person is None:
+        said = said[:-1] if event.account is not None else said[:-2]
+    content = [position, previous_hash, *said]
     return hashlib.sha256(json.dumps(content, ensure_ascii=False).encode()).hexdigest()
 
 

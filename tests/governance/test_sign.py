@@ -51,8 +51,8 @@ def test_two_people_stand_for_a_report(workspace: Workspace, rows: Any) -> None:
         told = last_sign_off(connection, SCOPE)
     assert told is not None
     assert (told.prepared_by, told.approved_by, told.comment) == (
-        "Ann Meyer",
-        "Bo Osei",
+        "Ann Meyer (self-declared)",
+        "Bo Osei (self-declared)",
         "month end",
     )
     assert (told.report_hash, told.chain_hash) == (run.report_hash, run.chain_hash)

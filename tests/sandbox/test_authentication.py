@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from connectors.sandbox.accounts import Account
+from connectors.sandbox.accounts import ServiceAccount
 from connectors.sandbox.tokens import VALID_FOR, MalformedToken, Tokens
 from tests.sandbox.caller import Answer, basic
 from tests.sandbox.conftest import NOW, Host
@@ -92,7 +92,7 @@ def test_a_sign_in_gives_a_bearer_token(pascal: Host) -> None:
 
 def test_a_token_ends() -> None:
     tokens = Tokens()
-    token = tokens.sign(Account(1, "client", "Client", ()), NOW)
+    token = tokens.sign(ServiceAccount(1, "client", "Client", ()), NOW)
     ends = NOW + VALID_FOR
     assert [tokens.read(token, moment).expired for moment in (NOW, ends)] == [False, True]
     with pytest.raises(MalformedToken):

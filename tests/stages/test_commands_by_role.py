@@ -57,8 +57,10 @@ WHO = {
     "compare {url}&table=recon.payment {url}&table=recon.payment --key Id,TenantsId": ALL,
     "reconcile --as-of 2026-07-01 --batch 1": M,
 }
-ELSEWHERE = {"check", "demo", "fields", "sandbox", "up", "down", "deploy"}
-"""Commands that ask no database, or one of their own."""
+ELSEWHERE = {"check", "demo", "fields", "sandbox", "up", "down", "deploy"} | {
+    "login", "logout", "whoami", "user"
+}  # fmt: skip
+"""Commands that ask no database, or one of their own, or whose right is an account's."""
 
 
 def test_no_command_is_left_out() -> None:

@@ -27,6 +27,7 @@ from schemas.derived.views import SHOWN, quoted
 from schemas.guards.leases import LEASES_OF
 from schemas.guards.roles import (
     CONTROLLER,
+    DESK,
     LOADER,
     MAY_CALL,
     MERGER,
@@ -96,7 +97,7 @@ def test_a_loader_writes_no_target(acting: As, table: str) -> None:
 
 def test_who_lacks_a_right_is_told_the_least_role_that_has_it(acting: As, rows: Any) -> None:
     acting(READER)
-    writers = (LOADER, MERGER, CONTROLLER)
+    writers = (LOADER, MERGER, CONTROLLER, DESK)
 
     def least(kind: str, name: str, right: str) -> str:
         at = f"'{SCHEMA}.{name}'::{'regclass' if kind == 'table' else 'regproc'}"
@@ -182,9 +183,9 @@ def test_a_reader_reads_results_and_no_secret(acting: As, tmp_path: Path) -> Non
 
 
 VALUES = {"text": "NULL::text", "integer": "NULL::integer", "bigint": "NULL::bigint"}
-VALUES["timestamptz"] = "NULL::timestamptz"
+VALUES |= {one: f"NULL::{one}" for one in ("timestamptz", "boolean", "text[]")}
 MEMBERS = {LOADER: {LOADER}, MERGER: {LOADER, MERGER}, READER: {READER}}
-MEMBERS[CONTROLLER] = {READER, CONTROLLER}
+MEMBERS |= {CONTROLLER: {READER, CONTROLLER}, DESK: {READER, CONTROLLER, DESK}}
 
 
 @pytest.mark.long(but=("recon_loader",))

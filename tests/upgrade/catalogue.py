@@ -1,6 +1,7 @@
 """Everything PostgreSQL knows about our schema, to hold two databases against each other."""
 
 import psycopg
+from psycopg import sql
 
 _OURS = "relnamespace = 'recon'::regnamespace"
 _QUERIES = {
@@ -41,19 +42,32 @@ def catalogue(url: str) -> dict[str, list[str]]:
         }
 
 
-def content(url: str) -> dict[str, list[str]]:
-    """The rows of every table of ours, as the text PostgreSQL writes for them."""
+def columns(url: str) -> dict[str, list[str]]:
+    """The columns of every table of ours, in their order."""
     with psycopg.connect(url) as connection:
-        names = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'recon' "
-            "AND tablename <> 'alembic_version'"
-        ).fetchall()
+        found = connection.execute(
+            "SELECT table_name, array_agg(column_name::text ORDER BY ordinal_position) "
+            "FROM information_schema.columns JOIN pg_tables ON tablename = table_name "
+            "AND schemaname = table_schema WHERE table_schema = 'recon' "
+            "AND table_name <> 'alembic_version' GROUP BY 1"
+        )
+        return dict(found.fetchall())
+
+
+def content(url: str, of: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The rows of tables, of these columns: where each lies, who wrote it, and what it says."""
+    with psycopg.connect(url) as connection:
         return {
             name: sorted(
                 row
                 for (row,) in connection.execute(
-                    f"SELECT t.ctid::text || ' ' || t.xmin::text || t::text FROM recon.{name} t"  # type: ignore[arg-type]
+                    sql.SQL(
+                        "SELECT t.ctid::text || ' ' || t.xmin::text || ROW({})::text FROM {} t"
+                    ).format(
+                        sql.SQL(", ").join(map(sql.Identifier, names)),
+                        sql.Identifier("recon", name),
+                    )
                 )
             )
-            for (name,) in names
+            for name, names in of.items()
         }

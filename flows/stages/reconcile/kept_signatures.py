@@ -16,6 +16,7 @@ from connectors.files.atomic import write_file
 from connectors.postgres.reconciliations import Reconciliation
 from connectors.postgres.signatures import Signature, signed_reports
 from flows.stages.workspace import Workspace
+from schemas.accounts import SELF_DECLARED
 
 log = logging.getLogger("recon.sign")
 
@@ -47,6 +48,7 @@ def keep_signatures(workspace: Workspace, run: Reconciliation, signatures: list[
                 "at": one.at.isoformat(),
                 "report_hash": one.report_hash,
                 "accepted_changes": one.accepted_changes,
+                "account": one.person or SELF_DECLARED,
             }
             for one in signatures
         ],

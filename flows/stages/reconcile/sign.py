@@ -17,6 +17,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import DecisionsMissing, SignatureRefused
+from connectors.postgres.accounts import who
 from connectors.postgres.reconciliations import (
     Reconciliation,
     find_run,
@@ -41,6 +42,7 @@ from flows.steps.reconcile.report import Changes, SignatureLine, SignOff
 from flows.steps.reconcile.signed import unpack_records
 from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
+from schemas.accounts import SELF_DECLARED, approval
 from schemas.counting import agree, quantity
 from schemas.guards.trail_rules import report_hash
 from schemas.life import RECONCILED, Role
@@ -71,6 +73,11 @@ class Signed:
     signatures: dict[Role, Signature]
     waits: str | None = None
     """Of one that was prepared: what keeps it from being approved, and what to do."""
+
+    @property
+    def approval(self) -> str | None:
+        """APPROVED, or APPROVED_SELF_DECLARED where no login stands behind a name."""
+        return approval({role: one.person for role, one in self.signatures.items()})
 
 
 def prepare(workspace: Workspace, number: int | None, *, by: str | None, comment: str) -> Signed:
@@ -133,8 +140,8 @@ def last_sign_off(
     signatures = signatures_of(connection, run.id)
     prepared, approved = (signatures.get(role) for role in Role)
     return SignOff(
-        prepared_by=prepared.by if prepared else None,
-        approved_by=approved.by if approved else None,
+        prepared_by=_by(prepared) if prepared else None,
+        approved_by=_by(approved) if approved else None,
         comment="; ".join(one.comment for one in (prepared, approved) if one and one.comment),
         report_hash=run.report_hash,
         chain_hash=run.chain_hash,
@@ -146,12 +153,17 @@ def last_sign_off(
 def _line(signature: Signature) -> SignatureLine:
     return SignatureLine(
         role=signature.role.value,
-        by=signature.by,
+        by=_by(signature),
         account=signature.account,
         at=signature.at,
         comment=signature.comment,
         accepted_changes=signature.accepted_changes,
     )
+
+
+def _by(signature: Signature) -> str:
+    """Whose signature it is, and whether anybody but them says so."""
+    return signature.by if signature.person else f"{signature.by} ({SELF_DECLARED})"
 
 
 def check_files(workspace: Workspace, run: Reconciliation, way_out: str = ANOTHER) -> Path:
@@ -179,10 +191,11 @@ def _sign(
     accept_changes: str | None = None,
     accept_restated: date | None = None,
 ) -> Signed:
-    person = " ".join((by if by is not None else getpass.getuser()).split())
-    if not person:
+    said = " ".join((by if by is not None else getpass.getuser()).split())
+    if not said:
         raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
     with workspace.database.connect() as connection:
+        person = who(connection, said)
         run = find_run(connection, number)
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
         check_files(workspace, run)
@@ -201,7 +214,7 @@ def _sign(
                 changes = _accepted_changes(workspace, connection, run, accept_changes)
             add_signature(
                 connection, run, role, by=person, comment=comment.strip(), process=whoami(),
-                accepted_changes=changes,
+                said_by=by, accepted_changes=changes,
             )  # fmt: skip
         waits = None if role is Role.APPROVED else what_waits(workspace, connection, run)
         signed = Signed(run, signatures_of(connection, run.id), waits)

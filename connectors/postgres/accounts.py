@@ -1,0 +1,211 @@
+"""Accounts and logins: who somebody is, shown to the database itself.
+
+A password is made into a key here and never leaves this process; a login is a token that only
+whoever logged in has. What refuses is the database (`schemas.guards.accounts`).
+"""
+
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+
+import psycopg
+from argon2.low_level import Type, hash_secret_raw
+from psycopg.rows import dict_row
+
+from connectors.errors import LoginRefused
+from connectors.process import whoami
+from schemas.accounts import HOURS, AccountRole, How, is_name
+from schemas.counting import quantity
+from schemas.derived.sql import SCHEMA
+from schemas.guards.accounts import ARGON2
+
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
+"""Characters; what is longer costs time to hash and makes nothing safer."""
+TOKEN_BYTES = 32
+LONGEST_LOGIN = HOURS * 3600
+_SALT = re.compile(r"argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([0-9a-f]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Somebody who may log in."""
+
+    name: str
+    full_name: str
+    roles: tuple[AccountRole, ...]
+    tenants: tuple[int, ...] = ()
+    """Empty: all."""
+    subject: str | None = None
+    """How a provider or proxy knows them: `oidc ISSUER SUBJECT` or `proxy NAME`."""
+    disabled: bool = False
+    failed: int = 0
+    """Logins refused since the last one that was not."""
+    failed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who acts, as the database knows it by the login."""
+
+    name: str
+    full_name: str
+    roles: tuple[AccountRole, ...]
+    tenants: tuple[int, ...]
+    own_password: bool
+    """Whether they log in with a password that they can change here."""
+
+    def has(self, *roles: AccountRole) -> bool:
+        """Whether one of these roles is theirs."""
+        return bool({*roles} & {*self.roles})
+
+
+def acting(connection: psycopg.Connection) -> Person | None:
+    """Who is logged in on this connection; None: nobody, or no longer."""
+    row = connection.execute(f"SELECT {SCHEMA}.acting_as()").fetchone()
+    if row is None or row[0] is None:
+        return None
+    told = row[0]
+    return Person(
+        told["name"],
+        told["full_name"],
+        _roles(told["roles"]),
+        _tenants(told["tenants"]),
+        told["own_password"],
+    )
+
+
+def who(connection: psycopg.Connection, said: str | None) -> str:
+    """Who decides or signs: the account that is logged in, else what was said, else this process.
+
+    What is said beside a login is a note, and no name.
+    """
+    person = acting(connection)
+    return person.name if person else said or whoami()
+
+
+def has_accounts(connection: psycopg.Connection) -> bool:
+    """Whether anybody has an account; without one everybody is who they say."""
+    row = connection.execute(f"SELECT {SCHEMA}.has_accounts()").fetchone()
+    return bool(row and row[0])
+
+
+def list_accounts(connection: psycopg.Connection) -> list[Account]:
+    """Every account, disabled ones as well, by name."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(
+            "SELECT name, full_name, roles, tenants, subject, disabled, failed, failed_at "
+            "FROM account ORDER BY name"
+        ).fetchall()
+    return [
+        Account(**row | {"roles": _roles(row["roles"]), "tenants": _tenants(row["tenants"])})
+        for row in rows
+    ]
+
+
+def keep_account(connection: psycopg.Connection, account: Account) -> None:
+    """Add an account, or change the one of this name; one that is disabled is logged out."""
+    connection.execute(
+        f"SELECT {SCHEMA}.keep_account(%s, %s, %s, %s, %s, %s, %s)",
+        [
+            account.name,
+            account.full_name,
+            " ".join(account.roles),
+            " ".join(map(str, account.tenants)) or None,
+            account.subject,
+            account.disabled,
+            who(connection, None),
+        ],
+    )
+
+
+def set_password(
+    connection: psycopg.Connection, name: str, password: str, old: str | None = None
+) -> None:
+    """Give an account a password; `old` is asked of who changes their own. Raises LoginRefused."""
+    if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
+        raise LoginRefused(
+            f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters; this one has "
+            f"{len(password)}. Nothing was changed."
+        )
+    salt = f"{ARGON2}{secrets.token_hex(16)}"
+    verifier = hashlib.sha256(_key(password, salt)).hexdigest()
+    old_key = None if old is None else _key(old, _salt(connection, name)).hex()
+    connection.execute(
+        f"SELECT {SCHEMA}.set_password(%s, %s, %s, %s, %s)",
+        [name, salt, verifier, old_key, who(connection, None)],
+    )
+
+
+def log_in(
+    connection: psycopg.Connection, name: str, password: str, seconds: int = LONGEST_LOGIN
+) -> str:
+    """The token of a new login; raises LoginRefused, which does not say what was wrong."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    # A name that none can have costs the same time as any other.
+    known_as = name if is_name(name) else ""
+    key = _key(password[:LONGEST_PASSWORD], _salt(connection, known_as))
+    row = connection.execute(
+        f"SELECT {SCHEMA}.log_in(%s, %s, %s, %s)", [known_as, key.hex(), _hash(token), seconds]
+    ).fetchone()
+    assert row is not None
+    if row[0] == "ok":
+        return token
+    if row[0].startswith("wait"):
+        raise LoginRefused(
+            f"Too many logins as {name} were refused. Try again in "
+            f"{quantity(int(row[0].split()[1]), 'second')}."
+        )
+    raise LoginRefused(
+        "Name or password is wrong, or the account is disabled. An administrator sees which: "
+        "`recon user list`."
+    )
+
+
+def vouch(
+    connection: psycopg.Connection, known_as: str, how: How, seconds: int = LONGEST_LOGIN
+) -> str | None:
+    """The token of a login that a provider or proxy stands for; None: no account is known so."""
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    row = connection.execute(
+        f"SELECT {SCHEMA}.vouch(%s, %s, %s, %s)", [known_as, how, _hash(token), seconds]
+    ).fetchone()
+    return token if row and row[0] else None
+
+
+def act_as(connection: psycopg.Connection, token: str | None) -> None:
+    """Let a connection act by the login of this token from here on; None: by none."""
+    connection.execute("SELECT set_config('recon.login', %s, false)", [token or ""])
+
+
+def log_out(connection: psycopg.Connection) -> None:
+    """End the login that this connection acts by."""
+    connection.execute(f"SELECT {SCHEMA}.log_out()")
+
+
+def _salt(connection: psycopg.Connection, name: str) -> str:
+    row = connection.execute(f"SELECT {SCHEMA}.login_salt(%s)", [name]).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _key(password: str, salt: str) -> bytes:
+    found = _SALT.fullmatch(salt)
+    assert found is not None, "the database gives salts of this form alone"
+    memory, time, lanes = map(int, found.groups()[:3])
+    return hash_secret_raw(
+        password.encode(), bytes.fromhex(found[4]), time, memory, lanes, 32, Type.ID
+    )
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _roles(text: str) -> tuple[AccountRole, ...]:
+    return tuple(map(AccountRole, text.split()))
+
+
+def _tenants(text: str | None) -> tuple[int, ...]:
+    return tuple(map(int, (text or "").split()))

@@ -1,0 +1,271 @@
+"""Who somebody is: `recon login`, `logout`, `whoami` and `recon user`."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from getpass import getpass
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from connectors.errors import AccountUnknown, LoginRefused, SettingsError
+from connectors.files.atomic import write_file
+from connectors.settings import read_settings
+from flows.commands.console import ANY_ID, out, print_json, print_table, within, workspace
+from flows.commands.deliver import Json
+from schemas.accounts import HOURS, AccountRole
+
+if TYPE_CHECKING:
+    from connectors.postgres.accounts import Account
+
+user_command = App(name="user", help="Accounts: add, list, change, disable, set a password.")
+
+Name = Annotated[str, Parameter(help="What the account is called, as anna.meyer.")]
+Roles = Annotated[
+    tuple[AccountRole, ...],
+    Parameter(name="--role", help="May repeat; every account may look at everything it sees."),
+]
+Tenants = Annotated[
+    tuple[int, ...],
+    Parameter(name="--tenant", help="Only these TenantsId; may repeat.", validator=ANY_ID),
+]
+Subject = Annotated[
+    str | None,
+    Parameter(help='How a provider or proxy knows them: "oidc ISSUER SUBJECT" or "proxy NAME".'),
+]
+
+
+def login_command(
+    name: Name,
+    *,
+    hours: Annotated[
+        int, Parameter(help="How long it lasts at the longest.", validator=within(1, HOURS))
+    ] = HOURS,
+) -> int:
+    """Log in: what you decide and sign here is yours from then on, until you log out.
+
+    The password is asked for; where nobody types, it is the first line of standard input.
+
+    Example: `recon login anna.meyer`
+    """
+    from connectors.postgres.accounts import acting, log_in  # noqa: PLC0415 -- slow to import.
+
+    path = read_settings().login_file
+    if path is None:
+        raise SettingsError(
+            "There is no home folder to keep the login in. Name a file: RECON_LOGIN_FILE."
+        )
+    password = _typed(f"Password of {name}: ")
+    with workspace(quiet=True, say_held=False) as place:
+        with place.database.connect() as connection:
+            token = log_in(connection, name, password, hours * 3600)
+        write_file(path, f"{token}\n".encode())
+        with place.database.as_login(token).connect() as connection:
+            person = acting(connection)
+    assert person is not None, "whoever has just logged in is"
+    out().print(
+        f"{person.full_name} ({person.name}) is logged in for {hours} h as "
+        f"{', '.join(person.roles)}."
+    )
+    return 0
+
+
+def logout_command() -> int:
+    """Log out.
+
+    Example: `recon logout`
+    """
+    from connectors.postgres.accounts import acting, log_out  # noqa: PLC0415 -- slow to import.
+
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        person = acting(connection)
+        log_out(connection)
+        if place.settings.login_file:
+            place.settings.login_file.unlink(missing_ok=True)
+    out().print(f"{person.name} is logged out." if person else "Nobody was logged in.")
+    return 0
+
+
+def whoami_command(*, json: Json = False) -> int:
+    """Show who is logged in here, and what they may do.
+
+    Example: `recon whoami`
+    """
+    from connectors.postgres.accounts import acting, has_accounts  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        person, accounts = acting(connection), has_accounts(connection)
+    if json:
+        print_json({"account": asdict(person) if person else None, "accounts": accounts})
+    elif person:
+        of = f", tenants {', '.join(map(str, person.tenants))}" if person.tenants else ""
+        out().print(f"{person.full_name} ({person.name}): {', '.join(person.roles)}{of}")
+    elif accounts:
+        out().print("Nobody is logged in: `recon login NAME`.")
+    else:
+        out().print("There are no accounts: every decision and signature is self-declared.")
+    return 0
+
+
+@user_command.command(name="add")
+def add_command(
+    name: Name,
+    *,
+    full_name: Annotated[str, Parameter(help="As reports show it.")],
+    role: Roles = (AccountRole.VIEWER,),
+    tenant: Tenants = (),
+    subject: Subject = None,
+) -> int:
+    """Add an account; its password is asked for, unless a provider or proxy knows them.
+
+    The first one is added by the owner of the schema. From then on decisions and signatures need a
+    login.
+
+    Example: `recon user add anna.meyer --full-name "Anna Meyer" --role preparer`
+    """
+    from connectors.postgres.accounts import (  # noqa: PLC0415 -- slow to import.
+        Account,
+        keep_account,
+        list_accounts,
+        set_password,
+    )
+
+    account = Account(name, full_name, tuple(dict.fromkeys(role)), tenant, subject)
+    password = None if subject else _typed_twice(name)
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        there = [one.name for one in list_accounts(connection)]
+        if name in there:
+            raise AccountUnknown(
+                f"There is an account {name} already. Change it: recon user change {name}"
+            )
+        with connection.transaction():
+            keep_account(connection, account)
+            if password is not None:
+                set_password(connection, name, password)
+    out().print(f"{full_name} ({name}) is added as {', '.join(account.roles)}.")
+    if not there:
+        out().print("It is the first account: decisions and signatures need a login from now on.")
+    return 0
+
+
+@user_command.command(name="list")
+def list_command(*, json: Json = False) -> int:
+    """List accounts with their roles.
+
+    Example: `recon user list`
+    """
+    from connectors.postgres.accounts import list_accounts  # noqa: PLC0415 -- slow to import.
+
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        accounts = list_accounts(connection)
+    if json:
+        print_json({"accounts": [asdict(one) for one in accounts]})
+        return 0
+    print_table(
+        ("Name", "Full name", "Roles", "Tenants", "Known as", "State", "Refused"),
+        [
+            (one.name, one.full_name, ", ".join(one.roles),
+             ", ".join(map(str, one.tenants)) or "all", one.subject,
+             "disabled" if one.disabled else "", one.failed or "")
+            for one in accounts
+        ],
+        right=("Refused",),
+    )  # fmt: skip
+    return 0
+
+
+@user_command.command(name="change")
+def change_command(
+    name: Name,
+    *,
+    full_name: Annotated[str | None, Parameter(help="As reports show it.")] = None,
+    role: Roles = (),
+    tenant: Tenants = (),
+    all_tenants: Annotated[bool, Parameter(negative="", help="Bound to no tenant.")] = False,
+    subject: Subject = None,
+) -> int:
+    """Change what is given; what is not given stays.
+
+    Example: `recon user change anna.meyer --role preparer --role approver`
+    """
+
+    def changed(account: "Account") -> "Account":
+        return replace(
+            account,
+            full_name=full_name or account.full_name,
+            roles=tuple(dict.fromkeys(role)) or account.roles,
+            tenants=() if all_tenants else tenant or account.tenants,
+            subject=subject or account.subject,
+        )
+
+    account = _kept(name, changed)
+    out().print(f"{account.full_name} ({name}) is {', '.join(account.roles)}.")
+    return 0
+
+
+@user_command.command(name="disable")
+def disable_command(name: Name) -> int:
+    """Disable an account: it is logged out everywhere, at once.
+
+    Example: `recon user disable anna.meyer`
+    """
+    _kept(name, lambda account: replace(account, disabled=True))
+    out().print(f"{name} is disabled. What they decided and signed stays.")
+    return 0
+
+
+@user_command.command(name="enable")
+def enable_command(name: Name) -> int:
+    """Let an account log in again that was disabled.
+
+    Example: `recon user enable anna.meyer`
+    """
+    _kept(name, lambda account: replace(account, disabled=False))
+    out().print(f"{name} may log in.")
+    return 0
+
+
+@user_command.command(name="password")
+def password_command(name: Name) -> int:
+    """Set a password, and end every other login of the account.
+
+    Your own one is asked for first; an administrator, and the owner of the schema, set any.
+    Where nobody types, standard input has them, a line each.
+
+    Example: `recon user password anna.meyer`
+    """
+    from connectors.postgres.accounts import acting, set_password  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        person = acting(connection)
+        own = person is not None and person.name == name
+        old = _typed(f"Password of {name} now: ") if own else None
+        set_password(connection, name, _typed_twice(name), old)
+    out().print(f"The password of {name} is set.")
+    return 0
+
+
+def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":
+    from connectors.postgres.accounts import keep_account, list_accounts  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        account = next((one for one in list_accounts(connection) if one.name == name), None)
+        if account is None:
+            raise AccountUnknown(f"There is no account {name}. `recon user list` names all.")
+        account = changed(account)
+        keep_account(connection, account)
+    return account
+
+
+def _typed(prompt: str) -> str:
+    """What is typed without being shown, or the next line of standard input."""
+    if sys.stdin.isatty():
+        return getpass(prompt)
+    return sys.stdin.readline().rstrip("\r\n")
+
+
+def _typed_twice(name: str) -> str:
+    password = _typed(f"New password of {name}: ")
+    if sys.stdin.isatty() and getpass("Once more: ") != password:
+        raise LoginRefused("The two passwords are not the same. Nothing was changed.")
+    return password

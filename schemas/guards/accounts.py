@@ -1,0 +1,267 @@
+"""The functions that keep accounts and logins, and say who is acting.
+
+A session of the database says who acts by the token of a login, which it is set to. The token is
+drawn by whoever logs in and known to nobody else: the database keeps its hash. So no role decides
+or signs in the name of another account, whatever program it runs.
+
+A password never comes here. Whoever logs in makes a key of it (Argon2id, by the salt that is kept
+with the account) and gives that; the database keeps the key's hash and compares. Nobody who reads
+the table can log in with what is there.
+
+What is refused carries a SQLSTATE of ours, of class RC, and a message for people.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from schemas.accounts import FULL_NAME, HOURS, NAME, AccountRole, How
+from schemas.derived.sql import SCHEMA
+
+REFUSED = "RC"
+"""The class of SQLSTATE of what an account may not do."""
+NOBODY, NOT_YOURS, NOT_ALLOWED = "RC001", "RC002", "RC003"
+"""Nobody is logged in; the role or tenant is missing; a rule forbids it."""
+ARGON2 = "argon2id$v=19$m=19456,t=2,p=1$"
+"""How keys are made of new passwords; 16 bytes of salt in hex follow."""
+TRIES = 5
+"""Logins that may be refused in a row before the next one has to wait."""
+LONGEST_WAIT = 900
+ADDED, CHANGED, PASSWORD = "account added", "account changed", "password set"
+LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN = "logged in", "logged out", "login refused"
+ACCOUNT_KEPT = (ADDED, CHANGED, PASSWORD)
+"""Events that say what an account is from then on."""
+ACCOUNT_EVENTS = (*ACCOUNT_KEPT, LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN)
+"""Events that only these functions write."""
+ACCOUNT_FACTS = ("name", "full_name", "roles", "tenants", "subject", "disabled")
+"""What the event of a changed account says of its row, beside the hash of salt and verifier."""
+
+ACCOUNT_ROW = f"event_id, {', '.join(ACCOUNT_FACTS)}, {SCHEMA}.password_told(name) AS password"
+"""SQL for what a row says, as its event does."""
+
+_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+_OWNER = "pg_has_role(session_user, current_user, 'MEMBER')"
+_ROLES = ", ".join(f"'{role}'" for role in AccountRole)
+
+
+def _array(words: Iterable[str]) -> str:
+    listed = ", ".join(f"'{word}'" for word in words)
+    return f"ARRAY[{listed}]"
+
+
+def require(roles: Iterable[AccountRole], what: str) -> str:
+    """SQL for the name of who is acting, null where there are no accounts; `what` is SQL too."""
+    return f"{SCHEMA}.require_role({_array(roles)}, {what})"
+
+
+def refuse(state: str, message: str, values: str = "") -> str:
+    """SQL that refuses; each %s of the message stands for one of the values, which are SQL."""
+    text = f"format('{message}', {values})" if values else f"'{message}'"
+    return f"RAISE EXCEPTION USING ERRCODE = '{state}', MESSAGE = {text}"
+
+
+_NO_ROLE = refuse(
+    NOT_YOURS,
+    "%s is %s, and %s takes %s",
+    "person.name, replace(person.roles, ' ', ', '), what, array_to_string(wanted, ' or ')",
+)
+_NO_ACCOUNT = refuse(
+    NOT_ALLOWED, "no account can be %L, called %L, with the roles %L and the tenants %L",
+    "$1, $2, $3, $4"
+)  # fmt: skip
+
+_FACTS = ", ".join(f"'{name}', one.{name}" for name in ACCOUNT_FACTS)
+
+ACCOUNTS_OF: Mapping[str, str] = {
+    "acting()": f"""RETURNS {SCHEMA}.account LANGUAGE sql STABLE {_SAFE} AS $$
+        SELECT a.* FROM {SCHEMA}.login l JOIN {SCHEMA}.account a ON a.name = l.account
+        WHERE l.token_hash = encode(sha256(convert_to(
+            current_setting('recon.login', true), 'UTF8')), 'hex')
+        AND l.ended_at IS NULL AND l.expires_at > clock_timestamp() AND NOT a.disabled
+    $$""",
+    "acting_as()": f"""RETURNS json LANGUAGE sql STABLE {_SAFE} AS $$
+        SELECT json_build_object('name', a.name, 'full_name', a.full_name, 'roles', a.roles,
+            'tenants', a.tenants, 'own_password', a.verifier IS NOT NULL)
+        FROM {SCHEMA}.acting() a WHERE a.name IS NOT NULL
+    $$""",
+    "has_accounts()": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        SELECT EXISTS (SELECT FROM {SCHEMA}.account)
+    $$""",
+    "sees_scope(scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        -- An account of some tenants sees what is about these alone.
+        SELECT coalesce(a.tenants, '') = '' OR coalesce(string_to_array(substring(
+            scope FROM '(?:^|; )tenants (-?[0-9]+(?:, -?[0-9]+)*)(?:;|$)'), ', ')
+            <@ string_to_array(a.tenants, ' '), false)
+        FROM {SCHEMA}.acting() a
+    $$""",
+    "require_role(wanted text[], what text)": f"""RETURNS text LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    DECLARE
+        person {SCHEMA}.account := {SCHEMA}.acting();
+    BEGIN
+        IF person.name IS NULL THEN
+            IF {SCHEMA}.has_accounts() THEN
+                {refuse(NOBODY, "nobody is logged in, and %s takes an account", "what")};
+            END IF;
+            RETURN NULL;
+        END IF;
+        IF NOT string_to_array(person.roles, ' ') && wanted THEN
+            {_NO_ROLE};
+        END IF;
+        RETURN person.name;
+    END $$""",
+    "password_told(whose text)": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
+        -- What an event says of a password: that it is the same one, and nothing to guess it by.
+        SELECT encode(sha256(convert_to(a.salt || '|' || a.verifier, 'UTF8')), 'hex')
+        FROM {SCHEMA}.account a WHERE a.name = $1
+    $$""",
+    "account_event(what text, said_by text, whose text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint;
+        one {SCHEMA}.account;
+    BEGIN
+        SELECT * INTO STRICT one FROM {SCHEMA}.account a WHERE a.name = whose;
+        event := {SCHEMA}.new_event(NULL, what, said_by, NULL, json_build_object({_FACTS},
+            'password', {SCHEMA}.password_told(whose))::text);
+        UPDATE {SCHEMA}.account a SET event_id = event WHERE a.name = whose;
+        RETURN event;
+    END $$""",
+    "keep_account(name text, full_name text, roles text, tenants text, subject text, "
+    "disabled boolean, said_by text)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        there boolean;
+    BEGIN
+        IF NOT {_OWNER} THEN
+            PERFORM {require([AccountRole.ADMINISTRATOR], "'keeping accounts'")};
+            IF ({SCHEMA}.acting()).name IS NULL THEN
+                {refuse(NOT_YOURS, "the first account is added by the owner of the schema")};
+            END IF;
+        END IF;
+        IF $1 !~ '^{NAME}$' OR length(btrim($2)) NOT BETWEEN 1 AND {FULL_NAME}
+            OR $3 = '' OR NOT string_to_array($3, ' ') <@ ARRAY[{_ROLES}]
+            OR $4 !~ '^-?[0-9]+( -?[0-9]+)*$'
+        THEN
+            {_NO_ACCOUNT};
+        END IF;
+        IF EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.subject = $5 AND a.name <> $1) THEN
+            {refuse(NOT_ALLOWED, "%L is another account already", "$5")};
+        END IF;
+        there := EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = $1);
+        INSERT INTO {SCHEMA}.account AS a (name, full_name, roles, tenants, subject, disabled,
+            failed, event_id) VALUES ($1, btrim($2), $3, $4, $5, $6, 0, 0)
+        ON CONFLICT ON CONSTRAINT account_pkey DO UPDATE SET (full_name, roles, tenants, subject,
+            disabled) = (EXCLUDED.full_name, EXCLUDED.roles, EXCLUDED.tenants, EXCLUDED.subject,
+            EXCLUDED.disabled);
+        IF $6 THEN
+            UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
+                WHERE l.account = $1 AND l.ended_at IS NULL;
+        END IF;
+        RETURN {SCHEMA}.account_event(
+            CASE WHEN there THEN '{CHANGED}' ELSE '{ADDED}' END, $7, $1);
+    END $$""",
+    "set_password(whose text, salt text, verifier text, old_key text, said_by text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        person {SCHEMA}.account := {SCHEMA}.acting();
+    BEGIN
+        IF whose = person.name THEN
+            -- A login that somebody left open is not enough to keep it.
+            IF person.verifier IS DISTINCT FROM encode(sha256(decode(old_key, 'hex')), 'hex') THEN
+                {refuse(NOT_ALLOWED, "this is not the password of %s", "whose")};
+            END IF;
+        ELSIF NOT {_OWNER} THEN
+            PERFORM {require([AccountRole.ADMINISTRATOR], "'setting the password of another'")};
+            IF person.name IS NULL THEN
+                {refuse(NOBODY, "nobody is logged in")};
+            END IF;
+        END IF;
+        IF $2 !~ '^argon2id[$]v=19[$]m=[0-9]+,t=[0-9]+,p=[0-9]+[$][0-9a-f]{{32}}$'
+            OR $3 !~ '^[0-9a-f]{{64}}$'
+        THEN
+            {refuse(NOT_ALLOWED, "this is no key of a password")};
+        END IF;
+        UPDATE {SCHEMA}.account a SET salt = $2, verifier = $3, failed = 0 WHERE a.name = whose;
+        IF NOT FOUND THEN
+            {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
+        END IF;
+        -- Whoever had the password before is out, but for who is setting it.
+        UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
+            WHERE l.account = whose AND l.ended_at IS NULL
+            AND l.token_hash IS DISTINCT FROM encode(sha256(convert_to(
+                current_setting('recon.login', true), 'UTF8')), 'hex');
+        RETURN {SCHEMA}.account_event('{PASSWORD}', said_by, whose);
+    END $$""",
+    "login_salt(whose text)": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
+        -- Of a name that nobody has as well, and always the same: it does not tell who there is.
+        SELECT coalesce((SELECT a.salt FROM {SCHEMA}.account a WHERE a.name = $1),
+            '{ARGON2}' || left(encode(sha256(convert_to($1 || coalesce((
+                SELECT c.hash FROM {SCHEMA}.event_chain c WHERE c.position = 1), ''), 'UTF8')),
+            'hex'), 32))
+    $$""",
+    "log_in(whose text, key text, token_hash text, seconds integer)": f"""
+    RETURNS text LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.account;
+        waits double precision;
+    BEGIN
+        -- One at a time, so that tries are counted.
+        SELECT * INTO one FROM {SCHEMA}.account a WHERE a.name = whose FOR UPDATE;
+        IF one.name IS NULL OR one.disabled OR one.verifier IS NULL THEN
+            RETURN 'wrong';
+        END IF;
+        waits := CASE WHEN one.failed < {TRIES} THEN 0
+            ELSE least({LONGEST_WAIT}, 2 ^ least(one.failed - {TRIES}, 20))
+                - extract(epoch FROM clock_timestamp() - one.failed_at) END;
+        IF waits > 0 THEN
+            RETURN 'wait ' || ceil(waits);
+        END IF;
+        IF $2 !~ '^[0-9a-f]+$' OR length($2) % 2 = 1
+            OR encode(sha256(decode($2, 'hex')), 'hex') <> one.verifier
+        THEN
+            UPDATE {SCHEMA}.account a SET failed = a.failed + 1, failed_at = clock_timestamp()
+                WHERE a.name = whose;
+            PERFORM {SCHEMA}.new_event(NULL, '{REFUSED_LOGIN}', whose, NULL, NULL);
+            RETURN 'wrong';
+        END IF;
+        UPDATE {SCHEMA}.account a SET failed = 0 WHERE a.name = whose;
+        PERFORM {SCHEMA}.open_login(whose, '{How.PASSWORD}', $3, $4);
+        RETURN 'ok';
+    END $$""",
+    "open_login(whose text, how text, token_hash text, seconds integer)": f"""
+    RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    BEGIN
+        IF $3 !~ '^[0-9a-f]{{64}}$' OR $4 NOT BETWEEN 1 AND {HOURS * 3600} THEN
+            {refuse(NOT_ALLOWED, "no login is kept so")};
+        END IF;
+        DELETE FROM {SCHEMA}.login l WHERE l.expires_at < clock_timestamp() - interval '1 day';
+        INSERT INTO {SCHEMA}.login (token_hash, account, how, opened_at, expires_at)
+        VALUES ($3, whose, how, clock_timestamp(), clock_timestamp() + $4 * interval '1s');
+        PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_IN}', whose, NULL,
+            json_build_object('how', how)::text);
+    END $$""",
+    "vouch(known_as text, how text, token_hash text, seconds integer)": f"""
+    RETURNS text LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        whose text;
+    BEGIN
+        IF how NOT IN ('{How.OIDC}', '{How.PROXY}') THEN
+            {refuse(NOT_ALLOWED, "nobody vouches for a password")};
+        END IF;
+        SELECT a.name INTO whose FROM {SCHEMA}.account a
+            WHERE a.subject = how || ' ' || known_as AND NOT a.disabled;
+        IF whose IS NOT NULL THEN
+            PERFORM {SCHEMA}.open_login(whose, how, $3, $4);
+        END IF;
+        RETURN whose;
+    END $$""",
+    "log_out()": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        whose text := ({SCHEMA}.acting()).name;
+    BEGIN
+        IF whose IS NOT NULL THEN
+            PERFORM {SCHEMA}.new_event(NULL, '{LOGGED_OUT}', whose, NULL, NULL);
+            UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
+                WHERE l.token_hash = encode(sha256(convert_to(
+                    current_setting('recon.login', true), 'UTF8')), 'hex');
+        END IF;
+    END $$""",
+}
+"""Head -> rest of the definition."""

@@ -1,0 +1,354 @@
+"""Who acts is shown to the database by the key of a password, and it holds them to their roles."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.errors import AccountRefused, LoginRefused, ReconError
+from connectors.postgres.accounts import (
+    Account,
+    acting,
+    keep_account,
+    list_accounts,
+    log_in,
+    log_out,
+    set_password,
+    vouch,
+)
+from connectors.postgres.audit import list_events, verify
+from connectors.postgres.breaks import Decision
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole, How
+from schemas.life import Choice
+from tests.accounts.people import (
+    ADA,
+    ANNA,
+    BO,
+    CLEO,
+    OTTO,
+    PASSWORD,
+    TESSA,
+    add,
+    logged_in,
+)
+from tests.governance.runs import found, ids, reconcile, tamper
+
+UNTIL = date(2026, 12, 31)
+
+
+def accept(workspace: Workspace, breaks: list[str]) -> None:
+    decision = Decision(Choice.ACCEPT, "agreed", None, until=UNTIL)
+    decide_breaks(workspace, None, Chosen(tuple(breaks)), decision)
+
+
+def test_a_login_is_a_person_until_it_ends(workspace: Workspace) -> None:
+    add(workspace, ANNA)
+    place = logged_in(workspace, ANNA)
+    with place.database.connect() as connection:
+        person = acting(connection)
+        assert person is not None
+        assert (person.name, person.full_name, person.roles) == (
+            "anna", "Anna Meyer", (AccountRole.PREPARER,)
+        )  # fmt: skip
+        log_out(connection)
+        assert acting(connection) is None
+    with workspace.database.connect() as connection:
+        assert acting(connection) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "password"),
+    [
+        ("anna", "wrong"),
+        ("nobody", PASSWORD),
+        ("Anna", PASSWORD),
+        ("", PASSWORD),
+        ("dora", PASSWORD),
+        ("x" * 10_000, PASSWORD),
+        ("anna", "x" * 100_000),
+        ("anna' OR 'a'='a", PASSWORD),
+    ],
+)
+def test_a_wrong_login_does_not_tell_what_was_wrong(
+    workspace: Workspace, name: str, password: str
+) -> None:
+    dora = Account("dora", "Dora Pike", (AccountRole.VIEWER,))
+    add(workspace, ANNA, dora)
+    with workspace.database.connect() as connection:
+        keep_account(connection, replace(dora, disabled=True))
+        with pytest.raises(LoginRefused, match=r"Name or password is wrong, or .* disabled"):
+            log_in(connection, name, password)
+
+
+def test_tries_are_counted_and_have_to_wait(workspace: Workspace, rows: Any) -> None:
+    add(workspace, ANNA)
+    with workspace.database.connect() as connection:
+        for _ in range(6):
+            with pytest.raises(LoginRefused, match="is wrong"):
+                log_in(connection, "anna", "guess")
+            connection.execute("UPDATE recon.account SET failed_at = failed_at - interval '1 h'")
+        connection.execute("UPDATE recon.account SET failed_at = now()")
+        with pytest.raises(LoginRefused, match="Try again in 2 seconds"):
+            log_in(connection, "anna", PASSWORD)
+        connection.execute("UPDATE recon.account SET failed_at = now() - interval '3 s'")
+        log_in(connection, "anna", PASSWORD)
+    assert rows("SELECT count(*) FROM event WHERE what = 'login refused'") == [(6,)]
+    assert rows("SELECT failed FROM account") == [(0,)]
+
+
+def test_a_disabled_account_is_out_at_once(workspace: Workspace) -> None:
+    add(workspace, ANNA)
+    place = logged_in(workspace, ANNA)
+    with place.database.connect() as of_anna, workspace.database.connect() as connection:
+        assert acting(of_anna)
+        keep_account(connection, replace(ANNA, disabled=True))
+        assert acting(of_anna) is None
+        keep_account(connection, ANNA)
+        assert acting(of_anna) is None, "the login was ended, not paused"
+
+
+def test_a_password_is_changed_by_who_knows_it(workspace: Workspace) -> None:
+    add(workspace, ANNA)
+    place, elsewhere = logged_in(workspace, ANNA), logged_in(workspace, ANNA)
+    new = "a staple of batteries"
+    for wrong in ("no", None):
+        with (
+            pytest.raises(AccountRefused, match="not the password of anna"),
+            place.database.connect() as connection,
+        ):
+            set_password(connection, "anna", new, wrong)
+    with place.database.connect() as connection:
+        with pytest.raises(LoginRefused, match="12 to 1024 characters; this one has 5"):
+            set_password(connection, "anna", "short", PASSWORD)
+        set_password(connection, "anna", new, PASSWORD)
+        assert acting(connection), "who changed it stays"
+    with elsewhere.database.connect() as connection:
+        assert acting(connection) is None
+        with pytest.raises(LoginRefused):
+            log_in(connection, "anna", PASSWORD)
+        assert log_in(connection, "anna", new)
+
+
+def test_what_is_kept_of_a_password_logs_nobody_in(workspace: Workspace, rows: Any) -> None:
+    add(workspace, ANNA)
+    [(salt, verifier)] = rows("SELECT salt, verifier FROM account")
+    assert salt.startswith("argon2id$v=19$m=19456,t=2,p=1$")
+    with workspace.database.connect() as connection:
+        for key in (verifier, "", "zz", "abc"):
+            told = connection.execute(
+                "SELECT recon.log_in('anna', %s, %s, 60)", [key, "0" * 64]
+            ).fetchone()
+            assert told == ("wrong",)
+    assert PASSWORD not in str(rows("SELECT * FROM event"))
+
+
+def test_a_provider_or_proxy_vouches_for_whom_an_account_names(workspace: Workspace) -> None:
+    known = replace(ANNA, subject="oidc https://id.example.com 4711")
+    with workspace.database.connect() as connection:
+        keep_account(connection, known)
+        assert vouch(connection, "https://id.example.com 4712", How.OIDC) is None
+        assert vouch(connection, "https://id.example.com 4711", How.PROXY) is None
+        token = vouch(connection, "https://id.example.com 4711", How.OIDC)
+    for refused, why in (
+        (lambda one: vouch(one, "anna", How.PASSWORD), "Nobody vouches for a password"),
+        (lambda one: keep_account(one, replace(BO, subject=known.subject)), "account already"),
+    ):
+        with (
+            pytest.raises(AccountRefused, match=why),
+            workspace.database.connect() as connection,
+        ):
+            refused(connection)
+    with workspace.database.as_login(token).connect() as connection:
+        person = acting(connection)
+        assert person is not None
+        assert (person.name, person.own_password) == ("anna", False)
+
+
+@pytest.mark.parametrize(
+    "account",
+    [
+        replace(ANNA, name="Anna"),
+        replace(ANNA, name="anna\nmeyer"),
+        replace(ANNA, name=""),
+        replace(ANNA, full_name=" "),
+        replace(ANNA, full_name="A" * 101),
+        replace(ANNA, roles=()),
+    ],
+)
+def test_an_account_that_none_can_have(workspace: Workspace, account: Account) -> None:
+    with (
+        pytest.raises(AccountRefused, match="No account can be"),
+        workspace.database.connect() as connection,
+    ):
+        keep_account(connection, account)
+
+
+def test_without_accounts_everybody_is_who_they_say(workspace: Workspace) -> None:
+    run = reconcile(workspace, found())
+    prepare(workspace, run.id, by="Ann", comment="")
+    signed = approve(workspace, run.id, by="Bo", comment="")
+    assert signed.approval == "APPROVED_SELF_DECLARED"
+
+
+def test_the_story_of_a_month(workspace: Workspace) -> None:
+    add(workspace, ANNA, BO, CLEO)
+    breaks = found("1", "2")
+    run = reconcile(workspace, breaks)
+    anna, bo, cleo = (logged_in(workspace, one) for one in (ANNA, BO, CLEO))
+
+    with pytest.raises(AccountRefused, match=r"Nobody is logged in, and accepting .*recon login"):
+        accept(workspace, ids(breaks))
+    with pytest.raises(AccountRefused, match="Cleo is viewer, and accepting a break takes prep"):
+        accept(cleo, ids(breaks))
+    accept(anna, ids(breaks)[:1])
+    decision = Decision(Choice.ACCEPT, "agreed", "for Bo", until=UNTIL)
+    decide_breaks(bo, None, Chosen(tuple(ids(breaks)[1:])), decision)
+    run = reconcile(workspace, breaks, verdict="RECONCILED_WITH_ACCEPTED")
+
+    with pytest.raises(AccountRefused, match="Bo is approver, and preparing a report takes prep"):
+        prepare(bo, run.id, by=None, comment="")
+    prepare(anna, run.id, by="Anna herself", comment="month end")
+    with pytest.raises(AccountRefused, match=r"approves a run in which they accepted .*bo accep"):
+        approve(bo, run.id, by=None, comment="")
+    dan = Account("dan", "Dan Roe", (AccountRole.APPROVER,))
+    add(workspace, dan)
+    signed = approve(logged_in(workspace, dan), run.id, by=None, comment="")
+    assert signed.approval == "APPROVED"
+    assert [one.by for one in signed.signatures.values()] == ["anna", "dan"]
+
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+        told = [(one.what, one.person) for one in list_events(connection, 100)]
+    assert told[0] == ("report approved", "dan")
+    assert ("breaks accepted", "bo") in told
+    assert ("breaks accepted", "anna") in told
+
+
+def test_nobody_approves_what_they_prepared_with_both_roles(workspace: Workspace) -> None:
+    both = replace(ANNA, roles=(AccountRole.PREPARER, AccountRole.APPROVER))
+    add(workspace, both)
+    run = reconcile(workspace, found())
+    anna = logged_in(workspace, both)
+    prepare(anna, run.id, by=None, comment="")
+    with pytest.raises(ReconError, match="anna prepared the report"):
+        approve(anna, run.id, by=None, comment="")
+
+
+def test_the_database_holds_to_it_whatever_program_asks(workspace: Workspace, rows: Any) -> None:
+    """The same by hand: a signature in another name, or by nobody, is refused."""
+    add(workspace, ANNA, BO)
+    run = reconcile(workspace, found())
+    prepare(logged_in(workspace, ANNA), run.id, by=None, comment="")
+
+    def forge(place: Workspace, by: str) -> None:
+        detail = f'{{"reconciliation": {run.id}, "role": "approved", "report_hash": ' + (
+            f'"{run.report_hash}"}}'
+        )
+        with place.database.connect() as connection, connection.transaction():
+            connection.execute("SELECT recon.draft('signature')")
+            connection.execute(
+                "INSERT INTO draft_signature (reconciliation_id, role, by, comment, report_hash) "
+                "VALUES (%s, 'approved', %s, '', %s)",
+                [run.id, by, run.report_hash],
+            )
+            connection.execute("SELECT recon.sign('report approved', %s, '', %s)", [by, detail])
+
+    with pytest.raises(AccountRefused, match="Nobody is logged in"):
+        forge(workspace, "bo")
+    with pytest.raises(AccountRefused, match="Anna is preparer"):
+        forge(logged_in(workspace, ANNA), "bo")
+    with pytest.raises(AccountRefused, match="Bo is logged in, and cannot act as 'carl'"):
+        forge(logged_in(workspace, BO), "carl")
+    forge(logged_in(workspace, BO), "bo")
+    assert rows("SELECT by FROM signature ORDER BY role") == [("bo",), ("anna",)]
+
+
+def test_an_account_of_a_tenant_decides_and_signs_for_it_alone(workspace: Workspace) -> None:
+    add(workspace, TESSA)
+    tessa = logged_in(workspace, TESSA)
+    breaks = found("1")
+    others = found("2", tenant=8)
+    reconcile(workspace, breaks, scope="tenants 7")
+    accept(tessa, ids(breaks))
+    run = reconcile(workspace, others, scope="tenants 7, 8")
+    with pytest.raises(AccountRefused, match="decides about the tenants 7 alone"):
+        accept(tessa, ids(others))
+    with pytest.raises(AccountRefused, match="has no right to 'tenants 7, 8'"):
+        prepare(tessa, run.id, by=None, comment="")
+    for scope in ("everything", "feeds x; tenants 8", "batches 1", "feeds tenants 7"):
+        run = reconcile(workspace, found(), scope=scope)
+        with pytest.raises(AccountRefused, match="has no right to"):
+            prepare(tessa, run.id, by=None, comment="")
+    run = reconcile(workspace, found(), scope="feeds x; tenants 7")
+    prepare(tessa, run.id, by=None, comment="")
+
+
+KEEPING: dict[str, Callable[[psycopg.Connection], None]] = {
+    "add": lambda connection: keep_account(connection, BO),
+    "promote": lambda connection: keep_account(
+        connection, replace(CLEO, roles=(AccountRole.APPROVER,))
+    ),
+    "password": lambda connection: set_password(connection, "cleo", "another password"),
+}
+
+
+@pytest.mark.parametrize("what", KEEPING)
+def test_accounts_are_kept_by_administrators(
+    workspace: Workspace, what: str, controller: str
+) -> None:
+    """Whoever owns the schema keeps them too; who only works with it does not."""
+    add(workspace, ADA, ANNA, CLEO)
+    lesser = replace(workspace, database=type(workspace.database)(controller, 10))
+    with pytest.raises(AccountRefused, match="logged in"), lesser.database.connect() as connection:
+        KEEPING[what](connection)
+    with (
+        pytest.raises(AccountRefused, match="takes administrator"),
+        logged_in(lesser, ANNA).database.connect() as connection,
+    ):
+        KEEPING[what](connection)
+    with logged_in(lesser, ADA).database.connect() as connection:
+        KEEPING[what](connection)
+        assert verify(connection).broken is None
+
+
+def test_the_first_account_is_the_owners(workspace: Workspace, controller: str) -> None:
+    lesser = replace(workspace, database=type(workspace.database)(controller, 10))
+    with (
+        pytest.raises(AccountRefused, match="The first account is added by the owner"),
+        lesser.database.connect() as connection,
+    ):
+        keep_account(connection, ADA)
+    with pytest.raises(ReconError, match="recon_desk"), lesser.database.connect() as connection:
+        vouch(connection, "x", How.OIDC)
+    with pytest.raises(ReconError, match="right"), lesser.database.connect() as connection:
+        connection.execute("SELECT verifier FROM account")
+    with lesser.database.connect() as connection:
+        assert list_accounts(connection) == []
+
+
+TAMPERED = {
+    "UPDATE account SET roles = 'approver' WHERE name = 'cleo'": "account 'cleo' is not what link",
+    "UPDATE account SET verifier = repeat('0', 64) WHERE name = 'cleo'": "account 'cleo' is not",
+    "DELETE FROM account WHERE name = 'cleo'": "account 'cleo' that event",
+    "INSERT INTO account SELECT 'eve', full_name, roles, tenants, subject, salt, verifier, "
+    "disabled, failed, failed_at, event_id FROM account WHERE name = 'cleo'": "'eve' is not what",
+    "UPDATE event SET person = 'bo' WHERE what = 'account added'": "was changed after",
+}
+
+
+@pytest.mark.parametrize("statement", TAMPERED)
+def test_an_account_that_was_changed_behind_the_trail_is_told(
+    workspace: Workspace, statement: str
+) -> None:
+    add(workspace, CLEO, OTTO)
+    tamper(workspace, "event" if "event SET" in statement else "account", statement)
+    with workspace.database.connect() as connection:
+        broken = verify(connection).broken
+    assert broken
+    assert TAMPERED[statement] in broken

@@ -1,0 +1,137 @@
+"""`recon login`, `logout`, `whoami` and `recon user`, as they are typed."""
+
+import io
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.stages.workspace import Workspace
+from tests.accounts.people import PASSWORD
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+from tests.governance.runs import found, reconcile
+
+NEW = "another pass phrase"
+
+
+@pytest.fixture
+def typed(recon: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Any]:
+    """Runs a command; `lines` are what standard input has."""
+    monkeypatch.setenv("RECON_LOGIN_FILE", str(tmp_path / "private" / "login"))
+
+    def run(*arguments: str, lines: tuple[str, ...] = ()) -> Any:
+        monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{one}\n" for one in lines)))
+        return recon(*arguments)
+
+    return run
+
+
+def added(typed: Callable[..., Any], name: str, full_name: str, *roles: str) -> Any:
+    options = [word for role in roles for word in ("--role", role)]
+    return typed("user", "add", name, "--full-name", full_name, *options, lines=(PASSWORD,))
+
+
+def test_a_story_of_people(workspace: Workspace, typed: Callable[..., Any], tmp_path: Path) -> None:
+    run = reconcile(workspace, found())
+    assert "There are no accounts" in typed("whoami").stdout
+    told = added(typed, "anna", "Anna Meyer", "preparer")
+    assert "Anna Meyer (anna) is added as preparer." in told.stdout
+    assert "the first account" in told.stdout
+    assert "the first account" not in added(typed, "bo", "Bo Osei", "approver").stdout
+
+    refused = typed("sign", "prepare", "--by", "Anna")
+    assert refused.returncode == 2
+    assert "Nobody is logged in" in refused.stderr
+    assert "recon login" in refused.stderr
+
+    assert typed("login", "anna", lines=("guess",)).returncode == 2
+    told = typed("login", "anna", "--hours", "2", lines=(PASSWORD,))
+    assert told.stdout == "Anna Meyer (anna) is logged in for 2 h as preparer.\n"
+    kept = tmp_path / "private" / "login"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert typed("whoami").stdout == "Anna Meyer (anna): preparer\n"
+
+    told = typed("sign", "prepare", str(run.id), "--by", "for the books")
+    assert (told.returncode, "prepared by anna" in told.stdout) == (0, True)
+    refused = typed("sign", "approve", str(run.id))
+    assert "somebody else has to approve it" in refused.stderr
+    assert typed("logout").stdout == "anna is logged out.\n"
+    assert not kept.exists()
+    assert typed("logout").stdout == "Nobody was logged in.\n"
+    assert typed("whoami").stdout == "Nobody is logged in: `recon login NAME`.\n"
+
+    typed("login", "bo", lines=(PASSWORD,))
+    told = json.loads(typed("sign", "approve", str(run.id), "--json").stdout)
+    assert told["approval"] == "APPROVED"
+    assert {one["account"] for one in told["signatures"].values()} == {"anna", "bo"}
+    listed = typed("audit", "list", "--json").stdout
+    said = next(one for one in json.loads(listed)["events"] if one["what"] == "report prepared")
+    assert json.loads(said["detail"])["said_by"] == "for the books"
+    assert typed("audit", "verify").returncode == 0
+
+
+def test_accounts_are_changed_disabled_and_listed(
+    workspace: Workspace, typed: Callable[..., Any]
+) -> None:
+    added(typed, "anna", "Anna Meyer", "preparer")
+    changed = typed("user", "change", "anna", "--role", "operator", "--tenant", "7")
+    assert changed.stdout == "Anna Meyer (anna) is operator.\n"
+    typed("user", "disable", "anna")
+    refused = typed("login", "anna", lines=(PASSWORD,))
+    assert "the account is disabled" in refused.stderr
+    listed = json.loads(typed("user", "list", "--json").stdout)["accounts"]
+    assert [(one["name"], one["roles"], one["tenants"], one["disabled"]) for one in listed] == [
+        ("anna", ["operator"], [7], True)
+    ]
+    assert "disabled" in typed("user", "list").stdout
+    typed("user", "enable", "anna")
+    typed("user", "change", "anna", "--all-tenants")
+    typed("login", "anna", lines=(PASSWORD,))
+    assert typed("whoami").stdout == "Anna Meyer (anna): operator\n"
+    told = typed("user", "password", "anna", lines=("guess", NEW))
+    assert "This is not the password of anna" in told.stderr
+    assert typed("user", "password", "anna", lines=(PASSWORD, NEW)).returncode == 0
+    assert typed("login", "anna", lines=(PASSWORD,)).returncode == 2
+    assert typed("login", "anna", lines=(NEW,)).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines", "told"),
+    [
+        (("user", "add", "Anna", "--full-name", "A"), (PASSWORD,), "No account can be 'Anna'"),
+        (("user", "add", "anna", "--full-name", "A"), ("short",), "12 to 1024 characters"),
+        (("user", "add", "anna", "--full-name", "A"), (), "this one has 0"),
+        (("user", "add", "anna", "--full-name", "A", "--role", "chief"), (), "--role"),
+        (("user", "change", "eve"), (), "There is no account eve"),
+        (("user", "disable", "eve"), (), "There is no account eve"),
+        (("user", "password", "eve"), (PASSWORD,), "There is no account 'eve'"),
+        (("login", "eve"), (PASSWORD,), "Name or password is wrong"),
+        (("login", "eve", "--hours", "13"), (PASSWORD,), "from 1 to 12"),
+    ],
+)
+def test_what_cannot_be_is_told_in_one_line(
+    workspace: Workspace,
+    typed: Callable[..., Any],
+    arguments: tuple[str, ...],
+    lines: tuple[str, ...],
+    told: str,
+) -> None:
+    ran = typed(*arguments, lines=lines)
+    assert ran.returncode == 2
+    assert told in ran.stderr
+    assert PASSWORD not in ran.stderr
+    assert typed("user", "list", "--json").stdout.count("name") == 0
+
+
+def test_a_login_file_that_is_none_is_told(
+    workspace: Workspace, typed: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "login").write_bytes(b"\xff\xfe")
+    ran = typed("status")
+    assert (ran.returncode, "cannot be read as a login" in ran.stderr) == (2, True)
+    (tmp_path / "private" / "login").write_text("no token\n")
+    assert typed("status").returncode == 0
