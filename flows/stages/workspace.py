@@ -1,7 +1,7 @@
 """What every stage of a batch works with."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from connectors.errors import SettingsError
@@ -29,6 +29,10 @@ class Workspace:
     progress: Progress = silent
     credentials: Credentials | None = None
     """Who we are to the service; None: as the environment of this process says."""
+
+    def as_login(self, token: str | None) -> "Workspace":
+        """The same place for whoever has this token."""
+        return replace(self, database=self.database.as_login(token))
 
     def __post_init__(self) -> None:
         # Where the compiled loops of this process, and of those it starts, keep their code.

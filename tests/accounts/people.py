@@ -1,7 +1,5 @@
 """Accounts for the stories: who there is, and a workspace in which somebody is logged in."""
 
-from dataclasses import replace
-
 from connectors.postgres.accounts import Account, keep_account, log_in, set_password
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
@@ -27,4 +25,4 @@ def logged_in(workspace: Workspace, account: Account) -> Workspace:
     """The workspace of somebody who has logged in."""
     with workspace.database.connect() as connection:
         token = log_in(connection, account.name, PASSWORD)
-    return replace(workspace, database=workspace.database.as_login(token))
+    return workspace.as_login(token)

@@ -1,0 +1,46 @@
+"""`recon desk`: the pages on which reports are reviewed and signed."""
+
+import signal
+import sys
+import threading
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from connectors.errors import SettingsError
+from connectors.settings import is_loopback
+from flows.commands.console import PORT, out, workspace
+
+
+def desk_command(
+    *,
+    port: Annotated[int, Parameter(help="0: any free port.", validator=PORT)] = 8300,
+    host: Annotated[
+        str, Parameter(help="Beyond this machine only behind a proxy that has TLS.")
+    ] = "127.0.0.1",
+) -> int:
+    """Serve the desk: pages on which reports are reviewed and signed, and batches repaired.
+
+    It listens on this machine only. Ctrl-C stops it.
+
+    Example: `recon desk`, then open http://127.0.0.1:8300
+    """
+    from flows.desk.app import Desk  # noqa: PLC0415 -- slow to import.
+    from flows.desk.server import DeskServer  # noqa: PLC0415
+
+    if not is_loopback(host):
+        raise SettingsError(
+            f"--host {host} can be reached from elsewhere, and the desk has no TLS of its own. "
+            "Leave it at 127.0.0.1 and put a proxy with TLS before it."
+        )
+    stopped = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: stopped.set())
+    with workspace(quiet=True, say_held=False) as place:
+        # Nobody who opens a page is whoever typed this.
+        server = DeskServer(Desk(place.as_login(None)), host, port)
+        with server.running() as url:
+            out().print(f"The desk is at {url}. Ctrl-C stops it.")
+            sys.stdout.flush()
+            stopped.wait()
+    return 0

@@ -1,0 +1,1 @@
+"""The desk: pages on which finance reviews and signs, and operators repair batches."""

@@ -1,0 +1,199 @@
+"""The desk as an application: its routes, and what holds for every request.
+
+Nothing is shown before a login where there are accounts. A form without the mark of this browser's
+own pages is refused, and so is a host that the desk is not called by.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData
+from starlette.formparsers import MultiPartException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from connectors.errors import (
+    AccountRefused,
+    BatchUnknown,
+    DatabaseUnusable,
+    ReconciliationUnknown,
+    ReconError,
+)
+from flows.desk.pages import entry, home
+from flows.desk.visit import Page, Visit, visit_of
+from flows.stages.workspace import Workspace
+
+log = logging.getLogger("recon.desk")
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+STATUS = {
+    AccountRefused: HTTPStatus.FORBIDDEN,
+    BatchUnknown: HTTPStatus.NOT_FOUND,
+    ReconciliationUnknown: HTTPStatus.NOT_FOUND,
+    DatabaseUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""What a refusal is to a browser; any other one is a bad request."""
+NOT_OURS = (
+    "This form did not come from a page of this desk that is still open. Go back, load the page "
+    "again and send it once more."
+)
+FORM_FIELDS, FIELD_BYTES = 2_000, 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What all visits share."""
+
+    workspace: Workspace
+    hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]")
+    """What the desk is called by; another one is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One address of the desk."""
+
+    path: str
+    page: Page
+    methods: tuple[str, ...] = ("GET",)
+    open_to_all: bool = False
+    """Whether nobody has to be logged in."""
+
+
+ADDRESSES = (
+    Address("/", home.show),
+    Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
+    Address("/logout", entry.logout, ("POST",), open_to_all=True),
+)
+
+
+def build(desk: Desk) -> Starlette:
+    """The application; `ADDRESSES` are its pages."""
+    static = StaticFiles(directory=str(files("flows.desk") / "static"))
+    return Starlette(
+        routes=[
+            *(
+                Route(one.path, partial(_answer, desk, one), methods=[*one.methods])
+                for one in ADDRESSES
+            ),
+            Mount("/static", static),
+        ],
+        middleware=[
+            Middleware(_Headers),
+            Middleware(TrustedHostMiddleware, allowed_hosts=[*desk.hosts]),
+        ],
+        exception_handlers={HTTPStatus.NOT_FOUND: partial(_missing, desk)},
+    )
+
+
+async def _answer(desk: Desk, place: Address, request: Request) -> Response:
+    """Answer with a page, or with why not."""
+    form = FormData()
+    if request.method == "POST":
+        try:
+            form = await request.form(max_fields=FORM_FIELDS, max_part_size=FIELD_BYTES)
+        except MultiPartException as error:
+            return PlainTextResponse(f"{error.message}\n", HTTPStatus.BAD_REQUEST)
+    try:
+        return await run_in_threadpool(_page, desk, place, request, form)
+    finally:
+        await form.close()
+
+
+def _page(desk: Desk, place: Address, request: Request, form: FormData) -> Response:
+    visit: Visit | None = None
+    try:
+        visit = visit_of(request, desk.workspace, form, desk)
+        if request.method == "POST" and not _is_ours(visit):
+            return visit.page(
+                "refused.html.jinja", HTTPStatus.FORBIDDEN, title="Not sent", said=NOT_OURS
+            )
+        if visit.accounts and visit.person is None and not place.open_to_all:
+            return _to_login(visit)
+        return place.page(visit)
+    except ReconError as error:
+        status = next(
+            (of for kind, of in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST
+        )
+        if visit is None:
+            return PlainTextResponse(f"{error}\n", status)
+        return visit.page("refused.html.jinja", status, title="Not done", said=str(error))
+    except Exception:  # The net below all others.
+        log.exception("%s %s", request.method, request.url.path)
+        return PlainTextResponse(
+            "A fault of the program; its log has the places. Nothing was changed that the page "
+            "before does not show.\n",
+            HTTPStatus.INTERNAL_SERVER_ERROR,
+        )
+
+
+def _to_login(visit: Visit) -> Response:
+    there = visit.request.url.path
+    if visit.request.url.query:
+        there += f"?{visit.request.url.query}"
+    address = f"/login?next={quote(there)}"
+    if visit.from_htmx:  # A part of a page would show the login inside it.
+        return Response(status_code=HTTPStatus.UNAUTHORIZED, headers={"HX-Redirect": address})
+    return visit.go(address if visit.request.method == "GET" else "/login")
+
+
+def _is_ours(visit: Visit) -> bool:
+    """Whether a form was sent by one of our own pages."""
+    origin = visit.request.headers.get("origin")
+    if origin and urlsplit(origin).netloc != visit.request.headers.get("host"):
+        return False
+    return visit.is_marked
+
+
+async def _missing(desk: Desk, request: Request, _error: Exception) -> Response:
+    place = Address(request.url.path, _nothing_here)
+    return await run_in_threadpool(_page, desk, place, request, FormData())
+
+
+def _nothing_here(visit: Visit) -> Response:
+    return visit.page(
+        "refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here",
+        said="There is no such page. The address may be of another version.",
+    )  # fmt: skip
+
+
+class _Headers:
+    """Puts the headers on every answer that keep a browser from being talked into things."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                kept = [
+                    (name.lower().encode(), value.encode())
+                    for name, value in HEADERS.items()
+                    if not (name == "Cache-Control" and scope["path"].startswith("/static/"))
+                ]
+                message["headers"] = [*message["headers"], *kept]
+            await send(message)
+
+        await self._app(scope, receive, sent if scope["type"] == "http" else send)

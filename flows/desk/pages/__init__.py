@@ -1,0 +1,1 @@
+"""The pages, a module each: functions of a visit that give a response."""

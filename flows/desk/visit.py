@@ -1,0 +1,123 @@
+"""One request to the desk: who asks, by which login, and the workspace they act in."""
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Protocol
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from connectors.postgres.accounts import Person, acting, has_accounts
+from flows.desk.templates import page
+from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
+
+LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
+"""The token of a login; what stands for a browser where nobody is logged in."""
+
+
+class Page(Protocol):
+    """What answers a request."""
+
+    def __call__(self, visit: "Visit") -> Response: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One request; `form` is empty where nothing was sent."""
+
+    request: Request
+    place: Workspace
+    """Acts by the login of whoever asks."""
+    person: Person | None
+    accounts: bool
+    """Whether there are any: without, everybody is who they say."""
+    key: str
+    """What only this browser has."""
+    new: bool
+    """Whether it got the key just now."""
+    form: FormData
+    desk: Any = None
+    """The desk that is visited (`flows.desk.app.Desk`)."""
+
+    @property
+    def csrf(self) -> str:
+        """What a form of ours carries, and a form of another site cannot."""
+        return hmac.new(self.key.encode(), b"a form of the desk", hashlib.sha256).hexdigest()
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether what was sent carries it."""
+        sent = self.typed("csrf") or self.request.headers.get("X-CSRF", "")
+        return hmac.compare_digest(sent.encode(), self.csrf.encode())
+
+    @property
+    def path(self) -> Mapping[str, Any]:
+        """The parts of the address that a route names."""
+        return self.request.path_params
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """What stands behind the question mark."""
+        return self.request.query_params
+
+    def may(self, *roles: AccountRole) -> bool:
+        """Whether a page offers something: where there are no accounts, to everybody."""
+        return self.person.has(*roles) if self.person else not self.accounts
+
+    def typed(self, name: str) -> str:
+        """A field of the form as text; empty where it was not sent."""
+        value = self.form.get(name, "")
+        return value.strip() if isinstance(value, str) else ""
+
+    @property
+    def by(self) -> str | None:
+        """The name somebody gave; beside a login it is none."""
+        return None if self.person else self.typed("by") or None
+
+    @property
+    def from_htmx(self) -> bool:
+        """Whether a part of a page is asked for, not a whole one."""
+        return self.request.headers.get("HX-Request") == "true"
+
+    def page(
+        self, template: str, status: HTTPStatus | int = HTTPStatus.OK, **values: Any
+    ) -> Response:
+        """A template filled in; every one knows who is visiting."""
+        text = page(template).render(visit=self, **values)
+        response = HTMLResponse(text, status)
+        if self.new:
+            self.keep(response, VISIT_COOKIE, self.key)
+        return response
+
+    def go(self, address: str) -> Response:
+        """Another page, as the answer to a form."""
+        return RedirectResponse(address, HTTPStatus.SEE_OTHER)
+
+    def keep(self, response: Response, name: str, value: str, seconds: int | None = None) -> None:
+        """Give the browser a cookie that no script and no other site reads."""
+        response.set_cookie(
+            name,
+            value,
+            max_age=seconds,
+            httponly=True,
+            samesite="lax",
+            secure=self.request.url.scheme == "https",
+        )
+
+
+def visit_of(request: Request, workspace: Workspace, form: FormData, desk: Any) -> Visit:
+    """Who asks, as the database knows them by the cookie."""
+    token = request.cookies.get(LOGIN_COOKIE)
+    place = workspace.as_login(token)
+    with place.database.connect() as connection:
+        person, accounts = acting(connection), has_accounts(connection)
+    key = token if person and token else request.cookies.get(VISIT_COOKIE)
+    return Visit(
+        request, place, person, accounts, key or secrets.token_urlsafe(32), not key, form, desk
+    )

@@ -1,0 +1,103 @@
+"""A browser without a screen: follows links, fills in forms, keeps cookies, over a real socket."""
+
+import html
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+
+from flows.desk.app import Desk
+from flows.desk.server import DeskServer
+from flows.stages.workspace import Workspace
+from tests.accounts.people import PASSWORD
+
+
+class Browser:
+    """One browser; a page is kept as `text` until the next one."""
+
+    def __init__(self, url: str) -> None:
+        self.client = httpx.Client(base_url=url, follow_redirects=True, timeout=60)
+        self.answer: httpx.Response | None = None
+
+    @property
+    def text(self) -> str:
+        """The words of the page, as they are read."""
+        assert self.answer is not None
+        body = re.sub(r"(?s)<(script|style)\b.*?</\1>", "", self.answer.text)
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
+
+    @property
+    def status(self) -> int:
+        assert self.answer is not None
+        return self.answer.status_code
+
+    def open(self, path: str, **asked: Any) -> "Browser":
+        self.answer = self.client.get(path, params=asked or None)
+        return self
+
+    def send(self, action: str, **typed: Any) -> "Browser":
+        """Fill in the form of this page that goes to `action`, and send it."""
+        assert self.answer is not None
+        form = next(one for one in forms(self.answer.text) if one["action"] == action)
+        files = {name: value for name, value in typed.items() if isinstance(value, tuple)}
+        fields: dict[str, Any] = form["fields"] | {
+            name: value for name, value in typed.items() if name not in files
+        }
+        self.answer = self.client.post(action, data=fields, files=files or None)
+        return self
+
+    def log_in(self, name: str, password: str = PASSWORD) -> "Browser":
+        return self.open("/login").send("/login", name=name, password=password)
+
+
+class _Forms(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[dict[str, Any]] = []
+        self.select: str | None = None
+        self.area: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "form":
+            self.found.append({"action": given.get("action"), "fields": {}})
+        if not self.found:
+            return
+        fields, name = self.found[-1]["fields"], given.get("name")
+        if tag == "input" and name:
+            if given.get("type") in ("checkbox", "radio") and "checked" not in given:
+                return
+            fields[name] = given.get("value") or ""
+        elif tag == "select":
+            self.select = name
+        elif tag == "option" and self.select and "selected" in given:
+            fields[self.select] = given.get("value") or ""
+        elif tag == "textarea" and name:
+            self.area, fields[name] = name, ""
+
+    def handle_data(self, data: str) -> None:
+        if self.area:
+            self.found[-1]["fields"][self.area] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "select":
+            self.select = None
+        elif tag == "textarea":
+            self.area = None
+
+
+def forms(page: str) -> list[dict[str, Any]]:
+    """The forms of a page: where each goes, and what is filled in."""
+    parser = _Forms()
+    parser.feed(page)
+    return parser.found
+
+
+@contextmanager
+def desk_of(workspace: Workspace) -> Iterator[str]:
+    """The address of a desk over a workspace."""
+    with DeskServer(Desk(workspace), "127.0.0.1", 0).running() as url:
+        yield url

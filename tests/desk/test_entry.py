@@ -1,0 +1,104 @@
+"""Who may open the desk: logins, their end, and forms of other sites."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from connectors.postgres.accounts import keep_account
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ANNA, PASSWORD, add
+from tests.desk.browser import Browser
+from tests.governance.runs import found, reconcile
+
+New = Callable[[], Browser]
+
+
+def test_without_accounts_the_desk_is_open_and_says_self_declared(
+    workspace: Workspace, browser: New
+) -> None:
+    reconcile(workspace, found())
+    page = browser().open("/")
+    assert (page.status, "Self-declared" in page.text) == (200, True)
+    assert "Reconciled" in page.text
+
+
+def test_with_accounts_nothing_is_shown_before_a_login(workspace: Workspace, browser: New) -> None:
+    add(workspace, ANNA)
+    reconcile(workspace, found())
+    anna = browser().open("/")
+    assert (anna.status, "Reconciled" in anna.text) == (200, False)
+    anna.send("/login", name="anna", password="guess")
+    assert (anna.status, "Name or password is wrong" in anna.text) == (401, True)
+    assert 'value="anna"' in anna.answer.text, "what was typed is kept"
+    anna.send("/login", password=PASSWORD)
+    assert (anna.status, "Anna Meyer preparer" in anna.text) == (200, True)
+    assert "Reconciled" in anna.text
+    anna.send("/logout")
+    assert "Password" in anna.open("/").text
+
+
+def test_an_account_that_is_disabled_is_out_with_its_next_click(
+    workspace: Workspace, browser: New
+) -> None:
+    add(workspace, ANNA)
+    anna = browser().log_in("anna")
+    with workspace.database.connect() as connection:
+        keep_account(connection, replace(ANNA, disabled=True))
+    assert "Password" in anna.open("/").text
+
+
+@pytest.mark.parametrize(
+    ("wanted", "comes_to"),
+    [
+        ("/?x=1", "/?x=1"),
+        ("//evil.example.com/", "/"),
+        ("https://evil.example.com/", "/"),
+        ("/\\evil.example.com", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/\r\nSet-Cookie: a=b", "/"),
+    ],
+)
+def test_a_login_goes_on_to_a_page_of_the_desk_alone(
+    workspace: Workspace, browser: New, wanted: str, comes_to: str
+) -> None:
+    add(workspace, ANNA)
+    anna = browser().open("/login", next=wanted)
+    anna.client.follow_redirects = False
+    anna.send("/login", name="anna", password=PASSWORD)
+    assert anna.answer.headers["location"] == comes_to
+
+
+def test_a_form_of_another_site_is_refused(workspace: Workspace, browser: New) -> None:
+    add(workspace, ANNA)
+    anna = browser().log_in("anna")
+    form = {"name": "anna", "password": PASSWORD}
+    for headers, data in (
+        ({}, form),
+        ({}, form | {"csrf": "0" * 64}),
+        ({"X-CSRF": "é".encode()}, form),
+        ({"Origin": "https://evil.example.com"}, form | {"csrf": "0" * 64}),
+    ):
+        told = anna.client.post("/logout", data=data, headers=headers)
+        assert (told.status_code, "did not come from" in told.text) == (403, True)
+    other = browser().open("/login")
+    mark = other.answer.text.partition('name="csrf" value="')[2][:64]
+    assert anna.client.post("/logout", data={"csrf": mark}).status_code == 403
+    assert "Anna Meyer" in anna.open("/").text
+
+
+def test_every_answer_keeps_a_browser_from_being_talked_into_things(
+    workspace: Workspace, browser: New, desk: str
+) -> None:
+    page = browser()
+    for path in ("/", "/login", "/nowhere", "/static/desk.css"):
+        headers = page.open(path).answer.headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+    assert page.open("/nowhere").status == 404
+    told = page.client.get("/", headers={"Host": "evil.example.com"})
+    assert told.status_code == 400
+    add(workspace, ANNA)
+    cookies = page.open("/").log_in("anna").answer.history[-1].headers["set-cookie"]
+    assert "HttpOnly" in cookies
+    assert "SameSite=lax" in cookies
