@@ -48,7 +48,7 @@ GROUPS = {
             "reconcile",
             "Show a reconciliation's report again, its files proven unchanged.",
         ),
-        "breaks": ("breaks", "List breaks; accept, reopen, resolve or assign them."),
+        "breaks": ("breaks", "List breaks; accept, reopen, resolve, assign or comment on them."),
         "sign": ("govern", "Sign a report: one person prepares it, another approves it."),
         "audit": ("govern", "Show the audit trail, and prove that nobody changed it."),
         "compare": ("compare", "Compare two tables of any columns: CSV, Parquet or PostgreSQL."),

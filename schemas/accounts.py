@@ -32,6 +32,7 @@ MAY_DECIDE: Mapping[Choice, tuple[AccountRole, ...]] = {
     Choice.REOPEN: DECIDERS,
     Choice.RESOLVE: (AccountRole.OPERATOR, *DECIDERS),
     Choice.ASSIGN: (AccountRole.OPERATOR, *DECIDERS),
+    Choice.COMMENT: (AccountRole.OPERATOR, *DECIDERS),
 }
 MAY_SIGN: Mapping[Role, tuple[AccountRole, ...]] = {
     Role.PREPARED: (AccountRole.PREPARER,),
@@ -42,6 +43,7 @@ ACTS: Mapping[Choice | Role, str] = {
     Choice.REOPEN: "reopening a break",
     Choice.RESOLVE: "resolving a break",
     Choice.ASSIGN: "assigning a break",
+    Choice.COMMENT: "commenting on a break",
     Role.PREPARED: "preparing a report",
     Role.APPROVED: "approving a report",
 }

@@ -35,6 +35,11 @@ class Choice(StrEnum):
     RESOLVE = "resolve"
     """A claim: the next run checks that the difference is gone."""
     ASSIGN = "assign"
+    COMMENT = "comment"
+
+
+BESIDE = (Choice.ASSIGN, Choice.COMMENT)
+"""Decisions that leave a break where it stands."""
 
 
 class Standing(StrEnum):

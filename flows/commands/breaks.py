@@ -1,4 +1,4 @@
-"""Breaks: `recon breaks list`, `accept`, `reopen`, `resolve` and `assign`."""
+"""Breaks: `recon breaks list`, `accept`, `reopen`, `resolve`, `assign` and `comment`."""
 
 from dataclasses import astuple, dataclass
 from datetime import date
@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from flows.commands.batches import By, Reason
-from flows.commands.console import ANY_ID, LISTED, out, print_json, print_table, within, workspace
+from flows.commands.console import (
+    ANY_ID,
+    LISTED,
+    out,
+    print_json,
+    print_table,
+    stated,
+    within,
+    workspace,
+)
 from flows.commands.deliver import Json
 from schemas.amounts import BEYOND, spelled
 from schemas.counting import agree, quantity
@@ -17,7 +26,9 @@ from schemas.life import Choice
 if TYPE_CHECKING:
     from flows.stages.reconcile.breaks import Chosen, Decided
 
-breaks_command = App(name="breaks", help="List breaks; accept, reopen, resolve or assign them.")
+breaks_command = App(
+    name="breaks", help="List breaks; accept, reopen, resolve, assign or comment on them."
+)
 
 Ids = Annotated[str, Parameter(help="Ids of breaks; or use a filter.")]
 Run = Annotated[
@@ -80,12 +91,13 @@ def list_command(
         return 0
     print_table(
         ("Id", "Code", "Record", "Key", "Field", "State", "CurrenciesId", "Amount",
-         "Amount is", "Expected", "Found", "Batch", "File", "Line", "First seen", "Until", "Owner"),
+         "Amount is", "Expected", "Found", "Batch", "File", "Line", "First seen", "Until", "Owner",
+         "Due"),
         [
             (line["id"], line["code"], line["record"], _key(line),
              line["field"], _state(line), line["currency"], _money(line["amount"]),
              line["basis"], line["expected"], line["found"], line["batch_id"], line["file"],
-             line["line"], line["first_seen"], line["accepted_until"], line["owner"])
+             line["line"], line["first_seen"], line["accepted_until"], line["owner"], line["due"])
             for line in lines[:most]
         ],
         right=("CurrenciesId", "Amount", "Batch", "Line"),
@@ -172,6 +184,7 @@ def resolve_command(
 def assign_command(
     *ids: Ids,
     owner: Annotated[str, Parameter(help="Who looks after them from now on.")],
+    due: Annotated[date | None, Parameter(help="By when, YYYY-MM-DD.")] = None,
     reason: Reason = "assigned",
     by: By = None,
     which: Which = EVERY,
@@ -180,9 +193,27 @@ def assign_command(
 ) -> int:
     """Give breaks an owner; reports name the owner until somebody else is named.
 
-    Example: `recon breaks assign --code RATE_MISSING --owner "treasury"`
+    Example: `recon breaks assign --code RATE_MISSING --owner "treasury" --due 2026-12-31`
     """
-    return _decide(run, which.chosen(ids), Choice.ASSIGN, reason, by, json=json, owner=owner)
+    return _decide(
+        run, which.chosen(ids), Choice.ASSIGN, reason, by, json=json, owner=owner, until=due
+    )
+
+
+@breaks_command.command(name="comment")
+def comment_command(
+    *ids: Ids,
+    reason: Annotated[str, Parameter(name="--text", help="What to say.", validator=stated)],
+    by: By = None,
+    which: Which = EVERY,
+    run: Run = None,
+    json: Json = False,
+) -> int:
+    """Say something about breaks; where they stand does not change.
+
+    Example: `recon breaks comment 1f0c2a9b7e3d4c55 --text "asked the bank"`
+    """
+    return _decide(run, which.chosen(ids), Choice.COMMENT, reason, by, json=json)
 
 
 def _decide(
@@ -236,7 +267,8 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
         Choice.ACCEPT: f"accepted until {decision.until}{_ceiling(decision.up_to)}",
         Choice.REOPEN: "reopened",
         Choice.RESOLVE: f"said to be resolved at {decision.side}",
-        Choice.ASSIGN: f"assigned to {decision.owner}",
+        Choice.ASSIGN: f"assigned to {decision.owner}{_due(decision.until)}",
+        Choice.COMMENT: "commented on",
     }[decision.what]
     told = ((amounts, ""), (gross, "gross "))
     money = ", ".join(
@@ -256,7 +288,8 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
             f"The money of {quantity(decided.elsewhere, 'break')} is counted with another break of "
             "the same record."
         )
-    out().print("The next reconciliation of this scope acts on it.")
+    if decision.what is not Choice.COMMENT:
+        out().print("The next reconciliation of this scope acts on it.")
 
 
 def _facts(row: dict[str, Any]) -> dict[str, Any]:
@@ -273,6 +306,10 @@ def _ceiling(up_to: Decimal | None) -> str:
     from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
 
     return "" if up_to is None else f", up to {_money(plain(up_to))}"
+
+
+def _due(until: date | None) -> str:
+    return f", due {until}" if until else ""
 
 
 def _state(line: dict[str, Any]) -> str:

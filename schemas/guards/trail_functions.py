@@ -27,7 +27,7 @@ from schemas.guards.accounts import (
     require,
 )
 from schemas.guards.batch_states import OF_MERGER, is_listed, lacks_merger
-from schemas.life import OPEN, RECONCILED, SIDES, BreakState, Choice, Role
+from schemas.life import BESIDE, OPEN, RECONCILED, SIDES, BreakState, Choice, Role
 
 GENESIS = "0" * 64
 """What the first link names as the hash before it."""
@@ -39,6 +39,7 @@ DECIDED: Mapping[str, str] = {
     Choice.REOPEN: "breaks reopened",
     Choice.RESOLVE: "breaks resolved",
     Choice.ASSIGN: "breaks assigned",
+    Choice.COMMENT: "breaks commented",
 }
 """The event of each kind of decision."""
 SIGNED: Mapping[str, str] = {
@@ -384,7 +385,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
                 FROM {SCHEMA}.decision d
                 JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id
                 WHERE r.scope_hash = run.scope_hash AND d.id <= run.decided_through
-                AND d.what <> '{Choice.ASSIGN}' ORDER BY d.break_id, d.id DESC
+                AND d.what NOT IN ({_texts([*BESIDE])}) ORDER BY d.break_id, d.id DESC
             ) last ON last.break_id = b.break_id
             WHERE b.state = '{BreakState.ACCEPTED}' AND
                 (last.what, last."by", last.reason, last.until) IS DISTINCT FROM

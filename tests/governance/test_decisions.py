@@ -138,3 +138,44 @@ def test_two_people_decide_at_once_and_each_break_is_decided_once(workspace: Wor
 
     with ThreadPoolExecutor(4) as people:
         assert sorted(people.map(accept, range(4))) == [0, 0, 0, 3]
+
+
+def decide(workspace: Workspace, decision: Decision) -> None:
+    decide_breaks(workspace, None, Chosen((ONE,)), decision)
+
+
+def test_a_comment_changes_nothing_and_stays(workspace: Workspace, rows: Any) -> None:
+    breaks = found("1")
+    reconcile(workspace, breaks)
+    decide(workspace, Decision(Choice.ACCEPT, "agreed", "ann", until=date(2026, 12, 31)))
+    decide(workspace, Decision(Choice.COMMENT, "asked the bank", "bo"))
+    (now,) = list_breaks(workspace, None, Chosen())[1].iter_rows(named=True)
+    assert (now["state"], now["accepted_by"]) == ("ACCEPTED", "ann")
+    run = reconcile(workspace, breaks, verdict="RECONCILED_WITH_ACCEPTED")
+    (later,) = list_breaks(workspace, run.id, Chosen())[1].iter_rows(named=True)
+    assert (later["state"], later["accepted_by"]) == ("ACCEPTED", "ann")
+    assert rows("SELECT what, reason, by FROM event WHERE what = 'breaks commented'") == [
+        ("breaks commented", "asked the bank", "bo")
+    ]
+
+
+def test_an_owner_has_a_day_until_another_owner_is_named(workspace: Workspace) -> None:
+    breaks = found("1")
+
+    def owned() -> tuple[Any, ...]:
+        (row,) = list_breaks(workspace, None, Chosen())[1].iter_rows(named=True)
+        return row["state"], row["owner"], row["due"]
+
+    reconcile(workspace, breaks)
+    due = date(2026, 2, 15)
+    decide(workspace, Decision(Choice.ASSIGN, "yours", "ann", until=due, owner="treasury"))
+    assert owned() == ("NEW", "treasury", due)
+    reconcile(workspace, breaks)
+    assert owned() == ("OPEN", "treasury", due)
+    decide(workspace, Decision(Choice.COMMENT, "late", "ann"))
+    assert owned() == ("OPEN", "treasury", due)
+    decide(workspace, Decision(Choice.ASSIGN, "yours", "ann", owner="bank"))
+    assert owned() == ("OPEN", "bank", None)
+    past = Decision(Choice.ASSIGN, "yours", "ann", until=date(2026, 1, 1), owner="bank")
+    with pytest.raises(DecisionRefused, match="--due 2026-01-01 has passed"):
+        decide(workspace, past)

@@ -86,11 +86,12 @@ TABLE = [
     *((state, [("reopen", None)], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
     *((state, [("resolve", "source")], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
     *((state, [("resolve", "service")], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
-    # The last decision counts, and an owner decides nothing.
+    # The last decision counts; an owner or a comment decides nothing.
     ("OPEN", [("accept", GOOD), ("reopen", None)], True, "REOPENED"),
     ("ACCEPTED", [("reopen", None), ("accept", GOOD)], True, "ACCEPTED"),
     ("OPEN", [("accept", GOOD), ("assign", "treasury")], True, "ACCEPTED"),
     ("OPEN", [("assign", "treasury")], True, "OPEN"),
+    ("OPEN", [("accept", GOOD), ("comment", None)], True, "ACCEPTED"),
     # What is resolved comes back by the comparison alone.
     ("RESOLVED_SOURCE", [("accept", GOOD)], True, "REOPENED"),
     # Gone: where it was resolved is what was claimed, else the side that changed.

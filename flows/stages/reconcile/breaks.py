@@ -293,6 +293,11 @@ def _refuse_terms(run: Reconciliation, decision: Decision) -> None:
             raise DecisionRefused(f"--at must be one of: {', '.join(SIDES)}.")
         case Choice.ASSIGN if not (decision.owner or "").strip():
             raise DecisionRefused("An assignment needs an owner: --owner NAME.")
+        case Choice.ASSIGN if decision.until is not None and decision.until < run.as_of:
+            raise DecisionRefused(
+                f"--due {decision.until} has passed: reconciliation {run.id} is as of "
+                f"{run.as_of}. Name a day from then on."
+            )
 
 
 def _is_ceiling(amount: Decimal) -> bool:

@@ -12,6 +12,7 @@ from schemas.kinds import Dtype, frame_schema
 from schemas.ledger import DECISION
 from schemas.life import (
     ASIDE,
+    BESIDE,
     OPEN,
     RESOLVED,
     SIDES,
@@ -49,6 +50,7 @@ CARRIED: dict[str, Dtype] = {
     "accepted_by": pl.String(),
     "accepted_reason": pl.String(),
     "owner": pl.String(),
+    "due": pl.Date(),
     **SEEN,
     **LOOKED,
     **BREAK_SCHEMA,
@@ -178,14 +180,15 @@ def nothing_before() -> pl.DataFrame:
 
 
 def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
-    """By id: `standing`, the terms of an acceptance and the owner, decisions taken in."""
+    """By id: `standing`, the terms of an acceptance, the owner and when, decisions taken in."""
     latest = decisions.sort("id").with_columns(pl.col("until").str.to_date())
     last = _last(
-        latest.filter(pl.col("what") != Choice.ASSIGN).rename({"up_to": "ceiling"}),
+        latest.filter(~pl.col("what").is_in(BESIDE)).rename({"up_to": "ceiling"}),
         "what", "by", "reason", "until", "ceiling",
     )  # fmt: skip
-    sides = _last(latest.filter(pl.col("what") != Choice.ASSIGN), "side")
-    owners = _last(latest.filter(pl.col("what") == Choice.ASSIGN), "owner")
+    sides = _last(latest.filter(~pl.col("what").is_in(BESIDE)), "side")
+    assigned = latest.filter(pl.col("what") == Choice.ASSIGN)
+    owners = _last(assigned.rename({"until": "due"}), "owner", "due")
     told = (
         before.select(
             "id",
@@ -194,6 +197,7 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
             "accepted_by",
             "accepted_reason",
             "owner",
+            "due",
             *SEEN,
             *BOUND,
         )
@@ -242,6 +246,11 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
         pl.when(accepts).then("by").otherwise("accepted_by").alias("by"),
         pl.when(accepts).then("reason").otherwise("accepted_reason").alias("reason"),
         pl.coalesce("owner_decided", "owner").alias("owned"),
+        # A new owner brings a day of their own, or none.
+        pl.when(pl.col("owner_decided").is_null())
+        .then("due")
+        .otherwise("due_decided")
+        .alias("due_then"),
     )
 
 
@@ -254,7 +263,16 @@ def _remembered() -> list[pl.Expr]:
 
 
 def _terms() -> list[str]:
-    return ["first_seen", "standing", "until", "by", "reason", "owned", *_TERMS.values()]
+    return [
+        "first_seen",
+        "standing",
+        "until",
+        "by",
+        "reason",
+        "owned",
+        "due_then",
+        *_TERMS.values(),
+    ]
 
 
 def _standing_now_seen() -> pl.Expr:
@@ -323,6 +341,7 @@ def _terms_kept() -> list[pl.Expr]:
         pl.when(kept).then("by").alias("accepted_by"),
         pl.when(kept).then("reason").alias("accepted_reason"),
         pl.col("owned").alias("owner"),
+        pl.col("due_then").alias("due"),
     ]
 
 

@@ -30,7 +30,7 @@ def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
 
 def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
     """CARRIED, from rows of the ledger."""
-    days = ("first_seen", "accepted_until", "date", "looked_as_of")
+    days = ("first_seen", "accepted_until", "date", "looked_as_of", "due")
     told = {
         name: pl.String() if name in days or dtype.is_decimal() else dtype
         for name, dtype in CARRIED.items()

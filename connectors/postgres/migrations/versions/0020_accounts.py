@@ -11,7 +11,7 @@ revision = "0020"
 down_revision = "0019"
 branch_labels = None
 depends_on = None
-derived = "a5d65b0b2a1664d2e14f266adde3c7fd9de7bbfbf7ab744dee021a83491ba9b4"
+derived = "b8ccc103d766a52292ce72cc3e81dac32549106a5e034fad96c9b5185786ced1"
 
 
 def upgrade() -> None:
