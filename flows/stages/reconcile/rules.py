@@ -48,7 +48,10 @@ def text_of(workspace: Workspace, connection: psycopg.Connection, hash_: str) ->
         return text
     for folder in runs_by_rules(connection, hash_):
         told = _told(workspace.settings.reports / folder / TOTALS)
-        if told is not None and hashlib.sha256(told.encode(errors="replace")).hexdigest() == hash_:
+        if (
+            told is not None
+            and hashlib.sha256(told.encode(errors="surrogatepass")).hexdigest() == hash_
+        ):
             return told
     return None
 
