@@ -18,6 +18,7 @@ from hypothesis import settings
 
 from connectors.postgres.database import Database, migrate, open_database
 from connectors.postgres.server.embedded import embedded_url
+from connectors.postgres.server.postmaster import Postmaster
 from connectors.settings import MIB, Limits, Settings
 from flows.stages.workspace import Workspace
 from tests import examples, workers
@@ -102,7 +103,7 @@ def compiled(
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> str:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of the maintenance database of a server that has the migrated template."""
     folder = tmp_path_factory.mktemp("server") / "postgres"
     url = embedded_url(folder, TEMPLATE)
@@ -115,7 +116,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> str:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
-    return server
+    yield server
+    # Its folder goes before this process ends, and a server without one takes a minute to notice:
+    # for the next run, which may have the same folder, it would be a former server to wait for.
+    Postmaster(folder).stop()
 
 
 def _name(url: str) -> str:
