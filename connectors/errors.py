@@ -29,6 +29,8 @@ ReconError                 shown to the user as text, exit code 2
 ├── AccountRefused         an account may not do this, or nobody is logged in; nothing was done
 ├── AccountUnknown         no account, or already one, of this name
 ├── LoginRefused           a name and password that are not to be had, or too many tries
+├── WitnessKeyUnusable     no key to sign or check witnesses with, or one that others can read
+├── WitnessPlaceFailed     a place that witnesses are given to cannot be written or read
 ├── CleanRowsBroken        rows found clean break the schema of their record: a bug, never written
 └── ConservationError      totals that do not add up: a bug or tampering, never ignored
 """
@@ -175,3 +177,11 @@ class DecisionsMissing(SignatureRefused):
     """The report cannot be approved before its open breaks are accepted or resolved."""
 
     exit_code = 1
+
+
+class WitnessKeyUnusable(ReconError):
+    """The key of the witnesses is missing, is no such key, or can be read by others."""
+
+
+class WitnessPlaceFailed(ReconError):
+    """A place of the witnesses cannot be written or read; what it was not given waits."""

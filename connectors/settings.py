@@ -4,7 +4,7 @@ import ipaddress
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -123,6 +123,23 @@ class ServiceSettings:
             )
 
 
+WITNESS_STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "file", "memory")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """Who witnesses the audit trail, and the key that witnesses are signed with."""
+
+    key: Path
+    """RECON_AUDIT_KEY: the private key."""
+    public_key: Path
+    """RECON_AUDIT_PUBLIC_KEY: enough to check with."""
+    public_key_named: bool = False
+    """Whether that is set, so that no other one stands in for it."""
+    witness: tuple[str, ...] = ()
+    """RECON_AUDIT_WITNESS: files, object stores and webhooks; none: nothing is signed."""
+
+
 UTC = ZoneInfo("UTC")
 
 
@@ -143,6 +160,13 @@ class Settings:
     """Where a business day begins and ends: today, and the day of a scheduled run."""
     login_file: Path | None = None
     """Where the login of whoever types commands is kept; None: there is no place for it."""
+    named_audit: AuditSettings | None = None
+    """As the environment says; None: the key is in `home`, and nobody witnesses."""
+
+    @property
+    def audit(self) -> AuditSettings:
+        """Who witnesses the audit trail."""
+        return self.named_audit or _audit(self.home, {})
 
     @property
     def archive(self) -> Path:
@@ -162,14 +186,65 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     if url is not None:
         check_database_address("RECON_DATABASE_URL", url, "unset it for the embedded one")
     currencies = environment.get("RECON_CURRENCIES") or None
+    folder = _path("RECON_HOME", home).resolve()
     return Settings(
-        home=_path("RECON_HOME", home).resolve(),
+        home=folder,
         database_url=url,
         limits=_limits(environment),
         currencies=_path("RECON_CURRENCIES", currencies) if currencies else None,
         service=read_service_settings(environment),
         time_zone=read_zone("RECON_TIME_ZONE", environment.get("RECON_TIME_ZONE") or "UTC"),
         login_file=_login_file(environment),
+        named_audit=_audit(folder, environment),
+    )
+
+
+def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:
+    """By default the key is in the home: outside of the database, private, and on every worker."""
+    named = environment.get("RECON_AUDIT_KEY")
+    key = _path("RECON_AUDIT_KEY", named).resolve() if named else home / "audit-key.pem"
+    public = environment.get("RECON_AUDIT_PUBLIC_KEY")
+    return AuditSettings(
+        key=key,
+        public_key=_path("RECON_AUDIT_PUBLIC_KEY", public).resolve()
+        if public
+        else key.with_name(f"{key.stem}.pub.pem"),
+        public_key_named=bool(public),
+        witness=witness_places(
+            "RECON_AUDIT_WITNESS", (environment.get("RECON_AUDIT_WITNESS") or "").split(",")
+        ),
+    )
+
+
+def witness_places(name: str, addresses: Iterable[str]) -> tuple[str, ...]:
+    """Places of witnesses as they are opened, each once; raises SettingsError for what is none."""
+    found = [_witness_place(name, one.strip()) for one in addresses if one.strip()]
+    return tuple(dict.fromkeys(found))
+
+
+def _witness_place(name: str, address: str) -> str:
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        return str(_path(name, address).absolute())
+    try:
+        parts = urlsplit(address)
+        host, signed_in, _ = parts.hostname or "", parts.username is not None, parts.port
+    except ValueError:
+        host, signed_in, scheme = "", False, ""
+    if signed_in:
+        raise SettingsError(
+            f"{name} holds an address with a user or password. Leave them out; a store reads its "
+            "own settings, and a webhook may have a key in its path."
+        )
+    if scheme in WITNESS_STORES:
+        return address
+    if scheme in ("http", "https") and host and (scheme == "https" or is_loopback(host)):
+        return address
+    if scheme == "http" and host:
+        raise SettingsError(f"{name}: http://{host} is read by everybody on the way; use https.")
+    raise SettingsError(
+        f"{name} names a place that is none. Use the path of a file, https://HOST/PATH, or "
+        f"a folder of a store: {', '.join(f'{one}://' for one in WITNESS_STORES[:-1])}."
     )
 
 

@@ -6,7 +6,7 @@ runs and their breaks) is compared with what the event says of it.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -86,6 +86,21 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
         return VerifiedTrail(position, head)
+
+
+def last_link(connection: psycopg.Connection) -> int:
+    """Position of the last link; 0: there is none."""
+    row = connection.execute("SELECT coalesce(max(position), 0) FROM event_chain").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def links_at(connection: psycopg.Connection, positions: Collection[int]) -> dict[int, str]:
+    """Hashes of links by position; one that is not there is left out."""
+    rows = connection.execute(
+        "SELECT position, hash FROM event_chain WHERE position = ANY(%s)", [[*positions]]
+    ).fetchall()
+    return {int(position): str(hash_) for position, hash_ in rows}
 
 
 def list_events(

@@ -1,6 +1,7 @@
 """Who stands for it: `recon sign` and `recon audit`."""
 
 import json as json_text
+import sys
 from dataclasses import asdict
 from datetime import date
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ from schemas.life import Role
 
 if TYPE_CHECKING:
     from flows.stages.reconcile.sign import Signed
+    from flows.stages.witness_proof import WitnessProof
 
 sign_command = App(name="sign", help="Sign a report: one person prepares it, another approves it.")
 audit_command = App(name="audit", help="Show the audit trail, and prove that nobody changed it.")
@@ -86,23 +88,40 @@ def verify_command(
     noted: Annotated[
         str | None, Parameter(help="A hash noted earlier that must still be in the chain.")
     ] = None,
+    witness: Annotated[
+        tuple[str, ...],
+        Parameter(help="A place to read witnesses from, instead of RECON_AUDIT_WITNESS."),
+    ] = (),
     json: Json = False,
 ) -> int:
     """Prove that no event, decision, signature or run was changed, removed or slipped in.
 
-    Note the hash it tells, outside of this system: with it, a trail that was cut off is found too.
+    The chain is held against the witnesses of RECON_AUDIT_WITNESS, which the owner of the database
+    cannot rewrite. Where none is set, note the hash it tells outside of this system.
 
     Example: `recon audit verify --noted 5f0e...`
 
-    Exit code 0: the chain holds; 1: it does not, and the first broken link is named.
+    Exit code 0: the chain holds, and so does every witness that is set; 1: the first broken link,
+    each witness that does not fit, and what could not be given or checked are named.
     """
     from connectors.postgres.audit import verify  # noqa: PLC0415
+    from connectors.settings import witness_places  # noqa: PLC0415
+    from flows.stages.witness_proof import check_witnesses  # noqa: PLC0415
 
+    places = witness_places("--witness", witness)
     with workspace(quiet=True) as place, place.database.connect() as connection:
         proof = verify(connection, noted)
+        witnessed = check_witnesses(place, connection, places)
     events = quantity(proof.events, "event")
     if json:
-        print_json({"events": proof.events, "head": proof.head, "broken": proof.broken})
+        print_json(
+            {
+                "events": proof.events,
+                "head": proof.head,
+                "broken": proof.broken,
+                "witnesses": asdict(witnessed) | {"holds": witnessed.holds},
+            }
+        )
     elif proof.broken:
         out().print(f"The audit trail does not hold: {proof.broken}.")
         before = f"{events} before it {agree(proof.events, 'holds', 'hold')}"
@@ -110,7 +129,90 @@ def verify_command(
     else:
         out().print(f"The audit trail holds: {events}, none changed or missing.")
         out().print(f"Hash of the last one: {proof.head}")
-    return int(proof.broken is not None)
+    if not json:
+        _print_witnesses(witnessed)
+    return int(proof.broken is not None or not witnessed.holds)
+
+
+@audit_command.command(name="key")
+def key_command(*, json: Json = False) -> int:
+    """Make the key that witnesses are signed with, and print its public key.
+
+    It lies at RECON_AUDIT_KEY (default: audit-key.pem in RECON_HOME), for nobody but its owner.
+    One that is there is used as it is and never overwritten.
+
+    Example: `recon audit key > for-the-auditor.pem`
+    """
+    from connectors.settings import read_settings  # noqa: PLC0415
+    from connectors.witness.keys import fingerprint, make_key, public_text  # noqa: PLC0415
+
+    audit = read_settings().audit
+    key = make_key(audit)
+    if json:
+        facts = {"key": str(audit.key), "fingerprint": fingerprint(key)}
+        print_json(facts | {"public_key": public_text(key)})
+    else:
+        out().print(public_text(key), end="")
+        sys.stderr.write(f"The private key is {audit.key}; fingerprint {fingerprint(key)}\n")
+    return 0
+
+
+@audit_command.command(name="witness")
+def witness_command(*, json: Json = False) -> int:
+    """Sign the head of the audit trail and give it to the places of RECON_AUDIT_WITNESS.
+
+    It is done by itself after each signature, decision, reconciliation and batch; this gives what
+    waits for a place that could not be reached.
+
+    Example: `recon audit witness`
+
+    Exit code 0: every place has all; 1: something waits, and the place is named.
+    """
+    from connectors.errors import SettingsError  # noqa: PLC0415
+    from flows.stages.witness import sign_head  # noqa: PLC0415
+
+    with workspace(quiet=True) as place, place.database.connect() as connection:
+        if not place.settings.audit.witness:
+            raise SettingsError(
+                "No place is set to give witnesses to. Set RECON_AUDIT_WITNESS to a file, a folder "
+                "of an object store or a webhook that the database's owner cannot write."
+            )
+        told = sign_head(place, connection)
+    if json:
+        print_json(
+            {
+                "witness": asdict(told.witness) if told.witness else None,
+                "new": told.new,
+                "waiting": told.waiting,
+            }
+        )
+        return int(bool(told.waiting))
+    if told.witness is None:
+        out().print("The audit trail has no event yet: there is nothing to witness.")
+    else:
+        out().print(
+            f"Witness {told.witness.number}{'' if told.new else ' (as before)'}: link "
+            f"{told.witness.position} has the hash {told.witness.hash}"
+        )
+    for one in told.waiting:
+        out().print(f"Not given: {one}")
+    return int(bool(told.waiting))
+
+
+def _print_witnesses(proof: "WitnessProof") -> None:
+    if proof.last is not None:
+        told = quantity(proof.witnesses, "witness")
+        verdict = "The trail is what was witnessed" if proof.holds else "Not all of it holds"
+        out().print(
+            f"{verdict}: {told}, the last of link {proof.last.position} at {proof.last.time}"
+        )
+    for title, lines in (
+        ("Does not hold", proof.faults),
+        ("Could not be checked", proof.unchecked),
+        ("Note", proof.notes),
+    ):
+        for line in lines:
+            out().print(f"{title}: {line}")
 
 
 @audit_command.command(name="list")

@@ -18,6 +18,7 @@ from connectors.postgres.recount import recount
 from connectors.recovery import reach
 from flows.stages.kept import prove_batch
 from flows.stages.terms import restored_profile
+from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.order import by_dependency
 from flows.steps.validate.budget import over_budget
@@ -130,6 +131,7 @@ def discard(workspace: Workspace, lease: Lease, *, by: str | None, reason: str |
     """End a held batch without applying anything; its content may be delivered again."""
     _leave_hold(lease, State.DISCARDED, "discarded", by, reason)
     clear_spool(workspace.settings, lease.batch_id)
+    witness_trail(workspace, lease.connection)
 
 
 def not_held(batch: ledger.Batch) -> str:

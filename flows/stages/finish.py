@@ -27,6 +27,7 @@ from connectors.recovery import reach
 from flows.report.html import render_html
 from flows.report.text import render_text
 from flows.stages.check import tables_of
+from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.steps.chain import build_chain
@@ -75,6 +76,7 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
         reach("cleared")
         ended = ends_detail(lease.connection, batch.id)
         lease.set_state(State(report.verdict), detail=ended)
+        witness_trail(workspace, lease.connection)
     reach("finish")
     return report
 

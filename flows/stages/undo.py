@@ -16,6 +16,7 @@ from connectors.postgres.resume import resumed
 from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
 from connectors.recovery import reach
 from flows.stages.check import staged_tables
+from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
@@ -52,6 +53,7 @@ def undo_batch(
                 else _take_back(lease, tried, by, reason, faults, over_changes=over_changes)
             )
             clear_spool(workspace.settings, batch_id)
+            witness_trail(workspace, connection)
             return counts
 
     return resumed(workspace.database, run)

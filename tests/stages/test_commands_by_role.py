@@ -34,6 +34,7 @@ WHO = {
     "report": ALL,
     "audit list": ALL,
     "audit verify": ALL,
+    "audit witness": ALL,
     "archive verify": ROWS,
     "sends 1": ROWS,
     "row 1 first.csv --line 3": ROWS,

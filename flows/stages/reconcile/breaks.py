@@ -20,6 +20,7 @@ from connectors.postgres.breaks import (
 )
 from connectors.postgres.reconciliations import Reconciliation, keep_scope
 from flows.report.spelling import neutral
+from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import (
     BOUND,
@@ -194,6 +195,7 @@ def decide_breaks(
                 if number is None:
                     _refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
             add_decisions(connection, run.id, meant["id"].to_list(), decision)
+        witness_trail(workspace, connection)
     elsewhere = meant.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
     return Decided(run, decision, tuple(meant["id"]), sum_money(meant), elsewhere)
 

@@ -42,6 +42,7 @@ from flows.stages.reconcile.sign import check_files, signed_sources
 from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
 from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import TEXT, Written, render_text, write_reconciliation
+from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import Gone, gone_since, other_terms
 from flows.steps.breaks.carry_forward import carry_forward
@@ -277,6 +278,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             version=report.cover.version,
         )
         reach("reconciled")
+        witness_trail(workspace, connection)
         workspace.progress("reconcile", 3, 3)
     log.info("Reconciliation %s of %s: %s", run.id, scope, run.verdict)
     return Reconciled(run, report, written)

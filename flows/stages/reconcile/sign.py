@@ -34,6 +34,7 @@ from flows.stages.reconcile.kept_signatures import keep_signatures
 from flows.stages.reconcile.rules import TOTALS, rules_of
 from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.reconcile.sources import Scope
+from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.severity import severities
@@ -218,6 +219,7 @@ def _sign(
             )  # fmt: skip
         waits = None if role is Role.APPROVED else what_waits(workspace, connection, run)
         signed = Signed(run, signatures_of(connection, run.id), waits)
+        witness_trail(workspace, connection)
     keep_signatures(workspace, run, [*signed.signatures.values()])
     return signed
 

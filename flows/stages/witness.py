@@ -1,0 +1,125 @@
+"""The witness of the audit trail: its head is signed and given away after each decision.
+
+Nothing of this ever makes a decision fail: what cannot be given waits, and is said.
+"""
+
+import logging
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from connectors.errors import ReconError, WitnessPlaceFailed
+from connectors.postgres.audit import last_link, links_at
+from flows.stages.workspace import Workspace
+from schemas.guards.trail_functions import GENESIS
+from schemas.guards.witness import Witness, read_witness
+
+if TYPE_CHECKING:
+    from connectors.witness.journal import Journal
+
+log = logging.getLogger("recon.witness")
+
+
+@dataclass(frozen=True, slots=True)
+class Witnessed:
+    """What a witness came to."""
+
+    witness: Witness | None
+    """The last one; None: the trail has no event yet."""
+    new: bool
+    waiting: tuple[str, ...]
+    """Of each place that was not given all, why."""
+
+
+def witness_trail(workspace: Workspace, connection: psycopg.Connection) -> None:
+    """Sign the head of the trail and give it away, where places are set; never raises for it.
+
+    Called once the event is committed. What goes wrong is a warning, and verifying says it again.
+    """
+    if not workspace.settings.audit.witness:
+        return
+    try:
+        told = sign_head(workspace, connection)
+    except (ReconError, OSError, psycopg.Error) as error:
+        log.warning("The audit trail was not witnessed: %s", str(error) or type(error).__name__)
+        return
+    for one in told.waiting:
+        log.warning("A witness of the audit trail waits: %s. It is tried again next time", one)
+
+
+def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed:
+    """Sign the last link if none has yet, and give each place what it lacks; raises ReconError."""
+    from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
+
+    settings = workspace.settings
+    journal = Journal(settings.home)
+    with journal.alone():
+        _adopt(workspace, journal)
+        made = journal.witnesses()
+        last = made[-1] if made else None
+        new = _next(workspace, connection, last)
+        if new is not None:
+            journal.add(new)
+        failed = journal.give(settings.audit.witness)
+    return Witnessed(new or last, new is not None, tuple(failed.values()))
+
+
+def _next(
+    workspace: Workspace, connection: psycopg.Connection, last: Witness | None
+) -> Witness | None:
+    """The witness of the head, where it is not `last`; refused for a trail that is another one."""
+    from connectors.witness.keys import fingerprint, private_key  # noqa: PLC0415
+
+    position = last_link(connection)
+    if not position:
+        if last is not None:
+            raise WitnessPlaceFailed(_other_trail(last))
+        return None
+    links = links_at(connection, {1, position, last.position if last else 1})
+    if last is not None and (links.get(1), links.get(last.position)) != (last.trail, last.hash):
+        raise WitnessPlaceFailed(_other_trail(last))
+    if last is not None and last.position == position:
+        return None
+    key = private_key(workspace.settings.audit)
+    unsigned = Witness(
+        number=last.number + 1 if last else 1,
+        position=position,
+        hash=links[position],
+        time=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        trail=links[1],
+        key=fingerprint(key.public_key()),
+        previous=last.sha256 if last else GENESIS,
+    )
+    return replace(unsigned, signature=key.sign(unsigned.signed_text.encode()).hex())
+
+
+def _other_trail(last: Witness) -> str:
+    return (
+        f"the trail is not the one that was witnessed until link {last.position} at {last.time}. "
+        "It was rewritten or cut off, or the database is another or an older one: "
+        "`recon audit verify` says where. Nothing is signed for it"
+    )
+
+
+def _adopt(workspace: Workspace, journal: "Journal") -> None:
+    """Go on from what a place has, where RECON_HOME is a new one and knows of no witness."""
+    from connectors.witness.keys import fingerprint, is_signed, private_key  # noqa: PLC0415
+    from connectors.witness.places import place_at  # noqa: PLC0415
+
+    if journal.lines():
+        return
+    key = private_key(workspace.settings.audit).public_key()
+    for address in workspace.settings.audit.witness:
+        try:
+            lines = place_at(address).read() or []
+        except WitnessPlaceFailed:
+            continue
+        ours = [read_witness(line.text) for line in lines]
+        for one in ours:
+            if one is None or one.key != fingerprint(key) or not is_signed(key, one):
+                break
+            journal.add(one)
+        if journal.lines():
+            return

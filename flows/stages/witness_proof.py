@@ -1,0 +1,147 @@
+"""The audit trail held against its witnesses: what was changed, and what could not be checked."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from connectors.errors import ReconError
+from connectors.postgres.audit import last_link, links_at
+from flows.stages.workspace import Workspace
+from schemas.counting import agree, quantity
+from schemas.guards.witness import (
+    SoundWitness,
+    Witness,
+    WitnessLine,
+    disagreements,
+    sound_witnesses,
+    trail_faults,
+)
+
+if TYPE_CHECKING:
+    from connectors.witness.journal import Journal
+
+HOME = "RECON_HOME"
+NOT_SET = (
+    "nobody witnesses this trail: whoever owns the database could have rewritten all of it. "
+    "RECON_AUDIT_WITNESS names places that it cannot reach"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessProof:
+    """What holding a trail against its witnesses came to."""
+
+    witnesses: int = 0
+    """Different ones that hold."""
+    last: Witness | None = None
+    faults: tuple[str, ...] = ()
+    """What does not hold, with place and line."""
+    unchecked: tuple[str, ...] = ()
+    """What was to be given or checked and could not be."""
+    notes: tuple[str, ...] = ()
+    """What no witness can prove."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that was set could be checked, and holds."""
+        return not self.faults and not self.unchecked
+
+
+def check_witnesses(
+    workspace: Workspace, connection: psycopg.Connection, places: Sequence[str] = ()
+) -> WitnessProof:
+    """Hold the trail against its witnesses; `places` are read instead of those that are set.
+
+    What waits for a place that is set is tried once more before.
+    """
+    from connectors.witness.journal import Journal  # noqa: PLC0415 -- most have no witness.
+    from connectors.witness.keys import fingerprint, is_signed, public_key  # noqa: PLC0415
+
+    audit, journal = workspace.settings.audit, Journal(workspace.settings.home)
+    addresses = tuple(places) or audit.witness
+    if not addresses:
+        return WitnessProof(notes=(NOT_SET,))
+    unchecked: list[str] = []
+    try:
+        key = public_key(audit)
+    except ReconError as error:
+        key = None
+        unchecked.append(f"no signature could be checked. {str(error).rstrip('.')}")
+    waiting = {} if places else _give(journal, addresses, unchecked)
+    found, notes = _read(addresses, unchecked)
+    if not places:
+        found[HOME] = journal.lines()
+    length, trail = last_link(connection), links_at(connection, {1}).get(1)
+    name = fingerprint(key) if key else None
+    faults: list[str] = []
+    seen: list[SoundWitness] = []
+    ends: dict[str, int] = {}
+    for place, lines in found.items():
+        ends[place] = 0
+        for one in sound_witnesses(
+            lines, name, lambda one: key is not None and is_signed(key, one), trail
+        ):
+            if isinstance(one, str):
+                faults.append(one)
+            else:
+                seen.append(one)
+                ends[place] = max(ends[place], one.witness.number)
+    last = max((one.witness for one in seen), key=lambda one: one.number, default=None)
+    positions = {one.witness.position for one in seen}
+    faults += disagreements(seen)
+    faults += trail_faults(seen, links_at(connection, positions), length)
+    faults += _cut_ends(ends, last.number if last else 0, waiting)
+    if last is None:
+        unchecked.append("there is no witness that holds: nothing was checked against any")
+    elif length > last.position:
+        behind = length - last.position
+        notes.append(
+            f"{quantity(behind, 'event')} after the last witness {agree(behind, 'is', 'are')} "
+            f"proven by {agree(behind, 'its', 'their')} chain alone"
+        )
+    different = len({one.witness.number for one in seen})
+    told = (*unchecked, *waiting.values())
+    return WitnessProof(different, last, tuple(faults), told, tuple(notes))
+
+
+def _give(journal: "Journal", addresses: Sequence[str], unchecked: list[str]) -> dict[str, str]:
+    """Try again what waits; of each place that has not all, why."""
+    if not journal.lines():
+        return {}
+    try:
+        with journal.alone():
+            return journal.give(addresses)
+    except (ReconError, OSError) as error:
+        unchecked.append(f"what waits could not be given: {error}")
+        return {}
+
+
+def _read(
+    addresses: Sequence[str], unchecked: list[str]
+) -> tuple[dict[str, list[WitnessLine]], list[str]]:
+    """What each place has that can be read, and the names of those that never can."""
+    from connectors.witness.places import place_at  # noqa: PLC0415
+
+    found: dict[str, list[WitnessLine]] = {}
+    notes = []
+    for address in addresses:
+        place = place_at(address)
+        try:
+            lines = place.read()
+        except ReconError as error:
+            unchecked.append(str(error))
+            continue
+        if lines is None:
+            notes.append(f"{place.name} is a webhook, which cannot be read back: ask who keeps it")
+        else:
+            found[place.name] = lines
+    return found, notes
+
+
+def _cut_ends(ends: Mapping[str, int], last: int, waiting: Mapping[str, str]) -> Iterator[str]:
+    """Places that end before the last witness, other than those that were not given all."""
+    for place, number in ends.items():
+        if number < last and place not in waiting:
+            yield f"{place}: ends with witness {number}, and {last} were made: lines were removed"

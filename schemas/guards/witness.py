@@ -1,0 +1,172 @@
+"""The witness of the audit trail: what is signed of its head, and what has to agree with it.
+
+A witness is one line of JSON that says which link was the last one at a time, signed with a key
+that the database does not have. Witnesses are numbered, and each names the hash of the one before
+it, so that none can be left out or put in.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import NamedTuple
+
+from schemas.guards.trail_functions import GENESIS
+
+HEADING = "recon audit witness 1"
+"""First line of what is signed: nothing else that the key might sign begins so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What one witness says."""
+
+    number: int
+    """From 1, without a gap."""
+    position: int
+    """Of the link that was the last of the trail."""
+    hash: str
+    """Of that link."""
+    time: str
+    """When it was signed, in UTC: `2026-01-31T10:00:00.000000Z`."""
+    trail: str
+    """Which trail it is: the hash of its first link."""
+    key: str
+    """Fingerprint: the SHA-256, in hex, of the public key in DER."""
+    previous: str
+    """Hash of the witness before; 64 zeros for the first."""
+    signature: str = ""
+    """Ed25519 over `signed_text`, in hex."""
+
+    @property
+    def signed_text(self) -> str:
+        """What is signed: a heading, then a line for each field: its name, a blank, its value."""
+        told = asdict(self)
+        del told["signature"]
+        return f"{HEADING}\n" + "".join(f"{name} {value}\n" for name, value in told.items())
+
+    @property
+    def sha256(self) -> str:
+        """The hash by which the next witness names this one: over what is signed."""
+        return hashlib.sha256(self.signed_text.encode()).hexdigest()
+
+    @property
+    def line(self) -> str:
+        """The witness as it is given away, without a line end."""
+        return json.dumps(asdict(self))
+
+
+def read_witness(line: str) -> Witness | None:
+    """The witness that a line is; None: it is none."""
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    kinds = {one.name: one.type for one in fields(Witness)}
+    if not isinstance(told, dict) or told.keys() != kinds.keys():
+        return None
+    if any(type(told[name]) is not kind for name, kind in kinds.items()):
+        return None
+    return Witness(**told) if Witness(**told).line == line else None
+
+
+class WitnessLine(NamedTuple):
+    """One line of a place that keeps witnesses."""
+
+    place: str
+    name: str
+    """`line 3`, or the name of an object."""
+    text: str
+
+
+class SoundWitness(NamedTuple):
+    """A witness that holds by itself, and where it is."""
+
+    line: WitnessLine
+    witness: Witness
+
+    @property
+    def where(self) -> str:
+        """WitnessPlace and line, as faults name them."""
+        return f"{self.line.place}, {self.line.name}"
+
+
+def sound_witnesses(
+    lines: Iterable[WitnessLine],
+    key: str | None,
+    is_signed: Callable[[Witness], bool],
+    trail: str | None,
+) -> Iterator[SoundWitness | str]:
+    """What of the lines of one place holds by itself and as a chain, and the faults between.
+
+    `key` is the fingerprint of the one key that counts, None where there is none to check with;
+    `trail` is the first link of the database, None where it has no event.
+    """
+    before: SoundWitness | None = None
+    known: set[int] = set()
+    for line in lines:
+        where, one = f"{line.place}, {line.name}", read_witness(line.text)
+        if one is None:
+            yield f"{where}: is no witness, or was changed since it was written"
+            continue
+        if key is not None and one.key != key:
+            yield f"{where}: is signed with another key, {one.key}; the key to check with is {key}"
+            continue
+        if key is not None and not is_signed(one):
+            yield f"{where}: its signature is not for what it says"
+            continue
+        if one.number in known:
+            yield f"{where}: witness {one.number} is there already: it was given once more"
+            continue
+        after = before.witness if before else None
+        if one.number != (after.number + 1 if after else 1):
+            expected = after.number + 1 if after else 1
+            yield f"{where}: is witness {one.number}, and witness {expected} belongs there"
+        elif one.previous != (after.sha256 if after else GENESIS):
+            yield f"{where}: witness {one.number} does not follow the one before it"
+        elif after is not None and one.position <= after.position:
+            yield f"{where}: goes back from link {after.position} to link {one.position}"
+        if one.trail != trail:
+            yield (
+                f"{where}: is about another trail, whose first link is {one.trail[:16]}...: this "
+                "is another database, or its first link was rewritten"
+            )
+        known.add(one.number)
+        before = SoundWitness(line, one)
+        yield before
+
+
+def disagreements(seen: Sequence[SoundWitness]) -> Iterator[str]:
+    """Witnesses of the same number that say different things, the second place told."""
+    first: dict[int, SoundWitness] = {}
+    for one in seen:
+        other = first.setdefault(one.witness.number, one)
+        if other.witness != one.witness:
+            yield f"{one.where}: witness {one.witness.number} is another one than {other.where} has"
+
+
+def trail_faults(
+    seen: Sequence[SoundWitness], links: Mapping[int, str], length: int
+) -> Iterator[str]:
+    """Where the trail is not what was witnessed: `links` are its hashes by position.
+
+    Only the first link that differs is told, since all behind it differ as well.
+    """
+    held = 0
+    for one in sorted(seen, key=lambda one: (one.witness.position, one.witness.number)):
+        position, said = one.witness.position, one.witness.hash
+        if position > length:
+            yield (
+                f"the trail ends at link {length}, and link {position} was witnessed at "
+                f"{one.witness.time} ({one.where}): it was cut off, or the database is an older one"
+            )
+            return
+        found = links.get(position)
+        if found != said:
+            between = f"; link {held} holds, so it was rewritten behind that" if held else ""
+            yield (
+                f"link {position} is not what was witnessed at {one.witness.time} ({one.where}): "
+                f"its hash was {said} and is {found}{between}"
+            )
+            return
+        held = position
