@@ -33,6 +33,7 @@ MAY_DECIDE: Mapping[Choice, tuple[AccountRole, ...]] = {
     Choice.RESOLVE: (AccountRole.OPERATOR, *DECIDERS),
     Choice.ASSIGN: (AccountRole.OPERATOR, *DECIDERS),
     Choice.COMMENT: (AccountRole.OPERATOR, *DECIDERS),
+    Choice.PROPOSE: DECIDERS,
 }
 MAY_SIGN: Mapping[Role, tuple[AccountRole, ...]] = {
     Role.PREPARED: (AccountRole.PREPARER,),
@@ -44,6 +45,7 @@ ACTS: Mapping[Choice | Role, str] = {
     Choice.RESOLVE: "resolving a break",
     Choice.ASSIGN: "assigning a break",
     Choice.COMMENT: "commenting on a break",
+    Choice.PROPOSE: "proposing an acceptance",
     Role.PREPARED: "preparing a report",
     Role.APPROVED: "approving a report",
 }

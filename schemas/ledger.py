@@ -158,6 +158,18 @@ ACCOUNT = Table(
     ),
 )
 
+ACCEPTANCE_LIMIT = Table(
+    name="acceptance_limit",
+    title="Above which amount an acceptance takes two people",
+    extract=False,
+    key=("currency",),
+    fields=(
+        Field("currency", STRING, required=True, note="CurrenciesId; *: all that have none"),
+        Field("above", STRING, required=True, note="exact decimal"),
+        Field("event_id", INTEGER64, required=True, note="the last that changed it"),
+    ),
+)
+
 LOGIN = Table(
     name="login",
     title="One login of an account: from when, until when, and how they showed who they are",
@@ -357,7 +369,11 @@ DECISION = Table(
         Field("what", STRING, required=True),
         Field("by", STRING, required=True),
         Field("reason", STRING, required=True),
-        Field("until", STRING, note="last day of an acceptance, or when an owner is due; ISO date"),
+        Field(
+            "until",
+            STRING,
+            note="last day of an acceptance, proposed or taken, or when an owner is due; ISO date",
+        ),
         Field("side", STRING, note="of a resolution: source or service"),
         Field("owner", STRING, note="of an assignment"),
         Field("at", INSTANT, required=True),
@@ -418,6 +434,7 @@ LEDGER: dict[str, Table] = {
         SIGNATURE,
         SECRET_CONSTANT,
         ACCOUNT,
+        ACCEPTANCE_LIMIT,
         LOGIN,
     )
 }

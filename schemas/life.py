@@ -36,9 +36,11 @@ class Choice(StrEnum):
     """A claim: the next run checks that the difference is gone."""
     ASSIGN = "assign"
     COMMENT = "comment"
+    PROPOSE = "propose"
+    """An acceptance that somebody else has to take as well."""
 
 
-BESIDE = (Choice.ASSIGN, Choice.COMMENT)
+BESIDE = (Choice.ASSIGN, Choice.COMMENT, Choice.PROPOSE)
 """Decisions that leave a break where it stands."""
 
 

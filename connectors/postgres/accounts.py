@@ -9,6 +9,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 
 import psycopg
 from argon2.low_level import Type, hash_secret_raw
@@ -135,6 +136,20 @@ def set_password(
     connection.execute(
         f"SELECT {SCHEMA}.set_password(%s, %s, %s, %s, %s)",
         [name, salt, verifier, old_key, who(connection, None)],
+    )
+
+
+def list_limits(connection: psycopg.Connection) -> dict[str, Decimal]:
+    """CurrenciesId, or * for all others -> above which amount an acceptance takes two people."""
+    rows = connection.execute("SELECT currency, above FROM acceptance_limit ORDER BY 1").fetchall()
+    return {str(currency): Decimal(above) for currency, above in rows}
+
+
+def keep_limit(connection: psycopg.Connection, currency: str, above: Decimal | None) -> None:
+    """Set above which amount an acceptance takes two people; None: never."""
+    connection.execute(
+        f"SELECT {SCHEMA}.keep_limit(%s, %s, %s)",
+        [currency, None if above is None else format(above, "f"), who(connection, None)],
     )
 
 

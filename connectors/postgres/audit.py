@@ -18,9 +18,10 @@ from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
 from connectors.postgres.breaks import breaks_hash, decisions_hash
 from connectors.postgres.ledger import State
-from schemas.guards.accounts import ACCOUNT_FACTS, ACCOUNT_KEPT, ACCOUNT_ROW
+from schemas.guards.accounts import ACCOUNT_FACTS, ACCOUNT_KEPT, ACCOUNT_ROW, LIMIT
 from schemas.guards.batch_states import PREFIX
-from schemas.guards.trail_functions import DECIDED, GENESIS, RUN_FACTS, SAVED, SIGNED, TURN
+from schemas.guards.decisions import DECIDED, SIGNED
+from schemas.guards.trail_functions import GENESIS, RUN_FACTS, SAVED, TURN
 from schemas.guards.trail_rules import Event, chain_hash, link_hash
 
 ROWS_AT_ONCE = 5_000
@@ -82,7 +83,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         if noted is not None and noted not in seen:
             fault = f"no link has the hash {noted}: events after it were cut off, or all were"
             return VerifiedTrail(position, head, fault)
-        for check in (_decisions, _signatures, _runs, _batches, _accounts):
+        for check in (_decisions, _signatures, _runs, _batches, _accounts, _limits):
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
         return VerifiedTrail(position, head)
@@ -257,6 +258,17 @@ def _accounts(connection: psycopg.Connection, told: Told) -> Iterator[str]:
             yield f"the account {name!r} that event {number} tells of was removed"
 
 
+def _limits(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """Above which amount an acceptance takes two people, is what the last event of each says."""
+    said: dict[str, str] = {}
+    for _, event in sorted(told.get(LIMIT, []), key=itemgetter(0)):
+        detail = _said(event.detail)
+        said[str(detail.get("currency"))] = detail.get("above")  # type: ignore[assignment]
+    there = {row["currency"]: row["above"] for row in _rows(connection, "acceptance_limit")}
+    if there != {currency: above for currency, above in said.items() if above is not None}:
+        yield "the limits of acceptances are not what the trail says of them"
+
+
 def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
         event.id: (
@@ -292,5 +304,5 @@ def _link(position: int | None) -> str:
 
 
 _CAME_TO = {PREFIX + state for state in State}
-_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO, *ACCOUNT_KEPT}
+_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO, *ACCOUNT_KEPT, LIMIT}
 """Events that tell of rows kept in other tables."""

@@ -14,7 +14,8 @@ from connectors.postgres.accounts import who
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.staging import CopyRows, copy_text
 from schemas.field import Kind, Table
-from schemas.guards.trail_functions import DECIDED, breaks_digest
+from schemas.guards.decisions import DECIDED
+from schemas.guards.trail_functions import breaks_digest
 from schemas.guards.trail_rules import content_hash
 from schemas.kinds import AMOUNT, Dtype, frame_columns
 from schemas.ledger import BREAK_STATE, DECISION

@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.reconciliations import Reconciliation
-from schemas.guards.trail_functions import SIGNED
+from schemas.guards.decisions import SIGNED
 from schemas.life import Role
 
 ACCEPTED = "accepted_changes"

@@ -1,4 +1,4 @@
-"""Breaks: `recon breaks list`, `accept`, `reopen`, `resolve`, `assign` and `comment`."""
+"""Breaks: `recon breaks list`, `accept`, `propose`, `reopen`, `resolve`, `assign` and `comment`."""
 
 from dataclasses import astuple, dataclass
 from datetime import date
@@ -147,6 +147,28 @@ def accept_command(
     )
 
 
+@breaks_command.command(name="propose")
+def propose_command(
+    *ids: Ids,
+    reason: Reason,
+    until: Annotated[date, Parameter(help="Last day it would be accepted, YYYY-MM-DD.")],
+    up_to: Annotated[Decimal | None, Parameter(help="Ceiling, as of an acceptance.")] = None,
+    by: By = None,
+    which: Which = EVERY,
+    run: Run = None,
+    json: Json = False,
+) -> int:
+    """Propose an acceptance that takes two people: somebody else accepts with the same terms.
+
+    `recon user limit` says above which amounts.
+
+    Example: `recon breaks propose --code OFFSET --reason "feed tells UTC" --until 2026-12-31`
+    """
+    return _decide(
+        run, which.chosen(ids), Choice.PROPOSE, reason, by, json=json, until=until, up_to=up_to
+    )
+
+
 @breaks_command.command(name="reopen")
 def reopen_command(
     *ids: Ids,
@@ -265,6 +287,7 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
         return
     done = {
         Choice.ACCEPT: f"accepted until {decision.until}{_ceiling(decision.up_to)}",
+        Choice.PROPOSE: f"proposed to be accepted until {decision.until}{_ceiling(decision.up_to)}",
         Choice.REOPEN: "reopened",
         Choice.RESOLVE: f"said to be resolved at {decision.side}",
         Choice.ASSIGN: f"assigned to {decision.owner}{_due(decision.until)}",
@@ -288,7 +311,9 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
             f"The money of {quantity(decided.elsewhere, 'break')} is counted with another break of "
             "the same record."
         )
-    if decision.what is not Choice.COMMENT:
+    if decision.what is Choice.PROPOSE:
+        out().print("Somebody else accepts it with the same last day and ceiling.")
+    elif decision.what is not Choice.COMMENT:
         out().print("The next reconciliation of this scope acts on it.")
 
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from decimal import Decimal
 from getpass import getpass
 from typing import TYPE_CHECKING, Annotated
 
@@ -242,6 +243,44 @@ def password_command(name: Name) -> int:
         old = _typed(f"Password of {name} now: ") if own else None
         set_password(connection, name, _typed_twice(name), old)
     out().print(f"The password of {name} is set.")
+    return 0
+
+
+@user_command.command(name="limit")
+def limit_command(
+    *,
+    currency: Annotated[
+        int | None, Parameter(help="CurrenciesId; default: all that have no limit of their own.")
+    ] = None,
+    above: Annotated[
+        Decimal | None, Parameter(help="An acceptance of more than this takes two people.")
+    ] = None,
+    none: Annotated[bool, Parameter(negative="", help="Take the limit away.")] = False,
+    json: Json = False,
+) -> int:
+    """Set above which amount an acceptance takes two people; without options, list the limits.
+
+    Example: `recon user limit --currency 978 --above 1000`
+    """
+    from connectors.postgres.accounts import keep_limit, list_limits  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        if none or above is not None:
+            keep_limit(connection, "*" if currency is None else str(currency), above)
+        limits = list_limits(connection)
+    if json:
+        print_json({"limits": {name: format(limit, "f") for name, limit in limits.items()}})
+    elif limits:
+        print_table(
+            ("CurrenciesId", "Two people above"),
+            [
+                ("all others" if name == "*" else name, format(limit, "f"))
+                for name, limit in limits.items()
+            ],
+            right=("Two people above",),
+        )
+    else:
+        out().print("No acceptance takes two people: there is no limit.")
     return 0
 
 

@@ -29,7 +29,8 @@ ADDED, CHANGED, PASSWORD = "account added", "account changed", "password set"
 LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN = "logged in", "logged out", "login refused"
 ACCOUNT_KEPT = (ADDED, CHANGED, PASSWORD)
 """Events that say what an account is from then on."""
-ACCOUNT_EVENTS = (*ACCOUNT_KEPT, LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN)
+LIMIT = "acceptance limit set"
+ACCOUNT_EVENTS = (*ACCOUNT_KEPT, LIMIT, LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN)
 """Events that only these functions write."""
 ACCOUNT_FACTS = ("name", "full_name", "roles", "tenants", "subject", "disabled")
 """What the event of a changed account says of its row, beside the hash of salt and verifier."""
@@ -196,6 +197,28 @@ ACCOUNTS_OF: Mapping[str, str] = {
                 SELECT c.hash FROM {SCHEMA}.event_chain c WHERE c.position = 1), ''), 'UTF8')),
             'hex'), 32))
     $$""",
+    "keep_limit(currency text, above text, said_by text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint;
+    BEGIN
+        IF NOT {_OWNER} THEN
+            PERFORM {require([AccountRole.ADMINISTRATOR], "'setting a limit'")};
+            IF ({SCHEMA}.acting()).name IS NULL THEN
+                {refuse(NOBODY, "nobody is logged in")};
+            END IF;
+        END IF;
+        IF $1 !~ '^([*]|-?[0-9]{{1,10}})$' OR $2 !~ '^[0-9]{{1,20}}([.][0-9]{{1,18}})?$' THEN
+            {refuse(NOT_ALLOWED, "%L is no limit of the currency %L", "$2, $1")};
+        END IF;
+        event := {SCHEMA}.new_event(NULL, '{LIMIT}', $3, NULL,
+            json_build_object('currency', $1, 'above', $2)::text);
+        DELETE FROM {SCHEMA}.acceptance_limit l WHERE l.currency = $1;
+        IF $2 IS NOT NULL THEN
+            INSERT INTO {SCHEMA}.acceptance_limit VALUES ($1, $2, event);
+        END IF;
+        RETURN event;
+    END $$""",
     "log_in(whose text, key text, token_hash text, seconds integer)": f"""
     RETURNS text LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE

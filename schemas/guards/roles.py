@@ -19,11 +19,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from schemas.derived.sql import LEDGER_TABLES, SCHEMA, STAGED, TARGETS
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.batch_states import OF_MERGER
+from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.leases import LEASES_OF
-from schemas.guards.trail_functions import DECIDED, FUNCTIONS_OF, SAVED, SIGNED, TURN
+from schemas.guards.trail_functions import FUNCTIONS_OF, SAVED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
 from schemas.kinds import sql_columns
-from schemas.ledger import ACCOUNT, LEASE, LOGIN
+from schemas.ledger import ACCEPTANCE_LIMIT, ACCOUNT, LEASE, LOGIN
 from schemas.tables import EXTRACTS
 
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
@@ -33,7 +34,8 @@ OWNER = "owner"
 GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
 """What tells a restored copy -> the least role that adds to it; nobody changes it."""
 TRAIL = (
-    *(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name, ACCOUNT.name, LOGIN.name
+    *(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name,
+    ACCOUNT.name, ACCEPTANCE_LIMIT.name, LOGIN.name
 )  # fmt: skip
 """What only functions of the owner write."""
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
@@ -67,6 +69,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "log_out": (LOADER, READER),
     "keep_account": (LOADER, READER),
     "set_password": (LOADER, READER),
+    "keep_limit": (LOADER, READER),
     "vouch": (DESK,),
 }
 """Function of the trail or of leases -> who may call it; the others nobody may."""

@@ -14,39 +14,21 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.derived.sql import SCHEMA
 from schemas.guards.accounts import (
     ACCOUNT_EVENTS,
     ACCOUNTS_OF,
-    NOT_ALLOWED,
-    NOT_YOURS,
-    refuse,
-    require,
 )
 from schemas.guards.batch_states import OF_MERGER, is_listed, lacks_merger
-from schemas.life import BESIDE, OPEN, RECONCILED, SIDES, BreakState, Choice, Role
+from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED, texts
+from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
 GENESIS = "0" * 64
 """What the first link names as the hash before it."""
 TURN_SECONDS = 1
 TURN = "chain_turn"
 
-DECIDED: Mapping[str, str] = {
-    Choice.ACCEPT: "breaks accepted",
-    Choice.REOPEN: "breaks reopened",
-    Choice.RESOLVE: "breaks resolved",
-    Choice.ASSIGN: "breaks assigned",
-    Choice.COMMENT: "breaks commented",
-}
-"""The event of each kind of decision."""
-SIGNED: Mapping[str, str] = {
-    Role.PREPARED: "report prepared",
-    Role.APPROVED: "report approved",
-}
-"""The event of each kind of signature."""
 SAVED = "reconciled"
 """The event of a run that was saved."""
 TAKEN = "reconciliation taken over"
@@ -67,20 +49,7 @@ def breaks_digest(table: str) -> str:
     )
 
 
-def _texts(words: Iterator[str] | list[str]) -> str:
-    return ", ".join(f"'{word}'" for word in words)
-
-
-def _fits(column: str, pairs: Mapping[str, str]) -> str:
-    """SQL for the event that fits what a drafted row says."""
-    return " ".join(
-        [f"CASE {column}", *(f"WHEN '{one}' THEN '{event}'" for one, event in pairs.items()), "END"]
-    )
-
-
 _FACTS = ", ".join(f"'{name}', run.{name}" for name in RUN_FACTS)
-_LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
-_PERSON = "lower(regexp_replace(btrim({}), '\\s+', ' ', 'g'))"
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _SAID = (
     "place, before, one.id, one.batch_id, "
@@ -90,37 +59,9 @@ _SAID = (
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
 
 
-def _roles_asked(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
-    """SQL branches: of an event, the account that acts, refused where its roles do not do."""
-    asked = {event: require(may[one], f"'{ACTS[one]}'") for one, event in events.items()}
-    return " ".join(f"WHEN '{event}' THEN {person}" for event, person in asked.items())
-
-
-def _as_the_person(said: str) -> str:
-    """SQL that refuses a name which is not that of the account that acts."""
-    message = "%s is logged in, and cannot act as %L"
-    return f"IF person <> {said} THEN {refuse(NOT_ALLOWED, message, f'person, {said}')}; END IF;"
-
-
-_PREPARED_IT = refuse(
-    NOT_ALLOWED,
-    "nobody approves what they prepared: %s prepared the report of reconciliation %s",
-    "whose, number",
-)
-_ACCEPTED_IN_IT = refuse(
-    NOT_ALLOWED,
-    "nobody approves a run in which they accepted a break: %s accepted %s of reconciliation %s",
-    "whose, accepted, number",
-)
-_CHANGED_RULES = refuse(
-    NOT_ALLOWED,
-    "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
-    "than the one before",
-    "whose, number",
-)
-
 FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
+    **DECISIONS_OF,
     f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
         INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
         VALUES ($1, clock_timestamp(), $2, $3, $4, $5, session_user, ({SCHEMA}.acting()).name)
@@ -129,7 +70,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
     f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     BEGIN
         IF what IN ({
-        _texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS])
+        texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS])
     }) THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what)
@@ -141,7 +82,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
         END IF;
-        IF what IN ({_texts([*OF_MERGER])}) AND {lacks_merger()}
+        IF what IN ({texts([*OF_MERGER])}) AND {lacks_merger()}
             AND NOT {is_listed("what", "batch_id")}
         THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
@@ -157,7 +98,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
     DECLARE
         stamped name;
     BEGIN
-        IF target NOT IN ({_texts([*DRAFTED])}) THEN
+        IF target NOT IN ({texts([*DRAFTED])}) THEN
             RAISE EXCEPTION 'there is no draft of %', target;
         END IF;
         EXECUTE format('CREATE TEMP TABLE %I (LIKE {SCHEMA}.%I) ON COMMIT DROP',
@@ -204,138 +145,6 @@ FUNCTIONS_OF: Mapping[str, str] = {
         GET DIAGNOSTICS taken = ROW_COUNT;
         EXECUTE format('DROP TABLE %s', drafted);
         RETURN taken;
-    END $$""",
-    "refuse_interested(whose text, number integer)": f"""
-    RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
-    DECLARE
-        run {SCHEMA}.reconciliation;
-        accepted bigint;
-    BEGIN
-        SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
-        IF EXISTS (SELECT FROM {SCHEMA}.signature s JOIN {SCHEMA}.event e ON e.id = s.event_id
-            WHERE s.reconciliation_id = number AND s.role = '{Role.PREPARED}'
-            AND whose IN (s."by", e.person))
-        THEN
-            {_PREPARED_IT};
-        END IF;
-        SELECT count(*) INTO accepted FROM {SCHEMA}.break_state b
-            WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
-            AND b.accepted_by = whose;
-        IF accepted > 0 THEN
-            {_ACCEPTED_IN_IT};
-        END IF;
-        IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.id = run.event_id AND e.person = $1)
-            AND run.rules_hash IS DISTINCT FROM (
-                SELECT b.rules_hash FROM {SCHEMA}.reconciliation b WHERE b.id = run.previous_id)
-            AND run.previous_id IS NOT NULL
-        THEN
-            {_CHANGED_RULES};
-        END IF;
-    END $$""",
-    "decide(what text, said_by text, reason text, detail text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
-    DECLARE
-        event bigint;
-        told jsonb := detail;
-        drafted regclass := {SCHEMA}.drafted('decision');
-        person text := CASE what {_roles_asked(DECIDED, MAY_DECIDE)} END;
-        tenants text := ({SCHEMA}.acting()).tenants;
-    BEGIN
-        {_as_the_person("said_by")}
-        IF tenants <> '' AND EXISTS (SELECT FROM pg_temp.draft_decision d
-            JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
-            WHERE b.tenant IS NULL OR b.tenant::text <> ALL (string_to_array(tenants, ' ')))
-        THEN
-            {refuse(NOT_YOURS, "%s decides about the tenants %s alone", "person, tenants")};
-        END IF;
-        IF what NOT IN ({_texts([*DECIDED.values()])}) THEN
-            RAISE EXCEPTION '% is no decision', quote_literal(what);
-        END IF;
-        IF NOT EXISTS (SELECT FROM pg_temp.draft_decision) OR EXISTS (
-            SELECT FROM pg_temp.draft_decision d WHERE
-            ({_fits("d.what", DECIDED)}, d.by, d.reason, to_jsonb(d.reconciliation_id))
-                IS DISTINCT FROM ($1, $2, $3, told -> 'reconciliation')
-            OR d.until <> to_char(d.until::date, 'YYYY-MM-DD')
-            OR d.side NOT IN ({_texts([*SIDES])}) OR d.up_to !~ '^[0-9]+([.][0-9]+)?$')
-        OR EXISTS (
-            SELECT FROM pg_temp.draft_decision d GROUP BY d.break_id HAVING count(*) > 1)
-        OR EXISTS (
-            SELECT d.reconciliation_id, d.break_id FROM pg_temp.draft_decision d EXCEPT
-            SELECT b.reconciliation_id, b.break_id FROM {SCHEMA}.break_state b
-            WHERE b.reconciliation_id = (told ->> 'reconciliation')::integer)
-        OR told ->> 'sha256' IS DISTINCT FROM (
-            SELECT encode(sha256(convert_to(string_agg(
-                CASE WHEN d.up_to IS NULL THEN json_build_array({_LINE})
-                ELSE json_build_array({_LINE}, d.up_to) END::text || chr(10), ''
-                ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d)
-        THEN
-            RAISE EXCEPTION 'the decisions are not what event % says of them', quote_literal(what);
-        END IF;
-        event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
-        PERFORM {SCHEMA}.take_draft('decision', event);
-        RETURN event;
-    END $$""",
-    "sign(what text, said_by text, reason text, detail text)": f"""
-    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
-    DECLARE
-        event bigint;
-        told jsonb := detail;
-        drafted regclass := {SCHEMA}.drafted('signature');
-        one {SCHEMA}.signature;
-        run {SCHEMA}.reconciliation;
-        prepared {SCHEMA}.signature;
-        person text := CASE what {_roles_asked(SIGNED, MAY_SIGN)} END;
-    BEGIN
-        IF what NOT IN ({_texts([*SIGNED.values()])}) THEN
-            RAISE EXCEPTION '% is no signature', quote_literal(what);
-        END IF;
-        SELECT * INTO one FROM pg_temp.draft_signature;
-        SELECT * INTO run FROM {SCHEMA}.reconciliation r WHERE r.id = one.reconciliation_id;
-        IF run.id IS NULL OR ({_fits("one.role", SIGNED)}, one."by", one.comment, one.report_hash,
-            told -> 'reconciliation', told ->> 'role', told ->> 'report_hash') IS DISTINCT FROM
-            ($1, $2, $3, run.report_hash, to_jsonb(run.id), one.role, run.report_hash)
-        THEN
-            RAISE EXCEPTION 'the signature is not what event % says of it', quote_literal(what);
-        END IF;
-        {_as_the_person('one."by"')}
-        IF NOT {SCHEMA}.sees_scope(run.scope) THEN
-            {refuse(NOT_YOURS, "%s has no right to %L", "person, run.scope")};
-        END IF;
-        SELECT * INTO prepared FROM {SCHEMA}.signature p
-            WHERE p.reconciliation_id = run.id AND p.role = '{Role.PREPARED}';
-        IF one.role = '{Role.APPROVED}' AND person IS NOT NULL THEN
-            PERFORM {SCHEMA}.refuse_interested(person, run.id);
-        END IF;
-        -- The one who prepared is held against the one who approves, so it is there before.
-        IF one.role = '{Role.APPROVED}' AND (prepared.role IS NULL
-            OR {_PERSON.format('prepared."by"')} = {_PERSON.format('one."by"')}
-            OR run.verdict NOT IN ({_texts([*RECONCILED])}))
-        THEN
-            RAISE EXCEPTION 'reconciliation % is not to be approved by %: it says %, prepared by %',
-                run.id, quote_literal(one."by"), run.verdict, coalesce(prepared."by", 'nobody');
-        END IF;
-        IF one.role = '{Role.PREPARED}' AND EXISTS (SELECT FROM {SCHEMA}.signature s
-            WHERE s.reconciliation_id = run.id)
-        THEN
-            RAISE EXCEPTION 'reconciliation % is signed already', run.id;
-        END IF;
-        event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
-        IF {SCHEMA}.take_draft('signature', event) <> 1 THEN
-            RAISE EXCEPTION 'one signature at a time';
-        END IF;
-        -- Whoever owns the schema may be everybody, and says so by signing as its owner.
-        IF NOT pg_has_role(session_user, current_user, 'MEMBER') AND EXISTS (
-            SELECT FROM {SCHEMA}.signature s
-            JOIN {SCHEMA}.signature p ON p.reconciliation_id = s.reconciliation_id
-                AND p.role = '{Role.PREPARED}'
-            JOIN {SCHEMA}.event e ON e.id = p.event_id
-            WHERE s.event_id = event AND s.role = '{Role.APPROVED}' AND e.account = session_user)
-        THEN
-            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
-                'permission denied for event ' || quote_literal(what) || ': the account '
-                || session_user || ' prepared this report';
-        END IF;
-        RETURN event;
     END $$""",
     "next_reconciliation()": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
         SELECT nextval(pg_get_serial_sequence('{SCHEMA}.reconciliation', 'id'))
@@ -385,7 +194,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
                 FROM {SCHEMA}.decision d
                 JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id
                 WHERE r.scope_hash = run.scope_hash AND d.id <= run.decided_through
-                AND d.what NOT IN ({_texts([*BESIDE])}) ORDER BY d.break_id, d.id DESC
+                AND d.what NOT IN ({texts([*BESIDE])}) ORDER BY d.break_id, d.id DESC
             ) last ON last.break_id = b.break_id
             WHERE b.state = '{BreakState.ACCEPTED}' AND
                 (last.what, last."by", last.reason, last.until) IS DISTINCT FROM
@@ -394,7 +203,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION 'reconciliation % has accepted breaks that nobody accepted so', run.id;
         END IF;
         IF EXISTS (SELECT FROM pg_temp.draft_break_state b WHERE
-            (run.verdict IN ({_texts([*RECONCILED])}) AND b.state IN ({_texts([*OPEN])}))
+            (run.verdict IN ({texts([*RECONCILED])}) AND b.state IN ({texts([*OPEN])}))
             OR (run.verdict = '{RECONCILED[0]}' AND b.state = '{BreakState.ACCEPTED}'))
         THEN
             RAISE EXCEPTION 'reconciliation % says %, and its breaks do not', run.id, run.verdict;

@@ -51,7 +51,7 @@ def decided(*decisions: tuple[str, str | None]) -> pl.DataFrame:
                 "what": what,
                 "by": "bo",
                 "reason": "because",
-                "until": term if what == "accept" else None,
+                "until": term if what in ("accept", "propose") else None,
                 "side": term if what == "resolve" else None,
                 "owner": term if what == "assign" else None,
             }
@@ -86,12 +86,13 @@ TABLE = [
     *((state, [("reopen", None)], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
     *((state, [("resolve", "source")], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
     *((state, [("resolve", "service")], True, "REOPENED") for state in (*OPEN_STATES, "ACCEPTED")),
-    # The last decision counts; an owner or a comment decides nothing.
+    # The last decision counts; an owner, a comment or a proposal decides nothing.
     ("OPEN", [("accept", GOOD), ("reopen", None)], True, "REOPENED"),
     ("ACCEPTED", [("reopen", None), ("accept", GOOD)], True, "ACCEPTED"),
     ("OPEN", [("accept", GOOD), ("assign", "treasury")], True, "ACCEPTED"),
     ("OPEN", [("assign", "treasury")], True, "OPEN"),
     ("OPEN", [("accept", GOOD), ("comment", None)], True, "ACCEPTED"),
+    ("OPEN", [("propose", GOOD)], True, "OPEN"),
     # What is resolved comes back by the comparison alone.
     ("RESOLVED_SOURCE", [("accept", GOOD)], True, "REOPENED"),
     # Gone: where it was resolved is what was claimed, else the side that changed.

@@ -51,6 +51,7 @@ WHO = {
     "resolve 1 --as resend --reason no --state refused": M,
     "pull avatars": ROWS,
     "breaks assign --state open --owner ann": C,
+    "breaks propose --state open --until 2030-01-01 --reason agreed": C,
     "breaks comment --state open --text asked": C,
     "breaks accept --state open --until 2030-01-01 --reason agreed": C,
     "breaks reopen --state accepted --reason wrong": C,

@@ -190,7 +190,7 @@ def decide_breaks(
             _refuse_terms(run, decision)
             breaks = breaks_now(connection, run)
             meant = _meant(breaks, run, chosen, decision)
-            if decision.what is Choice.ACCEPT:
+            if decision.what in (Choice.ACCEPT, Choice.PROPOSE):
                 _refuse_ceiling(meant, decision)
                 if number is None:
                     _refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
@@ -279,14 +279,18 @@ def _refuse_terms(run: Reconciliation, decision: Decision) -> None:
     if decision.by is not None and not decision.by.strip():
         raise DecisionRefused("--by is empty. Name who decides, or leave it out.")
     match decision.what:
-        case Choice.ACCEPT if decision.until is None:
+        case Choice.ACCEPT | Choice.PROPOSE if decision.until is None:
             raise DecisionRefused("An acceptance needs its last day: --until YYYY-MM-DD.")
-        case Choice.ACCEPT if decision.until is not None and decision.until < run.as_of:
+        case Choice.ACCEPT | Choice.PROPOSE if (
+            decision.until is not None and decision.until < run.as_of
+        ):
             raise DecisionRefused(
                 f"--until {decision.until} has passed: reconciliation {run.id} is as of "
                 f"{run.as_of}. Name a day from then on."
             )
-        case Choice.ACCEPT if decision.up_to is not None and not _is_ceiling(decision.up_to):
+        case Choice.ACCEPT | Choice.PROPOSE if decision.up_to is not None and not _is_ceiling(
+            decision.up_to
+        ):
             raise DecisionRefused(
                 "--up-to needs an amount above zero with at most 20 digits before the point and 18 "
                 "behind it, as 250.00."
@@ -347,7 +351,7 @@ def _possible(decision: Decision, *, by_id: bool) -> pl.Expr:
         case Choice.REOPEN:
             kept = state.is_in(ASIDE) & pl.col("accepted_by").is_not_null()
             return (state == BreakState.ACCEPTED) | kept | claimed.is_not_null()
-        case Choice.ACCEPT if not by_id:
+        case Choice.ACCEPT | Choice.PROPOSE if not by_id:
             # A filter means what is open; an acceptance is prolonged one by one.
             return state.is_in(OPEN)
         case _:

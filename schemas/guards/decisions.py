@@ -1,0 +1,248 @@
+"""The functions that decide about breaks and sign reports, and the rules of maker and checker.
+
+They hold whoever acts to their roles and tenants, and to what they did before: nobody approves what
+they prepared or accepted, and a large acceptance takes two people. Where there are no accounts the
+names are those that are said. See `schemas.guards.trail_functions` for drafts and events.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
+from schemas.amounts import BEYOND
+from schemas.derived.sql import SCHEMA
+from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.life import RECONCILED, SIDES, BreakState, Choice, Role
+
+DECIDED: Mapping[str, str] = {
+    Choice.ACCEPT: "breaks accepted",
+    Choice.REOPEN: "breaks reopened",
+    Choice.RESOLVE: "breaks resolved",
+    Choice.ASSIGN: "breaks assigned",
+    Choice.COMMENT: "breaks commented",
+    Choice.PROPOSE: "breaks proposed",
+}
+"""The event of each kind of decision."""
+SIGNED: Mapping[str, str] = {
+    Role.PREPARED: "report prepared",
+    Role.APPROVED: "report approved",
+}
+"""The event of each kind of signature."""
+
+
+def texts(words: Iterable[str]) -> str:
+    """Words as SQL lists them."""
+    return ", ".join(f"'{word}'" for word in words)
+
+
+def _fits(column: str, pairs: Mapping[str, str]) -> str:
+    """SQL for the event that fits what a drafted row says."""
+    return " ".join(
+        [f"CASE {column}", *(f"WHEN '{one}' THEN '{event}'" for one, event in pairs.items()), "END"]
+    )
+
+
+_LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
+_PERSON = "lower(regexp_replace(btrim({}), '\\s+', ' ', 'g'))"
+_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+
+
+def _roles_asked(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
+    """SQL branches: of an event, the account that acts, refused where its roles do not do."""
+    asked = {event: require(may[one], f"'{ACTS[one]}'") for one, event in events.items()}
+    return " ".join(f"WHEN '{event}' THEN {person}" for event, person in asked.items())
+
+
+def _as_the_person(said: str) -> str:
+    """SQL that refuses a name which is not that of the account that acts."""
+    message = "%s is logged in, and cannot act as %L"
+    return f"IF person <> {said} THEN {refuse(NOT_ALLOWED, message, f'person, {said}')}; END IF;"
+
+
+_PREPARED_IT = refuse(
+    NOT_ALLOWED,
+    "nobody approves what they prepared: %s prepared the report of reconciliation %s",
+    "whose, number",
+)
+_ACCEPTED_IN_IT = refuse(
+    NOT_ALLOWED,
+    "nobody approves a run in which they accepted a break: %s accepted %s of reconciliation %s",
+    "whose, accepted, number",
+)
+_ONE_ALONE = refuse(
+    NOT_ALLOWED,
+    "an acceptance of more than %s takes two people, and %s of these are larger, the first %s: "
+    "propose it, and somebody else accepts it with the same last day and ceiling",
+    "least, larger, first",
+)
+_CHANGED_RULES = refuse(
+    NOT_ALLOWED,
+    "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
+    "than the one before",
+    "whose, number",
+)
+
+DECISIONS_OF: Mapping[str, str] = {
+    "refuse_interested(whose text, number integer)": f"""
+    RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    DECLARE
+        run {SCHEMA}.reconciliation;
+        accepted bigint;
+    BEGIN
+        SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
+        IF EXISTS (SELECT FROM {SCHEMA}.signature s JOIN {SCHEMA}.event e ON e.id = s.event_id
+            WHERE s.reconciliation_id = number AND s.role = '{Role.PREPARED}'
+            AND whose IN (s."by", e.person))
+        THEN
+            {_PREPARED_IT};
+        END IF;
+        SELECT count(*) INTO accepted FROM {SCHEMA}.break_state b
+            WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
+            AND (b.accepted_by = whose OR EXISTS (
+                SELECT FROM {SCHEMA}.decision d JOIN {SCHEMA}.event e ON e.id = d.event_id
+                JOIN {SCHEMA}.reconciliation r ON r.id = d.reconciliation_id
+                WHERE d.break_id = b.break_id AND d.what = '{Choice.PROPOSE}' AND e.person = whose
+                AND d.id <= run.decided_through AND r.scope_hash = run.scope_hash));
+        IF accepted > 0 THEN
+            {_ACCEPTED_IN_IT};
+        END IF;
+        IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.id = run.event_id AND e.person = $1)
+            AND run.rules_hash IS DISTINCT FROM (
+                SELECT b.rules_hash FROM {SCHEMA}.reconciliation b WHERE b.id = run.previous_id)
+            AND run.previous_id IS NOT NULL
+        THEN
+            {_CHANGED_RULES};
+        END IF;
+    END $$""",
+    "refuse_alone(person text)": f"""RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    DECLARE
+        least text;
+        larger bigint;
+        first text;
+    BEGIN
+        SELECT min(l.above::numeric), count(*), min(d.break_id) INTO least, larger, first
+        FROM pg_temp.draft_decision d
+        JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
+        CROSS JOIN LATERAL (SELECT a.above FROM {SCHEMA}.acceptance_limit a
+            WHERE a.currency IN (b.currency::text, '*') ORDER BY a.currency = '*' LIMIT 1) l
+        WHERE (abs(b.amount) > l.above::numeric OR d.up_to::numeric > l.above::numeric
+            OR b.facts::json ->> 'amount{BEYOND}' IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM {SCHEMA}.decision p JOIN {SCHEMA}.event e ON e.id = p.event_id
+            WHERE (p.reconciliation_id, p.break_id, p.what) =
+                (d.reconciliation_id, d.break_id, '{Choice.PROPOSE}')
+            AND (p.until, p.up_to) IS NOT DISTINCT FROM (d.until, d.up_to)
+            AND e.person <> $1);
+        IF larger > 0 THEN
+            {_ONE_ALONE};
+        END IF;
+    END $$""",
+    "decide(what text, said_by text, reason text, detail text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint;
+        told jsonb := detail;
+        drafted regclass := {SCHEMA}.drafted('decision');
+        person text := CASE what {_roles_asked(DECIDED, MAY_DECIDE)} END;
+        tenants text := ({SCHEMA}.acting()).tenants;
+    BEGIN
+        {_as_the_person("said_by")}
+        IF tenants <> '' AND EXISTS (SELECT FROM pg_temp.draft_decision d
+            JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
+            WHERE b.tenant IS NULL OR b.tenant::text <> ALL (string_to_array(tenants, ' ')))
+        THEN
+            {refuse(NOT_YOURS, "%s decides about the tenants %s alone", "person, tenants")};
+        END IF;
+        IF what NOT IN ({texts([*DECIDED.values()])}) THEN
+            RAISE EXCEPTION '% is no decision', quote_literal(what);
+        END IF;
+        IF NOT EXISTS (SELECT FROM pg_temp.draft_decision) OR EXISTS (
+            SELECT FROM pg_temp.draft_decision d WHERE
+            ({_fits("d.what", DECIDED)}, d.by, d.reason, to_jsonb(d.reconciliation_id))
+                IS DISTINCT FROM ($1, $2, $3, told -> 'reconciliation')
+            OR d.until <> to_char(d.until::date, 'YYYY-MM-DD')
+            OR d.side NOT IN ({texts([*SIDES])}) OR d.up_to !~ '^[0-9]+([.][0-9]+)?$')
+        OR EXISTS (
+            SELECT FROM pg_temp.draft_decision d GROUP BY d.break_id HAVING count(*) > 1)
+        OR EXISTS (
+            SELECT d.reconciliation_id, d.break_id FROM pg_temp.draft_decision d EXCEPT
+            SELECT b.reconciliation_id, b.break_id FROM {SCHEMA}.break_state b
+            WHERE b.reconciliation_id = (told ->> 'reconciliation')::integer)
+        OR told ->> 'sha256' IS DISTINCT FROM (
+            SELECT encode(sha256(convert_to(string_agg(
+                CASE WHEN d.up_to IS NULL THEN json_build_array({_LINE})
+                ELSE json_build_array({_LINE}, d.up_to) END::text || chr(10), ''
+                ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d)
+        THEN
+            RAISE EXCEPTION 'the decisions are not what event % says of them', quote_literal(what);
+        END IF;
+        IF what = '{DECIDED[Choice.ACCEPT]}' AND person IS NOT NULL THEN
+            PERFORM {SCHEMA}.refuse_alone(person);
+        END IF;
+        event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
+        PERFORM {SCHEMA}.take_draft('decision', event);
+        RETURN event;
+    END $$""",
+    "sign(what text, said_by text, reason text, detail text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint;
+        told jsonb := detail;
+        drafted regclass := {SCHEMA}.drafted('signature');
+        one {SCHEMA}.signature;
+        run {SCHEMA}.reconciliation;
+        prepared {SCHEMA}.signature;
+        person text := CASE what {_roles_asked(SIGNED, MAY_SIGN)} END;
+    BEGIN
+        IF what NOT IN ({texts([*SIGNED.values()])}) THEN
+            RAISE EXCEPTION '% is no signature', quote_literal(what);
+        END IF;
+        SELECT * INTO one FROM pg_temp.draft_signature;
+        SELECT * INTO run FROM {SCHEMA}.reconciliation r WHERE r.id = one.reconciliation_id;
+        IF run.id IS NULL OR ({_fits("one.role", SIGNED)}, one."by", one.comment, one.report_hash,
+            told -> 'reconciliation', told ->> 'role', told ->> 'report_hash') IS DISTINCT FROM
+            ($1, $2, $3, run.report_hash, to_jsonb(run.id), one.role, run.report_hash)
+        THEN
+            RAISE EXCEPTION 'the signature is not what event % says of it', quote_literal(what);
+        END IF;
+        {_as_the_person('one."by"')}
+        IF NOT {SCHEMA}.sees_scope(run.scope) THEN
+            {refuse(NOT_YOURS, "%s has no right to %L", "person, run.scope")};
+        END IF;
+        SELECT * INTO prepared FROM {SCHEMA}.signature p
+            WHERE p.reconciliation_id = run.id AND p.role = '{Role.PREPARED}';
+        IF one.role = '{Role.APPROVED}' AND person IS NOT NULL THEN
+            PERFORM {SCHEMA}.refuse_interested(person, run.id);
+        END IF;
+        -- The one who prepared is held against the one who approves, so it is there before.
+        IF one.role = '{Role.APPROVED}' AND (prepared.role IS NULL
+            OR {_PERSON.format('prepared."by"')} = {_PERSON.format('one."by"')}
+            OR run.verdict NOT IN ({texts([*RECONCILED])}))
+        THEN
+            RAISE EXCEPTION 'reconciliation % is not to be approved by %: it says %, prepared by %',
+                run.id, quote_literal(one."by"), run.verdict, coalesce(prepared."by", 'nobody');
+        END IF;
+        IF one.role = '{Role.PREPARED}' AND EXISTS (SELECT FROM {SCHEMA}.signature s
+            WHERE s.reconciliation_id = run.id)
+        THEN
+            RAISE EXCEPTION 'reconciliation % is signed already', run.id;
+        END IF;
+        event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
+        IF {SCHEMA}.take_draft('signature', event) <> 1 THEN
+            RAISE EXCEPTION 'one signature at a time';
+        END IF;
+        -- Whoever owns the schema may be everybody, and says so by signing as its owner.
+        IF NOT pg_has_role(session_user, current_user, 'MEMBER') AND EXISTS (
+            SELECT FROM {SCHEMA}.signature s
+            JOIN {SCHEMA}.signature p ON p.reconciliation_id = s.reconciliation_id
+                AND p.role = '{Role.PREPARED}'
+            JOIN {SCHEMA}.event e ON e.id = p.event_id
+            WHERE s.event_id = event AND s.role = '{Role.APPROVED}' AND e.account = session_user)
+        THEN
+            RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
+                'permission denied for event ' || quote_literal(what) || ': the account '
+                || session_user || ' prepared this report';
+        END IF;
+        RETURN event;
+    END $$""",
+}
+"""Head -> rest of the definition."""

@@ -1,0 +1,138 @@
+"""An acceptance above the limit takes two people: one proposes, another accepts the same terms."""
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from connectors.errors import AccountRefused
+from connectors.postgres.accounts import Account, keep_limit, list_limits
+from connectors.postgres.audit import verify
+from connectors.postgres.breaks import Decision
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
+from schemas.life import Choice
+from tests.accounts.people import ADA, ANNA, BO, CLEO, add, logged_in
+from tests.governance.runs import found, ids, reconcile, tamper
+
+UNTIL = date(2026, 12, 31)
+ACCEPT = Decision(Choice.ACCEPT, "agreed", None, until=UNTIL)
+PROPOSE = replace(ACCEPT, what=Choice.PROPOSE)
+
+
+@pytest.fixture
+def place(workspace: Workspace) -> Workspace:
+    """Above 100.00 in currency 1, and 50 in any other, an acceptance takes two."""
+    add(workspace, ANNA, BO, CLEO)
+    with workspace.database.connect() as connection:
+        keep_limit(connection, "1", Decimal("100.00"))
+        keep_limit(connection, "*", Decimal(50))
+    return workspace
+
+
+def decide(place: Workspace, decision: Decision, *breaks: str) -> None:
+    decide_breaks(place, None, Chosen(breaks), decision)
+
+
+def test_a_large_acceptance_is_proposed_and_taken_by_another(place: Workspace) -> None:
+    large, small = found("1", amount="-100.01"), found("2", amount="100")
+    breaks = large.vstack(small)
+    (one,), (other,) = ids(large), ids(small)
+    reconcile(place, breaks)
+    anna, bo = logged_in(place, ANNA), logged_in(place, BO)
+    decide(anna, ACCEPT, other)
+    with pytest.raises(AccountRefused, match=rf"more than 100.00 takes two people, and 1 .*{one}"):
+        decide(anna, ACCEPT, one)
+    decide(anna, PROPOSE, one)
+    with pytest.raises(AccountRefused, match="takes two people"):
+        decide(anna, ACCEPT, one)
+    for terms in ({"until": date(2027, 1, 1)}, {"up_to": Decimal(200)}):
+        with pytest.raises(AccountRefused, match="takes two people"):
+            decide(bo, replace(ACCEPT, **terms), one)
+    decide(bo, replace(ACCEPT, reason="seen, and agreed"), one)
+
+    run = reconcile(place, breaks, verdict="RECONCILED_WITH_ACCEPTED")
+    both = Account("dan", "Dan Roe", (AccountRole.PREPARER, AccountRole.APPROVER))
+    add(place, both, replace(ANNA, roles=(AccountRole.PREPARER, AccountRole.APPROVER)))
+    prepare(logged_in(place, both), run.id, by=None, comment="")
+    for who in (ANNA, BO):
+        with pytest.raises(AccountRefused, match="in which they accepted a break"):
+            approve(logged_in(place, who), run.id, by=None, comment="")
+    with place.database.connect() as connection:
+        assert verify(connection).broken is None
+
+
+@pytest.mark.parametrize(
+    ("facts", "alone"),
+    [
+        ({"amount": "100"}, True),
+        ({"amount": "100.000000000000000001"}, False),
+        ({"amount": "50", "currency": 2}, True),
+        ({"amount": "-50.01", "currency": 2}, False),
+        ({"amount": "50.01", "currency": None}, False),
+        ({"amount": None}, True),
+        ({"amount": None, "amount_beyond": "1e308"}, False),
+    ],
+)
+def test_what_one_person_accepts_alone(
+    place: Workspace, facts: dict[str, Any], alone: bool
+) -> None:
+    breaks = found("1", **facts)
+    reconcile(place, breaks)
+    anna = logged_in(place, ANNA)
+    if alone:
+        decide(anna, ACCEPT, *ids(breaks))
+    else:
+        with pytest.raises(AccountRefused, match="takes two people"):
+            decide(anna, ACCEPT, *ids(breaks))
+
+
+def test_a_ceiling_above_the_limit_takes_two_as_well(place: Workspace) -> None:
+    breaks = found("1", amount="99")
+    reconcile(place, breaks)
+    anna = logged_in(place, ANNA)
+    with pytest.raises(AccountRefused, match="takes two people"):
+        decide(anna, replace(ACCEPT, up_to=Decimal("100.01")), *ids(breaks))
+    decide(anna, replace(ACCEPT, up_to=Decimal(100)), *ids(breaks))
+
+
+def test_a_proposal_on_an_earlier_run_is_none(place: Workspace) -> None:
+    """What was proposed are the amounts of that run."""
+    breaks = found("1", amount="500")
+    reconcile(place, breaks)
+    decide(logged_in(place, ANNA), PROPOSE, *ids(breaks))
+    reconcile(place, breaks)
+    with pytest.raises(AccountRefused, match="takes two people"):
+        decide(logged_in(place, BO), ACCEPT, *ids(breaks))
+
+
+def test_limits_are_kept_by_administrators(place: Workspace, controller: str) -> None:
+    add(place, ADA)
+    lesser = replace(place, database=type(place.database)(controller, 10))
+    with (
+        pytest.raises(AccountRefused, match="takes administrator"),
+        logged_in(lesser, BO).database.connect() as connection,
+    ):
+        keep_limit(connection, "1", None)
+    with logged_in(lesser, ADA).database.connect() as connection:
+        keep_limit(connection, "1", None)
+        assert list_limits(connection) == {"*": Decimal(50)}
+        assert verify(connection).broken is None
+    tamper(place, "acceptance_limit", "UPDATE acceptance_limit SET above = '99999'")
+    with place.database.connect() as connection:
+        assert "limits of acceptances" in str(verify(connection).broken)
+
+
+@pytest.mark.parametrize(
+    ("currency", "above"), [("EUR", "1"), ("1", "-1"), ("", "1"), ("1", "NaN")]
+)
+def test_a_limit_that_is_none(place: Workspace, currency: str, above: str) -> None:
+    with (
+        pytest.raises(AccountRefused, match="is no limit of the currency"),
+        place.database.connect() as connection,
+    ):
+        keep_limit(connection, currency, Decimal(above))
