@@ -19,17 +19,22 @@ from tests.governance.runs import found, ids
 DAY = date(2026, 1, 31)
 NOBODY = pl.DataFrame(schema=DECISIONS)
 NOTHING = found()
+NUMBERED = pl.int_range(1, pl.len() + 1, dtype=DECISIONS["id"])
+SHOWN = ("key", "state_before", "state")
 
 
 def changed(*lines: tuple[str, str | None]) -> pl.DataFrame:
     return pl.DataFrame(lines, schema={"id": pl.String(), "side": pl.String()}, orient="row")
 
 
-def left(state: str | None, *, until: date | None = None, amount: str = "10") -> pl.DataFrame:
+FIRST = carry(found("1"), nothing_before(), NOBODY, changed(), date(2026, 1, 1))
+
+
+def left(state: str | None, *, until: date | None = None, key: str = "1") -> pl.DataFrame:
     """One break as the run before left it."""
     if state is None:
         return nothing_before()
-    first = carry(found("1", amount=amount), nothing_before(), NOBODY, changed(), date(2026, 1, 1))
+    first = FIRST.with_columns(found(key).select("id", "key"))
     accepted = state in ("ACCEPTED", "EXPIRED")
     return first.select(
         pl.lit(state).alias(name) if name == "state"
@@ -40,9 +45,9 @@ def left(state: str | None, *, until: date | None = None, amount: str = "10") ->
     )  # fmt: skip
 
 
-def decided(*decisions: tuple[str, str | None]) -> pl.DataFrame:
+def decided(*decisions: tuple[str, str | None], key: str = "1") -> pl.DataFrame:
     """Decisions about that break, in order: what, and until when or on which side."""
-    (one,) = ids(found("1"))
+    (one,) = ids(found(key))
     return pl.DataFrame(
         [
             {
@@ -106,15 +111,22 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("before", "decisions", "there", "after"), TABLE)
-def test_every_transition(
-    before: str | None, decisions: list[tuple[str, str | None]], there: bool, after: str | None
-) -> None:
-    breaks = found("1") if there else NOTHING
-    earlier = left(before, until=date(2026, 2, 1) if before == "ACCEPTED" else None)
-    carried = carry(breaks, earlier, decided(*decisions), changed(), DAY)
-    assert carried["state"].to_list() == ([] if after is None else [after])
-    assert carried["state_before"].to_list() == ([] if after is None else [before])
+def test_every_transition() -> None:
+    """All of them in one run, each under a key of its own."""
+    keys = [str(number) for number in range(len(TABLE))]
+    cases = list(zip(keys, TABLE, strict=True))
+    earlier = pl.concat(
+        left(before, until=date(2026, 2, 1) if before == "ACCEPTED" else None, key=key)
+        for key, (before, *_) in cases
+    )
+    decisions = pl.concat(decided(*one, key=key) for key, (_, one, *_) in cases)
+    there = found(*(key for key, (_, _, there, _) in cases if there))
+    carried = carry(there, earlier, decisions.with_columns(id=NUMBERED), changed(), DAY)
+    told = {key: states for key, *states in carried.select(*SHOWN).iter_rows()}
+    wanted = {key: [before, after] for key, (before, *_, after) in cases if after is not None}
+    wrong = {key: told.get(key) for key in keys if told.get(key) != wanted.get(key)}
+    assert [(TABLE[int(key)], states) for key, states in wrong.items()] == []
+    assert carried.height == len(told)
 
 
 def test_the_table_knows_every_state_and_standing() -> None:
