@@ -7,6 +7,7 @@ whoever logged in has. What refuses is the database (`schemas.guards.accounts`).
 import hashlib
 import re
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -90,6 +91,15 @@ def has_accounts(connection: psycopg.Connection) -> bool:
     """Whether anybody has an account; without one everybody is who they say."""
     row = connection.execute(f"SELECT {SCHEMA}.has_accounts()").fetchone()
     return bool(row and row[0])
+
+
+def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[str]:
+    """Those of some scopes of reconciliations that whoever acts here sees."""
+    rows = connection.execute(
+        f"SELECT scope FROM unnest(%s::text[]) scope WHERE {SCHEMA}.sees_scope(scope)",
+        [sorted(scopes)],
+    ).fetchall()
+    return {str(scope) for (scope,) in rows}
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:

@@ -31,7 +31,7 @@ from connectors.errors import (
     ReconciliationUnknown,
     ReconError,
 )
-from flows.desk.pages import entry, home
+from flows.desk.pages import entry, home, run
 from flows.desk.visit import Page, Visit, visit_of
 from flows.stages.workspace import Workspace
 
@@ -84,6 +84,7 @@ class Address:
 
 ADDRESSES = (
     Address("/", home.show),
+    Address("/runs/{number:int}", run.show),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/logout", entry.logout, ("POST",), open_to_all=True),
 )

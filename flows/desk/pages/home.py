@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from connectors.postgres.reconciliations import Reconciliation, latest_runs
 from connectors.postgres.signatures import Signature, signatures_of
+from flows.desk.runs import only_seen
 from flows.desk.visit import Visit
 from schemas.accounts import approval
 from schemas.life import Role
@@ -24,5 +25,6 @@ class _Scope:
 def show(visit: Visit) -> Response:
     """What there is to review."""
     with visit.place.database.connect() as connection:
-        scopes = [_Scope(run, signatures_of(connection, run.id)) for run in latest_runs(connection)]
+        runs = only_seen(connection, latest_runs(connection))
+        scopes = [_Scope(run, signatures_of(connection, run.id)) for run in runs]
     return visit.page("home.html.jinja", scopes=scopes)

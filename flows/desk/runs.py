@@ -1,0 +1,42 @@
+"""Which runs a visit may look at: an account of some tenants sees those of these tenants alone.
+
+The database says so, and a run that is not seen is answered like one that is not there.
+"""
+
+from collections.abc import Iterable
+
+import psycopg
+
+from connectors.errors import ReconciliationUnknown
+from connectors.postgres.accounts import scopes_seen
+from connectors.postgres.reconciliations import Reconciliation, find_run
+from flows.desk.visit import Visit
+
+LARGEST = 2**31 - 1
+"""The largest number a run can have."""
+
+
+def run_of(visit: Visit, connection: psycopg.Connection) -> Reconciliation:
+    """The run that the address names by its `number`; raises ReconciliationUnknown."""
+    number = int(visit.path["number"])
+    unknown = ReconciliationUnknown(
+        f"There is no reconciliation {number} that you may see. Home lists those that you may."
+    )
+    if number > LARGEST:
+        raise unknown
+    try:
+        run = find_run(connection, number)
+    except ReconciliationUnknown:
+        raise unknown from None
+    if not only_seen(connection, [run]):
+        raise unknown
+    return run
+
+
+def only_seen(
+    connection: psycopg.Connection, runs: Iterable[Reconciliation]
+) -> list[Reconciliation]:
+    """Those of some runs that whoever acts on the connection sees, in their order."""
+    there = list(runs)
+    seen = scopes_seen(connection, {run.scope for run in there})
+    return [run for run in there if run.scope in seen]
