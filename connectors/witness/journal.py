@@ -39,17 +39,20 @@ class Journal:
         """All of its lines; none where no witness was made."""
         return FilePlace(self._path).read() if self._path.exists() else []
 
-    def witnesses(self) -> list[Witness]:
-        """All of them; raises WitnessPlaceFailed for a line that is none."""
+    def witnesses(self, after: int = 0) -> list[Witness]:
+        """Those behind a number; raises WitnessPlaceFailed for a line that is none."""
         found: list[Witness] = []
-        for line in self.lines():
+        for number, line in enumerate(self.lines()[after:], after + 1):
             one = read_witness(line.text)
-            if one is None or one.number != len(found) + 1:
-                raise WitnessPlaceFailed(
-                    f"{self._path}, {line.name}: is not witness {len(found) + 1}"
-                )
+            if one is None or one.number != number:
+                raise WitnessPlaceFailed(f"{self._path}, {line.name}: is not witness {number}")
             found.append(one)
         return found
+
+    def last(self) -> Witness | None:
+        """The last one; None: none was made. The others are not looked at, however many."""
+        made = self.witnesses(max(0, len(self.lines()) - 1))
+        return made[-1] if made else None
 
     def add(self, witness: Witness) -> None:
         """Keep a witness before it is given to anybody."""
@@ -61,23 +64,25 @@ class Journal:
 
     def give(self, addresses: Sequence[str]) -> dict[str, str]:
         """Give each place what it lacks; of places that have not all of it, why."""
-        made, failed = self.witnesses(), dict[str, str]()
+        failed = dict[str, str]()
+        last = self.last()
+        number = last.number if last else 0
         for address in addresses:
             place = place_at(address)
             try:
-                left = self._give_one(place, address, made)
+                left = self._give_one(place, address)
             except WitnessPlaceFailed as error:
                 left = str(error)
             if left:
-                failed[place.name] = f"{left}; {len(made) - self.given(address)} wait for it"
+                failed[place.name] = f"{left}; {number - self.given(address)} wait for it"
         return failed
 
-    def _give_one(self, place: WitnessPlace, address: str, made: Sequence[Witness]) -> str:
+    def _give_one(self, place: WitnessPlace, address: str) -> str:
         end = time.monotonic() + ROUND_SECONDS
-        counted = self.given(address) or _there(place, made)
+        counted = self.given(address) or _there(place, self.witnesses())
         if counted > self.given(address):
             self._count(address, counted)
-        for one in made[counted:]:
+        for one in self.witnesses(counted):
             if time.monotonic() > end:
                 return f"{place.name} is slow"
             place.give(one, begun=one.number > 1 and counted > 0)

@@ -57,8 +57,7 @@ def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed
     journal = Journal(settings.home)
     with journal.alone():
         _adopt(workspace, journal)
-        made = journal.witnesses()
-        last = made[-1] if made else None
+        last = journal.last()
         new = _next(workspace, connection, last)
         if new is not None:
             journal.add(new)
