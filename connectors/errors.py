@@ -22,6 +22,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
 ├── TurnNotGiven           what takes moments was not let go of within the wait; who has it
 ├── ReconciliationUnknown  no such reconciliation
+├── BreakUnknown           no such break in a reconciliation
 ├── DayRefused             a day in the future, or before the last run of the scope
 ├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
 ├── SignatureRefused       a report that cannot be signed by this person, or as it stands
@@ -159,6 +160,10 @@ class TurnNotGiven(ReconError):
 
 class ReconciliationUnknown(ReconError):
     """No reconciliation has this number, or none of the scope was run yet."""
+
+
+class BreakUnknown(ReconError):
+    """The reconciliation left no break of this id."""
 
 
 class DecisionRefused(ReconError):

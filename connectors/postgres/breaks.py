@@ -61,10 +61,15 @@ def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_
     return str(row[0])
 
 
-def breaks_of(connection: psycopg.Connection, number: int) -> pl.DataFrame:
-    """The breaks a run left, resolved ones of this very run included."""
+def breaks_of(
+    connection: psycopg.Connection, number: int, ids: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """The breaks a run left, resolved ones of this very run included; `ids`: of these alone."""
     return _frame(
-        connection, BREAK_STATE, "reconciliation_id = %(run)s ORDER BY break_id", {"run": number}
+        connection,
+        BREAK_STATE,
+        f"reconciliation_id = %(run)s{_only(ids)} ORDER BY break_id",
+        {"run": number, "ids": ids},
     )
 
 
@@ -93,15 +98,18 @@ def breaks_before(
 
 
 def decisions_since(
-    connection: psycopg.Connection, scope_hash: str, decided_through: int
+    connection: psycopg.Connection,
+    scope_hash: str,
+    decided_through: int,
+    ids: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """What was decided in a scope after this decision, in order."""
+    """What was decided in a scope after this decision, in order; `ids`: about these breaks."""
     return _frame(
         connection,
         DECISION,
         "id > %(after)s AND reconciliation_id IN "
-        "(SELECT id FROM reconciliation WHERE scope_hash = %(scope)s) ORDER BY id",
-        {"after": decided_through, "scope": scope_hash},
+        f"(SELECT id FROM reconciliation WHERE scope_hash = %(scope)s){_only(ids)} ORDER BY id",
+        {"after": decided_through, "scope": scope_hash, "ids": ids},
     )
 
 
@@ -166,6 +174,10 @@ def add_decisions(
 def decisions_hash(lines: Iterable[Sequence[object]]) -> str:
     """The hash of decisions, a ceiling last; one without is hashed as before there were any."""
     return content_hash(line if line[-1] is not None else line[:-1] for line in lines)
+
+
+def _only(ids: Sequence[str] | None) -> str:
+    return "" if ids is None else " AND break_id = ANY(%(ids)s)"
 
 
 def _names() -> list[str]:

@@ -27,11 +27,12 @@ from starlette.staticfiles import StaticFiles
 from connectors.errors import (
     AccountRefused,
     BatchUnknown,
+    BreakUnknown,
     DatabaseUnusable,
     ReconciliationUnknown,
     ReconError,
 )
-from flows.desk.pages import entry, home, run
+from flows.desk.pages import entry, home, one_break, run
 from flows.desk.visit import Page, Visit, visit_of
 from flows.stages.workspace import Workspace
 
@@ -51,6 +52,7 @@ HEADERS = {
 STATUS = {
     AccountRefused: HTTPStatus.FORBIDDEN,
     BatchUnknown: HTTPStatus.NOT_FOUND,
+    BreakUnknown: HTTPStatus.NOT_FOUND,
     ReconciliationUnknown: HTTPStatus.NOT_FOUND,
     DatabaseUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
@@ -85,6 +87,7 @@ class Address:
 ADDRESSES = (
     Address("/", home.show),
     Address("/runs/{number:int}", run.show),
+    Address("/runs/{number:int}/breaks/{id}", one_break.show),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/logout", entry.logout, ("POST",), open_to_all=True),
 )

@@ -116,14 +116,17 @@ def breaks_left(
     return with_seen(before, from_saved(seen))
 
 
-def breaks_now(connection: psycopg.Connection, run: Reconciliation) -> pl.DataFrame:
+def breaks_now(
+    connection: psycopg.Connection, run: Reconciliation, ids: Sequence[str] | None = None
+) -> pl.DataFrame:
     """The breaks of a run with what was decided on it since, and what each adds to totals.
 
-    See `lifecycle.standing_now` and `lifecycle.with_counts`.
+    See `lifecycle.standing_now` and `lifecycle.with_counts`. `ids`: these alone, and what they add
+    is as if there were no others.
     """
-    decisions = decisions_since(connection, run.scope_hash, run.decided_through)
+    decisions = decisions_since(connection, run.scope_hash, run.decided_through, ids)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
-    saved = breaks_of(connection, run.id)
+    saved = breaks_of(connection, run.id, ids)
     causes = saved.select(pl.col("break_id").alias("id"), causes_of(saved))
     left = from_saved(saved)
     standing = with_counts(standing_now(left, ours, run.as_of), left).drop(cs.ends_with(BEFORE))
@@ -319,7 +322,7 @@ def _meant(
             "Name the breaks: ids, or a filter such as --code AMOUNT. `recon breaks list` has both."
         )
     fitting = _fitting(breaks, chosen)
-    possible = _possible(decision, by_id=bool(chosen.ids))
+    possible = can_be_decided(decision.what, by_id=bool(chosen.ids))
     if not chosen.ids:
         meant = fitting.filter(possible)
         if meant.is_empty():
@@ -344,10 +347,10 @@ def _meant(
     return meant
 
 
-def _possible(decision: Decision, *, by_id: bool) -> pl.Expr:
-    """For which breaks a decision makes a difference."""
+def can_be_decided(what: Choice, *, by_id: bool) -> pl.Expr:
+    """For which breaks a decision makes a difference; a filter means fewer than ids do."""
     state, claimed = pl.col("state"), pl.col("claimed")
-    match decision.what:
+    match what:
         case Choice.REOPEN:
             kept = state.is_in(ASIDE) & pl.col("accepted_by").is_not_null()
             return (state == BreakState.ACCEPTED) | kept | claimed.is_not_null()

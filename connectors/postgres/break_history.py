@@ -1,0 +1,87 @@
+"""What the ledger tells of one break over all runs of its scope."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+import psycopg
+from psycopg.rows import class_row
+
+from schemas.life import Choice
+
+
+@dataclass(frozen=True, slots=True)
+class PastDecision:
+    """One decision about a break, as the trail keeps it."""
+
+    break_id: str
+    reconciliation_id: int
+    what: Choice
+    by: str
+    reason: str
+    until: str | None
+    side: str | None
+    owner: str | None
+    up_to: Decimal | None
+    at: datetime
+    person: str | None
+    """Account that was logged in; None: the name is what was said."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "what", Choice(self.what))
+        if self.up_to is not None:
+            object.__setattr__(self, "up_to", Decimal(self.up_to))
+
+
+@dataclass(frozen=True, slots=True)
+class PastState:
+    """A break as one run of its scope left it."""
+
+    reconciliation_id: int
+    as_of: str
+    state: str
+    currency: int | None
+    amount: Decimal | None
+
+
+def decisions_about(
+    connection: psycopg.Connection, scope_hash: str, breaks: Sequence[str]
+) -> list[PastDecision]:
+    """Everything that was decided about some breaks in a scope, the last decision first."""
+    with connection.cursor(row_factory=class_row(PastDecision)) as cursor:
+        return cursor.execute(
+            """SELECT d.break_id, d.reconciliation_id, d.what, d.by, d.reason, d.until, d.side,
+                d.owner, d.up_to, d.at, e.person
+            FROM reconciliation r JOIN decision d ON d.reconciliation_id = r.id
+            JOIN event e ON e.id = d.event_id
+            WHERE r.scope_hash = %s AND d.break_id = ANY(%s) ORDER BY d.id DESC""",
+            [scope_hash, list(breaks)],
+        ).fetchall()
+
+
+def states_of(
+    connection: psycopg.Connection, scope_hash: str, break_id: str, through: int
+) -> list[PastState]:
+    """What each run of a scope up to the one of this number left of a break, the last run first."""
+    with connection.cursor(row_factory=class_row(PastState)) as cursor:
+        return cursor.execute(
+            """SELECT b.reconciliation_id, r.as_of, b.state, b.currency, b.amount
+            FROM break_state b JOIN reconciliation r ON r.id = b.reconciliation_id
+            WHERE b.break_id = %s AND r.scope_hash = %s AND r.id <= %s ORDER BY r.id DESC""",
+            [break_id, scope_hash, through],
+        ).fetchall()
+
+
+def breaks_of_record(
+    connection: psycopg.Connection, number: int, break_id: str, most: int
+) -> list[str]:
+    """Ids of the other breaks that a run left of the same record, as its key names it."""
+    rows = connection.execute(
+        """SELECT o.break_id FROM break_state b JOIN break_state o
+            ON o.reconciliation_id = b.reconciliation_id AND o.break_id <> b.break_id
+            AND (o.record, o.tenant, o.key) IS NOT DISTINCT FROM (b.record, b.tenant, b.key)
+        WHERE b.reconciliation_id = %s AND b.break_id = %s ORDER BY o.break_id LIMIT %s""",
+        [number, break_id, most],
+    ).fetchall()
+    return [str(one) for (one,) in rows]

@@ -1,0 +1,58 @@
+"""A break: what it is and what to do, its amount, and what was decided about it."""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from flows.desk.runs import run_of
+from flows.desk.visit import Visit
+from flows.report.reconciled.words import SOURCES, STATES, record_title
+from flows.stages.reconcile.one_break import amount_of, find_break
+from schemas.accounts import MAY_DECIDE
+from schemas.breaks import Money
+from schemas.life import BreakState, Choice
+
+MEANS = {
+    Money.DIFFERENCE: "by how much the sides differ",
+    Money.GROSS: "the money of the record; nothing is known to be missing",
+    Money.UNREADABLE: "delivered as something that is no number: it is in no sum",
+    Money.NONE: "it is about no money",
+}
+"""What the amount of a break is, for people."""
+STATE_MEANS: Mapping[str, str] = {
+    **STATES,
+    BreakState.RESOLVED_SOURCE: "gone since: the delivered side has changed",
+    BreakState.RESOLVED_SERVICE: "gone since: the side it is compared with has changed",
+    BreakState.RESOLVED_NEITHER: "gone since, and neither side has changed",
+}
+DONE = {
+    Choice.ACCEPT: "accepted",
+    Choice.REOPEN: "reopened",
+    Choice.RESOLVE: "said to be resolved",
+    Choice.ASSIGN: "assigned",
+    Choice.COMMENT: "commented",
+    Choice.PROPOSE: "proposed to accept",
+}
+
+
+def show(visit: Visit) -> Response:
+    """All that is known of one break of a run."""
+    with visit.place.database.connect() as connection:
+        run = run_of(visit, connection)
+        found = find_break(connection, run, visit.path["id"])
+    facts = found.facts
+    return visit.page(
+        "break.html.jinja",
+        run=run,
+        found=found,
+        facts=facts,
+        title=record_title(facts["record"]),
+        state_means=STATE_MEANS.get(facts["state"], ""),
+        side=SOURCES.get(facts["side"], ""),
+        amount=amount_of(facts, "amount"),
+        delta=amount_of(facts, "delta"),
+        amount_means=MEANS[Money(facts["basis"])],
+        offered=[one for one in DONE if one in found.possible and visit.may(*MAY_DECIDE[one])],
+        done=DONE,
+        may_undo=visit.may(*MAY_DECIDE[Choice.REOPEN]),
+    )
