@@ -57,6 +57,8 @@ class Person:
     tenants: tuple[int, ...]
     own_password: bool
     """Whether they log in with a password that they can change here."""
+    subject: str | None = None
+    """How a provider or proxy knows them."""
 
     def has(self, *roles: AccountRole) -> bool:
         """Whether one of these roles is theirs."""
@@ -75,6 +77,7 @@ def acting(connection: psycopg.Connection) -> Person | None:
         _roles(told["roles"]),
         _tenants(told["tenants"]),
         told["own_password"],
+        told["subject"],
     )
 
 

@@ -25,7 +25,9 @@ def desk_command(
 
     Example: `recon desk`, then open http://127.0.0.1:8300
     """
-    from flows.desk.app import Desk  # noqa: PLC0415 -- slow to import.
+    from connectors.desk_settings import read_desk_settings  # noqa: PLC0415 -- slow to import.
+    from connectors.oidc import Provider  # noqa: PLC0415
+    from flows.desk.app import Desk  # noqa: PLC0415
     from flows.desk.server import DeskServer  # noqa: PLC0415
 
     if not is_loopback(host):
@@ -33,12 +35,14 @@ def desk_command(
             f"--host {host} can be reached from elsewhere, and the desk has no TLS of its own. "
             "Leave it at 127.0.0.1 and put a proxy with TLS before it."
         )
+    settings = read_desk_settings()
     stopped = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: stopped.set())
     with workspace(quiet=True, say_held=False) as place:
         # Nobody who opens a page is whoever typed this.
-        server = DeskServer(Desk(place.as_login(None)), host, port)
+        provider = Provider(settings.provider) if settings.provider else None
+        server = DeskServer(Desk(place.as_login(None), settings, provider), host, port)
         with server.running() as url:
             out().print(f"The desk is at {url}. Ctrl-C stops it.")
             sys.stdout.flush()

@@ -24,6 +24,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from connectors.desk_settings import DeskSettings
 from connectors.errors import (
     AccountRefused,
     BatchUnknown,
@@ -32,8 +33,9 @@ from connectors.errors import (
     ReconciliationUnknown,
     ReconError,
 )
+from connectors.oidc import Provider
 from flows.desk.pages import entry, home, one_break, run
-from flows.desk.visit import Page, Visit, visit_of
+from flows.desk.visit import Page, Visit, shown_by_proxy, visit_of
 from flows.stages.workspace import Workspace
 
 log = logging.getLogger("recon.desk")
@@ -61,6 +63,8 @@ NOT_OURS = (
     "This form did not come from a page of this desk that is still open. Go back, load the page "
     "again and send it once more."
 )
+NOTHING_SET = DeskSettings()
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 FORM_FIELDS, FIELD_BYTES = 2_000, 64 * 1024
 
 
@@ -69,8 +73,14 @@ class Desk:
     """What all visits share."""
 
     workspace: Workspace
-    hosts: Sequence[str] = ("127.0.0.1", "localhost", "[::1]")
-    """What the desk is called by; another one is refused."""
+    settings: DeskSettings = NOTHING_SET
+    provider: Provider | None = None
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """What the desk is called by; another one is refused."""
+        public = urlsplit(self.settings.url or "").hostname
+        return [*LOOPBACK, *([public] if public else [])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +99,8 @@ ADDRESSES = (
     Address("/runs/{number:int}", run.show),
     Address("/runs/{number:int}/breaks/{id}", one_break.show),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
+    Address("/login/provider", entry.to_provider, open_to_all=True),
+    Address("/login/back", entry.from_provider, open_to_all=True),
     Address("/logout", entry.logout, ("POST",), open_to_all=True),
 )
 
@@ -130,13 +142,17 @@ def _page(desk: Desk, place: Address, request: Request, form: FormData) -> Respo
     visit: Visit | None = None
     try:
         visit = visit_of(request, desk.workspace, form, desk)
+        if desk.settings.proxy:
+            visit = shown_by_proxy(visit, desk.settings.proxy)
         if request.method == "POST" and not _is_ours(visit):
             return visit.page(
                 "refused.html.jinja", HTTPStatus.FORBIDDEN, title="Not sent", said=NOT_OURS
             )
         if visit.accounts and visit.person is None and not place.open_to_all:
             return _to_login(visit)
-        return place.page(visit)
+        response = place.page(visit)
+        visit.keep_login(response)
+        return response
     except ReconError as error:
         status = next(
             (of for kind, of in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -12,10 +12,12 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from connectors.postgres.accounts import Person, acting, has_accounts
+from connectors.desk_settings import ProxySettings
+from connectors.errors import LoginRefused
+from connectors.postgres.accounts import LONGEST_LOGIN, Person, acting, has_accounts, vouch
 from flows.desk.templates import page
 from flows.stages.workspace import Workspace
-from schemas.accounts import AccountRole
+from schemas.accounts import AccountRole, How
 
 LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
 """The token of a login; what stands for a browser where nobody is logged in."""
@@ -42,6 +44,8 @@ class Visit:
     new: bool
     """Whether it got the key just now."""
     form: FormData
+    opened: str | None = None
+    """The token of a login that this request began, for the cookie."""
     desk: Any = None
     """The desk that is visited (`flows.desk.app.Desk`)."""
 
@@ -95,6 +99,11 @@ class Visit:
             self.keep(response, VISIT_COOKIE, self.key)
         return response
 
+    def keep_login(self, response: Response) -> None:
+        """Give the browser the login that this request began."""
+        if self.opened:
+            self.keep(response, LOGIN_COOKIE, self.opened, LONGEST_LOGIN)
+
     def go(self, address: str) -> Response:
         """Another page, as the answer to a form."""
         return RedirectResponse(address, HTTPStatus.SEE_OTHER)
@@ -111,6 +120,31 @@ class Visit:
         )
 
 
+def shown_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
+    """The same visit as whoever the proxy says it is; raises LoginRefused where nobody is.
+
+    Whoever cannot show that they are the proxy is not listened to.
+    """
+    headers = visit.request.headers
+    known_as = headers.get(proxy.header, "")
+    given = headers.get("X-Recon-Proxy", "")
+    if not known_as or not hmac.compare_digest(given.encode(), proxy.secret.encode()):
+        return visit
+    if visit.person and visit.person.subject == f"{How.PROXY} {known_as}":
+        return visit
+    with visit.place.database.connect() as connection:
+        token = vouch(connection, known_as, How.PROXY)
+    if token is None:
+        raise LoginRefused(
+            f"No account is known as {known_as!r}, or it is disabled. An administrator adds one "
+            f'with the subject "{How.PROXY} {known_as}".'
+        )
+    place = visit.place.as_login(token)
+    with place.database.connect() as connection:
+        person = acting(connection)
+    return replace(visit, place=place, person=person, key=token, new=False, opened=token)
+
+
 def visit_of(request: Request, workspace: Workspace, form: FormData, desk: Any) -> Visit:
     """Who asks, as the database knows them by the cookie."""
     token = request.cookies.get(LOGIN_COOKIE)
@@ -119,5 +153,5 @@ def visit_of(request: Request, workspace: Workspace, form: FormData, desk: Any) 
         person, accounts = acting(connection), has_accounts(connection)
     key = token if person and token else request.cookies.get(VISIT_COOKIE)
     return Visit(
-        request, place, person, accounts, key or secrets.token_urlsafe(32), not key, form, desk
+        request, place, person, accounts, key or secrets.token_urlsafe(32), not key, form, desk=desk
     )

@@ -80,7 +80,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
     $$""",
     "acting_as()": f"""RETURNS json LANGUAGE sql STABLE {_SAFE} AS $$
         SELECT json_build_object('name', a.name, 'full_name', a.full_name, 'roles', a.roles,
-            'tenants', a.tenants, 'own_password', a.verifier IS NOT NULL)
+            'tenants', a.tenants, 'subject', a.subject,
+            'own_password', a.verifier IS NOT NULL)
         FROM {SCHEMA}.acting() a WHERE a.name IS NOT NULL
     $$""",
     "has_accounts()": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$

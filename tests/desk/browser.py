@@ -9,7 +9,9 @@ from typing import Any
 
 import httpx
 
-from flows.desk.app import Desk
+from connectors.desk_settings import DeskSettings
+from connectors.oidc import Provider
+from flows.desk.app import NOTHING_SET, Desk
 from flows.desk.server import DeskServer
 from flows.stages.workspace import Workspace
 from tests.accounts.people import PASSWORD
@@ -97,7 +99,8 @@ def forms(page: str) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def desk_of(workspace: Workspace) -> Iterator[str]:
+def desk_of(workspace: Workspace, settings: DeskSettings = NOTHING_SET) -> Iterator[str]:
     """The address of a desk over a workspace."""
-    with DeskServer(Desk(workspace), "127.0.0.1", 0).running() as url:
+    provider = Provider(settings.provider) if settings.provider else None
+    with DeskServer(Desk(workspace, settings, provider), "127.0.0.1", 0).running() as url:
         yield url

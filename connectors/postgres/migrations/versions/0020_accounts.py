@@ -11,7 +11,7 @@ revision = "0020"
 down_revision = "0019"
 branch_labels = None
 depends_on = None
-derived = "4f576c0c7f6f8e31e75589feb40d083047358cc3b394ba07eef244f16abcf7b0"
+derived = "6334ccb5d964cade9843f1c5c540479baac78b03b4857bc99a9f0dd7a1a6686d"
 
 
 def upgrade() -> None:

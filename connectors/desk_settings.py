@@ -1,0 +1,72 @@
+"""What is set of the desk: what it is called by, and who shows to it who somebody is."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from connectors.errors import SettingsError
+from connectors.oidc import ProviderSettings
+
+SHORTEST_SECRET = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """A proxy before the desk that says in a header who somebody is, and proves to be the proxy."""
+
+    header: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSettings:
+    """The desk's own settings."""
+
+    url: str | None = None
+    """What people open it by; None: where it listens."""
+    provider: ProviderSettings | None = None
+    proxy: ProxySettings | None = None
+
+
+def read_desk_settings(environment: Mapping[str, str] = os.environ) -> DeskSettings:
+    """The settings of this process; raises SettingsError, without a part of a secret."""
+    url = environment.get("RECON_DESK_URL") or None
+    if url is not None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+            raise SettingsError(
+                f"RECON_DESK_URL={url!r} is no address of a desk. Write https://HOST, with no path."
+            )
+    return DeskSettings(url and url.rstrip("/"), _provider(environment), _proxy(environment))
+
+
+def _provider(environment: Mapping[str, str]) -> ProviderSettings | None:
+    issuer = environment.get("RECON_OIDC_ISSUER")
+    if not issuer:
+        return None
+    client = environment.get("RECON_OIDC_CLIENT_ID")
+    if not client:
+        raise SettingsError(
+            "RECON_OIDC_ISSUER is set, and RECON_OIDC_CLIENT_ID is not: name the client that the "
+            "provider knows the desk by."
+        )
+    secret = environment.get("RECON_OIDC_CLIENT_SECRET") or None
+    return ProviderSettings(issuer, client, secret, environment.get("RECON_OIDC_CLAIM") or "sub")
+
+
+def _proxy(environment: Mapping[str, str]) -> ProxySettings | None:
+    header = environment.get("RECON_PROXY_HEADER")
+    if not header:
+        return None
+    secret = environment.get("RECON_PROXY_SECRET", "")
+    if len(secret) < SHORTEST_SECRET or not secret.isascii() or not secret.isprintable():
+        raise SettingsError(
+            f"RECON_PROXY_HEADER is set, and RECON_PROXY_SECRET is not, or has less than "
+            f"{SHORTEST_SECRET} characters. The proxy sends it as X-Recon-Proxy: without it "
+            "everybody on this machine could say who they are."
+        )
+    if not re.fullmatch(r"[A-Za-z0-9-]+", header):
+        raise SettingsError(f"RECON_PROXY_HEADER={header!r} is no name of a header.")
+    return ProxySettings(header, secret)

@@ -1,0 +1,198 @@
+"""OpenID Connect: a provider shows to the desk who somebody is.
+
+The authorization code flow with PKCE, a nonce and a state (OpenID Connect Core 3.1, RFC 7636). The
+identity token is taken only with a signature by a key of the provider, for this client, with the
+nonce that was sent and within its time.
+"""
+
+import hashlib
+import secrets
+import threading
+import time
+from base64 import urlsafe_b64encode
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+from joserfc import jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import KeySet
+
+from connectors.errors import LoginRefused, SettingsError
+from connectors.settings import is_loopback
+
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]
+"""Signatures by a key that only the provider has; no shared secret, and never none."""
+ANSWER_SECONDS = 10
+ANSWER_BYTES = 1024 * 1024
+PENDING_SECONDS, MOST_PENDING = 600, 1_000
+"""How long somebody may take to show themselves, and how many may be at it."""
+LEEWAY_SECONDS = 60
+CLAIMS = ("sub", "email")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSettings:
+    """The provider that the desk asks, and how the desk is known to it."""
+
+    issuer: str
+    client_id: str
+    client_secret: str | None = None
+    claim: str = "sub"
+    """What an account's subject names: `sub`, or `email` where the provider has verified it."""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.issuer)
+        if parts.scheme != "https" and not (
+            parts.scheme == "http" and is_loopback(parts.hostname or "")
+        ):
+            raise SettingsError(
+                "RECON_OIDC_ISSUER is no https:// address: who somebody is could be forged."
+            )
+        if self.claim not in CLAIMS:
+            raise SettingsError(f"RECON_OIDC_CLAIM must be one of: {', '.join(CLAIMS)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """Somebody who was sent to the provider."""
+
+    nonce: str
+    verifier: str
+    key: str
+    """Of the browser that went."""
+    there: str
+    """Where they wanted to go."""
+    redirect: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """Who somebody is, by the word of the provider."""
+
+    known_as: str
+    """Issuer and subject, as accounts have it."""
+    there: str
+
+
+class Provider:
+    """One provider; what was begun is remembered in this process for some minutes."""
+
+    def __init__(self, settings: ProviderSettings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._pending: dict[str, _Pending] = {}
+
+    def begin(self, key: str, there: str, redirect: str) -> str:
+        """The address at the provider where whoever has this browser shows who they are."""
+        state, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(64)
+        nonce, now = secrets.token_urlsafe(32), time.monotonic()
+        with self._lock:
+            self._pending = {name: one for name, one in self._pending.items() if one.until > now}
+            if len(self._pending) >= MOST_PENDING:
+                raise LoginRefused("Too many logins are under way. Try again in some minutes.")
+            self._pending[state] = _Pending(
+                nonce, verifier, key, there, redirect, now + PENDING_SECONDS
+            )
+        challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=")
+        asked = {
+            "response_type": "code",
+            "client_id": self._settings.client_id,
+            "redirect_uri": redirect,
+            "scope": "openid email" if self._settings.claim == "email" else "openid",
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": challenge.decode(),
+            "code_challenge_method": "S256",
+        }
+        address = str(self._description()["authorization_endpoint"])
+        return f"{address}{'&' if '?' in address else '?'}{urlencode(asked)}"
+
+    def end(self, key: str, state: str, code: str) -> Identified:
+        """Who it was that came back; raises LoginRefused."""
+        with self._lock:
+            begun = self._pending.pop(state, None)
+        if begun is None or begun.until < time.monotonic():
+            raise LoginRefused("This login was not begun here, or too long ago. Log in again.")
+        if not secrets.compare_digest(begun.key, key):
+            raise LoginRefused("This login was begun in another browser. Log in again.")
+        if not code:
+            raise LoginRefused("The provider did not say who you are. Log in again.")
+        description = self._description()
+        claims = self._claims(description, self._token(description, begun, code), begun.nonce)
+        known = claims.get(self._settings.claim)
+        if self._settings.claim == "email" and claims.get("email_verified") is not True:
+            known = None
+        if not isinstance(known, str) or not known:
+            raise LoginRefused(
+                f"The provider does not tell your {self._settings.claim}, or has not verified it. "
+                "Ask who runs it."
+            )
+        return Identified(f"{self._settings.issuer} {known}", begun.there)
+
+    def _token(self, description: dict[str, Any], begun: _Pending, code: str) -> str:
+        sent = {
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": begun.redirect,
+            "code_verifier": begun.verifier,
+            "client_id": self._settings.client_id,
+        }
+        secret = self._settings.client_secret
+        basic = httpx.BasicAuth(self._settings.client_id, secret) if secret else None
+        told = self._ask("POST", str(description["token_endpoint"]), data=sent, auth=basic)
+        token = told.get("id_token")
+        if not isinstance(token, str):
+            raise LoginRefused("The provider refused the login. Log in again.")
+        return token
+
+    def _claims(self, description: dict[str, Any], token: str, nonce: str) -> dict[str, Any]:
+        keys = self._ask("GET", str(description["jwks_uri"]))
+        rules = jwt.JWTClaimsRegistry(
+            leeway=LEEWAY_SECONDS,
+            iss={"essential": True, "value": self._settings.issuer},
+            aud={"essential": True, "value": self._settings.client_id},
+            exp={"essential": True},
+            iat={"essential": True},
+            nonce={"essential": True, "value": nonce},
+        )
+        try:
+            claims = jwt.decode(token, KeySet.import_key_set(keys), algorithms=ALGORITHMS).claims  # type: ignore[arg-type]
+            rules.validate(claims)
+        except (JoseError, ValueError, TypeError, KeyError) as error:
+            raise LoginRefused(
+                f"The provider's word does not hold ({type(error).__name__}). Log in again; if it "
+                "stays so, ask who runs the desk."
+            ) from None
+        # OpenID Connect Core 3.1.3.7: of several audiences, the token names whom it is for.
+        several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if several and claims.get("azp") != self._settings.client_id:
+            raise LoginRefused("The provider's word is for another program. Log in again.")
+        return dict(claims)
+
+    def _description(self) -> dict[str, Any]:
+        issuer = self._settings.issuer.rstrip("/")
+        told = self._ask("GET", f"{issuer}/.well-known/openid-configuration")
+        wanted = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+        if told.get("issuer") != self._settings.issuer or not all(told.get(one) for one in wanted):
+            raise LoginRefused(
+                f"What answers at RECON_OIDC_ISSUER does not describe the provider {issuer}. Ask "
+                "who runs the desk."
+            )
+        return told
+
+    def _ask(self, method: str, address: str, **more: Any) -> dict[str, Any]:
+        try:
+            with httpx.Client(timeout=ANSWER_SECONDS, trust_env=False) as client:
+                answer = client.request(method, address, **more)
+            told = answer.json() if len(answer.content) <= ANSWER_BYTES else None
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            raise LoginRefused(
+                f"The provider does not answer ({type(error).__name__}). Try again; if it stays "
+                "so, ask who runs it."
+            ) from None
+        if not isinstance(told, dict):
+            raise LoginRefused("The provider's answer cannot be read. Ask who runs it.")
+        return told

@@ -1,0 +1,201 @@
+"""Who somebody is, by the word of a real OpenID Connect provider or of a proxy before the desk."""
+
+import hashlib
+import socket
+import subprocess
+import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from connectors.desk_settings import DeskSettings, ProxySettings, read_desk_settings
+from connectors.errors import LoginRefused, SettingsError
+from connectors.oidc import Provider, ProviderSettings
+from connectors.postgres.accounts import keep_account
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ANNA, BO, add
+from tests.desk.browser import Browser, desk_of
+
+SECRET = "a secret of the proxy alone"
+
+
+@pytest.fixture(scope="module")
+def issuer() -> Iterator[str]:
+    """A provider that runs on this machine, in a process of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    verified = '{"sub": "4711", "email": "anna@example.com", "email_verified": true}'
+    claimed = '{"sub": "4712", "email": "anna@example.com", "email_verified": false}'
+    command = ["-m", "oidc_provider_mock", "--port", str(port), "--require-nonce", "true"]
+    users = [word for one in (verified, claimed) for word in ("--user-claims", one)]
+    with subprocess.Popen(
+        [sys.executable, *command, *users], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as running:
+        assert running.stderr
+        # It says so once it listens.
+        assert any(b"Running" in line or b"running" in line for line in running.stderr)
+        yield f"http://127.0.0.1:{port}"
+        running.kill()
+
+
+@contextmanager
+def provided(workspace: Workspace, issuer: str, claim: str = "sub") -> Iterator[Browser]:
+    settings = DeskSettings(provider=ProviderSettings(issuer, "desk", "secret", claim))
+    with desk_of(workspace, settings) as url:
+        browser = Browser(url)
+        yield browser
+        browser.client.close()
+
+
+def show(browser: Browser, sub: str) -> None:
+    """Go to the provider, and show to be whoever has this number there."""
+    browser.open("/login/provider", next="/?x=1")
+    assert browser.answer is not None
+    browser.answer = browser.client.post(browser.answer.url, data={"sub": sub})
+
+
+def known(workspace: Workspace, subject: str) -> None:
+    add(workspace, BO)
+    with workspace.database.connect() as connection:
+        keep_account(connection, replace(ANNA, subject=subject))
+
+
+def test_a_provider_shows_who_somebody_is(workspace: Workspace, issuer: str) -> None:
+    known(workspace, f"oidc {issuer} 4711")
+    with provided(workspace, issuer) as anna:
+        assert "Log in with your organisation" in anna.open("/").text
+        show(anna, "4711")
+        assert "Anna Meyer" in anna.text
+        assert str(anna.answer.url).endswith("/?x=1")
+        anna.send("/logout")
+        show(anna, "4712")
+        assert anna.status == 401
+        assert f'adds one with the subject "oidc {issuer} 4712"' in anna.text
+
+
+def test_an_address_counts_where_the_provider_has_verified_it(
+    workspace: Workspace, issuer: str
+) -> None:
+    known(workspace, f"oidc {issuer} anna@example.com")
+    with provided(workspace, issuer, "email") as anna:
+        show(anna, "4712")
+        assert (anna.status, "has not verified it" in anna.text) == (401, True)
+        show(anna, "4711")
+        assert "Anna Meyer" in anna.text
+
+
+def test_a_way_back_is_taken_once_and_by_who_began_it(workspace: Workspace, issuer: str) -> None:
+    known(workspace, f"oidc {issuer} 4711")
+    with provided(workspace, issuer) as anna:
+        show(anna, "4711")
+        back = next(one.url for one in anna.answer.history if one.url.path == "/login/back")
+        assert "not begun here" in anna.open(str(back)).text
+        for asked in ({}, {"state": "x", "code": "y"}, {"state": "", "code": ""}):
+            assert anna.open("/login/back", **asked).status == 401
+        other = Browser(str(anna.client.base_url))
+        other.client.follow_redirects = False
+        began = other.client.get("/login/provider")
+        state = parse_qs(urlsplit(began.headers["location"]).query)["state"][0]
+        assert "another browser" in anna.open("/login/back", state=state, code="x").text
+        other.client.close()
+
+
+def test_a_provider_that_does_not_answer_or_is_another(issuer: str) -> None:
+    nobody = Provider(ProviderSettings("http://127.0.0.1:9", "desk"))
+    with pytest.raises(LoginRefused, match="does not answer"):
+        nobody.begin("key", "/", "http://desk/login/back")
+    other = Provider(ProviderSettings(f"{issuer}/", "desk"))
+    with pytest.raises(LoginRefused, match="does not describe the provider"):
+        other.begin("key", "/", "http://desk/login/back")
+
+
+def test_a_token_for_another_client_or_nonce_is_not_taken(issuer: str) -> None:
+    """The same code, exchanged by a client that is expected to be another."""
+    here, back = Provider(ProviderSettings(issuer, "desk", "secret")), "http://localhost/login/back"
+
+    def code(provider: Provider) -> tuple[str, str]:
+        address = provider.begin("key", "/", back)
+        answer = httpx.post(address, data={"sub": "4711"}, follow_redirects=False)
+        told = parse_qs(urlsplit(answer.headers["location"]).query)
+        return told["state"][0], told["code"][0]
+
+    state, one = code(here)
+    pending = here._pending
+    pending[state] = replace(pending[state], nonce="another")
+    with pytest.raises(LoginRefused, match="word does not hold"):
+        here.end("key", state, one)
+    state, one = code(here)
+    here._settings = replace(here._settings, client_id="other")
+    with pytest.raises(LoginRefused):
+        here.end("key", state, one)
+
+
+def test_what_is_sent_along_proves_who_comes_back(issuer: str) -> None:
+    """A provider that asks for it sees that the code is redeemed by who asked for it (PKCE)."""
+    here = Provider(ProviderSettings(issuer, "desk"))
+    asked = parse_qs(urlsplit(here.begin("key", "/", "http://localhost/login/back")).query)
+    (pending,) = here._pending.values()
+    digest = hashlib.sha256(pending.verifier.encode()).digest()
+    assert asked["code_challenge"] == [urlsafe_b64encode(digest).decode().rstrip("=")]
+    assert asked["code_challenge_method"] == ["S256"]
+    assert asked["nonce"] == [pending.nonce]
+
+
+@contextmanager
+def behind(workspace: Workspace) -> Iterator[str]:
+    settings = DeskSettings(proxy=ProxySettings("X-Remote-User", SECRET))
+    with desk_of(workspace, settings) as url:
+        yield url
+
+
+def test_a_proxy_says_who_somebody_is(workspace: Workspace) -> None:
+    known(workspace, "proxy anna@corp")
+    with behind(workspace) as url, httpx.Client(base_url=url, follow_redirects=True) as client:
+        proved = {"X-Recon-Proxy": SECRET}
+
+        def page(**headers: str) -> str:
+            return client.get("/", headers=headers).text
+
+        assert "Password" in page()
+        assert "Password" in client.get("/", headers={"X-Remote-User": "anna@corp"}).text
+        wrong = {"X-Remote-User": "anna@corp", "X-Recon-Proxy": "a guess"}
+        assert "Password" in client.get("/", headers=wrong).text
+        anna = proved | {"X-Remote-User": "anna@corp"}
+        assert "Anna Meyer" in client.get("/", headers=anna).text
+        eve = proved | {"X-Remote-User": "eve@corp"}
+        told = client.get("/", headers=eve)
+        assert "No account is known as" in told.text, "another one than the cookie's"
+        with workspace.database.connect() as connection:
+            keep_account(connection, replace(ANNA, subject="proxy anna@corp", disabled=True))
+        assert "or it is disabled" in client.get("/", headers=anna).text
+
+
+SETTINGS = [
+    ({"RECON_DESK_URL": "desk.example.com"}, "no address of a desk"),
+    ({"RECON_DESK_URL": "https://desk.example.com/x"}, "no address of a desk"),
+    ({"RECON_OIDC_ISSUER": "https://id.example.com"}, "RECON_OIDC_CLIENT_ID is not"),
+    ({"RECON_OIDC_ISSUER": "http://id.example.com", "RECON_OIDC_CLIENT_ID": "x"}, "no https://"),
+    (
+        {
+            "RECON_OIDC_ISSUER": "https://id.example.com",
+            "RECON_OIDC_CLIENT_ID": "x",
+            "RECON_OIDC_CLAIM": "name",
+        },
+        "must be one of: sub, email",
+    ),
+    ({"RECON_PROXY_HEADER": "X-User"}, "RECON_PROXY_SECRET is not"),
+    ({"RECON_PROXY_HEADER": "X-User", "RECON_PROXY_SECRET": "hush"}, "less than 16"),
+    ({"RECON_PROXY_HEADER": "X User", "RECON_PROXY_SECRET": SECRET}, "no name of a header"),
+]
+
+
+@pytest.mark.parametrize(("environment", "told"), SETTINGS)
+def test_settings_that_cannot_be(environment: dict[str, str], told: str) -> None:
+    with pytest.raises(SettingsError, match=told) as refused:
+        read_desk_settings(environment)
+    assert "hush" not in str(refused.value)
