@@ -11,7 +11,6 @@ import pytest
 
 from flows.stages.sequence import discard_batch, release_batch
 from flows.stages.workspace import Workspace
-from flows.tasks.approval import EARLIER, Approval
 from tests.flows.runs import artifact, run
 from tests.stages.payments import line, write
 
@@ -179,6 +178,8 @@ def test_what_was_altered_while_a_run_waited_is_not_released(
 
 
 def test_an_answer_in_the_words_of_a_form_that_waited_is_understood() -> None:
+    from flows.tasks.approval import EARLIER, Approval
+
     assert [Approval(**(RELEASE | {"decision": word})).decision for word in EARLIER] == [
         "discard",
         "release",
@@ -242,6 +243,8 @@ def test_what_was_decided_elsewhere_meanwhile_stands(
 def test_a_request_can_decide_beforehand_and_a_run_without_deployment_cannot_ask(
     path: str, rows: Any, over_budget: str, name: str, payments: int
 ) -> None:
+    from flows.tasks.approval import EARLIER
+
     state = run(path, max_errors=0, over_budget=over_budget)
     assert state.name == name
     assert rows("SELECT count(*) FROM payment") == [(payments,)]
