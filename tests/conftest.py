@@ -64,6 +64,18 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # Modules and thousands of tests come and stay: nothing of them is garbage.
 
 
+def every_case(config: pytest.Config) -> bool:
+    """Whether tests that are marked `long` are run."""
+    return examples.ALL or bool(config.getoption("--all-cases"))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    if not every_case(config):
+        terminalreporter.write_line("Without what is marked `long`: `pytest --long` runs all.")
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
@@ -82,12 +94,19 @@ def pytest_report_to_serializable() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items.sort(key=workers.begun)
-    if not any("::" in asked for asked in config.args):  # Else some of the cases alone.
+    by_name = any("::" in asked for asked in config.args)  # Perhaps some of the cases alone.
+    if not by_name:
         examples.check_kept(items)
-    every_case = examples.ALL or config.getoption("--all-cases")
-    for one in items:
-        if examples.in_long_run(one) and not every_case:
+    if every_case(config):
+        return
+    left_out = [one for one in items if examples.in_long_run(one)]
+    if by_name or len(left_out) == len(items):  # Else nothing would be told of them.
+        for one in left_out:
             one.add_marker(pytest.mark.skip(reason="long: `pytest --long` runs it"))
+    else:
+        gone = set(left_out)
+        items[:] = [one for one in items if one not in gone]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session", autouse=True)
