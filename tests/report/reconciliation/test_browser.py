@@ -63,13 +63,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def tab(page: Path) -> Iterator[Tab]:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[str]:
+    """Where a browser that runs is asked for its tabs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        browser = subprocess.Popen(
+        process = subprocess.Popen(
             [
                 *(str(BROWSER), *FLAGS, f"--user-data-dir={folder}"),
                 *(f"--remote-debugging-port={port}", "--remote-allow-origins=*", "about:blank"),
@@ -77,35 +78,40 @@ def tab(page: Path) -> Iterator[Tab]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        url = f"http://127.0.0.1:{port}/json"
+
+        def there() -> bool:
+            assert process.poll() is None, "the browser has ended"
+            try:
+                return bool(_asked(url))
+            except OSError:
+                return False
+
         try:
-            address = _first_tab(port, browser)
-            with connect(address, proxy=None, max_size=None) as connection:
-                tab = Tab(connection)
-                for domain in ("Page", "Log", "Runtime", "Network"):
-                    tab.ask(f"{domain}.enable")
-                tab.ask("Page.navigate", url=page.as_uri())
-                _until(lambda: tab.value("document.readyState") == "complete")
-                yield tab
+            _until(there)
+            yield url
         finally:
-            browser.terminate()
-            browser.wait(SECONDS)
+            process.terminate()
+            process.wait(SECONDS)
 
 
-def _first_tab(port: int, browser: subprocess.Popen[bytes]) -> str:
-    found: list[str] = []
+@pytest.fixture
+def tab(browser: str, page: Path) -> Iterator[Tab]:
+    opened = _asked(f"{browser}/new?about:blank", method="PUT")
+    with connect(opened["webSocketDebuggerUrl"], proxy=None, max_size=None) as connection:
+        tab = Tab(connection)
+        for domain in ("Page", "Log", "Runtime", "Network"):
+            tab.ask(f"{domain}.enable")
+        tab.ask("Page.navigate", url=page.as_uri())
+        _until(lambda: tab.value("document.readyState") == "complete")
+        yield tab
+        tab.ask("Page.close")
 
-    def there() -> bool:
-        assert browser.poll() is None, "the browser has ended"
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/json", timeout=5) as answer:
-                pages = [one for one in json.load(answer) if one["type"] == "page"]
-        except OSError:
-            return False
-        found.extend(str(one["webSocketDebuggerUrl"]) for one in pages)
-        return bool(found)
 
-    _until(there)
-    return found[0]
+def _asked(url: str, method: str = "GET") -> Any:
+    request = urllib.request.Request(url, method=method)
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return json.load(answer)
 
 
 def _until(there: Callable[[], bool]) -> None:
