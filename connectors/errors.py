@@ -25,6 +25,7 @@ ReconError                 shown to the user as text, exit code 2
 ├── BreakUnknown           no such break in a reconciliation
 ├── DayRefused             a day in the future, or before the last run of the scope
 ├── DecisionRefused        a decision about breaks that cannot be taken; nothing was decided
+│   └── DecisionsMoved     what is to be decided is other now than whoever decides has seen
 ├── SignatureRefused       a report that cannot be signed by this person, or as it stands
 │   └── DecisionsMissing   it has open breaks that nobody has accepted; exit code 1
 ├── AccountRefused         an account may not do this, or nobody is logged in; nothing was done
@@ -35,6 +36,10 @@ ReconError                 shown to the user as text, exit code 2
 ├── CleanRowsBroken        rows found clean break the schema of their record: a bug, never written
 └── ConservationError      totals that do not add up: a bug or tampering, never ignored
 """
+
+from collections.abc import Mapping
+
+from schemas.life import OPTIONS
 
 
 class ReconError(Exception):
@@ -167,7 +172,23 @@ class BreakUnknown(ReconError):
 
 
 class DecisionRefused(ReconError):
-    """A decision about breaks that cannot be taken; it was taken for none of them."""
+    """A decision about breaks that cannot be taken; it was taken for none of them.
+
+    `{until}` and its like in the text are what whoever asks calls a term of the decision, by
+    default as the command line does (`schemas.life.OPTIONS`).
+    """
+
+    def __init__(self, text: str, **values: object) -> None:
+        self._text, self._values = text, values
+        super().__init__(self.worded(OPTIONS))
+
+    def worded(self, names: Mapping[str, str]) -> str:
+        """The text in the words of whoever asks."""
+        return self._text.format(**names, **self._values)
+
+
+class DecisionsMoved(DecisionRefused):
+    """Another run followed, or somebody else has decided, since the breaks were looked at."""
 
 
 class DayRefused(ReconError):

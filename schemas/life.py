@@ -4,6 +4,7 @@ A run looks at a break that was left in some state, hears what was decided since
 difference still there or gone. The table below is the whole of it.
 """
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 
@@ -40,8 +41,34 @@ class Choice(StrEnum):
     """An acceptance that somebody else has to take as well."""
 
 
+DONE: Mapping[str, str] = {
+    Choice.ACCEPT: "accepted",
+    Choice.REOPEN: "reopened",
+    Choice.RESOLVE: "resolved",
+    Choice.ASSIGN: "assigned",
+    Choice.COMMENT: "commented on",
+    Choice.PROPOSE: "proposed",
+}
+"""What somebody did who decided so."""
 BESIDE = (Choice.ASSIGN, Choice.COMMENT, Choice.PROPOSE)
 """Decisions that leave a break where it stands."""
+
+
+OPTIONS: Mapping[str, str] = {
+    "give_reason": "--reason TEXT",
+    "by": "--by",
+    "until": "--until",
+    "give_until": "--until YYYY-MM-DD",
+    "up_to": "--up-to",
+    "side": "--at",
+    "give_owner": "--owner NAME",
+    "due": "--due",
+    "one_currency": "Name one: --currency",
+    "a_filter": "a filter such as --code AMOUNT",
+    "run": "--run",
+    "the_list": "`recon breaks list`",
+}
+"""What the command line calls the terms of a decision; a page has other words for them."""
 
 
 class Standing(StrEnum):

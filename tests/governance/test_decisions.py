@@ -3,17 +3,19 @@
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from connectors.errors import DecisionRefused
+from connectors.errors import DecisionRefused, DecisionsMoved
 from connectors.postgres.breaks import Decision
-from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
+from connectors.postgres.reconciliations import Reconciliation
+from flows.stages.reconcile.breaks import Chosen, Meant, decide_breaks, list_breaks, look_at
 from flows.stages.workspace import Workspace
-from schemas.life import Choice
+from schemas.life import OPTIONS, Choice
 from tests.governance.runs import DAY, found, ids, reconcile
 
 UNTIL = date(2026, 3, 31)
@@ -179,3 +181,57 @@ def test_an_owner_has_a_day_until_another_owner_is_named(workspace: Workspace) -
     past = Decision(Choice.ASSIGN, "yours", "ann", until=date(2026, 1, 1), owner="bank")
     with pytest.raises(DecisionRefused, match="--due 2026-01-01 has passed"):
         decide(workspace, past)
+
+
+def test_a_refusal_is_worded_for_whoever_asks(workspace: Workspace) -> None:
+    reconcile(workspace, found("1"))
+    page = dict.fromkeys(OPTIONS, "the field") | {"until": "Last day"}
+    early = replace(ACCEPT, until=date(2026, 1, 1))
+    with pytest.raises(DecisionRefused, match="--until 2026-01-01 has passed") as refused:
+        decide_breaks(workspace, None, Chosen(code="AMOUNT"), early)
+    assert refused.value.worded(page).startswith("Last day 2026-01-01 has passed")
+    with pytest.raises(DecisionRefused) as refused:
+        decide_breaks(workspace, None, Chosen(state="{until}"), ACCEPT)
+    assert "no state '{until}'" in refused.value.worded(page), "what is typed is no field"
+
+
+def _looked(workspace: Workspace, run: Reconciliation, chosen: Chosen) -> Meant:
+    with workspace.database.connect() as connection:
+        return look_at(connection, run, chosen, Choice.ACCEPT)
+
+
+OTHERS = [
+    # what somebody else does after the look -> what the decision is then refused with
+    ((ONE,), ACCEPT, "ann accepted 1 break at "),
+    ((ONE,), ASSIGN, "ann assigned 1 break at "),
+    ((TWO,), ACCEPT, None),
+    ((ONE,), Decision(Choice.COMMENT, "asked", "bo"), None),
+]
+
+
+@pytest.mark.parametrize(("about", "decision", "why"), OTHERS)
+@pytest.mark.parametrize("chosen", [Chosen((ONE,)), Chosen(currency=1, state="open")])
+def test_what_somebody_else_decided_since_one_looked_is_told(
+    workspace: Workspace, chosen: Chosen, about: Any, decision: Decision, why: str | None
+) -> None:
+    run = reconcile(workspace, mixed())
+    looked = _looked(workspace, run, chosen)
+    assert looked.breaks["id"].to_list() == [ONE]
+    decide_breaks(workspace, run.id, Chosen(about), decision)
+    late = Decision(Choice.ACCEPT, "mine", "bo", until=UNTIL)
+    if why is None:
+        assert decide_breaks(workspace, run.id, chosen, late, looked.seen).ids == (ONE,)
+        return
+    with pytest.raises(DecisionsMoved, match=why):
+        decide_breaks(workspace, run.id, chosen, late, looked.seen)
+
+
+def test_a_decision_is_for_the_amounts_that_were_seen(workspace: Workspace) -> None:
+    run = reconcile(workspace, mixed())
+    amounts = Chosen(code="AMOUNT")
+    looked = _looked(workspace, run, amounts)
+    with pytest.raises(DecisionsMoved, match="there are 1 now"):
+        decide_breaks(workspace, run.id, Chosen((ONE,)), ACCEPT, looked.seen)
+    reconcile(workspace, found("1", amount="11"))
+    with pytest.raises(DecisionsMoved, match=f"{run.id} was followed by {run.id + 1}"):
+        decide_breaks(workspace, run.id, amounts, ACCEPT, looked.seen)

@@ -10,7 +10,7 @@ from flows.report.reconciled.words import SOURCES, STATES, record_title
 from flows.stages.reconcile.one_break import amount_of, find_break
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import Money
-from schemas.life import BreakState, Choice
+from schemas.life import DONE, BreakState, Choice
 
 MEANS = {
     Money.DIFFERENCE: "by how much the sides differ",
@@ -24,14 +24,6 @@ STATE_MEANS: Mapping[str, str] = {
     BreakState.RESOLVED_SOURCE: "gone since: the delivered side has changed",
     BreakState.RESOLVED_SERVICE: "gone since: the side it is compared with has changed",
     BreakState.RESOLVED_NEITHER: "gone since, and neither side has changed",
-}
-DONE = {
-    Choice.ACCEPT: "accepted",
-    Choice.REOPEN: "reopened",
-    Choice.RESOLVE: "said to be resolved",
-    Choice.ASSIGN: "assigned",
-    Choice.COMMENT: "commented",
-    Choice.PROPOSE: "proposed to accept",
 }
 
 
@@ -52,7 +44,7 @@ def show(visit: Visit) -> Response:
         amount=amount_of(facts, "amount"),
         delta=amount_of(facts, "delta"),
         amount_means=MEANS[Money(facts["basis"])],
-        offered=[one for one in DONE if one in found.possible and visit.may(*MAY_DECIDE[one])],
+        offered=[one for one in Choice if one in found.possible and visit.may(*MAY_DECIDE[one])],
         done=DONE,
         may_undo=visit.may(*MAY_DECIDE[Choice.REOPEN]),
     )

@@ -20,28 +20,34 @@ from connectors.postgres.breaks import (
 )
 from connectors.postgres.reconciliations import Reconciliation, keep_scope
 from flows.report.spelling import neutral
+from flows.stages.reconcile.decision_rules import (
+    Looked,
+    digest_of,
+    last_decision,
+    named,
+    refuse_ceiling,
+    refuse_if_decided,
+    refuse_if_followed,
+    refuse_if_other,
+    refuse_terms,
+    refuse_unseen,
+)
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.acceptance import (
-    BOUND,
     both_values,
     name_of,
     outgrown,
-    size,
-    values,
 )
 from flows.steps.breaks.lifecycle import BEFORE, is_open, nothing_before, standing_now, with_counts
 from flows.steps.breaks.money import COUNTED, Sums, sum_money
 from flows.steps.breaks.saved import causes_of, from_saved, with_seen
 from flows.steps.frames.beyond import largest_first
-from flows.steps.totals import plain
 from schemas.breaks import Severity
-from schemas.life import ASIDE, OPEN, SIDES, UNRESOLVED, BreakState, Choice
+from schemas.life import ASIDE, OPEN, UNRESOLVED, BreakState, Choice
 
 GRAVEST = {one.value: place for place, one in enumerate(Severity)}
 """Severity -> its place among them."""
-NAMED = 5
-"""Breaks a refusal names; it counts the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,172 +184,106 @@ def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
         .then(pl.format("{}, accepted as {}, and now {}", "what", "accepted_as", "is_now"))
         .otherwise("what")
     )
-    named = _named([neutral(one) for one in names.to_series()], "; ")
-    return f"{', '.join(counts)}. Gravest first: {named}"
+    gravest = named([neutral(one) for one in names.to_series()], "; ")
+    return f"{', '.join(counts)}. Gravest first: {gravest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The breaks that a decision would be taken for, as they stand now."""
+
+    breaks: pl.DataFrame
+    """The largest amounts first."""
+    money: dict[str, Sums]
+    """As of `Decided`."""
+    elsewhere: int
+    seen: Looked
+
+
+def look_at(
+    connection: psycopg.Connection, run: Reconciliation, chosen: Chosen, what: Choice
+) -> Meant:
+    """What a decision would be taken for; raises DecisionRefused."""
+    refuse_if_followed(connection, run)
+    through = last_decision(connection, run)
+    breaks = _meant(breaks_now(connection, run), run, chosen, what)
+    seen = Looked(digest_of(breaks), through)
+    return Meant(
+        breaks.sort(largest_first(), "id", descending=[True, False], nulls_last=True),
+        sum_money(breaks),
+        _counted_elsewhere(breaks),
+        seen,
+    )
 
 
 def decide_breaks(
-    workspace: Workspace, number: int | None, chosen: Chosen, decision: Decision
+    workspace: Workspace,
+    number: int | None,
+    chosen: Chosen,
+    decision: Decision,
+    seen: Looked | None = None,
 ) -> Decided:
-    """Take one decision for all chosen breaks, or for none; raises DecisionRefused."""
+    """Take one decision for all chosen breaks, or for none; raises DecisionRefused.
+
+    `seen` is what `look_at` gave to whoever decides: what is other now is refused.
+    """
     with workspace.database.connect() as connection:
         run = reconciliations.find_run(connection, number)
         with keep_scope(connection, run):
-            _refuse_if_followed(connection, run)
-            _refuse_terms(run, decision)
+            refuse_if_followed(connection, run)
+            refuse_terms(run, decision)
             breaks = breaks_now(connection, run)
-            meant = _meant(breaks, run, chosen, decision)
+            if seen is not None:
+                about = _fitting(breaks, replace(chosen, state=None))["id"]
+                if chosen.ids:
+                    about = about.filter(about.is_in(list(chosen.ids)))
+                refuse_if_decided(connection, run, about, seen)
+            meant = _meant(breaks, run, chosen, decision.what)
+            if seen is not None:
+                refuse_if_other(meant, seen)
             if decision.what in (Choice.ACCEPT, Choice.PROPOSE):
-                _refuse_ceiling(meant, decision)
+                refuse_ceiling(meant, decision)
                 if number is None:
-                    _refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
+                    refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
             add_decisions(connection, run.id, meant["id"].to_list(), decision)
         witness_trail(workspace, connection)
-    elsewhere = meant.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
-    return Decided(run, decision, tuple(meant["id"]), sum_money(meant), elsewhere)
+    return Decided(run, decision, tuple(meant["id"]), sum_money(meant), _counted_elsewhere(meant))
 
 
-def _refuse_if_followed(connection: psycopg.Connection, run: Reconciliation) -> None:
-    last = reconciliations.latest_run(connection, run.scope)
-    if last is not None and last.id != run.id:
-        raise DecisionRefused(
-            f"Reconciliation {run.id} was followed by {last.id}. "
-            f"Decide on the breaks of that one: --run {last.id}."
-        )
+def _counted_elsewhere(breaks: pl.DataFrame) -> int:
+    """How many breaks have their money counted with another one of the same record."""
+    return breaks.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
 
 
-def _refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
-    """A ceiling has to be one for every break that is meant, and none may be above it already."""
-    if decision.up_to is None:
-        return
-    sized = meant.with_columns(size().alias("size"))
-    none = sized.filter(pl.col("size").is_null() | (pl.col("size") == 0))
-    if none.height:
-        lines = _named(none["id"])
-        raise DecisionRefused(
-            "--up-to is a ceiling for an amount, and these breaks have none it can be held "
-            f"against: {lines}. Accept them without it, as they are. Nothing was decided."
-        )
-    if meant["currency"].n_unique() > 1:
-        raise DecisionRefused(
-            "--up-to is an amount in one currency, and these breaks are in several. Name one: "
-            "--currency. Nothing was decided."
-        )
-    above = sized.filter(pl.col("size").abs() > decision.up_to)
-    if above.height:
-        told = [f"{one} is {plain(amount)}" for one, amount in above.select("id", "size").rows()]
-        raise DecisionRefused(
-            f"--up-to {plain(decision.up_to)} is less than what is there: {_named(told)}. "
-            "Nothing was decided."
-        )
-
-
-def _refuse_unseen(
-    connection: psycopg.Connection, run: Reconciliation, meant: pl.DataFrame, *, by_id: bool
-) -> None:
-    """Whoever names no run may have seen the one before: what is other since needs its number.
-
-    So does what is new since, where a filter chose it: an id is known to whoever names it.
-    """
-    if run.previous_id is None:
-        return
-    before = from_saved(breaks_of(connection, run.previous_id))
-    joined = meant.join(
-        before.select("id", *BOUND, there=True),
-        on="id",
-        how="left",
-        suffix="_then",
-        maintain_order="left",
-    )
-    other = joined.filter(
-        pl.col("there")
-        & pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_then")) for name in BOUND)
-    )
-    then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
-    told = zip(other["id"], then.select(values()).to_series(), other.select(values()).to_series(),
-               strict=True)  # fmt: skip
-    lines = [f"{one} was {was}; it is now {now}" for one, was, now in told]
-    if not by_id:
-        new = joined.filter(pl.col("there").is_null())
-        told_new = zip(new["id"], new.select(values()).to_series(), strict=True)
-        lines += [f"{one} is new, {now}" for one, now in told_new]
-    if not lines:
-        return
-    raise DecisionRefused(
-        f"Reconciliation {run.id} has other breaks than {run.previous_id} had: "
-        f"{_named(lines, by='. ')}. To accept what is there now, name the run you have seen: "
-        f"--run {run.id}. Nothing was decided."
-    )
-
-
-def _refuse_terms(run: Reconciliation, decision: Decision) -> None:
-    if not decision.reason.strip():
-        raise DecisionRefused("A decision needs a reason: --reason TEXT.")
-    if decision.by is not None and not decision.by.strip():
-        raise DecisionRefused("--by is empty. Name who decides, or leave it out.")
-    match decision.what:
-        case Choice.ACCEPT | Choice.PROPOSE if decision.until is None:
-            raise DecisionRefused("An acceptance needs its last day: --until YYYY-MM-DD.")
-        case Choice.ACCEPT | Choice.PROPOSE if (
-            decision.until is not None and decision.until < run.as_of
-        ):
-            raise DecisionRefused(
-                f"--until {decision.until} has passed: reconciliation {run.id} is as of "
-                f"{run.as_of}. Name a day from then on."
-            )
-        case Choice.ACCEPT | Choice.PROPOSE if decision.up_to is not None and not _is_ceiling(
-            decision.up_to
-        ):
-            raise DecisionRefused(
-                "--up-to needs an amount above zero with at most 20 digits before the point and 18 "
-                "behind it, as 250.00."
-            )
-        case Choice.RESOLVE if decision.side not in SIDES:
-            raise DecisionRefused(f"--at must be one of: {', '.join(SIDES)}.")
-        case Choice.ASSIGN if not (decision.owner or "").strip():
-            raise DecisionRefused("An assignment needs an owner: --owner NAME.")
-        case Choice.ASSIGN if decision.until is not None and decision.until < run.as_of:
-            raise DecisionRefused(
-                f"--due {decision.until} has passed: reconciliation {run.id} is as of "
-                f"{run.as_of}. Name a day from then on."
-            )
-
-
-def _is_ceiling(amount: Decimal) -> bool:
-    exponent = amount.as_tuple().exponent
-    return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18
-
-
-def _meant(
-    breaks: pl.DataFrame, run: Reconciliation, chosen: Chosen, decision: Decision
-) -> pl.DataFrame:
+def _meant(breaks: pl.DataFrame, run: Reconciliation, chosen: Chosen, what: Choice) -> pl.DataFrame:
     if not chosen.ids and not chosen.filtered:
-        raise DecisionRefused(
-            "Name the breaks: ids, or a filter such as --code AMOUNT. `recon breaks list` has both."
-        )
+        raise DecisionRefused("Name the breaks: ids, or {a_filter}. {the_list} has both.")
     fitting = _fitting(breaks, chosen)
-    possible = can_be_decided(decision.what, by_id=bool(chosen.ids))
+    possible = can_be_decided(what, by_id=bool(chosen.ids))
     if not chosen.ids:
         meant = fitting.filter(possible)
         if meant.is_empty():
             raise DecisionRefused(
-                f"Reconciliation {run.id} has no break that fits and that one can "
-                f"{decision.what.value}. `recon breaks list` shows what there is."
-            )
+                "Reconciliation {this} has no break that fits and that one can {do}. "
+                "{the_list} shows what there is.",
+                this=run.id, do=what.value,
+            )  # fmt: skip
         return meant
     unknown = sorted({*chosen.ids} - {*fitting["id"]})
     if unknown:
         raise DecisionRefused(
-            f"Reconciliation {run.id} has no such break, or it does not fit the filter: "
-            f"{_named(unknown)}. Nothing was decided."
-        )
+            "Reconciliation {this} has no such break, or it does not fit the filter: {lines}. "
+            "Nothing was decided.",
+            this=run.id, lines=named(unknown),
+        )  # fmt: skip
     meant = fitting.filter(pl.col("id").is_in(list(chosen.ids)))
     impossible = meant.filter(~possible)
     if impossible.height:
         lines = [f"{one} is {state}" for one, state in impossible.select("id", "state").iter_rows()]
         raise DecisionRefused(
-            f"One cannot {decision.what.value} these: {_named(lines)}. Nothing was decided."
-        )
+            "One cannot {do} these: {lines}. Nothing was decided.",
+            do=what.value, lines=named(lines),
+        )  # fmt: skip
     return meant
 
 
@@ -377,11 +317,8 @@ def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
         name = chosen.state.upper()
         if name not in BreakState.__members__:
             known = ", ".join(BreakState)
-            raise DecisionRefused(f"There is no state {chosen.state!r}. Known: {known}.")
+            raise DecisionRefused(
+                "There is no state {state!r}. Known: {known}.", state=chosen.state, known=known
+            )
         wanted.append(is_open() if chosen.state == "open" else pl.col("state") == name)
     return breaks.filter(*wanted) if wanted else breaks
-
-
-def _named(texts: Sequence[str] | pl.Series, by: str = ", ") -> str:
-    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
-    return by.join(texts[:NAMED]) + more

@@ -1,0 +1,201 @@
+"""What a decision about breaks has to hold to: its terms, its ceiling, and what was seen of them.
+
+The texts name terms as whoever asks calls them (`DecisionRefused`).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import polars as pl
+import psycopg
+
+from connectors.errors import DecisionRefused, DecisionsMoved
+from connectors.postgres import reconciliations
+from connectors.postgres.breaks import Decision, breaks_of, decisions_since
+from connectors.postgres.reconciliations import Reconciliation
+from flows.report.spelling import neutral
+from flows.steps.breaks.acceptance import BOUND, size, values
+from flows.steps.breaks.saved import from_saved
+from flows.steps.totals import plain
+from schemas.counting import quantity
+from schemas.life import DONE, SIDES, Choice
+
+NAMED = 5
+"""Breaks a refusal names; it counts the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What somebody has looked at before they decide."""
+
+    digest: str
+    """Of the breaks that were meant and the values an acceptance is bound to (`digest_of`)."""
+    through: int
+    """The last decision of the scope that they stood by."""
+
+
+def digest_of(meant: pl.DataFrame) -> str:
+    """What tells breaks from others, or from themselves with other values."""
+    lines = meant.select("id", *BOUND).sort("id").write_json()
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def last_decision(connection: psycopg.Connection, run: Reconciliation) -> int:
+    """The last decision there is on a run; decisions of a scope are taken one after the other."""
+    since = decisions_since(connection, run.scope_hash, run.decided_through)
+    return max((int(one) for one in since["id"]), default=run.decided_through)
+
+
+def refuse_if_decided(
+    connection: psycopg.Connection, run: Reconciliation, about: pl.Series, seen: Looked
+) -> None:
+    """Refuse where somebody has decided about any of these breaks (ids) since they were seen."""
+    since = decisions_since(connection, run.scope_hash, seen.through)
+    ours = since.filter(
+        pl.col("break_id").is_in(about.implode()), pl.col("what") != Choice.COMMENT
+    ).group_by("event_id", maintain_order=True)
+    lines = [
+        f"{neutral(rows['by'][0])} {DONE[rows['what'][0]]} {quantity(rows.height, 'break')} at "
+        f"{rows['at'][0]:%Y-%m-%d %H:%M:%S} UTC ({neutral(rows['reason'][0], 80)})"
+        for _, rows in ours
+    ]
+    if lines:
+        raise DecisionsMoved(
+            "Somebody has decided about these breaks since you looked: {lines}. Nothing was "
+            "decided now: look at them as they are, and decide again.",
+            lines=named(lines, by="; "),
+        )
+
+
+def refuse_if_other(meant: pl.DataFrame, seen: Looked) -> None:
+    """Refuse where breaks are meant that are not those that were seen."""
+    if digest_of(meant) != seen.digest:
+        raise DecisionsMoved(
+            "The breaks that are meant are other than those that you looked at: there are {number} "
+            "now. Nothing was decided: look at them as they are, and decide again.",
+            number=meant.height,
+        )
+
+
+def refuse_if_followed(connection: psycopg.Connection, run: Reconciliation) -> None:
+    """A run that was followed is history: decisions are taken on the last one of its scope."""
+    last = reconciliations.latest_run(connection, run.scope)
+    if last is not None and last.id != run.id:
+        raise DecisionsMoved(
+            "Reconciliation {this} was followed by {last}. "
+            "Decide on the breaks of that one: {run} {last}.",
+            this=run.id, last=last.id,
+        )  # fmt: skip
+
+
+def refuse_ceiling(meant: pl.DataFrame, decision: Decision) -> None:
+    """A ceiling has to be one for every break that is meant, and none may be above it already."""
+    if decision.up_to is None:
+        return
+    sized = meant.with_columns(size().alias("size"))
+    none = sized.filter(pl.col("size").is_null() | (pl.col("size") == 0))
+    if none.height:
+        raise DecisionRefused(
+            "{up_to} is a ceiling for an amount, and these breaks have none it can be held "
+            "against: {lines}. Accept them without it, as they are. Nothing was decided.",
+            lines=named(none["id"]),
+        )
+    if meant["currency"].n_unique() > 1:
+        raise DecisionRefused(
+            "{up_to} is an amount in one currency, and these breaks are in several. "
+            "{one_currency}. Nothing was decided."
+        )
+    above = sized.filter(pl.col("size").abs() > decision.up_to)
+    if above.height:
+        told = [f"{one} is {plain(amount)}" for one, amount in above.select("id", "size").rows()]
+        raise DecisionRefused(
+            "{up_to} {amount} is less than what is there: {lines}. Nothing was decided.",
+            amount=plain(decision.up_to), lines=named(told),
+        )  # fmt: skip
+
+
+def refuse_unseen(
+    connection: psycopg.Connection, run: Reconciliation, meant: pl.DataFrame, *, by_id: bool
+) -> None:
+    """Whoever names no run may have seen the one before: what is other since needs its number.
+
+    So does what is new since, where a filter chose it: an id is known to whoever names it.
+    """
+    if run.previous_id is None:
+        return
+    before = from_saved(breaks_of(connection, run.previous_id))
+    joined = meant.join(
+        before.select("id", *BOUND, there=True),
+        on="id",
+        how="left",
+        suffix="_then",
+        maintain_order="left",
+    )
+    other = joined.filter(
+        pl.col("there")
+        & pl.any_horizontal(pl.col(name).ne_missing(pl.col(f"{name}_then")) for name in BOUND)
+    )
+    then = other.select("id", *(pl.col(f"{name}_then").alias(name) for name in BOUND))
+    told = zip(other["id"], then.select(values()).to_series(), other.select(values()).to_series(),
+               strict=True)  # fmt: skip
+    lines = [f"{one} was {was}; it is now {now}" for one, was, now in told]
+    if not by_id:
+        new = joined.filter(pl.col("there").is_null())
+        told_new = zip(new["id"], new.select(values()).to_series(), strict=True)
+        lines += [f"{one} is new, {now}" for one, now in told_new]
+    if not lines:
+        return
+    raise DecisionRefused(
+        "Reconciliation {this} has other breaks than {before} had: {lines}. To accept what is "
+        "there now, name the run you have seen: {run} {this}. Nothing was decided.",
+        this=run.id, before=run.previous_id, lines=named(lines, by=". "),
+    )  # fmt: skip
+
+
+def refuse_terms(run: Reconciliation, decision: Decision) -> None:
+    """Each kind of decision has terms that it cannot be without."""
+    if not decision.reason.strip():
+        raise DecisionRefused("A decision needs a reason: {give_reason}.")
+    if decision.by is not None and not decision.by.strip():
+        raise DecisionRefused("{by} is empty. Name who decides, or leave it out.")
+    match decision.what:
+        case Choice.ACCEPT | Choice.PROPOSE if decision.until is None:
+            raise DecisionRefused("An acceptance needs its last day: {give_until}.")
+        case Choice.ACCEPT | Choice.PROPOSE if (
+            decision.until is not None and decision.until < run.as_of
+        ):
+            raise DecisionRefused(
+                "{until} {day} has passed: reconciliation {this} is as of {as_of}. "
+                "Name a day from then on.",
+                day=decision.until, this=run.id, as_of=run.as_of,
+            )  # fmt: skip
+        case Choice.ACCEPT | Choice.PROPOSE if decision.up_to is not None and not _is_ceiling(
+            decision.up_to
+        ):
+            raise DecisionRefused(
+                "{up_to} needs an amount above zero with at most 20 digits before the point and 18 "
+                "behind it, as 250.00."
+            )
+        case Choice.RESOLVE if decision.side not in SIDES:
+            raise DecisionRefused("{side} must be one of: {sides}.", sides=", ".join(SIDES))
+        case Choice.ASSIGN if not (decision.owner or "").strip():
+            raise DecisionRefused("An assignment needs an owner: {give_owner}.")
+        case Choice.ASSIGN if decision.until is not None and decision.until < run.as_of:
+            raise DecisionRefused(
+                "{due} {day} has passed: reconciliation {this} is as of {as_of}. "
+                "Name a day from then on.",
+                day=decision.until, this=run.id, as_of=run.as_of,
+            )  # fmt: skip
+
+
+def _is_ceiling(amount: Decimal) -> bool:
+    exponent = amount.as_tuple().exponent
+    return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18
+
+
+def named(texts: Sequence[str] | pl.Series, by: str = ", ") -> str:
+    """The first of some texts, and how many more there are."""
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return by.join(texts[:NAMED]) + more
