@@ -4,8 +4,8 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
+from connectors.desk_links import desk_url
 from connectors.errors import SettingsError
 from connectors.oidc import ProviderSettings
 
@@ -32,14 +32,7 @@ class DeskSettings:
 
 def read_desk_settings(environment: Mapping[str, str] = os.environ) -> DeskSettings:
     """The settings of this process; raises SettingsError, without a part of a secret."""
-    url = environment.get("RECON_DESK_URL") or None
-    if url is not None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-            raise SettingsError(
-                f"RECON_DESK_URL={url!r} is no address of a desk. Write https://HOST, with no path."
-            )
-    return DeskSettings(url and url.rstrip("/"), _provider(environment), _proxy(environment))
+    return DeskSettings(desk_url(environment), _provider(environment), _proxy(environment))
 
 
 def _provider(environment: Mapping[str, str]) -> ProviderSettings | None:

@@ -65,7 +65,10 @@ GROUPS = {
             "Import the sample deliveries through the Prefect flow and show the proof.",
         ),
         "desk": ("desk", "Serve the pages on which reports are reviewed and signed."),
-        "up": ("up", "Start everything here: database, Prefect with its pages, worker, sandbox."),
+        "up": (
+            "up",
+            "Start everything here: database, desk, Prefect with its pages, worker, sandbox.",
+        ),
         "down": ("up", "Stop what `recon up` started."),
         "deploy": ("up", "Register deployments, blocks and automations on a Prefect server."),
         "sandbox": (

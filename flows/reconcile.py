@@ -10,6 +10,7 @@ from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
 from pydantic import BaseModel, ConfigDict, Field
 
+from connectors.desk_links import DeskPage, told_at_desk
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
 from flows.pull_listings import read_compared
@@ -141,7 +142,11 @@ def reconcile_task(
 
 def publish(done: Reconciled) -> None:
     """Fixed keys, so that the UI shows the versions of one report after each other."""
-    about = f"Reconciliation {done.run.id}, {done.run.verdict}. All of it: {done.written.folder}"
+    at_desk = told_at_desk(DeskPage.RUN, done.run.id)
+    about = (
+        f"Reconciliation {done.run.id}, {done.run.verdict}.{at_desk} "
+        f"All of it: {done.written.folder}"
+    )
     create_markdown_artifact(
         reconciliation_markdown(done.report), key="reconciliation-report", description=about
     )

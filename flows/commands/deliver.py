@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from connectors.desk_links import DeskPage, desk_link
 from connectors.errors import DeliveryError
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, show_progress, workspace
@@ -137,6 +138,8 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
     elif todo := commands(ended.batch.id, left_of(ended.report)):
         console.print(f"next: {todo}")
     console.print(f"report: {folder / 'report.html'}")
+    if link := desk_link(DeskPage.BATCH, ended.batch.id):
+        console.print(f"desk: {link}")
 
 
 def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:

@@ -33,6 +33,10 @@ def up_command(
         int | None,
         Parameter(help="Of the sandbox; 0: any free one; default: 8080.", validator=PORT),
     ] = None,
+    desk_port: Annotated[
+        int | None,
+        Parameter(help="Of the desk; 0: any free one; default: 8300.", validator=PORT),
+    ] = None,
     host: Annotated[
         str | None,
         Parameter(
@@ -47,7 +51,7 @@ def up_command(
         bool, Parameter(negative="", help="Come back when it is up; `recon down` stops it.")
     ] = False,
 ) -> int:
-    """Start everything on this machine: database, Prefect with its pages, worker, sandbox.
+    """Start everything on this machine: database, desk, Prefect with its pages, worker, sandbox.
 
     Deployments, blocks and automations are registered; Ctrl-C stops all of it.
 
@@ -62,7 +66,13 @@ def up_command(
     from flows.ops.running import find  # noqa: PLC0415
 
     settings = read_settings()
-    given = {"host": host, "port": port, "sandbox_port": sandbox_port, "pages": pages}
+    given = {
+        "host": host,
+        "port": port,
+        "sandbox_port": sandbox_port,
+        "desk_port": desk_port,
+        "pages": pages,
+    }
     asked = {name: value for name, value in given.items() if value is not None}
     choice = UpOptions(**asked)  # type: ignore[arg-type]  # Each has the type of its option.
     refuse_open_doors(choice, os.environ.get("RECON_UP_AUTH") or None)

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -22,16 +22,21 @@ import httpx
 import psutil  # type: ignore[import-untyped]
 import psycopg
 
+from connectors.desk_settings import read_desk_settings
 from connectors.errors import ReconError, SettingsError
 from connectors.files.atomic import open_private, private_folder, write_file
+from connectors.oidc import Provider
 from connectors.postgres.database import database_url, embedded_folder, open_database
 from connectors.postgres.push.gate import told_where_sent
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings, is_loopback
+from flows.desk.app import Desk
+from flows.desk.server import DeskServer
 from flows.ops.demo import SANDBOX_USER, load_listings
 from flows.ops.running import Running, alone, children_of, end, find, log_tail, note, stop_all
 from flows.ops.whose_server import holder_of, login_header, who_answers
+from flows.stages.workspace import Workspace
 
 SERVER_SECONDS = 180
 """How long a server may take to answer the first time: it makes its tables."""
@@ -52,6 +57,7 @@ class UpOptions:
     host: str = "127.0.0.1"
     port: int = 4200
     sandbox_port: int = 8080
+    desk_port: int = 8300
     pages: str = "v1"
     """Which of Prefect's two user interfaces: v2 asks an outside address for its configuration."""
 
@@ -140,14 +146,16 @@ def describe(running: Running | None) -> str:
     """What runs where, for a person."""
     if running is None:
         return "recon up is just starting here; ask again in a moment."
-    return (
-        f"recon is up (process {running.process.pid}):\n"
-        f"  pages    {running.prefect}\n"
-        f"  API      {running.prefect}/api    (export PREFECT_API_URL=...)\n"
-        f"  service  {running.sandbox}    ({_about_sandbox()})\n"
-        f"  inbox    {running.inbox}\n"
-        f"  logs     {running.logs}"
-    )
+    lines = [
+        f"recon is up (process {running.process.pid}):",
+        *([f"  desk     {running.desk}    (reports to review and sign)"] if running.desk else []),
+        f"  pages    {running.prefect}",
+        f"  API      {running.prefect}/api    (export PREFECT_API_URL=...)",
+        f"  service  {running.sandbox}    ({_about_sandbox()})",
+        f"  inbox    {running.inbox}",
+        f"  logs     {running.logs}",
+    ]
+    return "\n".join(lines)
 
 
 def show_held(settings: Settings, show: Show) -> None:
@@ -186,6 +194,9 @@ def _start(
     own = embedded_url(embedded_folder(settings))
     sandbox = parts.enter_context(_sandbox(choice, own, show))
 
+    show("Starting the desk ...")
+    desk = parts.enter_context(_desk(settings, choice))
+
     environment = prefect_environment(settings, choice, login)
     server_only = {
         "PREFECT_SERVER_DATABASE_CONNECTION_URL": _server_database(settings),
@@ -197,6 +208,7 @@ def _start(
     )
     _await_health(folder, server, choice, login)
     work = environment | _work_environment(settings, target, sandbox)
+    work.setdefault("RECON_DESK_URL", desk)
     show("Registering pool, blocks, deployments and automations ...")
     _register(folder, work)
     show("Starting the worker ...")
@@ -213,6 +225,7 @@ def _start(
         {name: str(value) for name, value in asdict(choice).items()},
         prefect=choice.address,
         sandbox=sandbox,
+        desk=desk,
         inbox=str(inbox),
         logs=str(folder),
     )
@@ -229,6 +242,14 @@ def _sandbox(choice: UpOptions, database: str, show: Show) -> Iterator[str]:
             except ReconError as missing:
                 show(f"The listings of the sandbox are empty: {missing}")
         yield url
+
+
+def _desk(settings: Settings, choice: UpOptions) -> AbstractContextManager[str]:
+    """The desk, on this machine alone; where it is set, with who shows to it who somebody is."""
+    terms = read_desk_settings()
+    provider = Provider(terms.provider) if terms.provider else None
+    place = Workspace(settings, open_database(settings))
+    return DeskServer(Desk(place, terms, provider), "127.0.0.1", choice.desk_port).running()
 
 
 def prefect_environment(settings: Settings, choice: UpOptions, login: str | None) -> dict[str, str]:

@@ -52,6 +52,8 @@ class Running:
     inbox: str
     logs: str
     children: Mapping[str, Process] = field(default_factory=dict)
+    desk: str = ""
+    """Empty: of an earlier version, which has none."""
     terms: Mapping[str, str] = field(default_factory=dict)
     """Options it was started with, as text; a note of an earlier version has none."""
 

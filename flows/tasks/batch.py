@@ -19,6 +19,7 @@ from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.context import FlowRunContext, TaskRunContext
 from pydantic import BaseModel, ConfigDict
 
+from connectors.desk_links import DeskPage, told_at_desk
 from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.files.profile import DEFAULT, Profile, load_profile, with_terms
 from connectors.postgres import ledger
@@ -276,7 +277,8 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
 def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
     """Fixed keys, so that the UI shows the versions of one report, or one batch, in a row."""
     state = ledger.find_batch(lease.connection, lease.batch_id).state.replace("_", " ")
-    about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}"
+    at_desk = told_at_desk(DeskPage.BATCH, lease.batch_id)
+    about = f"Batch {lease.batch_id}, {state}.{at_desk} All of it is in {folder}"
     if stopped:
         about = f"{about}. {escape(stopped)}"
     summary = summary_markdown(report)

@@ -18,6 +18,7 @@ from typing import Any
 import polars as pl
 import psycopg
 
+from connectors.desk_links import DeskPage, desk_link
 from connectors.errors import ReconciliationUnknown
 from connectors.postgres.breaks import decisions_since
 from connectors.postgres.reconciliations import (
@@ -140,11 +141,14 @@ def shown(workspace: Workspace, number: int | None) -> Shown:
 
 
 def _where(run: Reconciliation, folder: Path) -> str:
-    return (
-        f"reconciliation {run.id} of {run.scope}: {run.verdict}\n"
-        f"report: {folder / 'report.html'}\n"
-        f"report hash {run.report_hash}"
-    )
+    lines = [
+        f"reconciliation {run.id} of {run.scope}: {run.verdict}",
+        f"report: {folder / 'report.html'}",
+        f"report hash {run.report_hash}",
+    ]
+    if link := desk_link(DeskPage.RUN, run.id):
+        lines.insert(2, f"desk: {link}")
+    return "\n".join(lines)
 
 
 def _as_json(run: Reconciliation, folder: Path) -> dict[str, Any]:

@@ -81,6 +81,7 @@ class Machine:
         self.notices = notices
         """What the webhook of RECON_NOTIFY_URL was told."""
         self.port, self.sandbox_port = free_port(), free_port()
+        self.desk_port = free_port()
         self.environment = clean_environment(home, **environment)
         self.url = f"http://127.0.0.1:{self.port}"
         self.api = httpx.Client(base_url=f"{self.url}/api", trust_env=False, timeout=30)
@@ -96,7 +97,11 @@ class Machine:
         )
 
     def options(self) -> list[str]:
-        return [f"--port={self.port}", f"--sandbox-port={self.sandbox_port}"]
+        return [
+            f"--port={self.port}",
+            f"--sandbox-port={self.sandbox_port}",
+            f"--desk-port={self.desk_port}",
+        ]
 
     @contextmanager
     def up(self) -> Iterator[None]:

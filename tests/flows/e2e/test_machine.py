@@ -26,6 +26,12 @@ def test_the_pages_talk_to_their_own_server_and_promote_nothing(machine: Machine
     assert machine.api.get(machine.url).text.count("<div id=") >= 1
 
 
+def test_the_desk_is_up_with_it(machine: Machine) -> None:
+    page = machine.api.get(f"http://127.0.0.1:{machine.desk_port}/")
+    assert page.is_success
+    assert "Self-declared" in page.text
+
+
 @pytest.mark.long
 def test_a_second_up_says_what_runs(machine: Machine) -> None:
     for options in ([], ["--detach"]):
@@ -133,6 +139,7 @@ def test_what_a_killed_up_left_is_ended_by_down(tmp_path: Path) -> None:
 def test_a_taken_port_is_told_and_nothing_stays(machine: Machine, tmp_path: Path) -> None:
     other = Machine(tmp_path / "home")
     options = [f"--port={machine.port}", f"--sandbox-port={other.sandbox_port}"]
+    options.append(f"--desk-port={other.desk_port}")
     refused = other.recon("up", *options)
     assert refused.returncode == 2
     assert "Port" in refused.stderr

@@ -1,0 +1,44 @@
+"""Addresses of pages at the desk, for what names a batch or a run elsewhere."""
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from connectors.errors import SettingsError
+
+
+class DeskPage(StrEnum):
+    """What has a page of its own, by its number."""
+
+    BATCH = "batches"
+    RUN = "runs"
+
+
+def desk_url(environment: Mapping[str, str] = os.environ) -> str | None:
+    """What people open the desk by; None: none is set. Raises SettingsError."""
+    url = environment.get("RECON_DESK_URL")
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        there = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        there, parts = False, urlsplit("")
+    if not there or parts.path.strip("/") or parts.query or parts.username or not url.isprintable():
+        raise SettingsError(
+            "RECON_DESK_URL is no address of a desk. Write https://HOST, with no path and no user."
+        )
+    return url.rstrip("/")
+
+
+def desk_link(page: DeskPage, number: int) -> str | None:
+    """The page of this number; None where no desk is set."""
+    url = desk_url()
+    return url and f"{url}/{page}/{number}"
+
+
+def told_at_desk(page: DeskPage, number: int) -> str:
+    """A sentence with the link, in Markdown; empty where no desk is set."""
+    link = desk_link(page, number)
+    return f" [Open it at the desk]({link})." if link else ""
