@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -111,6 +111,17 @@ def decisions_since(
         f"(SELECT id FROM reconciliation WHERE scope_hash = %(scope)s){_only(ids)} ORDER BY id",
         {"after": decided_through, "scope": scope_hash, "ids": ids},
     )
+
+
+def newest_decision(
+    connection: psycopg.Connection, number: int, decided_through: int
+) -> tuple[int, datetime] | None:
+    """Id and moment of the last decision on the breaks of a run; None: nothing was decided."""
+    return connection.execute(
+        "SELECT id, at FROM decision WHERE id > %s AND reconciliation_id = %s "
+        "ORDER BY id DESC LIMIT 1",
+        [decided_through, number],
+    ).fetchone()
 
 
 def accepted_on(

@@ -147,6 +147,27 @@ def list_runs(connection: psycopg.Connection) -> list[Reconciliation]:
         return cursor.execute("SELECT * FROM reconciliation ORDER BY id").fetchall()
 
 
+def runs_of(
+    connection: psycopg.Connection, scope: str, through: int, most: int
+) -> list[Reconciliation]:
+    """The last runs of a scope up to the one of a number, the first one first."""
+    with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:
+        found = cursor.execute(
+            "SELECT * FROM reconciliation WHERE scope_hash = %s AND id <= %s "
+            "ORDER BY id DESC LIMIT %s",
+            [scope_hash(scope), through, most],
+        ).fetchall()
+    return found[::-1]
+
+
+def maker_of(connection: psycopg.Connection, run: Reconciliation) -> tuple[str, str | None]:
+    """Who made a run: the name that was given, and the account that was logged in, if any."""
+    row = connection.execute(
+        "SELECT by, person FROM event WHERE id = %s", [run.event_id]
+    ).fetchone()
+    return (str(row[0]), row[1]) if row else ("", None)
+
+
 def latest_run(connection: psycopg.Connection, scope: str) -> Reconciliation | None:
     """The run of this scope that the next one follows."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:

@@ -95,6 +95,13 @@ def signed_reports(connection: psycopg.Connection) -> set[tuple[str, str, str]]:
     return {(str(hash_), str(role), str(by)) for hash_, role, by in rows}
 
 
+def newest_signature(connection: psycopg.Connection) -> int:
+    """The event of the last signature of all; 0: nobody has signed anything."""
+    row = connection.execute("SELECT coalesce(max(event_id), 0) FROM signature").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def last_approved(
     connection: psycopg.Connection,
     scope_hash: str,

@@ -43,7 +43,7 @@ class Filter:
 
     code: Annotated[str | None, Parameter(help="Only breaks of this code, as AMOUNT.")] = None
     state: Annotated[
-        str | None, Parameter(help="Only breaks in this state: open, or NEW, ACCEPTED ...")
+        str | None, Parameter(help="Only breaks in this state: open, aside, resolved, or NEW ...")
     ] = None
     record: Annotated[str | None, Parameter(help="Only breaks of this record kind.")] = None
     tenant: Annotated[

@@ -6,7 +6,7 @@ own pages is refused, and so is a host that the desk is not called by.
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
@@ -34,7 +34,8 @@ from connectors.errors import (
     ReconError,
 )
 from connectors.oidc import Provider
-from flows.desk.pages import entry, home, one_break, run
+from flows.desk.kept import Kept
+from flows.desk.pages import breaks, entry, home, one_break, run
 from flows.desk.visit import Page, Visit, shown_by_proxy, visit_of
 from flows.stages.workspace import Workspace
 
@@ -75,6 +76,8 @@ class Desk:
     workspace: Workspace
     settings: DeskSettings = NOTHING_SET
     provider: Provider | None = None
+    kept: Kept = field(default_factory=Kept)
+    """What pages of runs are made of."""
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -97,6 +100,8 @@ class Address:
 ADDRESSES = (
     Address("/", home.show),
     Address("/runs/{number:int}", run.show),
+    Address("/runs/{number:int}/breaks", breaks.show),
+    Address("/runs/{number:int}/breaks.csv", breaks.download),
     Address("/runs/{number:int}/breaks/{id}", one_break.show),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/login/provider", entry.to_provider, open_to_all=True),

@@ -74,7 +74,11 @@ REFUSED = [
     (Chosen(ids=(ONE, GONE)), ACCEPT, f"no such break, or it does not fit the filter: {GONE}"),
     (Chosen(ids=(ONE,), code="OFFSET"), ACCEPT, f"does not fit the filter: {ONE}"),
     (Chosen(code="OFFSET"), ACCEPT, "has no break that fits"),
-    (Chosen(state="shut"), ACCEPT, "There is no state 'shut'. Known: NEW, OPEN"),
+    (
+        Chosen(state="shut"),
+        ACCEPT,
+        "There is no state 'shut'. Known: open, aside, resolved, NEW, OPEN",
+    ),
     (Chosen(ids=(ONE,)), REOPEN, f"One cannot reopen these: {ONE} is NEW"),
     (Chosen(code="AMOUNT"), REOPEN, "has no break that fits"),
     (Chosen(ids=(ONE,)), Decision(Choice.ACCEPT, "why", until=date(2026, 1, 30)), "has passed"),

@@ -1,15 +1,42 @@
-"""A run: whether it can be signed, its money, and what it was made from."""
+"""A run: whether it can be signed, its money, what changed since the last signed one."""
 
 from starlette.responses import Response
 
+from connectors.files.currencies import read_currencies
+from connectors.postgres.reconciliations import latest_run, maker_of
 from connectors.postgres.signatures import signatures_of
+from flows.desk.filters import BreakSearch
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
+from flows.steps.reconcile.changes import method_rows
+from schemas.accounts import approval
+
+SINCE = ("CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL")
+"""Codes that tell of records which are other than they were signed."""
 
 
 def show(visit: Visit) -> Response:
     """The first page of a run."""
-    with visit.place.database.connect() as connection:
+    place, kept = visit.place, visit.desk.kept
+    with place.database.connect() as connection:
         run = run_of(visit, connection)
+        last = latest_run(connection, run.scope)
         signatures = signatures_of(connection, run.id)
-    return visit.page("run.html.jinja", run=run, signatures=signatures)
+        by, person = maker_of(connection, run)
+        review = kept.review(place, connection, run)
+        changes = kept.changes(place, connection, run)
+    return visit.page(
+        "run.html.jinja",
+        run=run,
+        last=last,
+        signatures=signatures,
+        approval=approval({role: one.person for role, one in signatures.items()}),
+        maker=by if person is None else person,
+        said_by=by if person and by != person else None,
+        review=review,
+        since=[(code, review.codes[code]) for code in SINCE if code in review.codes],
+        changes=changes,
+        method=method_rows(changes, run.rules_hash),
+        none_asked=BreakSearch({}),
+        names=read_currencies(place.settings.currencies),
+    )

@@ -1,11 +1,13 @@
 """The pages' templates: every text escaped, a name that is not given an error."""
 
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cache, partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from flows.desk.filters import NONE
 from flows.report.spelling import digits, neutral, visible
 from schemas.counting import agree, quantity
 
@@ -31,6 +33,14 @@ def worded(constant: str | None) -> str:
     return text[:1].upper() + text[1:]
 
 
+def currency(of: str | int | None, names: Mapping[str, str]) -> str:
+    """A currency as `978 EUR` where the settings name it; a dash stands for none."""
+    if of is None or of in ("", NONE):
+        return "no currency"
+    code = names.get(str(of))
+    return f"{of} {neutral(code, 20)}" if code else f"currency {of}"
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -42,6 +52,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "agree": agree,
+        "currency": currency,
         "day": day,
         "digits": digits,
         "moment": moment,

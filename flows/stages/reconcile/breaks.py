@@ -44,10 +44,12 @@ from flows.steps.breaks.money import COUNTED, Sums, sum_money
 from flows.steps.breaks.saved import causes_of, from_saved, with_seen
 from flows.steps.frames.beyond import largest_first
 from schemas.breaks import Severity
-from schemas.life import ASIDE, OPEN, UNRESOLVED, BreakState, Choice
+from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
 
 GRAVEST = {one.value: place for place, one in enumerate(Severity)}
 """Severity -> its place among them."""
+STATES = {"open": OPEN, "aside": ASIDE, "resolved": RESOLVED}
+"""Words for several states: asking for action, not looked at or waived, gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Chosen:
     ids: Sequence[str] = ()
     code: str | None = None
     state: str | None = None
-    """As it stands now; `open` for every state that asks for action."""
+    """As it stands now; or one of the words of `STATES`, as `open`."""
     record: str | None = None
     tenant: int | None = None
     currency: int | None = None
@@ -184,7 +186,7 @@ def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
         .then(pl.format("{}, accepted as {}, and now {}", "what", "accepted_as", "is_now"))
         .otherwise("what")
     )
-    gravest = named([neutral(one) for one in names.to_series()], "; ")
+    gravest = named(names.to_series(), "; ", neutral)
     return f"{', '.join(counts)}. Gravest first: {gravest}"
 
 
@@ -314,11 +316,17 @@ def _fitting(breaks: pl.DataFrame, chosen: Chosen) -> pl.DataFrame:
         if value is not None
     ]
     if chosen.state is not None:
-        name = chosen.state.upper()
-        if name not in BreakState.__members__:
-            known = ", ".join(BreakState)
-            raise DecisionRefused(
-                "There is no state {state!r}. Known: {known}.", state=chosen.state, known=known
-            )
-        wanted.append(is_open() if chosen.state == "open" else pl.col("state") == name)
+        wanted.append(in_state(chosen.state))
     return breaks.filter(*wanted) if wanted else breaks
+
+
+def in_state(name: str) -> pl.Expr:
+    """Which breaks are in a state, or in one of those of a word: `open`, `aside`, `resolved`."""
+    if name in STATES:
+        return pl.col("state").is_in(STATES[name])
+    if name.upper() not in BreakState.__members__:
+        known = ", ".join([*STATES, *BreakState])
+        raise DecisionRefused(
+            "There is no state {state!r}. Known: {known}.", state=name, known=known
+        )
+    return pl.col("state") == name.upper()

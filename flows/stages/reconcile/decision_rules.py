@@ -4,7 +4,7 @@ The texts name terms as whoever asks calls them (`DecisionRefused`).
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -195,7 +195,9 @@ def _is_ceiling(amount: Decimal) -> bool:
     return amount.is_finite() and 0 < amount < 10**20 and int(exponent) >= -18
 
 
-def named(texts: Sequence[str] | pl.Series, by: str = ", ") -> str:
-    """The first of some texts, and how many more there are."""
+def named(
+    texts: Sequence[str] | pl.Series, by: str = ", ", spell: Callable[[str], str] = str
+) -> str:
+    """The first of some texts, each spelled out, and how many more there are."""
     more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
-    return by.join(texts[:NAMED]) + more
+    return by.join(map(spell, texts[:NAMED])) + more

@@ -246,10 +246,16 @@ def _refuse_open_breaks(
 
 
 def what_waits(
-    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    breaks: pl.DataFrame | None = None,
 ) -> str | None:
-    """What keeps a report from being approved by anybody, and what to do; None: nothing."""
-    breaks = breaks_now(connection, run)
+    """What keeps a report from being approved by anybody, and what to do; None: nothing.
+
+    `breaks` are those of `breaks_now`, where somebody has read them already.
+    """
+    breaks = breaks_now(connection, run) if breaks is None else breaks
     left = breaks.filter(is_open()).height
     again = _again(run)
     if left:

@@ -41,16 +41,23 @@ def changes_since(
     return _method_changes(workspace, connection, base, now, notes)
 
 
-def to_accept(workspace: Workspace, connection: psycopg.Connection, run: Reconciliation) -> Changes:
+def to_accept(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    breaks: pl.DataFrame | None = None,
+) -> Changes:
     """What whoever approves a report now accepts with it: how its figures are made otherwise.
 
     It is held against what is signed by now, which may be more than when the report was written.
+    `breaks` are those of `breaks_now`, where somebody has read them already.
     """
     base = baseline(connection, run.scope, run.id)
     if base is None:
         return Changes(since="")
     now = method_of(workspace, connection, run)
-    by_rules = breaks_now(connection, run).filter(is_aside() & (pl.col("aside_by") == RULES))
+    breaks = breaks_now(connection, run) if breaks is None else breaks
+    by_rules = breaks.filter(is_aside() & (pl.col("aside_by") == RULES))
     aside = [AsideLine(str(state), "", by_rules=True, breaks=len(frame))
              for (state,), frame in by_rules.group_by("state")]  # fmt: skip
     changes = _method_changes(workspace, connection, base, now, aside=tuple(aside))

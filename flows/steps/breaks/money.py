@@ -7,10 +7,10 @@ payments of that debt do not say already. Differences and gross money are never 
 nor are two currencies.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -33,6 +33,8 @@ _OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
 _RANK = {code: rank for rank, code in enumerate(BREAKS)}
 _BARE = [name for name, table in EXTRACTS.items() if not table.amounts]
 """Record kinds without money."""
+_ROOM = Decimal(10) ** 20
+"""What a column of amounts holds at the most."""
 _DEBT = ("__pool", "tenant", "__debt", "currency", BASIS)
 _ADDED = (BASIS, COUNTED, COUNTED_BEYOND)
 _AMOUNT_BEYOND = f"amount{BEYOND}"
@@ -76,16 +78,32 @@ class Sums(NamedTuple):
 
 def sum_money(breaks: pl.DataFrame) -> dict[str, Sums]:
     """What breaks with COUNTED come to, by CurrenciesId as text, each kind of money by itself."""
+    found: dict[str, Sums] = {}
+    for (currency,), _, _, more in sums_by(breaks, currency_text()):
+        found[currency] = found.get(currency, Sums()).plus(more)
+    return dict(sorted(found.items(), key=lambda one: (len(one[0]), one[0])))
+
+
+def sums_by(breaks: pl.DataFrame, *by: pl.Expr) -> Iterator[tuple[tuple[Any, ...], str, int, Sums]]:
+    """What groups of breaks with COUNTED come to: group, kind of money, how many, and the sum.
+
+    A group that has several kinds of money comes once with each.
+    """
     money = breaks.with_columns(
         pl.when(pl.col(BASIS) != Money.NONE).then(name).alias(name)
         for name in (COUNTED, COUNTED_BEYOND)
     )
-    groups = money.group_by(currency_text(), BASIS).agg(*counted(), pl.len())
-    found: dict[str, Sums] = {}
-    for currency, basis, amounts, beyond, rows in groups.iter_rows():
-        more = Sums.of(basis, amounts, beyond, rows)
-        found[currency] = found.get(currency, Sums()).plus(more)
-    return dict(sorted(found.items(), key=lambda one: (len(one[0]), one[0])))
+    names = [f"__by_{place}" for place in range(len(by))]
+    grouped = money.with_columns(
+        one.alias(name) for one, name in zip(by, names, strict=True)
+    ).group_by(*names, BASIS, maintain_order=True)
+    # Where no sum can leave its column, all of it is one addition; else each is done by itself.
+    largest = breaks[COUNTED].abs().max() if breaks.height else None
+    fits = largest is None or Decimal(str(largest)) * breaks.height < _ROOM
+    amounts, beyond = counted()
+    total = pl.concat_list(pl.col(COUNTED).sum()) if fits else amounts
+    for *group, basis, told, texts, rows in grouped.agg(total, beyond, pl.len()).iter_rows():
+        yield tuple(group), basis, rows, Sums.of(basis, told, texts, rows)
 
 
 def counted(suffix: str = "") -> list[pl.Expr]:

@@ -1,0 +1,114 @@
+"""Which breaks of a run are meant: the fields of the filter, in an address and in a form alike."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from urllib.parse import urlencode
+
+import polars as pl
+
+from connectors.errors import DecisionRefused
+from flows.stages.reconcile.breaks import in_state
+from flows.steps.breaks.frame import BREAK_SCHEMA
+from flows.steps.breaks.money import BASIS
+from flows.steps.frames.beyond import largest_first
+from schemas.amounts import BEYOND
+from schemas.breaks import Money, Severity
+from schemas.kinds import AMOUNT
+
+NONE = "-"
+"""In place of a value: breaks that have none."""
+TEXTS = ("code", "cause", "record", "owner")
+NUMBERS = ("tenant", "currency")
+WORDS = {BASIS: [*Money], "severity": [*Severity]}
+SEARCHED = ("id", "key", "field", "note", "file")
+"""Where free text is looked for, in either case of its letters."""
+FIELDS = (*TEXTS, *NUMBERS, *WORDS, "state", "age", "amount", "text")
+"""Names of the fields, as addresses and forms have them.
+
+`age` is the least age in days, `amount` the least amount; a break has to fit all that are given.
+"""
+LONGEST = 200
+"""Characters of a value; the others are not looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakSearch:
+    """What was asked for; a field that was left empty asks for nothing."""
+
+    typed: Mapping[str, str]
+
+    @classmethod
+    def read(cls, sent: Mapping[str, object]) -> "BreakSearch":
+        """The filter of an address or a form, which may have more fields than these."""
+        told = {name: sent.get(name, "") for name in FIELDS}
+        texts = {name: one.strip()[:LONGEST] for name, one in told.items() if isinstance(one, str)}
+        return cls({name: one for name, one in texts.items() if one})
+
+    def __getitem__(self, name: str) -> str:
+        """What was typed in a field; empty where nothing was."""
+        return self.typed.get(name, "")
+
+    def query(self, **more: object) -> str:
+        """The same filter as an address has it, some fields given anew; empty ones go."""
+        told = {**self.typed, **{name: str(value) for name, value in more.items()}}
+        return urlencode({name: value for name, value in told.items() if value != ""})
+
+    def fitting(self, breaks: pl.DataFrame) -> pl.DataFrame:
+        """The breaks that fit, of a frame as `Kept.breaks` gives it; raises DecisionRefused."""
+        wanted = [self._wanted(name, value) for name, value in self.typed.items()]
+        return breaks.filter(*wanted) if wanted else breaks
+
+    def _wanted(self, name: str, value: str) -> pl.Expr:
+        if value == NONE and name in (*TEXTS, *NUMBERS):
+            return pl.col(name).is_null()
+        if name in TEXTS:
+            return pl.col(name) == value
+        if name in WORDS:
+            return pl.col(name) == _one_of(name, value)
+        if name == "state":
+            return in_state(value)
+        if name == "text":
+            small = value.lower()
+            return pl.any_horizontal(
+                pl.col(one)
+                .str.to_lowercase()
+                .str.contains(small, literal=True)
+                .fill_null(value=False)
+                for one in SEARCHED
+            )
+        number = _number(name, value)
+        if name == "amount":
+            held = pl.col("amount").abs() >= pl.lit(number).cast(AMOUNT)
+            beyond = pl.col("amount" + BEYOND).is_not_null() & (largest_first() >= float(number))
+            return held.fill_null(value=False) | beyond
+        if name == "age":
+            return pl.col("age_days") >= int(number)
+        return pl.col(name) == pl.lit(int(number)).cast(BREAK_SCHEMA[name])
+
+
+def _one_of(name: str, value: str) -> str:
+    if value not in WORDS[name]:
+        known = ", ".join(WORDS[name])
+        raise DecisionRefused(
+            "There is no {what} {value!r}. Known: {known}.", what=name, value=value, known=known
+        )
+    return value
+
+
+def _number(name: str, value: str) -> Decimal:
+    """A number as somebody types it: blanks and apostrophes between its digits are nothing."""
+    text = "".join(value.split()).replace("'", "")
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    whole = name != "amount"
+    ours = number.is_finite() and abs(number) < (2**31 if whole else 10**20)
+    if not ours or (whole and number != number.to_integral_value()):
+        example = "a whole number, as 30" if whole else "an amount, as 1250.00"
+        raise DecisionRefused(
+            "{value!r} is no {what} to look for: give {example}.",
+            value=value, what=name, example=example,
+        )  # fmt: skip
+    return number

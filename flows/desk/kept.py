@@ -1,0 +1,116 @@
+"""What pages of a run are made of, kept in memory for as long as nothing is decided on it.
+
+Runs, their breaks and the decisions about these are never changed, only added. So what the breaks
+of a run are now follows from the run and the last decision on it, and the database is asked for
+that one each time.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from threading import Lock
+from typing import Generic, TypeVar
+
+import polars as pl
+import psycopg
+
+from connectors.postgres.breaks import newest_decision
+from connectors.postgres.reconciliations import Reconciliation
+from connectors.postgres.signatures import newest_signature
+from flows.desk.review import Review, review_of
+from flows.desk.trend import TrendPoint, trend_point
+from flows.stages.reconcile.breaks import breaks_now
+from flows.stages.reconcile.rules import rules_of
+from flows.stages.reconcile.since_signed import to_accept
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.ageing import with_ages
+from flows.steps.breaks.severity import severities
+from flows.steps.reconcile.report import Changes
+from flows.steps.rules.rules import Rules
+
+Made = TypeVar("Made")
+FRAMES, VALUES = 4, 1_000
+"""Frames of breaks that are kept (25 MB for 100,000 breaks), and small values about runs."""
+
+
+class LastUsed(Generic[Made]):
+    """The values used last, each made once however many ask for it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, Made] = OrderedDict()
+        self._turns: dict[Hashable, Lock] = {}
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """The value of a key; whoever asks while it is being made waits for it."""
+        with self._lock:
+            turn = self._turns.setdefault(key, Lock())
+        with turn:
+            try:
+                with self._lock:
+                    if key in self._kept:
+                        self._kept.move_to_end(key)
+                        return self._kept[key]
+                made = make()
+                with self._lock:
+                    self._kept[key] = made
+                    while len(self._kept) > self._most:
+                        self._kept.popitem(last=False)
+                return made
+            finally:
+                with self._lock:
+                    self._turns.pop(key, None)
+
+
+class Kept:
+    """What one desk keeps; ask only about runs that the visit sees."""
+
+    def __init__(self, frames: int = FRAMES) -> None:
+        self._breaks: LastUsed[pl.DataFrame] = LastUsed(frames)
+        self._reviews: LastUsed[Review] = LastUsed(VALUES)
+        self._changes: LastUsed[Changes] = LastUsed(VALUES)
+        self._trend: LastUsed[TrendPoint | None] = LastUsed(VALUES)
+
+    def breaks(
+        self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
+    ) -> pl.DataFrame:
+        """The breaks of a run as they are now: `breaks_now` with `severity` and ages."""
+
+        def read() -> pl.DataFrame:
+            breaks = breaks_now(connection, run)
+            rules = rules_of(place, connection, run.rules_hash) or Rules()
+            breaks = breaks.with_columns(severities(breaks, rules, run.as_of))
+            return with_ages(breaks, run.as_of, rules.calendar)
+
+        return self._breaks.get(_key(connection, run), read)
+
+    def review(
+        self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
+    ) -> Review:
+        """Its figures, and whether it can be approved."""
+
+        def judge() -> Review:
+            return review_of(place, connection, run, self.breaks(place, connection, run))
+
+        return self._reviews.get(_key(connection, run), judge)
+
+    def changes(
+        self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
+    ) -> Changes:
+        """What whoever approves it now accepts with it."""
+
+        def compare() -> Changes:
+            return to_accept(place, connection, run, self.breaks(place, connection, run))
+
+        key = _key(connection, run), newest_signature(connection)
+        return self._changes.get(key, compare)
+
+    def trend_point(self, place: Workspace, run: Reconciliation) -> TrendPoint | None:
+        """What the report of a run said was open; None where it cannot be read."""
+        key = run.id, run.report_hash
+        return self._trend.get(key, lambda: trend_point(place, run))
+
+
+def _key(connection: psycopg.Connection, run: Reconciliation) -> Hashable:
+    # Of a database that was restored, the same number may be another run.
+    return run.id, run.chain_hash, newest_decision(connection, run.id, run.decided_through)

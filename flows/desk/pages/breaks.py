@@ -1,0 +1,137 @@
+"""The breaks of a run: found by a filter, page by page, with what they come to."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import polars as pl
+from starlette.responses import Response
+
+from connectors.errors import DecisionRefused
+from connectors.files.currencies import read_currencies
+from flows.desk.filters import NONE, WORDS, BreakSearch
+from flows.desk.review import POOLS, figures_of
+from flows.desk.runs import run_of
+from flows.desk.visit import Visit
+from flows.report.reconciled.data import breaks_csv
+from flows.steps.breaks.acceptance import outgrown
+from flows.steps.frames.beyond import largest_first, whole
+from schemas.breaks import BREAKS, Money
+from schemas.life import BreakState
+
+ON_A_PAGE = 50
+SORTS: Mapping[str, tuple[str, bool]] = {
+    "amount": ("largest amount first", True),
+    "age": ("oldest first", True),
+    "code": ("by code", False),
+}
+"""Name -> how people say it, and whether the largest comes first."""
+LISTED = ("code", "record", "currency", "cause", "owner")
+"""Fields whose values are there to choose from."""
+MOST_LISTED = 100
+"""Values of a field to choose from, those of most breaks; any other one comes with a link."""
+DOWNLOADED = (
+    "id", "code", "severity", "state", "record", "tenant", "key", "field", "side", "currency",
+    "currency_code", "expected", "found", "delta", "amount", "basis", "counted", "date",
+    "first_seen", "age_days", "age_business_days", "cause", "owner", "due", "accepted_by",
+    "accepted_until", "accepted_reason", "claimed", "aside_because", "batch_id", "file", "line",
+    "note", "delta_beyond", "amount_beyond", "counted_beyond",
+)  # fmt: skip
+"""Columns of the download; the texts of amounts that no column holds go into those of amounts."""
+
+
+def show(visit: Visit) -> Response:
+    """A page of the breaks that fit."""
+    with visit.place.database.connect() as connection:
+        run = run_of(visit, connection)
+        breaks = visit.desk.kept.breaks(visit.place, connection, run)
+        titles = visit.desk.kept.review(visit.place, connection, run).facts.causes
+    asked = BreakSearch.read(visit.asked)
+    said = ""
+    try:
+        fitting = asked.fitting(breaks)
+    except DecisionRefused as refused:
+        said, fitting = str(refused), breaks.clear()
+    sort = visit.asked.get("sort", "")
+    sort = sort if sort in SORTS else "amount"
+    pages = max(1, -(-fitting.height // ON_A_PAGE))
+    number = min(max(1, _whole(visit.asked.get("page", "1"))), pages)
+    rows = _sorted(fitting, sort).slice((number - 1) * ON_A_PAGE, ON_A_PAGE)
+    return visit.page(
+        "breaks.html.jinja",
+        HTTPStatus.BAD_REQUEST if said else HTTPStatus.OK,
+        run=run,
+        said=said,
+        asked=asked,
+        sort=sort,
+        sorts=SORTS,
+        count=fitting.height,
+        of=breaks.height,
+        figures=figures_of(fitting),
+        rows=[_row(row) for row in rows.with_columns(outgrown()).iter_rows(named=True)],
+        page=number,
+        pages=pages,
+        listed={name: _values(breaks, name, asked[name]) for name in LISTED},
+        titles=titles,
+        words=WORDS,
+        states=[*POOLS, *(one for one in BreakState if one != BreakState.ACCEPTED)],
+        names=read_currencies(visit.place.settings.currencies),
+    )
+
+
+def download(visit: Visit) -> Response:
+    """All that fit as CSV, in the order of the page."""
+    with visit.place.database.connect() as connection:
+        run = run_of(visit, connection)
+        breaks = visit.desk.kept.breaks(visit.place, connection, run)
+    sort = visit.asked.get("sort", "")
+    fitting = _sorted(
+        BreakSearch.read(visit.asked).fitting(breaks), sort if sort in SORTS else "amount"
+    )
+    names = read_currencies(visit.place.settings.currencies)
+    code = pl.col("currency").cast(pl.String).replace_strict(names, default=None)
+    told = fitting.with_columns(code.cast(pl.String).alias("currency_code")).select(DOWNLOADED)
+    file = f"breaks-of-run-{run.id}.csv"
+    return Response(
+        breaks_csv(told),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{file}"'},
+    )
+
+
+def _sorted(breaks: pl.DataFrame, sort: str) -> pl.DataFrame:
+    first = {"amount": largest_first(), "age": pl.col("age_days"), "code": pl.col("code")}[sort]
+    order = (first, largest_first(), *map(pl.col, ("code", "record", "key", "id")))
+    return breaks.sort(
+        *order, descending=[SORTS[sort][1], True, False, False, False, False], nulls_last=True
+    )
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 10 else 1
+
+
+def _values(breaks: pl.DataFrame, name: str, chosen: str) -> list[tuple[str, int]]:
+    """What a field has among all breaks of the run and how often; the one chosen is among them."""
+    counts = breaks.group_by(pl.col(name).cast(pl.String)).len()
+    most = counts.sort(["len", name], descending=[True, False]).head(MOST_LISTED)
+    there = dict(most.with_columns(pl.col(name).fill_null(NONE)).sort(name).iter_rows())
+    if chosen and chosen not in there:
+        there[chosen] = 0
+    return list(there.items())
+
+
+def _row(row: dict[str, Any]) -> dict[str, Any]:
+    """A break as a line of the table has it."""
+    delta = whole(row["delta"], row["delta_beyond"])
+    amount = whole(row["amount"], row["amount_beyond"])
+    gross = row["basis"] == Money.GROSS
+    code = BREAKS.get(row["code"])
+    return row | {
+        "title": code.title if code else "",
+        "gross": gross,
+        "signed": delta is not None and not gross,
+        "money": amount if gross or delta is None else delta,
+        "unreadable": row["basis"] == Money.UNREADABLE,
+        "moneyless": row["basis"] == Money.NONE,
+    }

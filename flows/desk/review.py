@@ -1,0 +1,196 @@
+"""What a run has to show: money by state and currency, causes, and whether it can be signed.
+
+Every figure is of breaks that `filters.BreakSearch` finds again, so that a page can lead to them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import polars as pl
+import psycopg
+
+from connectors.postgres.reconciliations import Reconciliation
+from flows.desk.filters import NONE
+from flows.stages.reconcile.breaks import STATES
+from flows.stages.reconcile.rules import TOTALS
+from flows.stages.reconcile.sign import what_waits
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.money import Sums, currency_text, sums_by
+from schemas.breaks import BREAKS
+from schemas.life import BreakState
+
+POOLS = {
+    "open": STATES["open"],
+    "accepted": (BreakState.ACCEPTED,),
+    "aside": STATES["aside"],
+    "resolved": STATES["resolved"],
+}
+"""Words for states, as a filter has them; the money of one is never added to that of another."""
+TOP = 10
+"""Causes that the page of a run has; the list of breaks has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Breaks of one currency in one of POOLS."""
+
+    currency: str
+    """CurrenciesId, or NONE."""
+    pool: str
+    breaks: int
+    sums: Sums
+    kinds: frozenset[str]
+    """The kinds of money there are among them: what there is none of is not even zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopCause:
+    """Open breaks of one cause group; or of a code, where they are in none."""
+
+    cause: str
+    """Its id, or NONE."""
+    code: str
+    """Empty where there is a cause: it may have several."""
+    title: str
+    breaks: int
+    money: Mapping[str, Sums]
+    """By currency, or NONE."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFacts:
+    """What the files of a run tell beside its breaks."""
+
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """Titles by id."""
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    because: tuple[str, ...] = ()
+    unexplained: Mapping[str, Decimal] = field(default_factory=dict)
+    """By currency, or NONE; of all record kinds and fields, without a sign."""
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A run as its first page shows it."""
+
+    figures: tuple[Figures, ...]
+    states: Mapping[str, int]
+    """How many breaks are in each state."""
+    codes: Mapping[str, int]
+    """How many open breaks have each code."""
+    owners: Mapping[str, int]
+    """How many open breaks each owner has."""
+    causes: tuple[TopCause, ...]
+    more_causes: int
+    oldest: date | None
+    """When the open break was seen first that is there for longest."""
+    waits: str | None
+    """What keeps it from being approved; None: nothing."""
+    facts: ReportFacts
+
+    def count(self, pool: str) -> int:
+        """How many breaks are in one of POOLS."""
+        return sum(self.states.get(one, 0) for one in POOLS[pool])
+
+
+def review_of(
+    place: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> Review:
+    """Review a run; `breaks` are those of it as they are now."""
+    left = breaks.filter(is_open())
+    facts = facts_of(place, run)
+    causes = _causes(left, facts)
+    return Review(
+        figures=figures_of(breaks),
+        states=_counts(breaks, "state"),
+        codes=_counts(left, "code"),
+        owners=_counts(left.filter(pl.col("owner").is_not_null()), "owner"),
+        causes=tuple(causes[:TOP]),
+        more_causes=len(causes[TOP:]),
+        oldest=left.select(pl.col("first_seen").min()).item(),
+        waits=what_waits(place, connection, run, breaks),
+        facts=facts,
+    )
+
+
+def figures_of(breaks: pl.DataFrame) -> tuple[Figures, ...]:
+    """What some breaks come to, by currency and by POOLS."""
+    of = {state.value: pool for pool, states in POOLS.items() for state in states}
+    pool = pl.col("state").replace_strict(of, return_dtype=pl.String)
+    found: dict[tuple[str, str], tuple[int, Sums, frozenset[str]]] = {}
+    for (currency, which), basis, rows, sums in sums_by(breaks, currency_text(), pool):
+        counted, before, kinds = found.get((currency, which), (0, Sums(), frozenset()))
+        found[currency, which] = counted + rows, before.plus(sums), kinds | {basis}
+    order = [*POOLS]
+    return tuple(
+        Figures(currency or NONE, which, *found[currency, which])
+        for currency, which in sorted(
+            found, key=lambda one: (len(one[0]), one[0], order.index(one[1]))
+        )
+    )
+
+
+def _causes(left: pl.DataFrame, facts: ReportFacts) -> list[TopCause]:
+    """The causes of open breaks, the largest first."""
+    cause = pl.col("cause").fill_null(NONE)
+    code = pl.when(pl.col("cause").is_null()).then("code").otherwise(pl.lit(""))
+    rows: dict[tuple[str, str], int] = {}
+    money: dict[tuple[str, str], dict[str, Sums]] = {}
+    for (group, of, currency), _, number, sums in sums_by(left, cause, code, currency_text()):
+        rows[group, of] = rows.get((group, of), 0) + number
+        held = money.setdefault((group, of), {})
+        key = currency or NONE
+        held[key] = held.get(key, Sums()).plus(sums)
+
+    def title(group: str, of: str) -> str:
+        if of:
+            told = BREAKS.get(of)
+            return f"{told.title[:1].upper()}{told.title[1:]}" if told else of
+        return facts.causes.get(group, group)
+
+    found = [
+        TopCause(
+            group,
+            of,
+            title(group, of),
+            rows[group, of],
+            dict(sorted(held.items(), key=lambda one: (len(one[0]), one[0]))),
+        )
+        for (group, of), held in money.items()
+    ]
+    return sorted(found, key=_size, reverse=True)
+
+
+def _size(one: TopCause) -> tuple[Decimal, Decimal, int, str]:
+    # Two currencies are never added up: the largest sum in any of them counts.
+    held = one.money.values()
+    difference = max(abs(of.difference) for of in held)
+    return difference, max(of.gross for of in held), one.breaks, one.cause + one.code
+
+
+def _counts(breaks: pl.DataFrame, name: str) -> dict[str, int]:
+    return dict(breaks.group_by(name).len().sort(name).iter_rows())
+
+
+def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
+    """What the totals of a run tell; nothing where they cannot be read."""
+    try:
+        told: Any = json.loads((place.settings.reports / run.folder / TOTALS).read_bytes())
+        unexplained: dict[str, Decimal] = {}
+        for one in told.get("proofs", ()):
+            currency = str(one["currency"]) or NONE
+            more = abs(Decimal(one["unexplained"]))
+            unexplained[currency] = unexplained.get(currency, Decimal(0)) + more
+        return ReportFacts(
+            causes={str(one["id"]): str(one["title"]) for one in told.get("causes", ())},
+            inputs=tuple(told["cover"].get("inputs", ())),
+            because=tuple(map(str, told["cover"].get("because", ()))),
+            unexplained=unexplained,
+        )
+    except (OSError, ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
+        return ReportFacts()

@@ -1,0 +1,104 @@
+"""How open breaks and their money went from run to run, as pictures."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from markupsafe import Markup
+
+from connectors.postgres.reconciliations import Reconciliation
+from flows.report.spelling import digits
+from flows.stages.reconcile.rules import TOTALS
+from flows.stages.workspace import Workspace
+from schemas.counting import quantity
+
+RUNS = 30
+"""Runs a picture shows."""
+WIDTH, HEIGHT, GAP = 20, 60, 4
+"""Units of a bar with its room, of the picture, and between two bars."""
+LEAST = 2
+"""Units the smallest bar has, so that one break in a hundred thousand is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """What the report of a run said was open."""
+
+    number: int
+    as_of: str
+    breaks: int
+    money: Mapping[str, Decimal]
+    """Differences by CurrenciesId as text."""
+
+
+def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
+    """The closing lines of the roll-forward of a run; None where its totals do not tell."""
+    try:
+        told: Any = json.loads((place.settings.reports / run.folder / TOTALS).read_bytes())
+        closing = {str(one["currency"]): one["lines"][-1] for one in told["roll_forward"]}
+        return TrendPoint(
+            run.id,
+            run.as_of.isoformat(),
+            sum(int(one["rows"]) for one in closing.values()),
+            {of: Decimal(one["amount"]) for of, one in closing.items()},
+        )
+    except (OSError, ValueError, TypeError, KeyError, IndexError, ArithmeticError):
+        return None
+
+
+def open_breaks(points: Sequence[TrendPoint], scope: int) -> Markup:
+    """Bars of how many were open; `scope` makes ids of the page its own."""
+    told = [quantity(one.breaks, "open break", digits) for one in points]
+    return _bars(points, [Decimal(one.breaks) for one in points], told, "Open breaks", f"t{scope}")
+
+
+def open_money(points: Sequence[TrendPoint], scope: int, currency: str, label: str) -> Markup:
+    """Bars of the differences that were open in one currency."""
+    amounts = [one.money.get(currency, Decimal(0)) for one in points]
+    told = [f"{digits(amount)} {label}" for amount in amounts]
+    return _bars(points, amounts, told, f"Open differences, {label}", f"t{scope}-{currency}")
+
+
+def _bars(
+    points: Sequence[TrendPoint],
+    sizes: Sequence[Decimal],
+    told: Sequence[str],
+    title: str,
+    name: str,
+) -> Markup:
+    """A bar for each run, which is a link to it; in words in its text."""
+    most = max((abs(one) for one in sizes), default=Decimal(0))
+    bars = []
+    for place, (point, size, words) in enumerate(zip(points, sizes, told, strict=True)):
+        tall = max(LEAST, int(abs(size) * HEIGHT / most)) if size else 0
+        bars.append(
+            Markup(
+                '<a href="/runs/{run}"><title>Run {run}, as of {day}: {words}</title>'
+                '<rect class="room" x="{x}" y="0" width="{wide}" height="{high}"/>'
+                '<rect class="bar" x="{x}" y="{y}" width="{wide}" height="{tall}"/></a>'
+            ).format(
+                run=point.number,
+                day=point.as_of,
+                words=words,
+                x=place * WIDTH,
+                wide=WIDTH - GAP,
+                high=HEIGHT,
+                y=HEIGHT - tall,
+                tall=tall,
+            )
+        )
+    first, last = points[0], points[-1]
+    return Markup(
+        '<svg class="trend" viewBox="0 0 {wide} {high}" role="img" '
+        'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{title}</title>'
+        '<desc id="{name}-desc">{description}</desc>{bars}</svg>'
+    ).format(
+        wide=RUNS * WIDTH,
+        high=HEIGHT,
+        name=name,
+        title=title,
+        description=f"Run {first.number}: {told[0]}. Run {last.number}: {told[-1]}.",
+        bars=Markup().join(bars),
+    )

@@ -1,0 +1,93 @@
+"""A run's page: every figure leads to the breaks that make it, and these come to that figure."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
+from html import unescape
+
+import pytest
+
+from connectors.postgres.breaks import Decision
+from flows.report.spelling import MINUS, NARROW
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.workspace import Workspace
+from schemas.life import Choice
+from tests.desk.browser import Browser
+from tests.desk.many import many_breaks
+from tests.governance.runs import found, reconcile
+
+New = Callable[[], Browser]
+FIGURE = re.compile(r'<a class="figure" href="([^"]+)">([^<]+)</a>')
+
+
+def figures(page: Browser) -> list[tuple[str, str]]:
+    """The links of the figures of a page, and what each says."""
+    assert page.answer is not None
+    return [(unescape(to), unescape(told)) for to, told in FIGURE.findall(page.answer.text)]
+
+
+def number(text: str) -> Decimal:
+    plain = text.replace(NARROW, "").replace(MINUS, "-").replace(" ", "")
+    return sum((Decimal(part) for part in plain.split("+")), Decimal(0))
+
+
+def downloaded(page: Browser, path: str) -> list[dict[str, str]]:
+    text = page.open(path.replace("/breaks?", "/breaks.csv?")).answer.text
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("step", [13, pytest.param(1, marks=pytest.mark.long)])
+def test_every_figure_leads_to_breaks_that_come_to_it(
+    workspace: Workspace, browser: New, step: int
+) -> None:
+    run = reconcile(workspace, many_breaks(300), scope="everything")
+    accept = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
+    decide_breaks(workspace, run.id, Chosen(code="RATE_MISSING"), accept)
+    page = browser().open(f"/runs/{run.id}")
+    assert page.status == 200
+    there = figures(page)
+    assert len(there) > 60
+    for path, told in there[::step]:
+        lines = downloaded(page, path)
+        if "basis=" in path and "basis=not" not in path:
+            summed = sum((Decimal(one["counted"] or 0) for one in lines), Decimal(0))
+            assert summed == number(told), path
+        else:
+            assert len(lines) == number(told), path
+        page.open(path)
+        assert (page.status, f"{len(lines)} break" in page.text) == (200, True), path
+        if "currency=" in path:
+            assert told in [of for _, of in figures(page)], f"{path}: above its breaks too"
+
+
+def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: New) -> None:
+    run = reconcile(workspace, found("1", "2"))
+    page = browser().open(f"/runs/{run.id}")
+    assert "It cannot be approved yet. Open breaks of reconciliation" in page.text
+    run = reconcile(workspace, found())
+    assert "It can be signed: nothing is open." in page.open(f"/runs/{run.id}").text
+    prepare(workspace, run.id, by="anna", comment="")
+    assert "Somebody else than anna can approve it." in page.open(f"/runs/{run.id}").text
+    approve(workspace, run.id, by="bo", comment="")
+    assert "Approved self declared. Prepared by anna, approved by bo" in (
+        page.open(f"/runs/{run.id}").text
+    )
+    assert "This run was followed by run" in page.open(f"/runs/{run.previous_id}").text
+
+
+def test_a_decision_is_in_the_figures_with_the_next_click(
+    workspace: Workspace, browser: New
+) -> None:
+    run = reconcile(workspace, found("1", "2"))
+    page = browser().open(f"/runs/{run.id}")
+    opened = f"/runs/{run.id}/breaks?state=open"
+    assert (opened, "2") in figures(page)
+    accept = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
+    for left, chosen in ((1, found("1")), (0, found("2"))):
+        decide_breaks(workspace, run.id, Chosen(ids=tuple(chosen["id"])), accept)
+        assert (opened, str(left)) in figures(page.open(f"/runs/{run.id}"))
+    assert "where its breaks are accepted since" in page.text.lower()
