@@ -94,7 +94,10 @@ def _bars(
         '<svg class="trend" viewBox="0 0 {wide} {high}" role="img" '
         'aria-labelledby="{name}-title {name}-desc"><title id="{name}-title">{title}</title>'
         '<desc id="{name}-desc">{description}</desc>{bars}</svg>'
+        "<figcaption>{title}: {last} <small>at the most {most}</small></figcaption>"
     ).format(
+        last=told[-1],
+        most=told[max(range(len(sizes)), key=lambda place: abs(sizes[place]))],
         wide=RUNS * WIDTH,
         high=HEIGHT,
         name=name,

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -26,6 +27,7 @@ from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.lifecycle import carry, is_open
 from flows.steps.breaks.saved import to_saved
+from flows.steps.reconcile.roll_forward import roll_forward
 from flows.steps.reconcile.signed import pack_records
 from schemas.guards.trail_rules import chain_hash, report_hash
 
@@ -103,7 +105,9 @@ def _write(folder: Path, carried: pl.DataFrame, records: Mapping[str, pl.DataFra
     folder.mkdir(parents=True)
     carried.write_parquet(folder / "breaks.parquet")
     (folder / "report.html").write_text(f"{carried.height} breaks")
-    (folder / TOTALS).write_text(json.dumps(NOTHING_CHANGED))
+    closed = [asdict(one) for one in roll_forward(carried)]
+    totals = NOTHING_CHANGED | {"roll_forward": closed}
+    (folder / TOTALS).write_text(json.dumps(totals, default=str))
     pack_records(records).write_parquet(folder / RECORDS)
     hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
     (folder / MANIFEST).write_text(json.dumps({"sha256": hashes}))

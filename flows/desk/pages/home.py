@@ -1,30 +1,113 @@
-"""The first page: every scope with its last verdict, and who stands for it."""
+"""The first page: each scope with its verdict, open money and trend, and what waits for you."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
+from markupsafe import Markup
 from starlette.responses import Response
 
-from connectors.postgres.reconciliations import Reconciliation, latest_runs
+from connectors.files.currencies import read_currencies
+from connectors.postgres.reconciliations import Reconciliation, latest_runs, runs_of
 from connectors.postgres.signatures import Signature, signatures_of
+from flows.desk.filters import NONE
+from flows.desk.review import Figures, Review
 from flows.desk.runs import only_seen
+from flows.desk.templates import currency
+from flows.desk.trend import RUNS, TrendPoint, open_breaks, open_money
 from flows.desk.visit import Visit
-from schemas.accounts import approval
+from schemas.accounts import MAY_SIGN, approval
 from schemas.life import Role
+
+DRAWN, CURRENCIES = 12, 3
+"""Scopes whose money and trend are shown, those with the latest runs; currencies of a trend."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
     run: Reconciliation
     signatures: dict[Role, Signature]
+    review: Review
 
     @property
     def approval(self) -> str | None:
         return approval({role: one.person for role, one in self.signatures.items()})
 
+    @property
+    def money(self) -> list[Figures]:
+        """What is open, by currency."""
+        return [one for one in self.review.figures if one.pool == "open"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """Something that whoever visits can do."""
+
+    number: int
+    path: str
+    text: str
+
 
 def show(visit: Visit) -> Response:
     """What there is to review."""
-    with visit.place.database.connect() as connection:
-        runs = only_seen(connection, latest_runs(connection))
-        scopes = [_Scope(run, signatures_of(connection, run.id)) for run in runs]
-    return visit.page("home.html.jinja", scopes=scopes)
+    place, kept = visit.place, visit.desk.kept
+    names = read_currencies(place.settings.currencies)
+    trends: dict[int, list[Markup]] = {}
+    with place.database.connect() as connection:
+        scopes = [
+            _Scope(run, signatures_of(connection, run.id), kept.review(place, connection, run))
+            for run in reversed(only_seen(connection, latest_runs(connection)))
+        ]
+        for one in scopes[:DRAWN]:
+            runs = runs_of(connection, one.run.scope, one.run.id, RUNS)
+            points = [kept.trend_point(place, run) for run in runs]
+            trends[one.run.id] = _pictures([of for of in points if of], one, names)
+    return visit.page(
+        "home.html.jinja",
+        scopes=scopes,
+        drawn=scopes[:DRAWN],
+        trends=trends,
+        waiting=[waits for one in scopes for waits in _waiting(visit, one)],
+        names=names,
+    )
+
+
+def _pictures(points: list[TrendPoint], one: _Scope, names: dict[str, str]) -> list[Markup]:
+    """One run alone has no trend."""
+    if len(points) < 2:
+        return []
+    told = {of.currency: "" if of.currency == NONE else of.currency for of in one.money}
+    largest = {
+        of: max(abs(point.money.get(key, Decimal(0))) for point in points)
+        for of, key in told.items()
+    }
+    most = sorted((of for of in told if largest[of]), key=largest.__getitem__, reverse=True)
+    return [
+        open_breaks(points, one.run.id),
+        *(
+            open_money(points, one.run.id, told[of], currency(of, names))
+            for of in most[:CURRENCIES]
+        ),
+    ]
+
+
+def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
+    """What whoever visits can do about the last run of a scope; the database has the last word."""
+    number, found = one.run.id, []
+    prepared, person = one.signatures.get(Role.PREPARED), visit.person
+    sign = f"/runs/{number}/sign"
+    if Role.APPROVED not in one.signatures and not one.review.waits:
+        if prepared is None and visit.may(*MAY_SIGN[Role.PREPARED]):
+            found.append(_Waiting(number, sign, "Nothing is open: it can be prepared."))
+        elif (
+            prepared
+            and (person is None or prepared.by != person.name)
+            and visit.may(*MAY_SIGN[Role.APPROVED])
+        ):
+            found.append(_Waiting(number, sign, f"Prepared by {prepared.by}: to be approved."))
+    if person:
+        breaks = one.review.owners.get(person.name, 0)
+        if breaks:
+            path = f"/runs/{number}/breaks?state=open&owner={person.name}"
+            told = "1 open break is" if breaks == 1 else f"{breaks} open breaks are"
+            found.append(_Waiting(number, path, f"{told} assigned to you."))
+    return found
