@@ -178,7 +178,7 @@ class DecisionRefused(ReconError):
     default as the command line does (`schemas.life.OPTIONS`).
     """
 
-    def __init__(self, text: str, **values: object) -> None:
+    def __init__(self, text: str, /, **values: object) -> None:
         self._text, self._values = text, values
         super().__init__(self.worded(OPTIONS))
 

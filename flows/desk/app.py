@@ -35,7 +35,7 @@ from connectors.errors import (
 )
 from connectors.oidc import Provider
 from flows.desk.kept import Kept
-from flows.desk.pages import breaks, entry, home, one_break, run
+from flows.desk.pages import breaks, decide, entry, home, one_break, run
 from flows.desk.visit import Page, Visit, shown_by_proxy, visit_of
 from flows.stages.workspace import Workspace
 
@@ -103,6 +103,7 @@ ADDRESSES = (
     Address("/runs/{number:int}/breaks", breaks.show),
     Address("/runs/{number:int}/breaks.csv", breaks.download),
     Address("/runs/{number:int}/breaks/{id}", one_break.show),
+    Address("/runs/{number:int}/decide", decide.decide, ("GET", "POST")),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/login/provider", entry.to_provider, open_to_all=True),
     Address("/login/back", entry.from_provider, open_to_all=True),

@@ -13,7 +13,14 @@ import pytest
 from connectors.errors import DecisionRefused, DecisionsMoved
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import Reconciliation
-from flows.stages.reconcile.breaks import Chosen, Meant, decide_breaks, list_breaks, look_at
+from flows.stages.reconcile.breaks import (
+    Chosen,
+    breaks_now,
+    decide_breaks,
+    list_breaks,
+    meant_by,
+)
+from flows.stages.reconcile.decision_rules import Looked, digest_of
 from flows.stages.workspace import Workspace
 from schemas.life import OPTIONS, Choice
 from tests.governance.runs import DAY, found, ids, reconcile
@@ -199,9 +206,11 @@ def test_a_refusal_is_worded_for_whoever_asks(workspace: Workspace) -> None:
     assert "no state '{until}'" in refused.value.worded(page), "what is typed is no field"
 
 
-def _looked(workspace: Workspace, run: Reconciliation, chosen: Chosen) -> Meant:
+def _looked(workspace: Workspace, run: Reconciliation, chosen: Chosen) -> Looked:
     with workspace.database.connect() as connection:
-        return look_at(connection, run, chosen, Choice.ACCEPT)
+        breaks = breaks_now(connection, run)
+        meant = meant_by(breaks, run, chosen, Choice.ACCEPT)
+        return Looked(digest_of(meant), run.decided_through, meant["id"].to_list())
 
 
 OTHERS = [
@@ -220,14 +229,14 @@ def test_what_somebody_else_decided_since_one_looked_is_told(
 ) -> None:
     run = reconcile(workspace, mixed())
     looked = _looked(workspace, run, chosen)
-    assert looked.breaks["id"].to_list() == [ONE]
+    assert looked.about == [ONE]
     decide_breaks(workspace, run.id, Chosen(about), decision)
     late = Decision(Choice.ACCEPT, "mine", "bo", until=UNTIL)
     if why is None:
-        assert decide_breaks(workspace, run.id, chosen, late, looked.seen).ids == (ONE,)
+        assert decide_breaks(workspace, run.id, chosen, late, looked).ids == (ONE,)
         return
     with pytest.raises(DecisionsMoved, match=why):
-        decide_breaks(workspace, run.id, chosen, late, looked.seen)
+        decide_breaks(workspace, run.id, chosen, late, looked)
 
 
 def test_a_decision_is_for_the_amounts_that_were_seen(workspace: Workspace) -> None:
@@ -235,7 +244,7 @@ def test_a_decision_is_for_the_amounts_that_were_seen(workspace: Workspace) -> N
     amounts = Chosen(code="AMOUNT")
     looked = _looked(workspace, run, amounts)
     with pytest.raises(DecisionsMoved, match="there are 1 now"):
-        decide_breaks(workspace, run.id, Chosen((ONE,)), ACCEPT, looked.seen)
+        decide_breaks(workspace, run.id, Chosen((ONE,)), ACCEPT, looked)
     reconcile(workspace, found("1", amount="11"))
     with pytest.raises(DecisionsMoved, match=f"{run.id} was followed by {run.id + 1}"):
-        decide_breaks(workspace, run.id, amounts, ACCEPT, looked.seen)
+        decide_breaks(workspace, run.id, amounts, ACCEPT, looked)

@@ -22,8 +22,6 @@ from connectors.postgres.reconciliations import Reconciliation, keep_scope
 from flows.report.spelling import neutral
 from flows.stages.reconcile.decision_rules import (
     Looked,
-    digest_of,
-    last_decision,
     named,
     refuse_ceiling,
     refuse_if_decided,
@@ -190,34 +188,6 @@ def what_is_open(breaks: pl.DataFrame, severity: pl.Series) -> str:
     return f"{', '.join(counts)}. Gravest first: {gravest}"
 
 
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """The breaks that a decision would be taken for, as they stand now."""
-
-    breaks: pl.DataFrame
-    """The largest amounts first."""
-    money: dict[str, Sums]
-    """As of `Decided`."""
-    elsewhere: int
-    seen: Looked
-
-
-def look_at(
-    connection: psycopg.Connection, run: Reconciliation, chosen: Chosen, what: Choice
-) -> Meant:
-    """What a decision would be taken for; raises DecisionRefused."""
-    refuse_if_followed(connection, run)
-    through = last_decision(connection, run)
-    breaks = _meant(breaks_now(connection, run), run, chosen, what)
-    seen = Looked(digest_of(breaks), through)
-    return Meant(
-        breaks.sort(largest_first(), "id", descending=[True, False], nulls_last=True),
-        sum_money(breaks),
-        _counted_elsewhere(breaks),
-        seen,
-    )
-
-
 def decide_breaks(
     workspace: Workspace,
     number: int | None,
@@ -227,7 +197,7 @@ def decide_breaks(
 ) -> Decided:
     """Take one decision for all chosen breaks, or for none; raises DecisionRefused.
 
-    `seen` is what `look_at` gave to whoever decides: what is other now is refused.
+    `seen` is what whoever decides has looked at: what is other now is refused.
     """
     with workspace.database.connect() as connection:
         run = reconciliations.find_run(connection, number)
@@ -236,11 +206,8 @@ def decide_breaks(
             refuse_terms(run, decision)
             breaks = breaks_now(connection, run)
             if seen is not None:
-                about = _fitting(breaks, replace(chosen, state=None))["id"]
-                if chosen.ids:
-                    about = about.filter(about.is_in(list(chosen.ids)))
-                refuse_if_decided(connection, run, about, seen)
-            meant = _meant(breaks, run, chosen, decision.what)
+                refuse_if_decided(connection, run, seen)
+            meant = meant_by(breaks, run, chosen, decision.what)
             if seen is not None:
                 refuse_if_other(meant, seen)
             if decision.what in (Choice.ACCEPT, Choice.PROPOSE):
@@ -257,7 +224,10 @@ def _counted_elsewhere(breaks: pl.DataFrame) -> int:
     return breaks.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
 
 
-def _meant(breaks: pl.DataFrame, run: Reconciliation, chosen: Chosen, what: Choice) -> pl.DataFrame:
+def meant_by(
+    breaks: pl.DataFrame, run: Reconciliation, chosen: Chosen, what: Choice
+) -> pl.DataFrame:
+    """Of all breaks of a run those that a decision is for; raises DecisionRefused."""
     if not chosen.ids and not chosen.filtered:
         raise DecisionRefused("Name the breaks: ids, or {a_filter}. {the_list} has both.")
     fitting = _fitting(breaks, chosen)

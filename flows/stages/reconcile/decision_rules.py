@@ -33,7 +33,9 @@ class Looked:
     digest: str
     """Of the breaks that were meant and the values an acceptance is bound to (`digest_of`)."""
     through: int
-    """The last decision of the scope that they stood by."""
+    """The last decision on the run that they stood by."""
+    about: Sequence[str]
+    """Ids of the breaks it is about, whatever state they are in by now."""
 
 
 def digest_of(meant: pl.DataFrame) -> str:
@@ -42,19 +44,11 @@ def digest_of(meant: pl.DataFrame) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def last_decision(connection: psycopg.Connection, run: Reconciliation) -> int:
-    """The last decision there is on a run; decisions of a scope are taken one after the other."""
-    since = decisions_since(connection, run.scope_hash, run.decided_through)
-    return max((int(one) for one in since["id"]), default=run.decided_through)
-
-
-def refuse_if_decided(
-    connection: psycopg.Connection, run: Reconciliation, about: pl.Series, seen: Looked
-) -> None:
-    """Refuse where somebody has decided about any of these breaks (ids) since they were seen."""
+def refuse_if_decided(connection: psycopg.Connection, run: Reconciliation, seen: Looked) -> None:
+    """Refuse where somebody has decided about any of the breaks since they were seen."""
     since = decisions_since(connection, run.scope_hash, seen.through)
     ours = since.filter(
-        pl.col("break_id").is_in(about.implode()), pl.col("what") != Choice.COMMENT
+        pl.col("break_id").is_in(list(seen.about)), pl.col("what") != Choice.COMMENT
     ).group_by("event_id", maintain_order=True)
     lines = [
         f"{neutral(rows['by'][0])} {DONE[rows['what'][0]]} {quantity(rows.height, 'break')} at "

@@ -1,0 +1,306 @@
+"""Deciding about breaks: what is meant, on which terms, and whether it is still as it was seen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+import polars as pl
+import psycopg
+from starlette.responses import Response
+
+from connectors.errors import AccountRefused, DecisionRefused, DecisionsMoved, ReconError
+from connectors.files.currencies import read_currencies
+from connectors.postgres.breaks import Decision, newest_decision
+from connectors.postgres.reconciliations import Reconciliation
+from flows.desk.filters import BreakSearch
+from flows.desk.runs import run_of
+from flows.desk.visit import Visit
+from flows.stages.reconcile.breaks import Chosen, can_be_decided, decide_breaks, meant_by
+from flows.stages.reconcile.decision_rules import (
+    Looked,
+    digest_of,
+    refuse_ceiling,
+    refuse_if_followed,
+    refuse_terms,
+)
+from flows.stages.reconcile.one_break import amount_of
+from flows.steps.breaks.money import Sums, sum_money
+from flows.steps.frames.beyond import largest_first
+from schemas.accounts import MAY_DECIDE
+from schemas.life import DONE, SIDES, Choice
+
+SHOWN = 20
+"""Breaks that are shown; more of them than that are looked at once more before it is done."""
+TERMS = ("reason", "until", "up_to", "side", "assignee", "due", "by")
+"""Fields of the form; none is called like one of the filter."""
+LABELS: Mapping[str, str] = {
+    "give_reason": "fill in Why",
+    "by": "Your name",
+    "until": "Last day",
+    "give_until": "fill in Last day",
+    "up_to": "Up to",
+    "side": "Where",
+    "give_owner": "fill in Owner",
+    "due": "Due",
+    "one_currency": "Choose breaks of one of them",
+    "a_filter": "all that fit a filter",
+    "run": "run",
+    "the_list": "The list of breaks",
+}
+"""What the page calls the terms of a decision (`schemas.life.OPTIONS`)."""
+ASKED: Mapping[Choice, tuple[str, ...]] = {
+    Choice.ACCEPT: ("until", "up_to"),
+    Choice.PROPOSE: ("until", "up_to"),
+    Choice.REOPEN: (),
+    Choice.RESOLVE: ("side",),
+    Choice.ASSIGN: ("assignee", "due"),
+    Choice.COMMENT: (),
+}
+"""The terms of each decision, in the order they are asked for."""
+USUAL: Mapping[Choice, tuple[str, ...]] = {
+    Choice.ACCEPT: (
+        "Timing: settles in the next period",
+        "Bank charges",
+        "Rounding",
+        "Agreed with the counterparty",
+        "Known fault of the source, to be corrected there",
+        "Too small to be pursued",
+    ),
+    Choice.REOPEN: (
+        "Accepted by mistake",
+        "The reason does not hold any more",
+        "Still not settled",
+    ),
+    Choice.RESOLVE: ("Corrected by hand", "Delivered anew", "Withdrawn"),
+    Choice.ASSIGN: ("Please look into it", "Yours by its cause"),
+    Choice.COMMENT: (),
+}
+USUAL = {**USUAL, Choice.PROPOSE: USUAL[Choice.ACCEPT]}
+"""Reasons to choose from; any other text is as good."""
+MEANS: Mapping[Choice, str] = {
+    Choice.ACCEPT: "No exception until the last day, as long as nothing about it changes.",
+    Choice.PROPOSE: "An acceptance that somebody else has to take, with the same last day and "
+    "ceiling.",
+    Choice.REOPEN: "Takes an acceptance back, or the word that it is resolved.",
+    Choice.RESOLVE: "It was put right; the next run looks, and reopens what was not.",
+    Choice.ASSIGN: "Somebody looks after it from now on.",
+    Choice.COMMENT: "Something to say; where it stands does not change.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """Which breaks are meant, as an address or a form has it."""
+
+    ids: tuple[str, ...]
+    all_of: BreakSearch | None
+    """All that match, in the place of ids."""
+
+    @classmethod
+    def read(cls, visit: Visit) -> "_Selection":
+        sent = visit.form if visit.request.method == "POST" else visit.request.query_params
+        if sent.get("all") == "1":
+            return cls((), BreakSearch.read(sent))
+        ids = dict.fromkeys(str(one) for one in sent.getlist("break") if isinstance(one, str))
+        return cls(tuple(ids), None)
+
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The same, as a form carries it."""
+        if self.all_of is None:
+            return [("break", one) for one in self.ids]
+        return [("all", "1"), *self.all_of.typed.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    breaks: pl.DataFrame
+    """The largest amounts first."""
+    seen: Looked
+    money: Mapping[str, Sums]
+
+
+def decide(visit: Visit) -> Response:
+    """Show what would be decided and ask for the terms; then take the decision."""
+    with visit.place.database.connect() as connection:
+        run = run_of(visit, connection)
+        offered = [one for one in Choice if visit.may(*MAY_DECIDE[one])]
+        what = _what(visit, offered)
+        selection = _Selection.read(visit)
+        try:
+            meant = _find(visit, connection, run, selection, what)
+        except DecisionRefused as refused:
+            said, meant = refused.worded(LABELS), None
+    if meant is None:
+        return _nothing(visit, run, said, selection, what, offered)
+    page = _Form(visit, run, selection, what, offered, meant)
+    step = visit.typed("step")
+    if visit.request.method == "GET" or not step:
+        return page.show()
+    try:
+        decision = _read(visit, what)
+        if step == "look":
+            refuse_terms(run, decision)
+            if what in (Choice.ACCEPT, Choice.PROPOSE):
+                refuse_ceiling(meant.breaks, decision)
+            return page.confirm(decision)
+        return page.done(decision)
+    except DecisionRefused as refused:
+        moved = isinstance(refused, DecisionsMoved)
+        status = HTTPStatus.CONFLICT if moved else HTTPStatus.BAD_REQUEST
+        return page.show(refused.worded(LABELS), status)
+    except AccountRefused as refused:
+        return page.show(str(refused), HTTPStatus.FORBIDDEN)
+    except ReconError as refused:
+        return page.show(str(refused), HTTPStatus.BAD_REQUEST)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    visit: Visit
+    run: Reconciliation
+    selection: _Selection
+    what: Choice
+    offered: Sequence[Choice]
+    meant: _Meant
+
+    def show(self, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+        """What is meant, and the form for the terms."""
+        return self._page("decide.html.jinja", status, said=said)
+
+    def confirm(self, decision: Decision) -> Response:
+        """The same once more with its terms, where it is many."""
+        return self._page("decide_look.html.jinja", HTTPStatus.OK, decision=decision)
+
+    def done(self, decision: Decision) -> Response:
+        """Take the decision, as long as everything is as it was seen."""
+        seen = Looked(
+            self.visit.typed("digest"), _number(self.visit.typed("through")), self.meant.seen.about
+        )
+        ids = Chosen(tuple(self.meant.breaks["id"]))
+        decided = decide_breaks(self.visit.place, self.run.id, ids, decision, seen)
+        if len(decided.ids) == 1:
+            return self.visit.go(f"/runs/{self.run.id}/breaks/{decided.ids[0]}")
+        return self._page("decided.html.jinja", HTTPStatus.OK, decided=decided, decision=decision)
+
+    def _page(self, template: str, status: HTTPStatus, **values: object) -> Response:
+        first = self.meant.breaks.head(SHOWN)
+        return self.visit.page(
+            template,
+            status,
+            run=self.run,
+            fields=self.selection.fields,
+            query=urlencode(self.selection.fields),
+            typed={name: self.visit.typed(name) for name in TERMS},
+            what=self.what,
+            offered=self.offered,
+            asked=ASKED[self.what],
+            means=MEANS[self.what],
+            usual=USUAL[self.what],
+            sides=[*SIDES],
+            past=DONE[self.what],
+            count=self.meant.breaks.height,
+            many=self.meant.breaks.height > SHOWN,
+            rows=[row | {"money": amount_of(row, "amount")} for row in first.iter_rows(named=True)],
+            money=self.meant.money,
+            seen=self.meant.seen,
+            names=read_currencies(self.visit.place.settings.currencies),
+            self_declared=not self.visit.accounts,
+            **values,
+        )
+
+
+def _what(visit: Visit, offered: Sequence[Choice]) -> Choice:
+    """What is to be decided; the first thing that may be, where nothing is said."""
+    asked = visit.typed("what") or visit.asked.get("what", "")
+    if asked in [*Choice]:
+        return Choice(asked)
+    return offered[0] if offered else Choice.COMMENT
+
+
+def _find(
+    visit: Visit,
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    selection: _Selection,
+    what: Choice,
+) -> _Meant:
+    refuse_if_followed(connection, run)
+    # Asked for first: what is decided in between is refused, and never overlooked.
+    last = newest_decision(connection, run.id, run.decided_through)
+    breaks = visit.desk.kept.breaks(visit.place, connection, run)
+    if selection.all_of is None:
+        meant = meant_by(breaks, run, Chosen(selection.ids), what)
+        about = meant
+    else:
+        meant = selection.all_of.fitting(breaks).filter(can_be_decided(what, by_id=False))
+        stateless = {name: one for name, one in selection.all_of.typed.items() if name != "state"}
+        about = BreakSearch(stateless).fitting(breaks)
+        if meant.is_empty():
+            raise DecisionRefused(
+                "No break of run {this} fits that one can {do}. {the_list} shows what there is.",
+                this=run.id, do=what.value,
+            )  # fmt: skip
+    through = last[0] if last else run.decided_through
+    return _Meant(
+        meant.sort(largest_first(), "id", descending=[True, False], nulls_last=True),
+        Looked(digest_of(meant), through, about["id"].to_list()),
+        sum_money(meant),
+    )
+
+
+def _nothing(
+    visit: Visit,
+    run: Reconciliation,
+    said: str,
+    selection: _Selection,
+    what: Choice,
+    offered: Sequence[Choice],
+) -> Response:
+    return visit.page(
+        "decide_nothing.html.jinja", HTTPStatus.BAD_REQUEST,
+        run=run, said=said, query=urlencode(selection.fields), what=what, offered=offered,
+    )  # fmt: skip
+
+
+def _read(visit: Visit, what: Choice) -> Decision:
+    """The decision that was typed in; raises DecisionRefused for what cannot be read."""
+    if not visit.accounts and not visit.typed("by"):
+        raise DecisionRefused("Who decides? There are no accounts, so fill in {by}.")
+    asked = ASKED[what]
+    until = "due" if "due" in asked else "until"
+    return Decision(
+        what,
+        visit.typed("reason"),
+        visit.by,
+        until=_day(until, visit.typed(until)) if until in asked else None,
+        side=visit.typed("side") if "side" in asked else None,
+        owner=visit.typed("assignee") if "assignee" in asked else None,
+        up_to=_amount(visit.typed("up_to")) if "up_to" in asked else None,
+    )
+
+
+def _day(name: str, text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise DecisionRefused(
+            f"{{{name}}}: {{text!r}} is no day. Write it as 2026-12-31.", text=text
+        ) from None
+
+
+def _amount(text: str) -> Decimal | None:
+    """An amount as somebody types it: blanks between its digits are nothing."""
+    try:
+        return Decimal("".join(text.split())) if text else None
+    except InvalidOperation:
+        raise DecisionRefused(
+            "{up_to}: {text!r} is no amount. Write it as 1250.00.", text=text
+        ) from None
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) < 19 else 0
