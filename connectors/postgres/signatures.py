@@ -8,6 +8,7 @@ from psycopg.rows import class_row
 
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.reconciliations import Reconciliation
+from schemas.guards.accounts import NOT_ALLOWED
 from schemas.guards.decisions import SIGNED
 from schemas.life import Role
 
@@ -73,6 +74,18 @@ def add_signature(
         [run.id, role.value, by, comment, run.report_hash],
     )
     write_trail(connection, "sign", SIGNED[role], by, comment, detail_text(detail))
+
+
+def why_interested(connection: psycopg.Connection, person: str, number: int) -> str | None:
+    """Which rule keeps an account from approving a run, whoever signs otherwise; None: none."""
+    try:
+        connection.execute("SELECT refuse_interested(%s, %s)", [person, number])
+    except psycopg.Error as error:
+        if error.sqlstate != NOT_ALLOWED:
+            raise
+        said = error.diag.message_primary or ""
+        return f"{said[:1].upper()}{said[1:]}."
+    return None
 
 
 def signatures_of(connection: psycopg.Connection, number: int) -> dict[Role, Signature]:

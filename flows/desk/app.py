@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from importlib.resources import files
+from importlib.resources import files as packaged
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -35,7 +35,17 @@ from connectors.errors import (
 )
 from connectors.oidc import Provider
 from flows.desk.kept import Kept
-from flows.desk.pages import breaks, decide, entry, home, one_break, run
+from flows.desk.pages import (
+    breaks,
+    decide,
+    entry,
+    files,
+    home,
+    one_break,
+    run,
+    sign,
+    trail,
+)
 from flows.desk.visit import Page, Visit, shown_by_proxy, visit_of
 from flows.stages.workspace import Workspace
 
@@ -104,6 +114,12 @@ ADDRESSES = (
     Address("/runs/{number:int}/breaks.csv", breaks.download),
     Address("/runs/{number:int}/breaks/{id}", one_break.show),
     Address("/runs/{number:int}/decide", decide.decide, ("GET", "POST")),
+    Address("/runs/{number:int}/sign", sign.show),
+    Address("/runs/{number:int}/sign", sign.send, ("POST",)),
+    Address("/runs/{number:int}/files/{name}", files.give),
+    Address("/trail", trail.show),
+    Address("/trail/verify", trail.prove, ("POST",)),
+    Address("/trail.csv", trail.export),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/login/provider", entry.to_provider, open_to_all=True),
     Address("/login/back", entry.from_provider, open_to_all=True),
@@ -113,7 +129,7 @@ ADDRESSES = (
 
 def build(desk: Desk) -> Starlette:
     """The application; `ADDRESSES` are its pages."""
-    static = StaticFiles(directory=str(files("flows.desk") / "static"))
+    static = StaticFiles(directory=str(packaged("flows.desk") / "static"))
     return Starlette(
         routes=[
             *(
@@ -214,10 +230,12 @@ class _Headers:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
+                there = {name for name, _ in message["headers"]}
                 kept = [
                     (name.lower().encode(), value.encode())
                     for name, value in HEADERS.items()
-                    if not (name == "Cache-Control" and scope["path"].startswith("/static/"))
+                    if name.lower().encode() not in there
+                    and not (name == "Cache-Control" and scope["path"].startswith("/static/"))
                 ]
                 message["headers"] = [*message["headers"], *kept]
             await send(message)

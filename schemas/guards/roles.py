@@ -70,6 +70,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "keep_account": (LOADER, READER),
     "set_password": (LOADER, READER),
     "keep_limit": (LOADER, READER),
+    "refuse_interested": (LOADER, READER),
     "vouch": (DESK,),
 }
 """Function of the trail or of leases -> who may call it; the others nobody may."""

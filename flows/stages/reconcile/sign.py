@@ -120,7 +120,7 @@ def signed_sources(
     if run is None:
         return {}
     folder = check_files(workspace, run, HELD_AGAINST)
-    if RECORDS not in _listed(folder, run):
+    if RECORDS not in listed_files(folder, run):
         raise SignatureRefused(
             f"Reconciliation {run.id} was signed without {RECORDS}, so nothing can be held "
             f"against it. {folder} has the files it was signed with."
@@ -170,10 +170,12 @@ def _by(signature: Signature) -> str:
 def check_files(workspace: Workspace, run: Reconciliation, way_out: str = ANOTHER) -> Path:
     """The folder of a run, its files proven to be those it was saved with."""
     folder = workspace.settings.reports / run.folder
-    hashes = {name: _sha256(folder / name) for name in sorted(_listed(folder, run, way_out))}
+    hashes = {name: sha256_of(folder / name) for name in sorted(listed_files(folder, run, way_out))}
     if report_hash(hashes) == run.report_hash:
         return folder
-    changed = [name for name, told in _listed(folder, run, way_out).items() if hashes[name] != told]
+    changed = [
+        name for name, told in listed_files(folder, run, way_out).items() if hashes[name] != told
+    ]
     what = (
         f"changed since: {', '.join(sorted(changed))}" if changed else f"not those {MANIFEST} had"
     )
@@ -374,8 +376,8 @@ def _same(one: str, other: str) -> bool:
     return plain(one) == plain(other)
 
 
-def _listed(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[str, str]:
-    """File -> sha256, as the manifest of a run has them."""
+def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[str, str]:
+    """File -> sha256, as the manifest of a run has them; raises SignatureRefused."""
     try:
         manifest: Any = json.loads((folder / MANIFEST).read_bytes())
         return {str(name): str(value) for name, value in manifest["sha256"].items()}
@@ -385,7 +387,8 @@ def _listed(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[s
         ) from None
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """The hash of a file; `missing` where it cannot be read."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

@@ -1,0 +1,76 @@
+"""The audit trail as it is searched: what fits, page by page, for whoever may see it."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+
+import psycopg
+from psycopg.rows import dict_row
+
+from connectors.postgres.audit import TrailEntry
+from schemas.derived.sql import SCHEMA
+
+ROWS_AT_ONCE = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class TrailSearch:
+    """Events that fit all that is given."""
+
+    what: str = ""
+    """A part of what happened."""
+    who: str = ""
+    """A part of a name that was given, of the account that was logged in, or of the database's."""
+    text: str = ""
+    """A part of the reason or the detail."""
+    batch: int | None = None
+    run: int | None = None
+    since: date | None = None
+    until: date | None = None
+    """Days in UTC, both included."""
+
+
+# An account of some tenants sees what it did itself, and what was done about runs it sees.
+_SEEN = f"""
+    (SELECT coalesce(a ->> 'tenants', '') = '' FROM {SCHEMA}.acting_as() a)
+    OR {SCHEMA}.acting_as() IS NULL
+    OR e.person = {SCHEMA}.acting_as() ->> 'name'
+    OR EXISTS (SELECT FROM reconciliation r
+        WHERE r.id::text = {{run}} AND {SCHEMA}.sees_scope(r.scope))
+"""
+_RUN = (
+    "CASE WHEN e.batch_id IS NULL THEN substring(e.detail FROM CASE e.what WHEN 'reconciled' "
+    "THEN '\"id\": ([0-9]+)' ELSE '\"reconciliation\": ([0-9]+)' END) END"
+)
+"""SQL for the run that an event tells of, as text."""
+_FITS = """
+    strpos(lower(e.what), lower(%(what)s)) > 0
+    AND (%(who)s = ''
+        OR strpos(lower(concat_ws(' ', e.by, e.person, e.account)), lower(%(who)s)) > 0)
+    AND (%(text)s = '' OR strpos(lower(concat_ws(' ', e.reason, e.detail)), lower(%(text)s)) > 0)
+    AND (%(batch)s::int IS NULL OR e.batch_id = %(batch)s)
+    AND (%(run)s::text IS NULL OR {run} = %(run)s::text)
+    AND (%(since)s::date IS NULL OR e.at >= %(since)s::date)
+    AND (%(until)s::date IS NULL OR e.at < %(until)s::date + 1)
+    AND (%(before)s::bigint IS NULL OR e.id < %(before)s)
+"""
+
+
+def search_trail(
+    connection: psycopg.Connection, search: TrailSearch, most: int | None, before: int | None = None
+) -> Iterator[TrailEntry]:
+    """Events that fit, the last one first, of a lower number than `before`; at most so many."""
+    fits, seen = _FITS.replace("{run}", _RUN), _SEEN.replace("{run}", _RUN)
+    statement = (
+        "SELECT c.position, e.*, c.hash FROM event e LEFT JOIN event_chain c ON c.event_id = e.id "
+        f"WHERE {fits} AND ({seen}) ORDER BY e.id DESC LIMIT %(most)s"
+    )
+    given = asdict(search) | {"most": most, "before": before}
+    with (
+        connection.transaction(),
+        connection.cursor("trail", row_factory=dict_row) as cursor,
+    ):
+        cursor.itersize = ROWS_AT_ONCE
+        cursor.execute(statement, given | {"run": None if search.run is None else str(search.run)})
+        for row in cursor:
+            yield TrailEntry(**row)

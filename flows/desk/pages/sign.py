@@ -1,0 +1,108 @@
+"""Signing: what exactly is signed, what keeps a report from it, and the two signatures."""
+
+from datetime import date
+from http import HTTPStatus
+from typing import Any
+
+import psycopg
+from starlette.responses import Response
+
+from connectors.errors import ReconError, SignatureRefused
+from connectors.postgres.reconciliations import Reconciliation, latest_run
+from connectors.postgres.signatures import signatures_of, why_interested
+from flows.desk.runs import run_of
+from flows.desk.visit import Visit
+from flows.stages.reconcile.as_of import RESTATED
+from flows.stages.reconcile.sign import approve, check_files, listed_files, prepare
+from flows.steps.reconcile.changes import method_rows
+from schemas.accounts import MAY_SIGN, approval
+from schemas.life import Role
+
+
+def show(visit: Visit) -> Response:
+    """What would be signed, and by whom it may be."""
+    with visit.place.database.connect() as connection:
+        run = run_of(visit, connection)
+        facts = _facts(visit, connection, run)
+    return visit.page("sign.html.jinja", said="", **facts)
+
+
+def send(visit: Visit) -> Response:
+    """Take a signature; whatever is refused keeps what was typed."""
+    with visit.place.database.connect() as connection:
+        run = run_of(visit, connection)
+        facts = _facts(visit, connection, run)
+    try:
+        _sign(visit, run, facts)
+    except ReconError as error:
+        return visit.page("sign.html.jinja", HTTPStatus.CONFLICT, said=str(error), **facts)
+    return visit.go(f"/runs/{run.id}/sign")
+
+
+def _sign(visit: Visit, run: Reconciliation, facts: dict[str, Any]) -> None:
+    role = visit.typed("role")
+    if role not in (Role.PREPARED, Role.APPROVED):
+        raise SignatureRefused("Say whether you prepare the report or approve it.")
+    if visit.typed("report_hash") != run.report_hash:
+        raise SignatureRefused(
+            "This page showed another report. Load it again, and look once more."
+        )
+    if not visit.person and not visit.by:
+        raise SignatureRefused("Name who signs.")
+    comment = visit.typed("comment")
+    if role == Role.PREPARED:
+        prepare(visit.place, run.id, by=visit.by, comment=comment)
+        return
+    named, day = visit.typed("accept_changes"), visit.typed("accept_restated")
+    if facts["changes"].accept and named != facts["changes"].accept:
+        raise SignatureRefused(
+            "How the figures are made has changed, as this page lists. Whoever approves the report "
+            "accepts that too: tick it."
+        )
+    if facts["restates"] and day != run.as_of.isoformat():
+        raise SignatureRefused(
+            f"The report restates {run.as_of}. Whoever approves it accepts that too: tick it."
+        )
+    approve(
+        visit.place,
+        run.id,
+        by=visit.by,
+        comment=comment,
+        accept_changes=named or None,
+        accept_restated=date.fromisoformat(day) if day else None,
+    )
+
+
+def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) -> dict[str, Any]:
+    """What the page tells of a run."""
+    signatures = signatures_of(connection, run.id)
+    person, kept = visit.person, visit.desk.kept
+    last = latest_run(connection, run.scope)
+    review = kept.review(visit.place, connection, run)
+    changes = kept.changes(visit.place, connection, run)
+    files, altered = _files(visit, run)
+    interested = why_interested(connection, person.name, run.id) if person else None
+    return {
+        "run": run,
+        "last": last,
+        "signatures": signatures,
+        "approval": approval({role: one.person for role, one in signatures.items()}),
+        "waits": review.waits,
+        "changes": changes,
+        "method": method_rows(changes, run.rules_hash),
+        "restates": RESTATED in run.scope,
+        "files": files,
+        "altered": altered,
+        "interested": interested,
+        "may": {role: visit.may(*MAY_SIGN[role]) for role in Role},
+    }
+
+
+def _files(visit: Visit, run: Reconciliation) -> tuple[list[tuple[str, str, int]], str | None]:
+    """Name, hash and bytes of each file that is signed; and what is wrong with them, or None."""
+    try:
+        folder = check_files(visit.place, run)
+        listed = sorted(listed_files(folder, run).items())
+    except SignatureRefused as refused:
+        return [], str(refused)
+    return [(name, told, (folder / name).stat().st_size) for name, told in listed], None

@@ -1,0 +1,108 @@
+"""The trail: who did what, when and why; searched, proven, exported."""
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import date
+from http import HTTPStatus
+
+from starlette.responses import Response, StreamingResponse
+
+from connectors.errors import SettingsError
+from connectors.postgres.audit import TrailEntry, verify
+from connectors.postgres.trail_search import TrailSearch, search_trail
+from flows.desk.visit import Visit
+from flows.report.spelling import neutral
+from flows.stages.witness_proof import check_witnesses
+
+ON_A_PAGE = 50
+EXPORTED = ("position", "id", "at", "what", "batch_id", "by", "person", "account", "reason",
+            "detail", "hash")  # fmt: skip
+LARGEST = 2**63 - 1
+
+
+def show(visit: Visit) -> Response:
+    """What fits, the latest first."""
+    try:
+        search, before = _asked(visit), _number(visit, "before")
+    except ValueError as error:
+        status = HTTPStatus.BAD_REQUEST
+        return visit.page("trail.html.jinja", status, said=str(error), events=[], more=None)
+    with visit.place.database.connect() as connection:
+        events = [*search_trail(connection, search, ON_A_PAGE + 1, before)]
+    more = events[ON_A_PAGE - 1].id if len(events) > ON_A_PAGE else None
+    return visit.page("trail.html.jinja", said="", events=events[:ON_A_PAGE], more=more)
+
+
+def prove(visit: Visit) -> Response:
+    """Hold every event against the chain, what is kept because of it, and the witnesses."""
+    with visit.place.database.connect() as connection:
+        proof = verify(connection)
+        witnessed = check_witnesses(visit.place, connection)
+    return visit.page("proof.html.jinja", proof=proof, witnessed=witnessed)
+
+
+def export(visit: Visit) -> Response:
+    """What fits, as CSV that a spreadsheet takes for text."""
+    try:
+        search = _asked(visit)
+    except ValueError as error:
+        raise SettingsError(str(error)) from None
+    return StreamingResponse(
+        _lines(visit, search),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="trail.csv"'},
+    )
+
+
+def _lines(visit: Visit, search: TrailSearch) -> Iterator[str]:
+    yield _line(EXPORTED)
+    with visit.place.database.connect() as connection:
+        for one in search_trail(connection, search, None):
+            yield _line([_cell(one, name) for name in EXPORTED])
+
+
+def _line(cells: object) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)  # type: ignore[arg-type]
+    return text.getvalue()
+
+
+def _cell(one: TrailEntry, name: str) -> str:
+    value = getattr(one, name)
+    if value is None:
+        return ""
+    return value.isoformat() if name == "at" else neutral(str(value), 100_000)
+
+
+def _asked(visit: Visit) -> TrailSearch:
+    """What is looked for; raises ValueError with what is wrong with it."""
+    asked = visit.asked
+    return TrailSearch(
+        what=asked.get("what", "").strip(),
+        who=asked.get("who", "").strip(),
+        text=asked.get("text", "").strip(),
+        batch=_number(visit, "batch", 2**31 - 1),
+        run=_number(visit, "run", 2**31 - 1),
+        since=_day(visit, "since"),
+        until=_day(visit, "until"),
+    )
+
+
+def _number(visit: Visit, name: str, largest: int = LARGEST) -> int | None:
+    text = visit.asked.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= largest):
+        raise ValueError(f"{text!r} is no number of a {name}.")
+    return int(text)
+
+
+def _day(visit: Visit, name: str) -> date | None:
+    text = visit.asked.get(name, "").strip()
+    if not text:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no day. Write it as 2026-12-31.") from None

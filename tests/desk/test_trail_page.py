@@ -1,0 +1,97 @@
+"""The trail at the desk: searched, proven, exported; an account of some tenants sees theirs."""
+
+import csv
+import io
+from collections.abc import Callable
+
+import pytest
+
+from connectors.postgres.ledger import add_event
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ANNA, TESSA, add
+from tests.desk.browser import Browser
+from tests.governance.runs import found, reconcile, tamper
+
+New = Callable[[], Browser]
+FORMULA = '=HYPERLINK("http://evil.example.com")'
+
+
+def test_events_are_searched_page_by_page(workspace: Workspace, browser: New) -> None:
+    reconcile(workspace, found())
+    with workspace.database.connect() as connection:
+        for number in range(120):
+            add_event(connection, "housekeeping", by="ann", reason=f"note {number}")
+        add_event(connection, "rewound", by="bo", reason="<b>other</b>", detail={"x": FORMULA})
+    page = browser().open("/trail")
+    assert "<b>other</b>" in page.text, "as text, not as a mark"
+    assert page.text.count("housekeeping") == 49
+    seen = page.open("/trail", who="ann").text.count("housekeeping")
+    while "Earlier ones" in page.text:
+        later = page.answer.text.rpartition('href="')[2].partition('"')[0].replace("&amp;", "&")
+        seen += page.open(later).text.count("housekeeping")
+    assert seen == 120
+    for asked, number in (
+        ({"what": "HOUSE", "text": "note 7"}, 11),
+        ({"text": "note 119"}, 1),
+        ({"run": "1"}, 0),
+        ({"since": "2999-01-01"}, 0),
+        ({"until": "2000-01-01"}, 0),
+    ):
+        assert page.open("/trail", **asked).text.count("housekeeping") == number, asked
+    assert "reconciled" in page.open("/trail", run="1").text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"batch": "x"},
+        {"run": "1e3"},
+        {"run": "9" * 30},
+        {"before": "-1"},
+        {"since": "31.1.2026"},
+        {"until": "2026-02-30"},
+    ],
+)
+def test_what_cannot_be_looked_for_is_told(browser: New, asked: dict[str, str]) -> None:
+    (name, value), page = next(iter(asked.items())), browser()
+    page.open("/trail", **asked)
+    assert (page.status, repr(value) in page.text) == (400, True)
+    if name != "before":
+        assert f'value="{value}"' in page.answer.text, "what was typed is kept"
+        assert page.open("/trail.csv", **asked).status == 400
+
+
+def test_it_is_exported_as_text(workspace: Workspace, browser: New) -> None:
+    with workspace.database.connect() as connection:
+        add_event(connection, "rewound", by="bo", reason=FORMULA)
+        add_event(connection, "rewound", by="ann", reason='two\n"lines"')
+    answer = browser().open("/trail.csv").answer
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert [row["by"] for row in rows] == ["ann", "bo"]
+    assert not any(value.startswith("=") for row in rows for value in row.values())
+    assert "attachment" in answer.headers["content-disposition"]
+
+
+def test_it_is_proven_by_a_click(workspace: Workspace, browser: New) -> None:
+    with workspace.database.connect() as connection:
+        add_event(connection, "rewound", by="bo", reason="once")
+    page = browser().open("/trail").send("/trail/verify")
+    assert "The trail holds: 1 event" in page.text
+    assert "nobody witnesses this trail" in page.text
+    tamper(workspace, "event", "UPDATE event SET reason = 'never'")
+    page.open("/trail").send("/trail/verify")
+    assert "The trail does not hold." in page.text
+    assert "was changed after it was written" in page.text
+
+
+def test_an_account_of_some_tenants_sees_what_is_theirs(workspace: Workspace, browser: New) -> None:
+    with workspace.database.connect() as connection:
+        add_event(connection, "housekeeping", by="ann", reason="of all")
+    add(workspace, ANNA, TESSA)
+    reconcile(workspace, found(), scope="tenants 8")
+    reconcile(workspace, found(), scope="tenants 7")
+    text = browser().log_in("tessa").open("/trail").text
+    assert text.count("reconciled") == 1
+    assert "of all" not in text
+    assert "account added" not in text
+    assert "of all" in browser().log_in("anna").open("/trail").text
