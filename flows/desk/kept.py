@@ -18,7 +18,7 @@ from connectors.postgres.reconciliations import Reconciliation
 from connectors.postgres.signatures import newest_signature
 from flows.desk.review import Review, review_of
 from flows.desk.trend import TrendPoint, trend_point
-from flows.stages.reconcile.breaks import breaks_now
+from flows.stages.reconcile.breaks import breaks_left_by, breaks_now
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.workspace import Workspace
@@ -29,7 +29,7 @@ from flows.steps.rules.rules import Rules
 
 Made = TypeVar("Made")
 FRAMES, VALUES = 4, 1_000
-"""Frames of breaks that are kept (25 MB for 100,000 breaks), and small values about runs."""
+"""Runs of which breaks are kept (50 MB for 100,000 of them), and small values about runs."""
 
 
 class LastUsed(Generic[Made]):
@@ -66,6 +66,7 @@ class Kept:
     """What one desk keeps; ask only about runs that the visit sees."""
 
     def __init__(self, frames: int = FRAMES) -> None:
+        self._left: LastUsed[pl.DataFrame] = LastUsed(frames)
         self._breaks: LastUsed[pl.DataFrame] = LastUsed(frames)
         self._reviews: LastUsed[Review] = LastUsed(VALUES)
         self._changes: LastUsed[Changes] = LastUsed(VALUES)
@@ -77,7 +78,8 @@ class Kept:
         """The breaks of a run as they are now: `breaks_now` with `severity` and ages."""
 
         def read() -> pl.DataFrame:
-            breaks = breaks_now(connection, run)
+            left = self._left.get((run.id, run.chain_hash), lambda: breaks_left_by(connection, run))
+            breaks = breaks_now(connection, run, left=left)
             rules = rules_of(place, connection, run.rules_hash) or Rules()
             breaks = breaks.with_columns(severities(breaks, rules, run.as_of))
             return with_ages(breaks, run.as_of, rules.calendar)

@@ -39,7 +39,7 @@ from flows.steps.breaks.acceptance import (
 )
 from flows.steps.breaks.lifecycle import BEFORE, is_open, nothing_before, standing_now, with_counts
 from flows.steps.breaks.money import COUNTED, Sums, sum_money
-from flows.steps.breaks.saved import causes_of, from_saved, with_seen
+from flows.steps.breaks.saved import from_saved, with_causes, with_seen
 from flows.steps.frames.beyond import largest_first
 from schemas.breaks import Severity
 from schemas.life import ASIDE, OPEN, RESOLVED, UNRESOLVED, BreakState, Choice
@@ -122,21 +122,30 @@ def breaks_left(
     return with_seen(before, from_saved(seen))
 
 
-def breaks_now(
+def breaks_left_by(
     connection: psycopg.Connection, run: Reconciliation, ids: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """Breaks as a run left them, with their `cause`: nothing changes these. `ids`: these alone."""
+    return with_causes(breaks_of(connection, run.id, ids))
+
+
+def breaks_now(
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    ids: Sequence[str] | None = None,
+    left: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
     """The breaks of a run with what was decided on it since, and what each adds to totals.
 
     See `lifecycle.standing_now` and `lifecycle.with_counts`. `ids`: these alone, and what they add
-    is as if there were no others.
+    is as if there were no others. `left` is what `breaks_left_by` gave before.
     """
     decisions = decisions_since(connection, run.scope_hash, run.decided_through, ids)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
-    saved = breaks_of(connection, run.id, ids)
-    causes = saved.select(pl.col("break_id").alias("id"), causes_of(saved))
-    left = from_saved(saved)
-    standing = with_counts(standing_now(left, ours, run.as_of), left).drop(cs.ends_with(BEFORE))
-    return standing.join(causes, on="id", how="left", maintain_order="left")
+    before = breaks_left_by(connection, run, ids) if left is None else left
+    standing = standing_now(before, ours, run.as_of)
+    counted = with_counts(standing, before).drop(cs.ends_with(BEFORE))
+    return counted.join(before.select("id", "cause"), on="id", how="left", maintain_order="left")
 
 
 def list_breaks(

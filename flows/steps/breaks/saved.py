@@ -30,6 +30,11 @@ def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
 
 def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
     """CARRIED, from rows of the ledger."""
+    return with_causes(saved).drop("cause")
+
+
+def with_causes(saved: pl.DataFrame) -> pl.DataFrame:
+    """CARRIED, from rows of the ledger, and `cause`: the group of each, null where it has none."""
     days = ("first_seen", "accepted_until", "date", "looked_as_of", "due")
     told = {
         name: pl.String() if name in days or dtype.is_decimal() else dtype
@@ -38,10 +43,10 @@ def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
     }
     return (
         saved.rename({"break_id": "id"})
-        .with_columns(pl.col("facts").str.json_decode(pl.Struct(told)))
+        .with_columns(pl.col("facts").str.json_decode(pl.Struct({**told, "cause": pl.String()})))
         .unnest("facts")
         .with_columns(pl.col(days).str.to_date())
-        .select(pl.col(name).cast(dtype) for name, dtype in CARRIED.items())
+        .select(*(pl.col(name).cast(dtype) for name, dtype in CARRIED.items()), "cause")
         # Some amounts had a sign once, and one day was "1 days".
         .with_columns(pl.col("amount", "seen_amount").abs())
         .with_columns(
@@ -50,12 +55,6 @@ def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
             .otherwise(pl.col("note", "seen_note"))
         )
     )
-
-
-def causes_of(saved: pl.DataFrame) -> pl.Series:
-    """The cause group each break of the ledger was put in; null where it has none."""
-    cause = pl.col("facts").str.json_decode(pl.Struct({"cause": pl.String()}))
-    return saved.select(cause.struct.field("cause")).to_series()
 
 
 def with_seen(before: pl.DataFrame, accepted_on: pl.DataFrame) -> pl.DataFrame:
