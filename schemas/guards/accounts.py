@@ -39,7 +39,8 @@ ACCOUNT_ROW = f"event_id, {', '.join(ACCOUNT_FACTS)}, {SCHEMA}.password_told(nam
 """SQL for what a row says, as its event does."""
 
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
-_OWNER = "pg_has_role(session_user, current_user, 'MEMBER')"
+_OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {SCHEMA}.acting() IS NULL)"
+"""SQL for the owner of the schema; whoever is logged in is held to their roles all the same."""
 _ROLES = ", ".join(f"'{role}'" for role in AccountRole)
 
 

@@ -231,7 +231,8 @@ DECISIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION 'one signature at a time';
         END IF;
         -- Whoever owns the schema may be everybody, and says so by signing as its owner.
-        IF NOT pg_has_role(session_user, current_user, 'MEMBER') AND EXISTS (
+        -- Where people log in, the account of the database is that of their desk.
+        IF person IS NULL AND NOT pg_has_role(session_user, current_user, 'MEMBER') AND EXISTS (
             SELECT FROM {SCHEMA}.signature s
             JOIN {SCHEMA}.signature p ON p.reconciliation_id = s.reconciliation_id
                 AND p.role = '{Role.PREPARED}'

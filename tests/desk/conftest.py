@@ -1,10 +1,14 @@
 """A desk on a socket over a database of its own, and browsers to open it."""
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
+from connectors.postgres.database import Database
 from flows.stages.workspace import Workspace
+from tests.accounts.conftest import controller as controller  # noqa: PLC0414 -- the fixture.
 from tests.desk.browser import Browser, desk_of
 
 
@@ -27,3 +31,15 @@ def browser(desk: str) -> Iterator[Callable[[], Browser]]:
     yield new
     for one in opened:
         one.client.close()
+
+
+@pytest.fixture
+def desk_as(workspace: Workspace) -> Iterator[Callable[[str], str]]:
+    """Starts a desk that connects to the same database by another address; gives its own."""
+    with ExitStack() as running:
+
+        def start(url: str) -> str:
+            place = replace(workspace, database=Database(url, 10))
+            return running.enter_context(desk_of(place))
+
+        yield start

@@ -46,6 +46,18 @@ def test_one_prepares_and_another_approves(workspace: Workspace, browser: New) -
 
 
 @pytest.mark.usefixtures("run")
+def test_both_sign_by_the_one_account_of_the_database_that_the_desk_has(
+    workspace: Workspace, controller: str, desk_as: Callable[[str], str]
+) -> None:
+    add(workspace, ANNA, BO)
+    url = desk_as(controller)
+    for name, done in (("anna", "a login"), ("bo", "Approved. ")):
+        page = Browser(url).log_in(name).open(SIGN).send(SIGN)
+        assert (page.status, done in page.text) == (200, True), page.text
+        page.client.close()
+
+
+@pytest.mark.usefixtures("run")
 def test_without_accounts_it_is_self_declared(browser: New) -> None:
     page = browser().open(SIGN)
     page.send(SIGN, comment="x")

@@ -11,7 +11,7 @@ revision = "0020"
 down_revision = "0019"
 branch_labels = None
 depends_on = None
-derived = "6334ccb5d964cade9843f1c5c540479baac78b03b4857bc99a9f0dd7a1a6686d"
+derived = "1a16236b6a556a11b9ba5cd481af2dc34a331138e4c67d92dc989ad6ab8b6b73"
 
 
 def upgrade() -> None:

@@ -1,0 +1,101 @@
+"""Accounts: those of everybody, for administrators, and one's own."""
+
+from dataclasses import replace
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from connectors.errors import AccountRefused, AccountUnknown, LoginRefused, ReconError
+from connectors.postgres.accounts import (
+    Account,
+    keep_account,
+    list_accounts,
+    list_limits,
+    set_password,
+)
+from flows.desk.visit import Visit
+from schemas.accounts import AccountRole
+
+
+def show(visit: Visit) -> Response:
+    """Every account, and above which amounts an acceptance takes two people."""
+    return _people(visit)
+
+
+def keep(visit: Visit) -> Response:
+    """Add an account, or change one: what was typed is kept where it is refused."""
+    try:
+        _keep(visit)
+    except (AccountRefused, AccountUnknown, LoginRefused) as error:
+        return _people(visit, HTTPStatus.CONFLICT, said=str(error))
+    return visit.go("/people")
+
+
+def own(visit: Visit) -> Response:
+    """One's own account, and a new password for it."""
+    if visit.request.method == "GET" or visit.person is None:
+        return visit.page("account.html.jinja", said="", done=False)
+    new = str(visit.form.get("new", ""))
+    try:
+        if new != visit.form.get("again"):
+            raise LoginRefused("The two new passwords are not the same. Nothing was changed.")
+        with visit.place.database.connect() as connection:
+            set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
+    except ReconError as error:
+        status = HTTPStatus.CONFLICT
+        return visit.page("account.html.jinja", status, said=str(error), done=False)
+    return visit.page("account.html.jinja", said="", done=True)
+
+
+def _people(visit: Visit, status: HTTPStatus = HTTPStatus.OK, said: str = "") -> Response:
+    with visit.place.database.connect() as connection:
+        accounts, limits = list_accounts(connection), list_limits(connection)
+    return visit.page(
+        "people.html.jinja",
+        status,
+        said=said,
+        accounts=accounts,
+        limits=limits,
+        roles=[*AccountRole],
+        may=visit.may(AccountRole.ADMINISTRATOR),
+    )
+
+
+def _keep(visit: Visit) -> None:
+    if visit.person is None:
+        # A desk may run as the owner of the schema, and whoever opens it is not.
+        raise AccountRefused("The first account is added by `recon user add`, not here.")
+    name, password = visit.typed("name"), str(visit.form.get("password", ""))
+    with visit.place.database.connect() as connection:
+        there = {one.name: one for one in list_accounts(connection)}
+        if visit.typed("what") == "add":
+            if name in there:
+                raise AccountUnknown(f"There is an account {name} already.")
+            account = _typed(visit, Account(name, "", ()))
+        elif name not in there:
+            raise AccountUnknown(f"There is no account {name!r}.")
+        elif visit.typed("what") in ("disable", "enable"):
+            account = replace(there[name], disabled=visit.typed("what") == "disable")
+        else:
+            account = _typed(visit, there[name])
+        with connection.transaction():
+            keep_account(connection, account)
+            if password:
+                set_password(connection, name, password)
+
+
+def _typed(visit: Visit, account: Account) -> Account:
+    """The account as the form has it."""
+    roles = [str(one) for one in visit.form.getlist("role")]
+    tenants = visit.typed("tenants").replace(",", " ").split()
+    if not {*roles} <= {*map(str, AccountRole)}:
+        raise AccountUnknown("There is no such role.")
+    if not all(one.removeprefix("-").isdecimal() and len(one) < 20 for one in tenants):
+        raise AccountUnknown(f"{visit.typed('tenants')!r} are no numbers of tenants, as 7 12.")
+    return replace(
+        account,
+        full_name=visit.typed("full_name"),
+        roles=tuple(map(AccountRole, roles)),
+        tenants=tuple(map(int, tenants)),
+        subject=visit.typed("subject") or None,
+    )

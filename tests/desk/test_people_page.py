@@ -1,0 +1,104 @@
+"""Accounts at the desk: kept by administrators, and one's own password."""
+
+from collections.abc import Callable
+
+import pytest
+
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ADA, ANNA, BO, PASSWORD, add
+from tests.desk.browser import Browser, forms
+
+New = Callable[[], Browser]
+NEW = "another pass phrase"
+
+
+def mark(browser: Browser) -> str:
+    """What forms of this browser carry."""
+    return str(forms(browser.open("/account").answer.text)[0]["fields"]["csrf"])
+
+
+def post(browser: Browser, path: str, **fields: object) -> Browser:
+    browser.answer = browser.client.post(path, data={"csrf": mark(browser)} | fields)
+    return browser
+
+
+def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> None:
+    add(workspace, ADA)
+    ada = browser().log_in("ada")
+    bo = {"what": "add", "name": "bo", "full_name": "Bo <i>Osei</i>", "role": ["approver"]}
+    post(ada, "/people", **bo, tenants="7, 12", password=PASSWORD)
+    assert "Bo <i>Osei</i> approver 7, 12 a password" in ada.text
+    their = browser().log_in("bo")
+    assert "Bo <i>Osei</i>" in their.text
+    post(ada, "/people", **bo, password=PASSWORD)
+    assert (ada.status, "There is an account bo already" in ada.text) == (409, True)
+    assert 'value="Bo &lt;i&gt;Osei&lt;/i&gt;"' in ada.answer.text, "what was typed is kept"
+    post(ada, "/people", what="disable", name="bo")
+    assert "disabled" in ada.text
+    assert "Password" in their.open("/").text
+    post(ada, "/people", what="enable", name="bo")
+    post(ada, "/people", what="change", name="bo", full_name="Bo Osei", role=["viewer"])
+    assert "Bo Osei viewer all" in ada.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"what": "add", "name": "Bo"}, "No account can be 'Bo'"),
+        ({"what": "add", "name": "bo", "role": []}, "with the roles ''"),
+        ({"what": "add", "name": "bo", "role": ["king"]}, "no such role"),
+        ({"what": "add", "name": "bo", "tenants": "x"}, "no numbers of tenants"),
+        ({"what": "add", "name": "bo", "password": "short"}, "12 to 1024 characters"),
+        ({"what": "change", "name": "nobody"}, "There is no account 'nobody'"),
+        ({"what": "disable", "name": ""}, "There is no account ''"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    workspace: Workspace, browser: New, fields: dict[str, object], told: str
+) -> None:
+    add(workspace, ADA)
+    ada = browser().log_in("ada")
+    post(ada, "/people", **{"full_name": "Bo", "role": ["viewer"]} | fields)
+    assert (ada.status, told in ada.text) == (409, True), ada.text
+
+
+def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
+    workspace: Workspace, browser: New
+) -> None:
+    page = browser().open("/people")
+    assert "Add an account" not in page.text
+    csrf = page.open("/trail").answer.text.partition('name="csrf" value="')[2][:64]
+    eve = {"what": "add", "name": "eve", "full_name": "Eve", "role": ["administrator"]}
+    told = page.client.post("/people", data={"csrf": csrf} | eve)
+    assert (told.status_code, "is added by" in told.text) == (409, True)
+
+
+@pytest.mark.parametrize("owner", [True, False])
+def test_nobody_else_keeps_accounts(
+    workspace: Workspace, desk: str, controller: str, desk_as: Callable[[str], str], owner: bool
+) -> None:
+    """What the page offers is not what decides, nor whose connection the desk has."""
+    add(workspace, ANNA, BO)
+    anna = Browser(desk if owner else desk_as(controller)).log_in("anna")
+    assert "Add an account" not in anna.open("/people").text
+    fields = {"name": "bo", "full_name": "Bo", "role": ["administrator"]}
+    for what in ("add", "change", "disable"):
+        post(anna, "/people", what=what, **fields | ({"name": "x"} if what == "add" else {}))
+        assert (anna.status, "takes administrator" in anna.text) == (409, True), what
+    anna.client.close()
+
+
+def test_everybody_changes_their_own_password(workspace: Workspace, browser: New) -> None:
+    add(workspace, ANNA)
+    anna, elsewhere = browser().log_in("anna"), browser().log_in("anna")
+    for old, new, again, told in (
+        ("guess", NEW, NEW, "This is not the password of anna"),
+        (PASSWORD, NEW, "other", "are not the same"),
+        (PASSWORD, "short", "short", "12 to 1024"),
+    ):
+        anna.open("/account").send("/account", old=old, new=new, again=again)
+        assert (anna.status, told in anna.text) == (409, True)
+    anna.open("/account").send("/account", old=PASSWORD, new=NEW, again=NEW)
+    assert "The password is set" in anna.text
+    assert "Password" in elsewhere.open("/").text
+    assert "Anna Meyer" in anna.open("/").text
