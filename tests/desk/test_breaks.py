@@ -7,7 +7,7 @@ from collections.abc import Callable
 from html import unescape
 
 from flows.stages.workspace import Workspace
-from tests.accounts.people import TESSA, add
+from tests.accounts.people import ANNA, CLEO, TESSA, add
 from tests.desk.browser import Browser, forms
 from tests.desk.many import STRANGE, many_breaks
 from tests.governance.runs import found, reconcile
@@ -68,6 +68,25 @@ def test_the_form_of_a_decision_has_the_filter_and_what_is_ticked(
     assert form["fields"] == {"code": "AMOUNT", "amount": "5", "text": "paid"}
     assert 'name="all" value="1">Decide about all 2 that match' in page.answer.text
     assert len(ids(page)) == 2
+
+
+def test_a_decision_is_offered_on_the_last_run_to_whoever_may_take_it(
+    workspace: Workspace, browser: New
+) -> None:
+    add(workspace, ANNA, CLEO)
+    first, last = (reconcile(workspace, found("1")) for _ in range(2))
+    offered = [
+        (name, run.id, "Decide about the selected" in page.text, len(ids(page)))
+        for name in ("anna", "cleo")
+        for run in (first, last)
+        for page in [browser().log_in(name).open(f"/runs/{run.id}/breaks?code=AMOUNT")]
+    ]
+    assert offered == [
+        ("anna", first.id, False, 0), ("anna", last.id, True, 1),
+        ("cleo", first.id, False, 0), ("cleo", last.id, False, 0),
+    ]  # fmt: skip
+    old = browser().log_in("anna").open(f"/runs/{first.id}/breaks?code=AMOUNT")
+    assert f'/runs/{last.id}/breaks?code=AMOUNT">run {last.id}</a>' in old.answer.text
 
 
 def test_what_cannot_be_looked_for_is_said_and_kept(workspace: Workspace, browser: New) -> None:

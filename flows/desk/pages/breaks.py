@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from connectors.errors import DecisionRefused
 from connectors.files.currencies import read_currencies
+from connectors.postgres.reconciliations import latest_run
 from flows.desk.filters import NONE, WORDS, BreakSearch
 from flows.desk.review import POOLS, figures_of
 from flows.desk.runs import run_of
@@ -16,8 +17,9 @@ from flows.desk.visit import Visit
 from flows.report.reconciled.data import breaks_csv
 from flows.steps.breaks.acceptance import outgrown
 from flows.steps.frames.beyond import largest_first, whole
+from schemas.accounts import MAY_DECIDE
 from schemas.breaks import BREAKS, Money
-from schemas.life import BreakState
+from schemas.life import BreakState, Choice
 
 ON_A_PAGE = 50
 SORTS: Mapping[str, tuple[str, bool]] = {
@@ -45,6 +47,7 @@ def show(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         breaks = visit.desk.kept.breaks(visit.place, connection, run)
+        last = latest_run(connection, run.scope)
         titles = visit.desk.kept.review(visit.place, connection, run).facts.causes
     asked = BreakSearch.read(visit.asked)
     said = ""
@@ -61,6 +64,8 @@ def show(visit: Visit) -> Response:
         "breaks.html.jinja",
         HTTPStatus.BAD_REQUEST if said else HTTPStatus.OK,
         run=run,
+        last=last,
+        may_decide=last == run and visit.may(*MAY_DECIDE[Choice.COMMENT]),
         said=said,
         asked=asked,
         sort=sort,
