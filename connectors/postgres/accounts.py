@@ -27,6 +27,11 @@ SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
 """Characters; what is longer costs time to hash and makes nothing safer."""
 TOKEN_BYTES = 32
 LONGEST_LOGIN = HOURS * 3600
+BATCH_SEEN = f"{SCHEMA}.sees_scope('tenants ' || (b.profile::json ->> 'tenant'))"
+"""SQL for whether whoever acts sees the batch `b`: with some tenants, one bound to one of these.
+
+A batch that is bound to no tenant may hold rows of any.
+"""
 _SALT = re.compile(r"argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([0-9a-f]+)")
 
 
@@ -103,6 +108,12 @@ def scopes_seen(connection: psycopg.Connection, scopes: Iterable[str]) -> set[st
         [sorted(scopes)],
     ).fetchall()
     return {str(scope) for (scope,) in rows}
+
+
+def is_batch_seen(connection: psycopg.Connection, batch_id: int) -> bool:
+    """Whether there is such a batch, and whoever acts here sees it."""
+    row = connection.execute(f"SELECT {BATCH_SEEN} FROM batch b WHERE b.id = %s", [batch_id])
+    return (row.fetchone() or (False,))[0] is True
 
 
 def list_accounts(connection: psycopg.Connection) -> list[Account]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import psycopg
 from psycopg.rows import class_row
 
+from connectors.postgres.accounts import BATCH_SEEN
 from connectors.postgres.attempts import REPAIRED, delivered_again, later_attempts
 from connectors.postgres.ledger import ENDED, State
 
@@ -34,11 +35,24 @@ class BatchSummary(NamedTuple):
 
 
 def list_overview(
-    connection: psycopg.Connection, most: int, *, since: datetime | None = None
+    connection: psycopg.Connection,
+    most: int,
+    *,
+    since: datetime | None = None,
+    state: State | None = None,
+    before: int | None = None,
+    only: int | None = None,
+    seen: bool = False,
 ) -> list[BatchSummary]:
-    """The latest batches, newest first; `since` keeps those opened later or not ended yet."""
+    """The latest batches, newest first; `since` keeps those opened later or not ended yet.
+
+    `before` keeps those of a lower number, `only` the one of this, `seen` those that whoever acts
+    here may look at.
+    """
+    asked = {"most": most, "since": since, "ended": list(ENDED), "state": state}
+    asked |= {"before": before, "only": only, "all": not seen}
     with connection.cursor(row_factory=class_row(BatchSummary)) as cursor:
-        lines = cursor.execute(_OVERVIEW, {"most": most, "since": since, "ended": list(ENDED)})
+        lines = cursor.execute(_OVERVIEW, asked)
         listed = [line._replace(state=State(line.state)) for line in lines]
     again = Counter(row.batch_id for row in delivered_again(connection, _standing(connection)))
     counted = [line._replace(errors=line.errors - again[line.id]) for line in listed]
@@ -77,10 +91,14 @@ def count_taken_back(connection: psycopg.Connection, content_id: str) -> int:
     return int(row[0])
 
 
-_OVERVIEW = """
+_OVERVIEW = f"""
     WITH shown AS (
-        SELECT * FROM batch WHERE %(since)s::timestamptz IS NULL
-            OR opened_at >= %(since)s OR state <> ALL(%(ended)s)
+        SELECT * FROM batch b WHERE (%(since)s::timestamptz IS NULL
+            OR opened_at >= %(since)s OR state <> ALL(%(ended)s))
+            AND (%(state)s::text IS NULL OR state = %(state)s)
+            AND (%(before)s::int IS NULL OR id < %(before)s)
+            AND (%(only)s::int IS NULL OR id = %(only)s)
+            AND (%(all)s OR {BATCH_SEEN})
         ORDER BY id DESC LIMIT %(most)s
     ), files AS (
         SELECT batch_id, count(*) AS files, count(refused) AS refused
@@ -106,7 +124,7 @@ _OVERVIEW = """
     SELECT b.id, b.feed, b.state, b.opened_at, coalesce(f.files, 0) AS files,
         coalesce(f.refused, 0) AS refused, coalesce(s.rows, 0)::bigint AS rows,
         (coalesce(s.rejected, 0) + coalesce(t.errors, 0) + coalesce(u.undecided, 0))::bigint
-            AS errors, coalesce(u.states, '{}') AS at_service, b.held_because
+            AS errors, coalesce(u.states, '{{}}') AS at_service, b.held_because
     FROM shown b LEFT JOIN files f ON f.batch_id = b.id LEFT JOIN staged s ON s.batch_id = b.id
     LEFT JOIN told t ON t.batch_id = b.id LEFT JOIN sent u ON u.batch_id = b.id
     ORDER BY b.id DESC"""

@@ -36,6 +36,7 @@ from connectors.errors import (
 from connectors.oidc import Provider
 from flows.desk.kept import Kept
 from flows.desk.pages import (
+    batches,
     breaks,
     decide,
     entry,
@@ -118,6 +119,7 @@ ADDRESSES = (
     Address("/runs/{number:int}/sign", sign.show),
     Address("/runs/{number:int}/sign", sign.send, ("POST",)),
     Address("/runs/{number:int}/files/{name}", files.give),
+    Address("/batches", batches.show),
     Address("/trail", trail.show),
     Address("/trail/verify", trail.prove, ("POST",)),
     Address("/trail.csv", trail.export),

@@ -27,8 +27,7 @@ def next_step(line: BatchSummary, *, held: bool = False) -> str:
 
     `held`: nothing is pushed before somebody says from where to go on.
     """
-    undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
-    left = Left(line.errors - undecided, line.refused, line.at_service)
+    left = _left(line)
     match line.state:
         case State.HELD:
             release = f"recon release {line.id} --reason ..."
@@ -42,6 +41,37 @@ def next_step(line: BatchSummary, *, held: bool = False) -> str:
         case state if state not in ENDED:
             return f"recon rerun {line.id}"
     return ""
+
+
+def next_in_words(line: BatchSummary) -> str:
+    """The same as `next_step` for people who have no terminal."""
+    match line.state:
+        case State.HELD:
+            return "Release or discard it"
+        case State.FAILED:
+            return "Read its report, then run it again"
+        case State.COMPLETE | State.COMPLETE_WITH_ERRORS | State.MERGED:
+            if told := _in_words(_left(line)):
+                return told
+    return "" if line.state in ENDED else "It is being worked on, or was stopped: run it again"
+
+
+def _left(line: BatchSummary) -> Left:
+    undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
+    return Left(line.errors - undecided, line.refused, line.at_service)
+
+
+def _in_words(left: Left) -> str:
+    waiting = sum(left.at_service.get(state, 0) for state in PUSH_LEFT)
+    undecided = sum(left.at_service.get(state, 0) for state in SEND_ERRORS)
+    steps = (
+        waiting and f"push {quantity(waiting, 'row')}",
+        undecided and f"settle {quantity(undecided, 'row')} at the service",
+        left.rejected and f"correct {quantity(left.rejected, 'reject')}",
+        left.files and f"deliver {quantity(left.files, 'refused file')} again",
+    )
+    text = "; ".join(step for step in steps if step)
+    return text[:1].upper() + text[1:]
 
 
 def told_repaired(line: BatchSummary) -> str:

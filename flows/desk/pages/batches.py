@@ -1,0 +1,55 @@
+"""The board of batches: what state each is in, and what somebody has to do next."""
+
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from connectors.postgres.ledger import State
+from connectors.postgres.overview import list_overview
+from connectors.postgres.push.gate import held_text, why_held
+from flows.desk.visit import Visit
+from flows.report.next_step import next_in_words, next_step, told_repaired
+
+ON_A_PAGE = 50
+LARGEST = 2**31 - 1
+"""The largest number a batch can have."""
+
+
+def show(visit: Visit) -> Response:
+    """The batches that the visit sees, the latest first."""
+    state, before = visit.asked.get("state", ""), visit.asked.get("before", "")
+    said = _wrong(state, before)
+    lines, why = [], None
+    if not said:
+        with visit.place.database.connect() as connection:
+            why = why_held(connection, visit.place.settings.home)
+            lines = list_overview(
+                connection,
+                ON_A_PAGE + 1,
+                state=State(state) if state else None,
+                before=int(before) if before else None,
+                seen=True,
+            )
+    return visit.page(
+        "batches.html.jinja",
+        HTTPStatus.BAD_REQUEST if said else HTTPStatus.OK,
+        said=said,
+        state=state,
+        states=[*State],
+        push_held=held_text(why) if why else "",
+        lines=[
+            (one, told_repaired(one), next_in_words(one), next_step(one, held=why is not None))
+            for one in lines[:ON_A_PAGE]
+        ],
+        before=before,
+        more=lines[ON_A_PAGE - 1].id if len(lines) > ON_A_PAGE else None,
+    )
+
+
+def _wrong(state: str, before: str) -> str:
+    if state and state not in [*State]:
+        return f"There is no state {state!r} of a batch. Choose one of the list."
+    number = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= LARGEST
+    if before and not number:
+        return f"{before!r} is no number of a batch."
+    return ""
