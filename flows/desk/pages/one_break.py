@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
+from connectors.files.currencies import read_currencies
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
 from flows.report.reconciled.words import SOURCES, STATES, record_title
+from flows.stages.reconcile.behind_break import look_behind
 from flows.stages.reconcile.one_break import amount_of, find_break
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import Money
@@ -32,12 +34,15 @@ def show(visit: Visit) -> Response:
     with visit.place.database.connect() as connection:
         run = run_of(visit, connection)
         found = find_break(connection, run, visit.path["id"])
+        behind = look_behind(visit.place, connection, found.facts)
     facts = found.facts
     return visit.page(
         "break.html.jinja",
         run=run,
         found=found,
         facts=facts,
+        behind=behind,
+        names=read_currencies(visit.place.settings.currencies),
         title=record_title(facts["record"]),
         state_means=STATE_MEANS.get(facts["state"], ""),
         side=SOURCES.get(facts["side"], ""),

@@ -1,0 +1,164 @@
+"""One record in the database: its row, the delivered rows that wrote it, and its send.
+
+Nothing here reads a secret. A role that may not read rows as delivered is given what it may.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg.rows import class_row, dict_row
+
+from schemas.derived.sql import SCHEMA, TARGETS, key_columns
+from schemas.derived.views import SHOWN, json_expression, quoted
+from schemas.field import Table
+
+PAST = 20
+"""Earlier writers of a row that are followed back."""
+NEAR = 4_096
+"""Records looked through first for one that begins at a line."""
+
+
+class RowPlace(NamedTuple):
+    """A delivered row by its extract and the number of its record."""
+
+    extract_id: int
+    record_number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetRow:
+    """A row of the target as it is now, without its secrets."""
+
+    json: str
+    """Canonical JSON of its fields."""
+    writer: RowPlace
+    """The delivered row that last wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendOfRow:
+    """What became of a row at the service."""
+
+    operation: str
+    state: str
+    attempts: int
+    status: int | None
+    service_id: str | None
+    changed_at: Any
+
+
+def reads_delivered_rows(connection: psycopg.Connection) -> bool:
+    """Whether the role of this connection reads rows as they were delivered."""
+    row = connection.execute(
+        "SELECT has_table_privilege(%s, 'SELECT')", [f"{SCHEMA}.staged_row"]
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def key_of(table: Table, key: str | None) -> dict[str, int] | None:
+    """The key of a target row from the key of a break; None where that does not name a whole one.
+
+    What is short of a part may be the number of something else, such as of a debt.
+    """
+    names = key_columns(table)
+    parts = re.sub(r"#\d+$", "", key or "").split("/")
+    if names != table.key or not all(re.fullmatch(r"-?\d{1,19}", part) for part in parts):
+        return None
+    return dict(zip(names, map(int, parts), strict=True)) if len(parts) == len(names) else None
+
+
+def target_row(
+    connection: psycopg.Connection,
+    table: Table,
+    *,
+    key: Mapping[str, int] | None,
+    by: RowPlace | None,
+) -> TargetRow | None:
+    """The row of the target with this key, or else the one that a delivered row wrote last."""
+    if table.name not in TARGETS or not (key or by):
+        return None
+    # Only names of the field tables come here.
+    where = (
+        " AND ".join(f"t.{quoted(name)} = %({name})s" for name in key)
+        if key
+        else "t.extract_id = %(extract_id)s AND t.record_number = %(record_number)s"
+    )
+    shown = replace(
+        table, fields=tuple(one for one in table.fields if not one.secret), references=()
+    )
+    row = connection.execute(
+        f"SELECT {json_expression(shown, 't')}, t.extract_id, t.record_number "
+        f"FROM {SCHEMA}.{table.name} t WHERE {where} LIMIT 1",
+        key or (by._asdict() if by else {}),
+    ).fetchone()
+    return None if row is None else TargetRow(row[0], RowPlace(row[1], row[2]))
+
+
+def row_beginning_at(
+    connection: psycopg.Connection, batch_id: int, file: str, line: int
+) -> RowPlace | None:
+    """The delivered row that begins at this line of a file; None: no row does."""
+    extracts = [
+        row[0]
+        for row in connection.execute(
+            "SELECT id FROM extract WHERE batch_id = %s AND name = %s ORDER BY id",
+            [batch_id, file],
+        )
+    ]
+    # A record's number is below its first line; where records have several lines, far below.
+    for least in (max(0, line - NEAR), 0):
+        row = connection.execute(
+            f"SELECT extract_id, record_number FROM {SCHEMA}.{SHOWN} "
+            "WHERE batch_id = %s AND extract_id = ANY(%s) AND record_number >= %s "
+            "AND record_number < %s AND first_line = %s ORDER BY 1, 2 LIMIT 1",
+            [batch_id, extracts, least, line, line],
+        ).fetchone()
+        if row is not None:
+            return RowPlace(*row)
+    return None
+
+
+def delivered_row(connection: psycopg.Connection, place: RowPlace) -> dict[str, Any] | None:
+    """What a delivered row said and what became of it; null where it may hold secrets."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        return cursor.execute(
+            f"SELECT s.*, e.name AS file, e.sha256, e.cleared_at FROM {SCHEMA}.{SHOWN} s "
+            "JOIN extract e ON e.id = s.extract_id "
+            "WHERE s.extract_id = %s AND s.record_number = %s",
+            place,
+        ).fetchone()
+
+
+def send_of(connection: psycopg.Connection, place: RowPlace) -> SendOfRow | None:
+    """What became of a row at the service; None: it was not to be sent."""
+    with connection.cursor(row_factory=class_row(SendOfRow)) as cursor:
+        return cursor.execute(
+            "SELECT operation, state, attempts, status, service_id, changed_at FROM send "
+            "WHERE extract_id = %s AND record_number = %s",
+            place,
+        ).fetchone()
+
+
+def earlier_writers(
+    connection: psycopg.Connection, table: Table, last: RowPlace
+) -> list[RowPlace] | None:
+    """The rows that wrote a target row before the last one did, the latest first.
+
+    None: the role of this connection may not read what was there before.
+    """
+    if not reads_delivered_rows(connection):
+        return None
+    found: list[RowPlace] = []
+    while len(found) < PAST:
+        row = connection.execute(
+            "SELECT (image::json ->> 'extract_id')::int, (image::json ->> 'record_number')::bigint "
+            "FROM before_image WHERE extract_id = %s AND record_number = %s AND record = %s",
+            [*(found[-1] if found else last), table.name],
+        ).fetchone()
+        if row is None:
+            break
+        found.append(RowPlace(*row))
+    return found

@@ -1,0 +1,180 @@
+"""What is behind a break: the record on both sides, the row as delivered, its send and its past."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+
+from connectors.errors import ReconError
+from connectors.postgres.push.sends import Selection, Sent, list_sends
+from connectors.postgres.record_rows import (
+    RowPlace,
+    SendOfRow,
+    TargetRow,
+    delivered_row,
+    earlier_writers,
+    key_of,
+    reads_delivered_rows,
+    row_beginning_at,
+    send_of,
+    target_row,
+)
+from flows.stages.rows.locate import Spot, locate, show_command
+from flows.stages.rows.texts import RowTexts
+from flows.stages.workspace import Workspace
+from flows.steps.secrets import shown_record
+from flows.steps.totals import plain
+from schemas.amounts import EXACT
+from schemas.field import Kind, Table
+from schemas.tables import EXTRACTS
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPair:
+    """One field of a record as it was delivered and as it is in the database."""
+
+    name: str
+    delivered: str | None
+    there: str | None
+    difference: Decimal | None
+    """What is there minus what was delivered, of numbers that differ."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two are not the same value."""
+        return self.delivered != self.there
+
+
+@dataclass(frozen=True, slots=True)
+class RowAsDelivered:
+    """A row of a delivered file, with its text."""
+
+    facts: Mapping[str, Any]
+    """As `shown_row` has it, with the name of its file."""
+    text: str | None
+    """Verbatim, unless it can hold a secret; None: see `why_not`."""
+    why_not: str
+    errors: Sequence[Mapping[str, Any]]
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The evidence of one break; what is None is not there."""
+
+    table: Table | None
+    target: TargetRow | None
+    writer: Mapping[str, Any] | None
+    """The delivered row that last wrote the row of the target."""
+    delivered: RowAsDelivered | None
+    pairs: Sequence[FieldPair]
+    send: SendOfRow | None
+    sent: Sent | None
+    """What was sent and answered; None where the role may not read it."""
+    past: Sequence[Mapping[str, Any]] | None
+    """Delivered rows that wrote the record before; None where the role may not read it."""
+
+
+def look_behind(
+    workspace: Workspace, connection: psycopg.Connection, facts: Mapping[str, Any]
+) -> Behind:
+    """All the evidence there is of a break, given as a line of `breaks_now`."""
+    table = EXTRACTS.get(facts["record"])
+    if table is None:
+        return Behind(None, None, None, None, (), None, None, ())
+    place = None
+    if facts["file"] and facts["line"] and facts["batch_id"]:
+        place = row_beginning_at(connection, facts["batch_id"], facts["file"], facts["line"])
+    key = key_of(table, facts["key"])
+    target = target_row(connection, table, key=key, by=place)
+    place = place or (target.writer if target else None)
+    delivered = _delivered(workspace, connection, table, place) if place else None
+    past = earlier_writers(connection, table, target.writer) if target else []
+    return Behind(
+        table,
+        target,
+        delivered_row(connection, target.writer) if target else None,
+        delivered,
+        list(_pairs(table, delivered, target)),
+        send_of(connection, place) if place else None,
+        _sent(connection, delivered, place),
+        None if past is None else [row for one in past if (row := delivered_row(connection, one))],
+    )
+
+
+def _delivered(
+    workspace: Workspace, connection: psycopg.Connection, table: Table, place: RowPlace
+) -> RowAsDelivered | None:
+    facts = delivered_row(connection, place)
+    if facts is None:
+        return None
+    text, why_not = facts["data"], ""
+    if reads_delivered_rows(connection) and not table.unquotable:
+        try:
+            text, why_not = _kept_text(workspace, connection, facts)
+        except ReconError as broken:
+            text, why_not = None, str(broken)
+    elif table.unquotable:
+        why_not = "Records of this kind can hold a secret, so their text is not shown."
+    elif text is None:
+        why_not = "Its text is in the kept file alone, which needs a role that loads."
+    command = show_command(facts["batch_id"], facts["file"], Spot(record=place.record_number))
+    return RowAsDelivered(
+        facts,
+        None if text is None else shown_record(table, text),
+        why_not,
+        json.loads(facts["error_data"] or "[]"),
+        command,
+    )
+
+
+def _kept_text(
+    workspace: Workspace, connection: psycopg.Connection, facts: Mapping[str, Any]
+) -> tuple[str | None, str]:
+    """The text of a row, proven against the kept file where that is there."""
+    batch, number = facts["batch_id"], facts["record_number"]
+    found = locate(workspace, connection, batch, facts["file"], Spot(record=number))
+    (row,) = (one for one in found if one.extract_id == facts["extract_id"])
+    text = RowTexts(workspace, connection, [batch]).fill(row._asdict())["data"]
+    if text is None and facts["cleared_at"]:
+        return None, f"Housekeeping removed the kept file on {facts['cleared_at']:%Y-%m-%d}."
+    if text is None:
+        return None, "Its bytes are no text that can be shown."
+    return str(text), ""
+
+
+def _sent(
+    connection: psycopg.Connection, delivered: RowAsDelivered | None, place: RowPlace | None
+) -> Sent | None:
+    if delivered is None or place is None or not reads_delivered_rows(connection):
+        return None
+    chosen = Selection(delivered.facts["batch_id"], rows=(place,))
+    return next(iter(list_sends(connection, chosen)), None)
+
+
+def _pairs(
+    table: Table, delivered: RowAsDelivered | None, target: TargetRow | None
+) -> Iterator[FieldPair]:
+    said = _record(delivered.facts["jsondata"] if delivered else None)
+    there = _record(target.json if target else None)
+    for field in table.delivered:
+        if field.secret or not (field.name in said or field.name in there):
+            continue
+        one, other = said.get(field.name), there.get(field.name)
+        difference = None
+        if field.kind is Kind.DOUBLE and one != other and None not in (one, other):
+            difference = EXACT.subtract(Decimal(str(other)), Decimal(str(one)))
+        yield FieldPair(field.name, one, other, difference)
+
+
+def _record(text: str | None) -> dict[str, str]:
+    record = json.loads(text, parse_float=Decimal, parse_int=Decimal) if text else {}
+    return {
+        name: plain(value)
+        if isinstance(value, Decimal)
+        else (value if isinstance(value, str) else json.dumps(value, default=str))
+        for name, value in record.items()
+    }

@@ -1,0 +1,112 @@
+"""What is behind a break: both sides, the file as delivered, what was sent, and the past."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.record_rows import RowPlace, key_of, target_row
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from schemas.tables import EXTRACTS, PAYMENT
+from tests.desk.browser import Browser
+from tests.governance.runs import found, ids, reconcile
+from tests.stages.payments import line, write
+
+New = Callable[[], Browser]
+SECRET = "correct-horse-battery"
+GATEWAYS = "TenantsId,PaymentActionsId,Name,ServiceKey,NotifyUrl,RedirectUrl"
+
+
+def paid(workspace: Workspace, folder: Path) -> str:
+    """The address of a break about a payment that two batches wrote and somebody changed."""
+    import_delivery(workspace, [write(folder / "one.csv", line(1, amount="10.50"))], DEFAULT)
+    two = [line(9), line(1, amount="12.50")]
+    import_delivery(workspace, [write(folder / "two.csv", *two)], DEFAULT)
+    with workspace.database.connect() as connection:
+        connection.execute("""UPDATE payment SET "PaidAmount" = 11 WHERE "Id" = 1""")
+    place = {"file": "two.csv", "line": 3, "batch_id": 2}
+    one = found("1/7", amount="1.5", expected="12.5", found="11", delta=-1.5, **place)
+    run = reconcile(workspace, one)
+    return f"/runs/{run.id}/breaks/{ids(one)[0]}"
+
+
+def test_both_sides_stand_beside_each_other_with_the_exact_difference(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    page = browser().open(paid(workspace, tmp_path))
+    for told in (
+        "PaidAmount 12.5 11 \N{MINUS SIGN}1.50 DiscountAmount 0.5 0.5",
+        "last written by batch 2 , two.csv, line 3 (record 2), updated",
+        "1,7,1,2,2026-01-01T10:00:00+01:00,12.50,0.5,1,9",
+        "recon row 2 two.csv --record 2",
+        "No delivered row of it was to be sent to the service.",
+        "Before that: batch 1 , one.csv, line 2 (record 1), inserted",
+    ):
+        assert told in page.text, (told, page.text)
+
+
+def test_a_kept_file_that_is_gone_or_other_is_said(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    address = paid(workspace, tmp_path)
+    kept = [path for path in workspace.settings.archive.rglob("*") if path.is_file()]
+    for path in kept:
+        path.unlink()
+    page = browser().open(address)
+    assert page.status == 200
+    assert "Import the same file again" in page.text
+    assert "PaidAmount 12.5 11" in page.text, "what the database has is still there"
+
+
+def test_a_record_that_can_hold_a_secret_is_not_quoted(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    file = tmp_path / "gateways.csv"
+    file.write_text(f"{GATEWAYS}\n7,1,pay,{SECRET},u,r\n")
+    import_delivery(workspace, [str(file)], DEFAULT)
+    place = {"file": file.name, "line": 2, "batch_id": 1}
+    one = found("gateways.csv:1", code="REJECTED", record="payment_gateway", field="", **place)
+    run = reconcile(workspace, one)
+    page = browser().open(f"/runs/{run.id}/breaks/{ids(one)[0]}")
+    assert page.status == 200
+    assert SECRET not in page.answer.text
+    assert "can hold a secret, so their text is not shown" in page.text
+
+
+def test_a_role_that_loads_nothing_is_shown_what_it_may_read(
+    workspace: Workspace, controller: str, desk_as: Callable[[str], str], tmp_path: Path
+) -> None:
+    address = paid(workspace, tmp_path)
+    page = Browser(desk_as(controller)).open(address)
+    page.client.close()
+    assert page.status == 200
+    assert "PaidAmount 12.5 11" in page.text
+    assert "1,7,1,2,2026-01-01T10:00:00+01:00,12.50" in page.text
+    assert "may not read what was there before" in page.text
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("12/7", {"Id": 12, "TenantsId": 7}),
+        ("12/7#2", {"Id": 12, "TenantsId": 7}),
+        ("-3/7", {"Id": -3, "TenantsId": 7}),
+        ("12", None),  # The number of a debt, perhaps.
+        ("/9", None),
+        ("payments.csv:3", None),
+        ("1/2/3", None),
+        (None, None),
+    ],
+)
+def test_a_key_is_that_of_a_row_where_it_names_all_of_it(
+    key: str | None, names: dict[str, int] | None
+) -> None:
+    assert key_of(PAYMENT, key) == names
+
+
+def test_no_secret_is_asked_for_of_any_record(workspace: Workspace) -> None:
+    with workspace.database.connect() as connection:
+        for table in EXTRACTS.values():
+            assert target_row(connection, table, key=None, by=RowPlace(1, 1)) is None
