@@ -19,7 +19,7 @@ from schemas.guards.trail_functions import breaks_digest
 from schemas.guards.trail_rules import content_hash
 from schemas.kinds import AMOUNT, Dtype, frame_columns
 from schemas.ledger import BREAK_STATE, DECISION
-from schemas.life import Choice
+from schemas.life import BESIDE, Choice
 
 DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
 
@@ -111,6 +111,19 @@ def decisions_since(
         f"(SELECT id FROM reconciliation WHERE scope_hash = %(scope)s){_only(ids)} ORDER BY id",
         {"after": decided_through, "scope": scope_hash, "ids": ids},
     )
+
+
+def proposals_on(
+    connection: psycopg.Connection, number: int, decided_through: int
+) -> dict[str, str]:
+    """By break of a run, who proposed an acceptance that nothing else was decided after."""
+    beside = [one.value for one in BESIDE if one is not Choice.PROPOSE]
+    last = connection.execute(
+        "SELECT DISTINCT ON (break_id) break_id, by, what FROM decision WHERE id > %s "
+        "AND reconciliation_id = %s AND what <> ALL(%s) ORDER BY break_id, id DESC",
+        [decided_through, number, beside],
+    ).fetchall()
+    return {str(one): str(by) for one, by, what in last if what == Choice.PROPOSE}
 
 
 def newest_decision(

@@ -18,7 +18,7 @@ from schemas.kinds import AMOUNT
 
 NONE = "-"
 """In place of a value: breaks that have none."""
-TEXTS = ("code", "cause", "record", "owner")
+TEXTS = ("code", "cause", "record", "owner", "proposed_by")
 NUMBERS = ("tenant", "currency")
 WORDS = {BASIS: [*Money], "severity": [*Severity]}
 SEARCHED = ("id", "key", "field", "note", "file")

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import polars as pl
 import psycopg
 
-from connectors.postgres.breaks import newest_decision
+from connectors.postgres.breaks import newest_decision, proposals_on
 from connectors.postgres.reconciliations import Reconciliation
 from connectors.postgres.signatures import newest_signature
 from flows.desk.review import Review, review_of
@@ -75,13 +75,20 @@ class Kept:
     def breaks(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
     ) -> pl.DataFrame:
-        """The breaks of a run as they are now: `breaks_now` with `severity` and ages."""
+        """The breaks of a run as they are now: `breaks_now` with severities, ages and proposals.
+
+        `proposed_by` is who proposed an acceptance that somebody else has to take.
+        """
 
         def read() -> pl.DataFrame:
             left = self._left.get((run.id, run.chain_hash), lambda: breaks_left_by(connection, run))
             breaks = breaks_now(connection, run, left=left)
+            proposed = proposals_on(connection, run.id, run.decided_through)
+            proposed_by = pl.Series([proposed.get(one) for one in breaks["id"]], dtype=pl.String)
             rules = rules_of(place, connection, run.rules_hash) or Rules()
-            breaks = breaks.with_columns(severities(breaks, rules, run.as_of))
+            breaks = breaks.with_columns(
+                severities(breaks, rules, run.as_of), proposed_by.alias("proposed_by")
+            )
             return with_ages(breaks, run.as_of, rules.calendar)
 
         return self._breaks.get(_key(connection, run), read)

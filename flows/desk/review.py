@@ -31,6 +31,8 @@ POOLS = {
     "resolved": STATES["resolved"],
 }
 """Words for states, as a filter has them; the money of one is never added to that of another."""
+REPORTS = ("report.html", "report.xlsx", "report.txt")
+"""The report in the forms that people read."""
 TOP = 10
 """Causes that the page of a run has; the list of breaks has all."""
 
@@ -72,6 +74,8 @@ class ReportFacts:
     because: tuple[str, ...] = ()
     unexplained: Mapping[str, Decimal] = field(default_factory=dict)
     """By currency, or NONE; of all record kinds and fields, without a sign."""
+    files: tuple[str, ...] = ()
+    """Those of REPORTS that are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ class Review:
     """How many open breaks have each code."""
     owners: Mapping[str, int]
     """How many open breaks each owner has."""
+    proposals: Mapping[str, int]
+    """Of how many open breaks each person proposed an acceptance that somebody else has to take."""
     causes: tuple[TopCause, ...]
     more_causes: int
     oldest: date | None
@@ -109,7 +115,8 @@ def review_of(
         figures=figures_of(breaks),
         states=_counts(breaks, "state"),
         codes=_counts(left, "code"),
-        owners=_counts(left.filter(pl.col("owner").is_not_null()), "owner"),
+        owners=_counts(left, "owner"),
+        proposals=_counts(left, "proposed_by"),
         causes=tuple(causes[:TOP]),
         more_causes=len(causes[TOP:]),
         oldest=left.select(pl.col("first_seen").min()).item(),
@@ -174,13 +181,15 @@ def _size(one: TopCause) -> tuple[Decimal, Decimal, int, str]:
 
 
 def _counts(breaks: pl.DataFrame, name: str) -> dict[str, int]:
-    return dict(breaks.group_by(name).len().sort(name).iter_rows())
+    there = breaks.filter(pl.col(name).is_not_null())
+    return dict(there.group_by(name).len().sort(name).iter_rows())
 
 
 def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
     """What the totals of a run tell; nothing where they cannot be read."""
+    folder = place.settings.reports / run.folder
     try:
-        told: Any = json.loads((place.settings.reports / run.folder / TOTALS).read_bytes())
+        told: Any = json.loads((folder / TOTALS).read_bytes())
         unexplained: dict[str, Decimal] = {}
         for one in told.get("proofs", ()):
             currency = str(one["currency"]) or NONE
@@ -191,6 +200,7 @@ def facts_of(place: Workspace, run: Reconciliation) -> ReportFacts:
             inputs=tuple(told["cover"].get("inputs", ())),
             because=tuple(map(str, told["cover"].get("because", ()))),
             unexplained=unexplained,
+            files=tuple(name for name in REPORTS if (folder / name).is_file()),
         )
     except (OSError, ValueError, TypeError, KeyError, ArithmeticError, AttributeError):
         return ReportFacts()

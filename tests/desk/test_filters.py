@@ -27,8 +27,8 @@ NOBODY, UNCHANGED = pl.DataFrame(schema=DECISIONS), pl.DataFrame(schema=CHANGED)
 def standing(breaks: pl.DataFrame) -> pl.DataFrame:
     """Breaks as pages have them."""
     carried = carry(breaks, nothing_before(), NOBODY, UNCHANGED, DAY)
-    if "cause" not in carried.columns:
-        carried = carried.with_columns(pl.lit(None, pl.String).alias("cause"))
+    absent = {"cause", "proposed_by"} - {*carried.columns}
+    carried = carried.with_columns(pl.lit(None, pl.String).alias(name) for name in absent)
     return with_ages(carried.with_columns(severities(carried, Rules(), DAY)), DAY, None)
 
 

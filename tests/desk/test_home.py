@@ -74,4 +74,25 @@ def test_what_waits_is_told_to_whom_it_waits_for(workspace: Workspace, browser: 
     decide_breaks(logged_in(workspace, ANNA), other.id, Chosen(code="AMOUNT"), assign)
     assert waiting() == ["cleo"]
     assert "1 open break is assigned to you." in visits["cleo"].text
-    assert f"/runs/{other.id}/breaks?state=open&amp;owner=cleo" in visits["cleo"].answer.text
+    assert f"/runs/{other.id}/breaks?owner=cleo&amp;state=open" in visits["cleo"].answer.text
+
+
+def test_an_acceptance_that_was_proposed_waits_for_somebody_else(
+    workspace: Workspace, browser: New
+) -> None:
+    add(workspace, ANNA, BO, CLEO)
+    run = reconcile(workspace, found("1", "2", "3"), scope="everything")
+    until = date(2026, 12, 31)
+    breaks = ids(found("1", "2"))
+    propose = Decision(Choice.PROPOSE, "bank charges", until=until)
+    decide_breaks(logged_in(workspace, ANNA), run.id, Chosen(ids=tuple(breaks)), propose)
+    told = "2 acceptances proposed by anna, to be taken by another."
+    assert [told in browser().log_in(one).open("/").text for one in ("anna", "bo", "cleo")] == [
+        False, True, False,
+    ]  # fmt: skip
+    path = f"/runs/{run.id}/breaks?proposed_by=anna&state=open"
+    bo = browser().log_in("bo").open(path)
+    assert bo.text.count("acceptance proposed by anna") == 2
+    accept = Decision(Choice.ACCEPT, "so it is", until=until)
+    decide_breaks(logged_in(workspace, BO), run.id, Chosen(ids=tuple(breaks[:1])), accept)
+    assert bo.open(path).text.count("acceptance proposed by anna") == 1

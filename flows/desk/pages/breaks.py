@@ -28,7 +28,7 @@ SORTS: Mapping[str, tuple[str, bool]] = {
     "code": ("by code", False),
 }
 """Name -> how people say it, and whether the largest comes first."""
-LISTED = ("code", "record", "currency", "cause", "owner")
+LISTED = ("code", "record", "currency", "cause", "owner", "proposed_by")
 """Fields whose values are there to choose from."""
 MOST_LISTED = 100
 """Values of a field to choose from, those of most breaks; any other one comes with a link."""
@@ -36,8 +36,8 @@ DOWNLOADED = (
     "id", "code", "severity", "state", "record", "tenant", "key", "field", "side", "currency",
     "currency_code", "expected", "found", "delta", "amount", "basis", "counted", "date",
     "first_seen", "age_days", "age_business_days", "cause", "owner", "due", "accepted_by",
-    "accepted_until", "accepted_reason", "claimed", "aside_because", "batch_id", "file", "line",
-    "note", "delta_beyond", "amount_beyond", "counted_beyond",
+    "accepted_until", "accepted_reason", "claimed", "proposed_by", "aside_because", "batch_id",
+    "file", "line", "note", "delta_beyond", "amount_beyond", "counted_beyond",
 )  # fmt: skip
 """Columns of the download; the texts of amounts that no column holds go into those of amounts."""
 

@@ -9,14 +9,15 @@ from starlette.responses import Response
 from connectors.files.currencies import read_currencies
 from connectors.postgres.reconciliations import Reconciliation, latest_runs, runs_of
 from connectors.postgres.signatures import Signature, signatures_of
-from flows.desk.filters import NONE
+from flows.desk.filters import NONE, BreakSearch
 from flows.desk.review import Figures, Review
 from flows.desk.runs import only_seen
 from flows.desk.templates import currency
 from flows.desk.trend import RUNS, TrendPoint, open_breaks, open_money
 from flows.desk.visit import Visit
-from schemas.accounts import MAY_SIGN, approval
-from schemas.life import Role
+from schemas.accounts import MAY_DECIDE, MAY_SIGN, approval
+from schemas.counting import quantity
+from schemas.life import Choice, Role
 
 DRAWN, CURRENCIES = 12, 3
 """Scopes whose money and trend are shown, those with the latest runs; currencies of a trend."""
@@ -107,7 +108,16 @@ def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
     if person:
         breaks = one.review.owners.get(person.name, 0)
         if breaks:
-            path = f"/runs/{number}/breaks?state=open&owner={person.name}"
             told = "1 open break is" if breaks == 1 else f"{breaks} open breaks are"
-            found.append(_Waiting(number, path, f"{told} assigned to you."))
+            found.append(
+                _Waiting(number, _open(number, owner=person.name), f"{told} assigned to you.")
+            )
+    for by, breaks in one.review.proposals.items():
+        if visit.may(*MAY_DECIDE[Choice.ACCEPT]) and (person is None or by != person.name):
+            told = f"{quantity(breaks, 'acceptance')} proposed by {by}, to be taken by another."
+            found.append(_Waiting(number, _open(number, proposed_by=by), told))
     return found
+
+
+def _open(number: int, **typed: str) -> str:
+    return f"/runs/{number}/breaks?{BreakSearch(typed).query(state='open')}"
