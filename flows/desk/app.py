@@ -118,7 +118,7 @@ ADDRESSES = (
     Address("/runs/{number:int}/decide", decide.decide, ("GET", "POST")),
     Address("/runs/{number:int}/sign", sign.show),
     Address("/runs/{number:int}/sign", sign.send, ("POST",)),
-    Address("/runs/{number:int}/files/{name}", files.give),
+    Address("/runs/{number:int}/files/{name:path}", files.give),
     Address("/batches", batches.show),
     Address("/trail", trail.show),
     Address("/trail/verify", trail.prove, ("POST",)),

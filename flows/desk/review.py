@@ -17,7 +17,7 @@ from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import NONE
 from flows.stages.reconcile.breaks import STATES
 from flows.stages.reconcile.rules import TOTALS
-from flows.stages.reconcile.sign import what_waits
+from flows.stages.reconcile.sign import KeptBack, what_waits
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.money import Sums, currency_text, sums_by
@@ -95,7 +95,7 @@ class Review:
     more_causes: int
     oldest: date | None
     """When the open break was seen first that is there for longest."""
-    waits: str | None
+    waits: KeptBack | None
     """What keeps it from being approved; None: nothing."""
     facts: ReportFacts
 

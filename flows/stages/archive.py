@@ -16,7 +16,7 @@ from connectors.postgres import ledger
 from connectors.postgres.batch_reports import FILES, Noted, noted_reports
 from connectors.postgres.reconciliations import list_runs
 from connectors.postgres.retention import Expected, expected_contents
-from flows.stages.reconcile.sign import check_files
+from flows.stages.reconcile.report_files import check_files
 from flows.stages.workspace import Workspace
 from schemas.counting import agree, grouped, quantity
 

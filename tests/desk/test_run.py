@@ -67,7 +67,7 @@ def test_every_figure_leads_to_breaks_that_come_to_it(
 def test_whether_it_can_be_signed_is_said_first(workspace: Workspace, browser: New) -> None:
     run = reconcile(workspace, found("1", "2"))
     page = browser().open(f"/runs/{run.id}")
-    assert "It cannot be approved yet. Open breaks of reconciliation" in page.text
+    assert "It cannot be approved yet." in page.text
     run = reconcile(workspace, found())
     assert "It can be signed: nothing is open." in page.open(f"/runs/{run.id}").text
     prepare(workspace, run.id, by="anna", comment="")

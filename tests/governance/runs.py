@@ -20,8 +20,9 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from flows.stages.reconcile.breaks import breaks_left
+from flows.stages.reconcile.report_files import MANIFEST
 from flows.stages.reconcile.rules import TOTALS
-from flows.stages.reconcile.sign import MANIFEST, RECORDS
+from flows.stages.reconcile.sign import RECORDS
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import resolved_sides
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather

@@ -16,8 +16,8 @@ from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import hold_scope
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.report_files import MANIFEST
 from flows.stages.reconcile.sign import (
-    MANIFEST,
     RECORDS,
     approve,
     last_sign_off,

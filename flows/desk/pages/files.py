@@ -8,7 +8,7 @@ from starlette.responses import FileResponse, Response
 from connectors.errors import SignatureRefused
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
-from flows.stages.reconcile.sign import listed_files, sha256_of
+from flows.stages.reconcile.report_files import listed_files, sha256_of
 from schemas.guards.trail_rules import report_hash
 
 INSIDE = (
@@ -42,7 +42,7 @@ def give(visit: Visit) -> Response:
     return FileResponse(
         folder / name,
         media_type=kind or "application/octet-stream",
-        filename=f"run-{run.id}-{name}",
+        filename=f"run-{run.id}-{name.replace('/', '-')}",
         content_disposition_type="inline" if shown else "attachment",
         headers={"Content-Security-Policy": INSIDE},
     )

@@ -13,7 +13,8 @@ from connectors.postgres.signatures import signatures_of, why_interested
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
 from flows.stages.reconcile.as_of import RESTATED
-from flows.stages.reconcile.sign import approve, check_files, listed_files, prepare
+from flows.stages.reconcile.report_files import check_files, listed_files
+from flows.stages.reconcile.sign import approve, prepare
 from flows.steps.reconcile.changes import method_rows
 from schemas.accounts import MAY_SIGN, approval
 from schemas.life import Role

@@ -38,8 +38,9 @@ from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.cover import gather_facts
 from flows.stages.reconcile.gone import doubted, newest_batches
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
+from flows.stages.reconcile.report_files import check_files
 from flows.stages.reconcile.rules import rules_of
-from flows.stages.reconcile.sign import check_files, signed_sources
+from flows.stages.reconcile.sign import signed_sources
 from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
 from flows.stages.reconcile.why_gone import changed_sides, taken_back
 from flows.stages.reconcile.write import TEXT, Written, render_text, write_reconciliation

@@ -5,13 +5,11 @@ whenever somebody signs, and whenever a later run builds on what was signed.
 """
 
 import getpass
-import hashlib
 import json
 import unicodedata
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import polars as pl
 import psycopg
@@ -31,6 +29,7 @@ from flows.report.spelling import shortened
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import breaks_now, what_is_open
 from flows.stages.reconcile.kept_signatures import keep_signatures
+from flows.stages.reconcile.report_files import check_files, listed_files
 from flows.stages.reconcile.rules import TOTALS, rules_of
 from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.reconcile.sources import Scope
@@ -45,16 +44,10 @@ from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.accounts import SELF_DECLARED, approval
 from schemas.counting import agree, quantity
-from schemas.guards.trail_rules import report_hash
 from schemas.life import RECONCILED, Role
 
-MANIFEST = "manifest.json"
 RECORDS = "records.parquet"
 """The records of the database as a run found them; what a signature is later held against."""
-BLOCK = 1024 * 1024
-ANOTHER = (
-    "Bring the folder back as it was written, or reconcile again for a report that can be signed."
-)
 HELD_AGAINST = (
     "This report was approved, and the next one is held against it: bring the folder back as it "
     "was written, from a backup, then run this again."
@@ -64,6 +57,15 @@ LISTED, VALUE = 10, 60
 """Changes that a refusal lists, and characters of a value in it; page one has all."""
 SHORTEST = 8
 """Characters of a hash that name it at the least."""
+
+
+class KeptBack(NamedTuple):
+    """What keeps a report from being approved."""
+
+    told: str
+    """In a sentence or two, for a page that leads to the rest."""
+    commands: str
+    """In full, with the commands that go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,24 +169,6 @@ def _by(signature: Signature) -> str:
     return signature.by if signature.person else f"{signature.by} ({SELF_DECLARED})"
 
 
-def check_files(workspace: Workspace, run: Reconciliation, way_out: str = ANOTHER) -> Path:
-    """The folder of a run, its files proven to be those it was saved with."""
-    folder = workspace.settings.reports / run.folder
-    hashes = {name: sha256_of(folder / name) for name in sorted(listed_files(folder, run, way_out))}
-    if report_hash(hashes) == run.report_hash:
-        return folder
-    changed = [
-        name for name, told in listed_files(folder, run, way_out).items() if hashes[name] != told
-    ]
-    what = (
-        f"changed since: {', '.join(sorted(changed))}" if changed else f"not those {MANIFEST} had"
-    )
-    raise SignatureRefused(
-        f"The report of reconciliation {run.id} is not what was written: its files in {folder} are "
-        f"{what}. Find out who changed them. {way_out}"
-    )
-
-
 def _sign(
     workspace: Workspace,
     number: int | None,
@@ -220,7 +204,7 @@ def _sign(
                 said_by=by, accepted_changes=changes,
             )  # fmt: skip
         waits = None if role is Role.APPROVED else what_waits(workspace, connection, run)
-        signed = Signed(run, signatures_of(connection, run.id), waits)
+        signed = Signed(run, signatures_of(connection, run.id), waits and waits.commands)
         witness_trail(workspace, connection)
     keep_signatures(workspace, run, [*signed.signatures.values()])
     return signed
@@ -244,7 +228,7 @@ def _refuse_open_breaks(
 ) -> None:
     waits = what_waits(workspace, connection, run)
     if waits:
-        raise DecisionsMissing(waits)
+        raise DecisionsMissing(waits.commands)
 
 
 def what_waits(
@@ -252,7 +236,7 @@ def what_waits(
     connection: psycopg.Connection,
     run: Reconciliation,
     breaks: pl.DataFrame | None = None,
-) -> str | None:
+) -> KeptBack | None:
     """What keeps a report from being approved by anybody, and what to do; None: nothing.
 
     `breaks` are those of `breaks_now`, where somebody has read them already.
@@ -263,17 +247,21 @@ def what_waits(
     if left:
         rules = rules_of(workspace, connection, run.rules_hash) or Rules()
         told = what_is_open(breaks, severities(breaks, rules, run.as_of))
-        return (
+        return KeptBack(
+            f"{quantity(left, 'break')} {agree(left, 'is', 'are')} open. Resolve or accept each, "
+            "then reconcile the scope again.",
             f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}), {told}. "
             f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
             f"them: recon breaks accept --run {run.id} --state open --reason REASON "
-            f"--until YYYY-MM-DD. Then reconcile again: {again}"
+            f"--until YYYY-MM-DD. Then reconcile again: {again}",
         )
     if run.verdict not in RECONCILED:
-        return (
+        return KeptBack(
+            "Nobody approves a report that says so. Where its breaks are accepted since, reconcile "
+            "the scope again for a report that says it; else its cover says what is missing.",
             f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
             "Where its breaks are accepted since, reconcile again for a report that says so; "
-            f"otherwise its cover says what is missing: {again}"
+            f"otherwise its cover says what is missing: {again}",
         )
     return None
 
@@ -374,26 +362,3 @@ def _same(one: str, other: str) -> bool:
         return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
     return plain(one) == plain(other)
-
-
-def listed_files(folder: Path, run: Reconciliation, way_out: str = ANOTHER) -> dict[str, str]:
-    """File -> sha256, as the manifest of a run has them; raises SignatureRefused."""
-    try:
-        manifest: Any = json.loads((folder / MANIFEST).read_bytes())
-        return {str(name): str(value) for name, value in manifest["sha256"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise SignatureRefused(
-            f"Reconciliation {run.id} has no {MANIFEST} that can be read in {folder}. {way_out}"
-        ) from None
-
-
-def sha256_of(path: Path) -> str:
-    """The hash of a file; `missing` where it cannot be read."""
-    digest = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while block := file.read(BLOCK):
-                digest.update(block)
-    except OSError:
-        return "missing"
-    return digest.hexdigest()

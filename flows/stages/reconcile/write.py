@@ -21,7 +21,8 @@ from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
 from flows.stages.reconcile.corrections import corrections
-from flows.stages.reconcile.sign import MANIFEST, RECORDS
+from flows.stages.reconcile.report_files import MANIFEST
+from flows.stages.reconcile.sign import RECORDS
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import ReconciliationReport

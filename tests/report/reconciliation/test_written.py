@@ -15,9 +15,9 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres.retention import mark_cleared
 from connectors.settings import Settings
 from flows.stages.reconcile.corrections import corrections
+from flows.stages.reconcile.report_files import check_files
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
-from flows.stages.reconcile.sign import check_files
 from flows.stages.reconcile.sources import Scope, gather_sources
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
