@@ -148,9 +148,11 @@ def content_is_back(connection: psycopg.Connection, sha256: str) -> None:
     )
 
 
-def last_event(connection: psycopg.Connection) -> int:
-    """The number of the newest event of the audit trail; 0: there is none."""
-    row = connection.execute("SELECT coalesce(max(id), 0) FROM event").fetchone()
+def last_event(connection: psycopg.Connection, *, of_batches: bool = False) -> int:
+    """The number of the newest event of the audit trail, or of those about a batch; 0: none."""
+    row = connection.execute(
+        "SELECT coalesce(max(id), 0) FROM event WHERE NOT %s OR batch_id IS NOT NULL", [of_batches]
+    ).fetchone()
     assert row is not None
     return int(row[0])
 

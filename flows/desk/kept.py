@@ -14,22 +14,29 @@ import polars as pl
 import psycopg
 
 from connectors.postgres.breaks import newest_decision, proposals_on
+from connectors.postgres.ledger import ENDED, Batch, State, last_event
+from connectors.postgres.overview import BatchSummary
 from connectors.postgres.reconciliations import Reconciliation
 from connectors.postgres.signatures import newest_signature
 from flows.desk.review import Review, review_of
 from flows.desk.trend import TrendPoint, trend_point
+from flows.stages.finish import build_report
 from flows.stages.reconcile.breaks import breaks_left_by, breaks_now
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.since_signed import to_accept
 from flows.stages.workspace import Workspace
+from flows.steps.batch_report import BatchReport
 from flows.steps.breaks.ageing import with_ages
 from flows.steps.breaks.severity import severities
 from flows.steps.reconcile.report import Changes
 from flows.steps.rules.rules import Rules
 
 Made = TypeVar("Made")
-FRAMES, VALUES = 4, 1_000
-"""Runs of which breaks are kept (50 MB for 100,000 of them), and small values about runs."""
+FRAMES, VALUES, REPORTS = 4, 1_000, 50
+"""Runs of which breaks are kept (50 MB for 100,000 of them), small values about runs, and reports
+of batches."""
+ADDING_UP = (*ENDED, State.HELD, State.MERGED, State.FAILED)
+"""States in which the rows of a batch add up to something."""
 
 
 class LastUsed(Generic[Made]):
@@ -70,6 +77,7 @@ class Kept:
         self._breaks: LastUsed[pl.DataFrame] = LastUsed(frames)
         self._reviews: LastUsed[Review] = LastUsed(VALUES)
         self._changes: LastUsed[Changes] = LastUsed(VALUES)
+        self._reports: LastUsed[BatchReport] = LastUsed(REPORTS)
         self._trend: LastUsed[TrendPoint | None] = LastUsed(VALUES)
 
     def breaks(
@@ -113,6 +121,26 @@ class Kept:
 
         key = _key(connection, run), newest_signature(connection)
         return self._changes.get(key, compare)
+
+    def batch_report(
+        self,
+        place: Workspace,
+        connection: psycopg.Connection,
+        batch: Batch,
+        line: BatchSummary,
+    ) -> BatchReport | None:
+        """A batch recounted; None while its rows are still being read or applied.
+
+        `line` counts it as it is now. A correction, which changes what became of rows of another
+        batch, says so in the trail.
+        """
+        if batch.state not in ADDING_UP:
+            return None
+        said = last_event(connection, of_batches=True)
+        sent = tuple(sorted(line.at_service.items()))
+        facts = (batch.state, batch.lease_epoch, line.rows, line.errors, line.refused, sent)
+        key = batch.id, batch.opened_at, said, facts
+        return self._reports.get(key, lambda: build_report(place, connection, batch.id))
 
     def trend_point(self, place: Workspace, run: Reconciliation) -> TrendPoint | None:
         """What the report of a run said was open; None where it cannot be read."""

@@ -7,12 +7,11 @@ from starlette.responses import Response
 from connectors.postgres.ledger import State
 from connectors.postgres.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
+from flows.desk.batches import LARGEST
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, told_repaired
 
 ON_A_PAGE = 50
-LARGEST = 2**31 - 1
-"""The largest number a batch can have."""
 
 
 def show(visit: Visit) -> Response:

@@ -1,0 +1,101 @@
+"""The page of one batch: what became of every row, why, and what was done with it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.ledger import add_event
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ANNA, TESSA, add
+from tests.desk.browser import Browser
+from tests.desk.test_batches import TIGHT, bring
+from tests.stages.payments import line, write
+
+New = Callable[[], Browser]
+
+
+def test_a_batch_says_what_became_of_every_row(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1), line(2), line(3, amount="x"))
+    text = browser().open("/batches/1").text
+    for told in (
+        "Complete with errors. The rows without errors are applied",
+        "Next: Correct 1 reject recon rejects 1 --out FOLDER",
+        "a.csv Payment 3 1",
+        "3 read = 1 rejected + 2 inserted; every figure ties.",
+        "PaidAmount, CurrenciesId 1 (not named) 21.00 0.00 21.00",
+        "1 rejected row has no readable PaidAmount",
+        "a.csv, line 4 x",
+        "History",
+    ):
+        assert told in text, told
+
+
+def test_a_held_batch_says_why_and_its_history_who(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"), terms=TIGHT)
+    with workspace.database.connect() as connection:
+        add_event(connection, "looked at", batch_id=1, by="ann", reason="<i>month end</i>")
+    page = browser().open("/batches/1")
+    assert "Held because 1 of 2 rows" in page.text
+    assert "Next: Release or discard it" in page.text
+    assert "2 read = 1 rejected + 1 pending" in page.text
+    assert "looked at ann <i>month end</i>" in page.text, "as text, not as a mark"
+
+
+def test_a_correction_changes_the_page_of_what_it_corrects(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    page = browser().open("/batches/1")
+    assert "2 read = 1 rejected + 1 inserted" in page.text
+    path = write(tmp_path / "b.csv", line(2))
+    import_delivery(workspace, [path], DEFAULT, corrects=1)
+    assert "2 read = 1 corrected + 1 inserted" in page.open("/batches/1").text
+    assert "its reject repaired by batch 2" in page.text
+    assert 'href="/batches/1"' in page.open("/batches/2").answer.text
+
+
+def test_a_batch_that_was_not_read_to_its_end_has_no_totals(
+    workspace: Workspace, browser: New
+) -> None:
+    with workspace.database.connect() as connection:
+        connection.execute(
+            "INSERT INTO batch (content_id, feed, profile, state, opened_at, lease_epoch) "
+            "VALUES ('c', 'feed', '{}', 'received', now(), 0)"
+        )
+    text = browser().open("/batches/1").text
+    assert "It is being worked on, or was stopped: run it again recon rerun 1" in text
+    assert "shown from there on" in text
+
+
+@pytest.mark.parametrize("number", [2, 99, 2**31, 10**30])
+def test_a_batch_that_is_not_there_or_not_seen_is_not_found(
+    workspace: Workspace, browser: New, tmp_path: Path, number: int
+) -> None:
+    add(workspace, TESSA)
+    bring(workspace, tmp_path / "a.csv", line(1), terms=replace(DEFAULT, tenant=7))
+    bring(workspace, tmp_path / "b.csv", line(2))
+    page = browser().log_in("tessa")
+    assert page.open("/batches/1").status == 200
+    page.open(f"/batches/{number}")
+    assert page.status == 404
+    assert f"There is no batch {number} that you may see." in page.text
+
+
+def test_text_of_another_tenant_is_not_shown_to_an_account_of_some(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    add(workspace, ANNA, TESSA)
+    strangers = "31415926"
+    other = line(2, tenant=8).replace("10.50", strangers + "x")
+    bring(workspace, tmp_path / "a.csv", line(1), other, terms=replace(DEFAULT, tenant=7))
+    seen = {name: browser().log_in(name).open("/batches/1") for name in ("anna", "tessa")}
+    assert [strangers in page.text for page in seen.values()] == [True, False]
+    assert all("1 rejected" in page.text for page in seen.values())
