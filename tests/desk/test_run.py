@@ -3,11 +3,13 @@
 import csv
 import io
 import re
+import shutil
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from html import unescape
 
+import polars as pl
 import pytest
 
 from connectors.postgres.breaks import Decision
@@ -91,3 +93,27 @@ def test_a_decision_is_in_the_figures_with_the_next_click(
         decide_breaks(workspace, run.id, Chosen(ids=tuple(chosen["id"])), accept)
         assert (opened, str(left)) in figures(page.open(f"/runs/{run.id}"))
     assert "where its breaks are accepted since" in page.text.lower()
+
+
+def test_pages_stay_small_whatever_was_delivered(workspace: Workspace, browser: New) -> None:
+    long = "<é\u202e" * 3_000
+    told = [
+        found(f"{place}{long}", currency=place, found=long, note=long, file=long)
+        for place in range(400)
+    ]
+    run = reconcile(workspace, pl.concat(told))
+    page = browser()
+    for path in ("/", f"/runs/{run.id}", f"/runs/{run.id}/breaks?state=open"):
+        assert page.open(path).status == 200
+        assert len(page.answer.content) < 300_000, path
+
+
+def test_a_run_whose_files_are_gone_is_shown_all_the_same(
+    workspace: Workspace, browser: New
+) -> None:
+    run = reconcile(workspace, found("1"))
+    shutil.rmtree(workspace.settings.reports / run.folder)
+    page = browser().open(f"/runs/{run.id}")
+    assert (page.status, "It cannot be approved yet." in page.text) == (200, True)
+    assert "report.html" not in page.text
+    assert browser().open("/").status == 200
