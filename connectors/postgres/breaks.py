@@ -69,7 +69,7 @@ def breaks_of(
         connection,
         BREAK_STATE,
         f"reconciliation_id = %(run)s{_only(ids)} ORDER BY break_id",
-        {"run": number, "ids": ids},
+        {"run": number, "ids": None if ids is None else list(ids)},
     )
 
 
@@ -109,7 +109,7 @@ def decisions_since(
         DECISION,
         "id > %(after)s AND reconciliation_id IN "
         f"(SELECT id FROM reconciliation WHERE scope_hash = %(scope)s){_only(ids)} ORDER BY id",
-        {"after": decided_through, "scope": scope_hash, "ids": ids},
+        {"after": decided_through, "scope": scope_hash, "ids": None if ids is None else list(ids)},
     )
 
 
@@ -201,7 +201,7 @@ def decisions_hash(lines: Iterable[Sequence[object]]) -> str:
 
 
 def _only(ids: Sequence[str] | None) -> str:
-    return "" if ids is None else " AND break_id = ANY(%(ids)s)"
+    return "" if ids is None else " AND break_id = ANY(%(ids)s::text[])"
 
 
 def _names() -> list[str]:

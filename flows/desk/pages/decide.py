@@ -18,7 +18,13 @@ from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import BreakSearch
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
-from flows.stages.reconcile.breaks import Chosen, can_be_decided, decide_breaks, meant_by
+from flows.stages.reconcile.breaks import (
+    Chosen,
+    can_be_decided,
+    counted_elsewhere,
+    decide_breaks,
+    meant_by,
+)
 from flows.stages.reconcile.decision_rules import (
     Looked,
     digest_of,
@@ -206,6 +212,7 @@ class _Form:
             many=self.meant.breaks.height > SHOWN,
             rows=[row | {"money": amount_of(row, "amount")} for row in first.iter_rows(named=True)],
             money=self.meant.money,
+            elsewhere=counted_elsewhere(self.meant.breaks),
             seen=self.meant.seen,
             names=read_currencies(self.visit.place.settings.currencies),
             self_declared=not self.visit.accounts,

@@ -206,14 +206,15 @@ def decide_breaks(
 ) -> Decided:
     """Take one decision for all chosen breaks, or for none; raises DecisionRefused.
 
-    `seen` is what whoever decides has looked at: what is other now is refused.
+    `seen` is what whoever decides has looked at, with what it comes to: what is other now is
+    refused, and the money told is that of the breaks as if there were no others.
     """
     with workspace.database.connect() as connection:
         run = reconciliations.find_run(connection, number)
         with keep_scope(connection, run):
             refuse_if_followed(connection, run)
             refuse_terms(run, decision)
-            breaks = breaks_now(connection, run)
+            breaks = breaks_now(connection, run, (chosen.ids or None) if seen else None)
             if seen is not None:
                 refuse_if_decided(connection, run, seen)
             meant = meant_by(breaks, run, chosen, decision.what)
@@ -225,10 +226,10 @@ def decide_breaks(
                     refuse_unseen(connection, run, meant, by_id=bool(chosen.ids))
             add_decisions(connection, run.id, meant["id"].to_list(), decision)
         witness_trail(workspace, connection)
-    return Decided(run, decision, tuple(meant["id"]), sum_money(meant), _counted_elsewhere(meant))
+    return Decided(run, decision, tuple(meant["id"]), sum_money(meant), counted_elsewhere(meant))
 
 
-def _counted_elsewhere(breaks: pl.DataFrame) -> int:
+def counted_elsewhere(breaks: pl.DataFrame) -> int:
     """How many breaks have their money counted with another one of the same record."""
     return breaks.filter(largest_first() != 0, pl.col(COUNTED) == 0).height
 
