@@ -66,8 +66,12 @@ def reconcile(
     verdict: str | None = None,
     delivered: Iterable[tuple[str, int]] = (),
     records: Mapping[str, pl.DataFrame] | None = None,
+    page: str | None = None,
 ) -> Reconciliation:
-    """Run a scope: `delivered` are keys of payments with the newest batch that brought them."""
+    """Run a scope: `delivered` are keys of payments with the newest batch that brought them.
+
+    `page` is its report in HTML.
+    """
     newest = pl.DataFrame(
         [("payment", key, batch) for key, batch in delivered],
         schema={name: BREAK_SCHEMA[name] for name in ("record", "key", "batch_id")},
@@ -82,7 +86,7 @@ def reconcile(
         carried = carry(breaks, before, decisions, resolved_sides(gone, newest), as_of)
         number = next_number(connection)
         folder = workspace.settings.reports / f"reconciliation-{number}"
-        whole = _write(folder, carried, records or {})
+        whole = _write(folder, carried, records or {}, page or f"{carried.height} breaks")
         left = carried.filter(is_open()).height
         accepted = "ACCEPTED" in carried["state"]
         sound = "RECONCILED_WITH_ACCEPTED" if accepted else "RECONCILED"
@@ -102,10 +106,12 @@ def reconcile(
         )
 
 
-def _write(folder: Path, carried: pl.DataFrame, records: Mapping[str, pl.DataFrame]) -> str:
+def _write(
+    folder: Path, carried: pl.DataFrame, records: Mapping[str, pl.DataFrame], page: str
+) -> str:
     folder.mkdir(parents=True)
     carried.write_parquet(folder / "breaks.parquet")
-    (folder / "report.html").write_text(f"{carried.height} breaks")
+    (folder / "report.html").write_text(page)
     closed = [asdict(one) for one in roll_forward(carried)]
     totals = NOTHING_CHANGED | {"roll_forward": closed}
     (folder / TOTALS).write_text(json.dumps(totals, default=str))

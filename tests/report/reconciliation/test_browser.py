@@ -1,59 +1,22 @@
 """The page in a real browser: its script runs under its policy, narrows, sorts and prints."""
 
 import json
-import shutil
-import socket
-import subprocess
-import tempfile
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
-from websockets.sync.client import ClientConnection, connect
 
 from flows.report.html import render_html as render_batch
 from flows.report.reconciled.html import render_html
 from flows.steps.breaks.ageing import BUCKETS
+from tests.chromium import Tab, needed, opened, until
+from tests.chromium import browser as browser  # noqa: PLC0414 -- the fixture.
 from tests.report.reconciliation.sample import everything
 from tests.report.sample_reports import hostile
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no chromium on this machine")
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
-    "--window-size=1280,2000",
-)
-SECONDS = 30
-
-
-class Tab:
-    """One page, asked by the protocol of the browser's own tools."""
-
-    def __init__(self, socket: ClientConnection) -> None:
-        self.socket = socket
-        self.number = 0
-        self.told: list[dict[str, Any]] = []
-
-    def ask(self, method: str, **parameters: object) -> dict[str, Any]:
-        self.number += 1
-        self.socket.send(json.dumps({"id": self.number, "method": method, "params": parameters}))
-        while True:
-            answer: dict[str, Any] = json.loads(self.socket.recv(timeout=SECONDS))
-            if answer.get("id") == self.number:
-                assert "error" not in answer, answer
-                return dict(answer["result"])
-            self.told.append(answer)
-
-    def value(self, expression: str) -> Any:
-        result = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in result, result
-        return result["result"].get("value")
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")
@@ -63,62 +26,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[str]:
-    """Where a browser that runs is asked for its tabs."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        process = subprocess.Popen(
-            [
-                *(str(BROWSER), *FLAGS, f"--user-data-dir={folder}"),
-                *(f"--remote-debugging-port={port}", "--remote-allow-origins=*", "about:blank"),
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        url = f"http://127.0.0.1:{port}/json"
-
-        def there() -> bool:
-            assert process.poll() is None, "the browser has ended"
-            try:
-                return bool(_asked(url))
-            except OSError:
-                return False
-
-        try:
-            _until(there)
-            yield url
-        finally:
-            process.terminate()
-            process.wait(SECONDS)
-
-
 @pytest.fixture
 def tab(browser: str, page: Path) -> Iterator[Tab]:
-    opened = _asked(f"{browser}/new?about:blank", method="PUT")
-    with connect(opened["webSocketDebuggerUrl"], proxy=None, max_size=None) as connection:
-        tab = Tab(connection)
-        for domain in ("Page", "Log", "Runtime", "Network"):
-            tab.ask(f"{domain}.enable")
-        tab.ask("Page.navigate", url=page.as_uri())
-        _until(lambda: tab.value("document.readyState") == "complete")
-        yield tab
-        tab.ask("Page.close")
-
-
-def _asked(url: str, method: str = "GET") -> Any:
-    request = urllib.request.Request(url, method=method)
-    with urllib.request.urlopen(request, timeout=5) as answer:
-        return json.load(answer)
-
-
-def _until(there: Callable[[], bool]) -> None:
-    end = time.monotonic() + SECONDS
-    while not there():
-        assert time.monotonic() < end, "the browser has not answered in time"
-        time.sleep(0.05)
+    with opened(browser) as tab:
+        yield tab.open(page.as_uri())
 
 
 SHOWN = "[...document.querySelectorAll('#break-list tbody tr')].filter(row => !row.hidden)"
@@ -218,5 +129,5 @@ def test_the_page_is_never_wider_than_its_window(tab: Tab, tmp_path: Path, width
     for one in (wide_page, batch_page):
         tab.ask("Page.navigate", url=one.as_uri())
         there = f"location.href == {json.dumps(one.as_uri())} && document.readyState == 'complete'"
-        _until(lambda there=there: bool(tab.value(there)))  # type: ignore[misc]
+        until(lambda there=there: bool(tab.value(there)))  # type: ignore[misc]
         assert tab.value("document.documentElement.scrollWidth") <= width, one.name
