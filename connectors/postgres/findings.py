@@ -84,16 +84,26 @@ def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> lis
 
 
 def rejected_rows(
-    connection: psycopg.Connection, table: Table, batch_id: int, *, most: int | None = None
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    *,
+    most: int | None = None,
+    after: tuple[int, int] = (0, 0),
 ) -> Iterator[RejectedRow]:
-    """The rows of one record kind that carry HasError, in the order they were delivered."""
+    """The rows of one record kind that carry HasError, in the order they were delivered.
+
+    `after` is the extract and record number of the last one that is not wanted.
+    """
     limit = "" if most is None else f"LIMIT {int(most)}"
     with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
         yield from cursor.stream(
             f"""SELECT extract_id, record_number, first_line, last_line, byte_start, byte_end,
                 data, raw, error_data
-            FROM ({_erroneous(table)}) r ORDER BY extract_id, record_number {limit}""",
-            batch_span(connection, batch_id),
+            FROM ({_erroneous(table)}) r
+            WHERE (extract_id, record_number) > (%(extract)s, %(number)s)
+            ORDER BY extract_id, record_number {limit}""",
+            batch_span(connection, batch_id) | {"extract": after[0], "number": after[1]},
         )
 
 

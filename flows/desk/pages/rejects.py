@@ -1,0 +1,93 @@
+"""The rows with errors of a batch: each with its text, why, and what to do; and as files."""
+
+import tempfile
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import IO
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from starlette.responses import Response, StreamingResponse
+
+from connectors.errors import AccountRefused
+from connectors.postgres.attempts import later_attempts
+from flows.desk.batches import LARGEST, batch_of, shows_text
+from flows.desk.visit import Visit
+from flows.stages.rows.reject_page import list_rejects
+from flows.stages.rows.rejects import repaired_elsewhere, write_rejects
+
+ON_A_PAGE = 50
+BLOCK_BYTES = 1 << 18
+WITHHELD = (
+    "The rows of this batch as they were delivered are shown to accounts of all tenants only: "
+    "a delivery for one tenant may hold rows of others, which are rejected for that. Ask an "
+    "operator for the rows that you are to correct."
+)
+
+
+def show(visit: Visit) -> Response:
+    """Some of them, in the order they were delivered."""
+    with visit.place.database.connect() as connection:
+        batch = batch_of(visit, connection)
+        _refuse_without_text(visit)
+        elsewhere = later_attempts(connection, batch.id)
+        rows = list_rejects(
+            visit.place, connection, batch.id, elsewhere, most=ON_A_PAGE + 1, after=_after(visit)
+        )
+    last = rows[ON_A_PAGE - 1] if len(rows) > ON_A_PAGE else None
+    return visit.page(
+        "rejects.html.jinja",
+        batch=batch,
+        rows=rows[:ON_A_PAGE],
+        left_out=repaired_elsewhere(elsewhere),
+        behind=visit.asked.get("after", ""),
+        more=f"{last.extract_id}:{last.record_number}" if last else None,
+    )
+
+
+def download(visit: Visit) -> Response:
+    """The delivery to correct and import again, as `recon rejects` writes it, secrets left out."""
+    with visit.place.database.connect() as connection:
+        batch = batch_of(visit, connection)
+        _refuse_without_text(visit)
+    packed = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent; it has no name.
+    with tempfile.TemporaryDirectory(prefix="recon-rejects-") as folder:
+        if not write_rejects(visit.place, batch.id, Path(folder), with_secrets=False):
+            packed.close()
+            return visit.page(
+                "refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here",
+                said=f"Batch {batch.id} has no rows with errors left to correct.",
+            )  # fmt: skip
+        with ZipFile(packed, "w", ZIP_DEFLATED) as into:
+            for path in sorted(Path(folder).iterdir()):
+                told = ZipInfo(path.name)  # Without a time: the same rows make the same file.
+                told.compress_type = ZIP_DEFLATED
+                with path.open("rb") as of, into.open(told, "w") as to:
+                    while block := of.read(BLOCK_BYTES):
+                        to.write(block)
+    packed.seek(0)
+    name = f"rejects-of-batch-{batch.id}.zip"
+    return StreamingResponse(
+        _blocks(packed),
+        media_type="application/zip",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _blocks(packed: IO[bytes]) -> Iterator[bytes]:
+    with packed:
+        while block := packed.read(BLOCK_BYTES):
+            yield block
+
+
+def _refuse_without_text(visit: Visit) -> None:
+    if not shows_text(visit):
+        raise AccountRefused(WITHHELD)
+
+
+def _after(visit: Visit) -> tuple[int, int]:
+    """The row behind which the page begins; what is no row begins at the first."""
+    extract, _, number = visit.asked.get("after", "").partition(":")
+    if not all(one.isascii() and one.isdigit() and len(one) < 11 for one in (extract, number)):
+        return 0, 0
+    return min(int(extract), LARGEST), int(number)

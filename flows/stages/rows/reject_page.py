@@ -1,0 +1,89 @@
+"""Rows with errors as a page shows them, some at a time."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+import psycopg
+
+from connectors.postgres import ledger
+from connectors.postgres.attempts import AttemptRow, Later
+from connectors.postgres.findings import RejectedRow, rejected_rows
+from flows.stages.check import tables_of
+from flows.stages.rows.texts import RowTexts
+from flows.stages.workspace import Workspace
+from flows.steps.secrets import shown_record
+from schemas.field import Table
+from schemas.reasons import remedies
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReject:
+    """One row with errors; its text never holds a secret."""
+
+    extract_id: int
+    record_number: int
+    file: str
+    line: int
+    record: str
+    text: str
+    """As delivered; where it is no text, its bytes in hex; empty: its file is not kept any more."""
+    errors: tuple[Mapping[str, Any], ...]
+    """As ErrorData has them."""
+    remedies: tuple[str, ...]
+    later: Later | None
+    """The later batch that has its repair."""
+
+
+def list_rejects(
+    workspace: Workspace,
+    connection: psycopg.Connection,
+    batch_id: int,
+    elsewhere: Mapping[AttemptRow, Later],
+    *,
+    most: int,
+    after: tuple[int, int] = (0, 0),
+) -> list[ShownReject]:
+    """So many rows with errors of a batch behind the one of this extract and record number."""
+    found: list[list[_Found]] = []
+    for table in tables_of(ledger.list_receipts(connection, batch_id, "stage")):
+        rows = rejected_rows(connection, table, batch_id, most=most, after=after)
+        found.append([_Found(row.extract_id, row.record_number, table, row) for row in rows])
+    texts = RowTexts(workspace, connection, [batch_id])
+    names = {one.id: one.name for one in ledger.list_extracts(connection, batch_id)}
+    place = attrgetter("extract_id", "record_number")
+    return [
+        _shown(one.table, row, names[row.extract_id], elsewhere, batch_id)
+        for one in islice(merge(*found, key=place), most)
+        for row in texts.filled([one.row])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    extract_id: int
+    record_number: int
+    table: Table
+    row: RejectedRow
+
+
+def _shown(
+    table: Table, row: RejectedRow, file: str, elsewhere: Mapping[AttemptRow, Later], batch_id: int
+) -> ShownReject:
+    errors = tuple(json.loads(row.error_data))
+    text = row.data or row.raw or ""
+    return ShownReject(
+        row.extract_id,
+        row.record_number,
+        file,
+        row.first_line,
+        table.title,
+        shown_record(table, text) if text else "",
+        errors,
+        tuple(remedies(error["ErrorCode"] for error in errors)),
+        elsewhere.get(AttemptRow(batch_id, row.extract_id, row.record_number)),
+    )

@@ -1,0 +1,100 @@
+"""Rows with errors at the desk: page by page, without secrets, and as files to correct."""
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.secrets import HIDDEN
+from tests.accounts.people import ANNA, TESSA, add
+from tests.desk.browser import Browser
+from tests.desk.test_batches import bring
+from tests.stages.payments import line, write
+
+New = Callable[[], Browser]
+
+
+def test_rejects_are_read_page_by_page(workspace: Workspace, browser: New, tmp_path: Path) -> None:
+    bring(workspace, tmp_path / "a.csv", *(line(n, amount="x") for n in range(1, 121)), line(121))
+    page, seen = browser().open("/batches/1").open("/batches/1/rejects"), []
+    while True:
+        here = re.findall(r"a\.csv, line (\d+)", page.text)
+        assert len(here) <= 50
+        seen += here
+        if 'rel="next"' not in page.answer.text:
+            break
+        page.open(page.answer.text.partition('rel="next" href="')[2].partition('"')[0])
+    assert seen == [str(number) for number in range(2, 122)]
+    assert line(120, amount="x") in page.text
+    assert "Deliver plain digits with a decimal point" in page.text
+    for nonsense in ("x", "1:", "9" * 30 + ":1", "9999999999:9999999999"):
+        assert page.open("/batches/1/rejects", after=nonsense).status == 200
+
+
+def test_the_files_to_correct_are_a_delivery(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    page = browser().open("/batches/1/rejects.zip")
+    with ZipFile(io.BytesIO(page.answer.content)) as packed:
+        names = packed.namelist()
+        packed.extractall(tmp_path / "out")
+    assert names == ["a-batch-1.csv", "what-is-wrong.txt"]
+    again = page.open("/batches/1/rejects.zip").answer.content
+    with ZipFile(io.BytesIO(again)) as packed:
+        assert packed.namelist() == names
+    file = tmp_path / "out" / names[0]
+    file.write_text(file.read_text().replace(",x,", ",10.50,"))
+    assert import_delivery(workspace, [str(file)], DEFAULT, corrects=1).report.errors == 0
+    page.open("/batches/1/rejects")
+    assert "1 row not written: repaired by batch 2." in page.text
+    assert page.open("/batches/1/rejects.zip").status == 404
+    assert "no rows with errors left to correct" in page.text
+
+
+@pytest.mark.parametrize(
+    ("header", "record"),
+    [
+        (
+            "EMail,FirstName,LastName,Password,ConfirmPassword,Company",
+            "bad,a,b,canary-7,canary-7,c",
+        ),
+        ("EMail,FirstName,LastName,Password,ConfirmPassword,Company", "bad,\udcff,b,canary-7,c"),
+        ("Data,HasError,Merged,BatchId,Jsondata,ErrorData", "{Password:canary-7,False,False,1,,"),
+    ],
+)
+def test_no_secret_is_on_the_page_or_in_the_files(
+    workspace: Workspace, browser: New, tmp_path: Path, header: str, record: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(f"{header}\n{record}\n".encode(errors="surrogateescape"))
+    import_delivery(workspace, [str(path)], DEFAULT)
+    page = browser().open("/batches/1")
+    assert "canary-7" not in page.text
+    page.open("/batches/1/rejects")
+    assert (page.text.count(HIDDEN), "canary-7" in page.text) == (1, False)
+    assert b"canary-7".hex() not in page.text
+    with ZipFile(io.BytesIO(page.open("/batches/1/rejects.zip").answer.content)) as packed:
+        assert all(b"canary-7" not in packed.read(name) for name in packed.namelist())
+
+
+def test_rejects_are_not_shown_to_an_account_of_some_tenants(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    add(workspace, ANNA, TESSA)
+    terms = replace(DEFAULT, tenant=7)
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, tenant=8), terms=terms)
+    import_delivery(workspace, [write(tmp_path / "b.csv", line(3, amount="x"))], DEFAULT)
+    anna, tessa = browser().log_in("anna"), browser().log_in("tessa")
+    for name in ("rejects", "rejects.zip"):
+        assert anna.open(f"/batches/1/{name}").status == 200
+        assert (tessa.open(f"/batches/1/{name}").status, "2,8,1,2" in tessa.text) == (403, False)
+        assert tessa.open(f"/batches/2/{name}").status == 404
+    assert "/rejects" not in tessa.open("/batches/1").answer.text
