@@ -131,13 +131,18 @@ def test_many_are_looked_at_once_more(workspace: Workspace, browser: New, rows: 
     assert "The 20 largest of 25 breaks" in page.text
     page.send(decide, **TERMS | {"until": "2026-01-01"}, by="Anna")
     assert "Last day 2026-01-01 has passed" in page.text
+    other = browser().open(decide, **{"break": ONE, "what": "assign"})
+    other.send(decide, reason="his", assignee="Bo", by="Otto")
     page.send(decide, **TERMS, by="Anna")
+    assert (page.status, "Otto assigned 1 break at" in page.text) == (409, True)
+    page.send(decide)
     assert "Accept 25 breaks on these terms?" in page.text
-    assert rows(DECISIONS) == [], "nothing is decided yet"
+    assert len(rows(DECISIONS)) == 1, "nothing is accepted yet"
     page.send(decide, step="done")
     assert "25 breaks accepted" in page.text
-    assert {row[:4] for row in rows(DECISIONS)} == {("accept", "Anna", "bank charges", UNTIL)}
-    assert len(rows(DECISIONS)) == 25
+    accepted = rows(DECISIONS)[1:]
+    assert {row[:4] for row in accepted} == {("accept", "Anna", "bank charges", UNTIL)}
+    assert len(accepted) == 25
 
 
 def test_who_may_not_decide_is_not_asked_and_the_database_refuses(

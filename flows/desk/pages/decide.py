@@ -29,7 +29,9 @@ from flows.stages.reconcile.decision_rules import (
     Looked,
     digest_of,
     refuse_ceiling,
+    refuse_if_decided,
     refuse_if_followed,
+    refuse_if_other,
     refuse_terms,
 )
 from flows.stages.reconcile.one_break import amount_of
@@ -152,6 +154,7 @@ def decide(visit: Visit) -> Response:
             refuse_terms(run, decision)
             if what in (Choice.ACCEPT, Choice.PROPOSE):
                 refuse_ceiling(meant.breaks, decision)
+            page.refuse_if_moved()
             return page.confirm(decision)
         return page.done(decision)
     except DecisionRefused as refused:
@@ -181,13 +184,22 @@ class _Form:
         """The same once more with its terms, where it is many."""
         return self._page("decide_look.html.jinja", HTTPStatus.OK, decision=decision)
 
+    @property
+    def seen(self) -> Looked:
+        """What the page showed that the form came from."""
+        through = _number(self.visit.typed("through"))
+        return Looked(self.visit.typed("digest"), through, self.meant.seen.about)
+
+    def refuse_if_moved(self) -> None:
+        """Say what changed since the form was shown; raises DecisionsMoved."""
+        with self.visit.place.database.connect() as connection:
+            refuse_if_decided(connection, self.run, self.seen)
+        refuse_if_other(self.meant.breaks, self.seen)
+
     def done(self, decision: Decision) -> Response:
         """Take the decision, as long as everything is as it was seen."""
-        seen = Looked(
-            self.visit.typed("digest"), _number(self.visit.typed("through")), self.meant.seen.about
-        )
         ids = Chosen(tuple(self.meant.breaks["id"]))
-        decided = decide_breaks(self.visit.place, self.run.id, ids, decision, seen)
+        decided = decide_breaks(self.visit.place, self.run.id, ids, decision, self.seen)
         if len(decided.ids) == 1:
             return self.visit.go(f"/runs/{self.run.id}/breaks/{decided.ids[0]}")
         return self._page("decided.html.jinja", HTTPStatus.OK, decided=decided, decision=decision)
