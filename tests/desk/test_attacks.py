@@ -1,0 +1,162 @@
+"""Every address of the desk, as somebody would try it who may not: refused, and nothing changes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from flows.desk.app import ADDRESSES, Address
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ADA, ANNA, CLEO, TESSA, add
+from tests.desk.browser import Browser, forms
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+from tests.governance.runs import found, ids, reconcile
+from tests.stages.payments import line, write
+
+New = Callable[[], Browser]
+OPEN = {"/login", "/login/provider", "/login/back", "/logout"}
+"""What somebody who is not logged in may ask."""
+GETS = [one for one in ADDRESSES if "GET" in one.methods]
+POSTS = [one for one in ADDRESSES if "POST" in one.methods and one.path not in OPEN]
+
+
+def path_of(address: Address, run: int = 1) -> str:
+    """The address with a run, break, batch and file in it."""
+    (there,) = ids(found("4711"))
+    parts = {"{number:int}": run, "{id}": there, "{name:path}": "report.html", "{name}": "a"}
+    path = address.path
+    for name, value in parts.items():
+        path = path.replace(name, str(value))
+    assert "{" not in path, f"say what to try for {path}"
+    return path
+
+
+def name(address: Address) -> str:
+    return address.path
+
+
+@pytest.fixture
+def place(workspace: Workspace) -> Workspace:
+    """A run with a break of tenant 7, and one of tenant 8; accounts of all kinds."""
+    reconcile(workspace, found("4711"), scope="tenants 7")
+    reconcile(workspace, found("4711", tenant=8), scope="tenants 8")
+    add(workspace, ADA, ANNA, CLEO, TESSA)
+    return workspace
+
+
+def count(rows: Any) -> list[tuple[object, ...]]:
+    """What there is of decisions, signatures and accounts."""
+    return list(
+        rows(
+            "SELECT (SELECT count(*) FROM decision), (SELECT count(*) FROM signature), "
+            "(SELECT string_agg(a::text, ' ' ORDER BY name) FROM account a), "
+            "(SELECT count(*) FROM event WHERE what <> 'logged in')"
+        )
+    )
+
+
+def test_nobody_sees_anything_without_a_login(place: Workspace, browser: New, rows: Any) -> None:
+    before, client = count(rows), browser().client
+    client.follow_redirects = False
+    for address in ADDRESSES:
+        for method in address.methods:
+            for headers in ({}, {"HX-Request": "true"}):
+                told = client.request(method, path_of(address), headers=headers)
+                asked = (method, address.path, told.status_code)
+                if address.open_to_all:
+                    assert address.path in OPEN, asked
+                    continue
+                if method == "POST":
+                    assert told.status_code == 403, asked
+                elif headers:
+                    assert told.status_code == 401, asked
+                    assert told.headers["hx-redirect"].startswith("/login?next="), asked
+                else:
+                    assert told.status_code == 303, asked
+                    assert told.headers["location"].startswith("/login?next="), asked
+                assert "4711" not in told.text, asked
+    assert count(rows) == before
+
+
+@pytest.mark.parametrize("address", POSTS, ids=name)
+def test_a_form_without_the_mark_changes_nothing(
+    place: Workspace, browser: New, rows: Any, address: Address
+) -> None:
+    anna = browser().log_in("anna")
+    before = count(rows)
+    for headers in ({}, {"X-CSRF": "0" * 64}, {"Origin": "http://evil.example.com"}):
+        for data in ({}, {"csrf": "0" * 64}, {"csrf": ""}):
+            told = anna.client.post(path_of(address), data=data, headers=headers)
+            assert told.status_code == 403, (headers, data)
+    assert count(rows) == before
+
+
+DECISION = {"what": "accept", "reason": "x", "until": "2026-12-31", "step": "done"}
+FILLED = {
+    "/runs/{number:int}/decide": {"break": ids(found("4711")), **DECISION},
+    "/runs/{number:int}/sign": {"role": "prepared"},
+    "/people": {"what": "add", "name": "eve", "full_name": "Eve", "role": ["administrator"]},
+}
+
+
+@pytest.mark.parametrize("path", FILLED)
+def test_a_viewer_changes_nothing_with_a_form_that_is_filled_in(
+    place: Workspace, browser: New, rows: Any, path: str
+) -> None:
+    cleo = browser().log_in("cleo")
+    mark = str(forms(cleo.open("/trail").answer.text)[0]["fields"]["csrf"])
+    (address,) = (one for one in POSTS if one.path == path)
+    report = rows("SELECT report_hash FROM reconciliation WHERE id = 1")[0][0]
+    before = count(rows)
+    filled = {"csrf": mark, "report_hash": report} | FILLED[path]
+    told = cleo.client.post(path_of(address), data=filled)
+    assert told.status_code in (400, 403, 409), told.text
+    assert count(rows) == before
+
+
+@pytest.mark.parametrize("address", [one for one in GETS if "{number" in one.path], ids=name)
+def test_a_run_of_another_tenant_is_answered_like_one_that_is_not_there(
+    place: Workspace, browser: New, address: Address
+) -> None:
+    tessa = browser().log_in("tessa")
+    other = tessa.open(path_of(address, 2))
+    assert other.status == 404, address.path
+    nothing = browser().log_in("tessa").open(path_of(address, 999))
+    assert nothing.status == 404
+    assert other.text.replace(" 2 ", " N ") == nothing.text.replace(" 999 ", " N ")
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "' OR '1'='1", "0" * 64, "../../etc/passwd", "a" * 4000, "%00"]
+)
+def test_a_forged_cookie_is_nobody(place: Workspace, desk: str, token: str) -> None:
+    forged = Browser(desk)
+    forged.client.headers["Cookie"] = f"recon_login={token}"
+    forged.open("/")
+    assert "Password" in forged.text
+    assert forged.client.post("/people", data={"what": "add"}).status_code == 403
+    forged.client.close()
+
+
+HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}", "=1+1")
+
+
+def test_delivered_text_is_only_ever_text(
+    workspace: Workspace, browser: New, recon: Callable[..., Any], tmp_path: Any
+) -> None:
+    rows = [line(number, amount=text.replace('"', '""')) for number, text in enumerate(HOSTILE)]
+    recon("import", write(tmp_path / "a<b>.csv", *rows))
+    recon("reconcile", "--as-of", "2026-07-01")
+    page = browser()
+    seen = [page.open(path).answer.text for path in ("/", "/batches", "/runs/1/breaks?state=open")]
+    links = {
+        part.partition('"')[0] for text in seen for part in text.split('href="') if "/" in part[:1]
+    }
+    assert len(links) > 8
+    for link in sorted(links):
+        text = page.open(link.replace("&amp;", "&")).answer.text
+        if "text/html" in page.answer.headers["content-type"] and "/files/" not in link:
+            seen.append(text)
+    assert not any(bad in text for text in seen for bad in ("<script>alert", "<img src=x", "a<b>"))
+    assert any("&lt;script&gt;alert" in text for text in seen)
+    assert not any(">49<" in text for text in seen)
