@@ -123,6 +123,7 @@ ADDRESSES = (
     Address("/runs/{number:int}/files/{name:path}", files.give),
     Address("/batches", batches.show),
     Address("/batches/{number:int}", one_batch.show),
+    Address("/batches/{number:int}/decide", one_batch.decide, ("POST",)),
     Address("/batches/{number:int}/rejects", rejects.show),
     Address("/batches/{number:int}/rejects.zip", rejects.download),
     Address("/trail", trail.show),

@@ -50,6 +50,8 @@ def next_in_words(line: BatchSummary) -> str:
             return "Release or discard it"
         case State.FAILED:
             return "Read its report, then run it again"
+        case State.CHECKED:
+            return "The run that has it applies its clean rows; if none has it, run it again"
         case State.COMPLETE | State.COMPLETE_WITH_ERRORS | State.MERGED:
             if told := _in_words(_left(line)):
                 return told

@@ -147,6 +147,13 @@ def release_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason
     return resumed(workspace.database, go)
 
 
+def release_held(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> None:
+    """Decide that a held batch goes on, and nothing else: its next run applies the clean rows."""
+    refuse_unless_held(workspace, batch_id)
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        release(workspace, lease, by=by, reason=reason)
+
+
 def discard_batch(workspace: Workspace, batch_id: int, *, by: str | None, reason: str) -> None:
     """End a held batch without applying anything."""
     refuse_unless_held(workspace, batch_id)

@@ -1,10 +1,14 @@
 """A batch: its files, what became of every row, and what was done with it."""
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Protocol
 
 from starlette.responses import Response
 
+from connectors.errors import AccountRefused, BatchStateError, ReconError
+from connectors.postgres.ledger import Batch, State
 from connectors.postgres.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.trail_search import TrailSearch, search_trail
@@ -21,15 +25,66 @@ from flows.report.text import (
     record_title,
     refusal,
 )
+from flows.stages.sequence import discard_batch, refuse_unless_held, release_held
+from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport, Chain
+from schemas.accounts import AccountRole
 from schemas.derived.views import SEND_ERRORS
 
 EVENTS, FILES, REASONS, FIGURES = 50, 200, 50, 60
 """How many of each a page lists; the report and the trail have all."""
 
 
+class _Decision(Protocol):
+    def __call__(
+        self, workspace: Workspace, batch_id: int, *, by: str | None, reason: str
+    ) -> None: ...
+
+
+DECISIONS: Mapping[str, _Decision] = {"release": release_held, "discard": discard_batch}
+
+
 def show(visit: Visit) -> Response:
     """All that is known of one batch."""
+    return _page(visit)
+
+
+def decide(visit: Visit) -> Response:
+    """Release or discard it; whatever is refused keeps what was typed."""
+    with visit.place.database.connect() as connection:
+        batch = batch_of(visit, connection)
+    try:
+        _decide(visit, batch)
+    except ReconError as error:
+        status = HTTPStatus.FORBIDDEN if isinstance(error, AccountRefused) else HTTPStatus.CONFLICT
+        return _page(visit, said=str(error), status=status)
+    return visit.go(f"/batches/{batch.id}")
+
+
+def _decide(visit: Visit, batch: Batch) -> None:
+    if not visit.may(AccountRole.OPERATOR):
+        raise AccountRefused(
+            "Releasing and discarding batches takes the role operator. Ask one, or an "
+            "administrator for the role. Nothing was changed."
+        )
+    decision = DECISIONS.get(visit.typed("what"))
+    if decision is None:
+        raise BatchStateError("Say whether the batch is released or discarded.")
+    refuse_unless_held(visit.place, batch.id)
+    if visit.typed("seen") != str(batch.lease_epoch):
+        raise BatchStateError(
+            f"Batch {batch.id} was worked on since that page was loaded. Look at what it holds "
+            "now, and decide again. Nothing was changed."
+        )
+    if not visit.person and not visit.by:
+        raise BatchStateError("Name who decides.")
+    reason = visit.typed("reason")
+    if not reason:
+        raise BatchStateError("Say why: the reason is kept in the audit trail.")
+    decision(visit.place, batch.id, by=visit.by, reason=reason)
+
+
+def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         (line,) = list_overview(connection, 1, only=batch.id)
@@ -39,6 +94,9 @@ def show(visit: Visit) -> Response:
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
+        status,
+        said=said,
+        may_decide=batch.state is State.HELD and visit.may(AccountRole.OPERATOR),
         batch=batch,
         line=line,
         report=report,
