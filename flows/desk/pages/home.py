@@ -16,7 +16,7 @@ from flows.desk.templates import currency
 from flows.desk.trend import RUNS, TrendPoint, open_breaks, open_money
 from flows.desk.visit import Visit
 from schemas.accounts import MAY_DECIDE, MAY_SIGN, approval
-from schemas.counting import quantity
+from schemas.counting import agree, quantity
 from schemas.life import Choice, Role
 
 DRAWN, CURRENCIES = 12, 3
@@ -108,7 +108,7 @@ def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
     if person:
         breaks = one.review.owners.get(person.name, 0)
         if breaks:
-            told = "1 open break is" if breaks == 1 else f"{breaks} open breaks are"
+            told = f"{quantity(breaks, 'open break')} {agree(breaks, 'is', 'are')}"
             found.append(
                 _Waiting(number, _open(number, owner=person.name), f"{told} assigned to you.")
             )
