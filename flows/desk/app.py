@@ -23,6 +23,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import Message, Receive
 
 from connectors.desk_settings import DeskSettings
 from connectors.errors import (
@@ -80,7 +81,7 @@ NOT_OURS = (
 )
 NOTHING_SET = DeskSettings()
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-FORM_FIELDS, FIELD_BYTES = 2_000, 64 * 1024
+FORM_FIELDS, FIELD_BYTES, FORM_BYTES = 2_000, 64 * 1024, 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +159,40 @@ def build(desk: Desk) -> Starlette:
     )
 
 
+class _TooLarge(Exception):
+    """More was sent than a form can have, by somebody who need not be logged in."""
+
+
+def _bounded(receive: Receive) -> Receive:
+    """What is received, until it is more than a form can have."""
+    left = FORM_BYTES
+
+    async def received() -> Message:
+        nonlocal left
+        message = await receive()
+        left -= len(message.get("body", b""))
+        if left < 0:
+            raise _TooLarge
+        return message
+
+    return received
+
+
 async def _answer(desk: Desk, place: Address, request: Request) -> Response:
     """Answer with a page, or with why not."""
     form = FormData()
     if request.method == "POST":
         try:
-            form = await request.form(max_fields=FORM_FIELDS, max_part_size=FIELD_BYTES)
+            bounded = Request(request.scope, _bounded(request.receive))
+            form = await bounded.form(
+                max_files=0, max_fields=FORM_FIELDS, max_part_size=FIELD_BYTES
+            )
+        except _TooLarge:
+            return PlainTextResponse(
+                f"A form has at most {FORM_BYTES} bytes.\n",
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                {"Connection": "close"},
+            )
         except MultiPartException as error:
             return PlainTextResponse(f"{error.message}\n", HTTPStatus.BAD_REQUEST)
     try:

@@ -1,8 +1,9 @@
 """Every address of the desk, as somebody would try it who may not: refused, and nothing changes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from flows.desk.app import ADDRESSES, Address
@@ -160,3 +161,19 @@ def test_delivered_text_is_only_ever_text(
     assert not any(bad in text for text in seen for bad in ("<script>alert", "<img src=x", "a<b>"))
     assert any("&lt;script&gt;alert" in text for text in seen)
     assert not any(">49<" in text for text in seen)
+
+
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "multipart/form-data"])
+def test_more_than_a_form_is_not_read_from_anybody(desk: str, kind: str) -> None:
+    """Nobody has to be logged in to send; what is sent is dropped before it fills anything."""
+
+    def long() -> Iterator[bytes]:
+        if "multipart" in kind:
+            yield b'--x\r\nContent-Disposition: form-data; name="a"; filename="b"\r\n\r\n'
+        yield from [b"&a=" + b"x" * 60_000] * 50
+
+    headers = {"Content-Type": f"{kind}; boundary=x"}
+    with httpx.Client(base_url=desk) as client:
+        told = client.post("/login", content=long(), headers=headers)
+    assert told.status_code in (400, 413)
+    assert "at most" in told.text or "Too many files" in told.text
