@@ -130,6 +130,7 @@ def add_command(
         list_accounts,
         set_password,
     )
+    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
 
     account = Account(name, full_name, tuple(dict.fromkeys(role)), tenant, subject)
     password = None if subject else _typed_twice(name)
@@ -139,7 +140,7 @@ def add_command(
             raise AccountUnknown(
                 f"There is an account {name} already. Change it: recon user change {name}"
             )
-        with connection.transaction():
+        with witnessed(place, connection):
             keep_account(connection, account)
             if password is not None:
                 set_password(connection, name, password)
@@ -236,12 +237,15 @@ def password_command(name: Name) -> int:
     Example: `recon user password anna.meyer`
     """
     from connectors.postgres.accounts import acting, set_password  # noqa: PLC0415 -- slow.
+    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
         own = person is not None and person.name == name
         old = _typed(f"Password of {name} now: ") if own else None
-        set_password(connection, name, _typed_twice(name), old)
+        new = _typed_twice(name)
+        with witnessed(place, connection):
+            set_password(connection, name, new, old)
     out().print(f"The password of {name} is set.")
     return 0
 
@@ -263,10 +267,12 @@ def limit_command(
     Example: `recon user limit --currency 978 --above 1000`
     """
     from connectors.postgres.accounts import keep_limit, list_limits  # noqa: PLC0415 -- slow.
+    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         if none or above is not None:
-            keep_limit(connection, "*" if currency is None else str(currency), above)
+            with witnessed(place, connection):
+                keep_limit(connection, "*" if currency is None else str(currency), above)
         limits = list_limits(connection)
     if json:
         print_json({"limits": {name: format(limit, "f") for name, limit in limits.items()}})
@@ -286,13 +292,15 @@ def limit_command(
 
 def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":
     from connectors.postgres.accounts import keep_account, list_accounts  # noqa: PLC0415 -- slow.
+    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         account = next((one for one in list_accounts(connection) if one.name == name), None)
         if account is None:
             raise AccountUnknown(f"There is no account {name}. `recon user list` names all.")
         account = changed(account)
-        keep_account(connection, account)
+        with witnessed(place, connection):
+            keep_account(connection, account)
     return account
 
 

@@ -4,6 +4,8 @@ Nothing of this ever makes a decision fail: what cannot be given waits, and is s
 """
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -47,6 +49,14 @@ def witness_trail(workspace: Workspace, connection: psycopg.Connection) -> None:
         return
     for one in told.waiting:
         log.warning("A witness of the audit trail waits: %s. It is tried again next time", one)
+
+
+@contextmanager
+def witnessed(workspace: Workspace, connection: psycopg.Connection) -> Iterator[None]:
+    """A transaction whose events get a witness of their own once it is committed."""
+    with connection.transaction():
+        yield
+    witness_trail(workspace, connection)
 
 
 def sign_head(workspace: Workspace, connection: psycopg.Connection) -> Witnessed:

@@ -1,5 +1,6 @@
 """The witness of the audit trail: what the owner of the database does to it is found elsewhere."""
 
+import io
 import json
 import re
 import shutil
@@ -24,6 +25,7 @@ from flows.stages.workspace import Workspace
 from schemas.guards.trail_functions import GENESIS
 from schemas.guards.trail_rules import Event, link_hash
 from schemas.guards.witness import HEADING
+from tests.accounts.people import PASSWORD
 from tests.governance.runs import found, reconcile
 from tests.stages.payments import line
 from tests.stages.payments import write as write_file
@@ -510,3 +512,31 @@ def test_nothing_is_done_where_no_place_is_set(recon: Recon, workspace: Workspac
     assert not (workspace.settings.home / "witness").exists()
     none = recon("audit", "witness")
     assert (none.returncode, "No place is set" in none.stderr) == (2, True)
+
+
+def test_whoever_gets_a_role_is_witnessed_before_they_use_it(
+    recon: Recon, workspace: Workspace, book: Book, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the owner could make an approver, let them sign, and take the role back unseen."""
+
+    def typed(*words: str) -> str:
+        """What the last witnessed event says after a command; the password is asked for."""
+        monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n{PASSWORD}\n"))
+        assert recon("user", *words).returncode == 0
+        position = json.loads(book.lines[-1])["position"]
+        with workspace.database.connect() as connection:
+            (said,) = connection.execute(
+                "SELECT e.what || ': ' || (e.detail::json ->> 'roles') FROM event e "
+                "JOIN event_chain c ON c.event_id = e.id WHERE c.position = %s "
+                "UNION ALL SELECT what FROM event WHERE what = 'acceptance limit set'",
+                [position],
+            ).fetchall()[-1]
+        return str(said)
+
+    assert typed("add", "bo", "--full-name", "Bo Osei") == "password set: viewer"
+    assert typed("change", "bo", "--role", "approver") == "account changed: approver"
+    assert typed("disable", "bo") == "account changed: approver"
+    assert typed("password", "bo") == "password set: approver"
+    assert typed("limit", "--above", "10") == "acceptance limit set"
+    assert len(book.lines) == 5
+    assert verified(recon)["holds"] is True

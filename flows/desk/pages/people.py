@@ -14,6 +14,7 @@ from connectors.postgres.accounts import (
     set_password,
 )
 from flows.desk.visit import Visit
+from flows.stages.witness import witnessed
 from schemas.accounts import AccountRole
 
 
@@ -39,7 +40,7 @@ def own(visit: Visit) -> Response:
     try:
         if new != visit.form.get("again"):
             raise LoginRefused("The two new passwords are not the same. Nothing was changed.")
-        with visit.place.database.connect() as connection:
+        with visit.place.database.connect() as connection, witnessed(visit.place, connection):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
         status = HTTPStatus.CONFLICT
@@ -78,7 +79,7 @@ def _keep(visit: Visit) -> None:
             account = replace(there[name], disabled=visit.typed("what") == "disable")
         else:
             account = _typed(visit, there[name])
-        with connection.transaction():
+        with witnessed(visit.place, connection):
             keep_account(connection, account)
             if password:
                 set_password(connection, name, password)
