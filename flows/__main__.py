@@ -49,6 +49,10 @@ GROUPS = {
             "Show a reconciliation's report again, its files proven unchanged.",
         ),
         "breaks": ("breaks", "List breaks; accept, reopen, resolve, assign or comment on them."),
+        "acceptance": (
+            "acceptance",
+            "Rules of acceptance: propose, approve, withdraw and list them.",
+        ),
         "sign": ("govern", "Sign a report: one person prepares it, another approves it."),
         "audit": ("govern", "Show the audit trail, and prove that nobody changed it."),
         "compare": ("compare", "Compare two tables of any columns: CSV, Parquet or PostgreSQL."),

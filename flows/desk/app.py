@@ -37,6 +37,7 @@ from connectors.errors import (
 from connectors.oidc import Provider
 from flows.desk.kept import Kept
 from flows.desk.pages import (
+    acceptance,
     batches,
     breaks,
     decide,
@@ -122,6 +123,8 @@ ADDRESSES = (
     Address("/runs/{number:int}/sign", sign.show),
     Address("/runs/{number:int}/sign", sign.send, ("POST",)),
     Address("/runs/{number:int}/files/{name:path}", files.give),
+    Address("/acceptance", acceptance.show),
+    Address("/acceptance", acceptance.decide, ("POST",)),
     Address("/batches", batches.show),
     Address("/batches/{number:int}", one_batch.show),
     Address("/batches/{number:int}/decide", one_batch.decide, ("POST",)),

@@ -18,7 +18,11 @@ LARGEST = 2**31 - 1
 
 def run_of(visit: Visit, connection: psycopg.Connection) -> Reconciliation:
     """The run that the address names by its `number`; raises ReconciliationUnknown."""
-    number = int(visit.path["number"])
+    return run_by(connection, int(visit.path["number"]))
+
+
+def run_by(connection: psycopg.Connection, number: int) -> Reconciliation:
+    """The run of this number, where whoever acts here sees it; raises ReconciliationUnknown."""
     unknown = ReconciliationUnknown(
         f"There is no reconciliation {number} that you may see. Home lists those that you may."
     )

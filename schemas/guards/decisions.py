@@ -29,6 +29,11 @@ SIGNED: Mapping[str, str] = {
 }
 """The event of each kind of signature."""
 
+RULE_PROPOSED = "acceptance rule proposed"
+"""The event of a rule by which breaks are accepted (`schemas.guards.acceptance_rules`)."""
+BY_RULE = "rule [0-9]+"
+"""The name that acceptances by a rule carry; nobody else is called so."""
+
 
 def texts(words: Iterable[str]) -> str:
     """Words as SQL lists them."""
@@ -69,6 +74,12 @@ _ACCEPTED_IN_IT = refuse(
     "nobody approves a run in which they accepted a break: %s accepted %s of reconciliation %s",
     "whose, accepted, number",
 )
+_PROPOSED_IT = refuse(
+    NOT_ALLOWED,
+    "nobody approves a run in which breaks were accepted by a rule they proposed: %s proposed %s, "
+    "which accepted breaks of reconciliation %s",
+    "whose, by_rule, number",
+)
 _ONE_ALONE = refuse(
     NOT_ALLOWED,
     "an acceptance of more than %s takes two people, and %s of these are larger, the first %s: "
@@ -88,6 +99,7 @@ DECISIONS_OF: Mapping[str, str] = {
     DECLARE
         run {SCHEMA}.reconciliation;
         accepted bigint;
+        by_rule text;
     BEGIN
         SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
         IF EXISTS (SELECT FROM {SCHEMA}.signature s JOIN {SCHEMA}.event e ON e.id = s.event_id
@@ -95,6 +107,13 @@ DECISIONS_OF: Mapping[str, str] = {
             AND whose IN (s."by", e.person))
         THEN
             {_PREPARED_IT};
+        END IF;
+        SELECT min(b.accepted_by) INTO by_rule FROM {SCHEMA}.break_state b
+            JOIN {SCHEMA}.event p ON p.what = '{RULE_PROPOSED}' AND b.accepted_by = 'rule ' || p.id
+            WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
+            AND whose IN (p."by", p.person);
+        IF by_rule IS NOT NULL THEN
+            {_PROPOSED_IT};
         END IF;
         SELECT count(*) INTO accepted FROM {SCHEMA}.break_state b
             WHERE b.reconciliation_id = number AND b.state = '{BreakState.ACCEPTED}'
@@ -139,8 +158,6 @@ DECISIONS_OF: Mapping[str, str] = {
     "decide(what text, said_by text, reason text, detail text)": f"""
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
-        event bigint;
-        told jsonb := detail;
         drafted regclass := {SCHEMA}.drafted('decision');
         person text := CASE what {_roles_asked(DECIDED, MAY_DECIDE)} END;
         tenants text := ({SCHEMA}.acting()).tenants;
@@ -152,6 +169,30 @@ DECISIONS_OF: Mapping[str, str] = {
         THEN
             {refuse(NOT_YOURS, "%s decides about the tenants %s alone", "person, tenants")};
         END IF;
+        IF said_by ~ '^{BY_RULE}$' THEN
+            {refuse(NOT_ALLOWED, "nobody is called %L: rules of acceptance are", "said_by")};
+        END IF;
+        IF what = '{DECIDED[Choice.ACCEPT]}' AND person IS NOT NULL THEN
+            PERFORM {SCHEMA}.refuse_alone(person);
+        END IF;
+        RETURN {SCHEMA}.write_decisions(what, said_by, reason, detail);
+    END $$""",
+    "drafted_digest()": f"""RETURNS text LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    DECLARE
+        drafted regclass := {SCHEMA}.drafted('decision');
+    BEGIN
+        RETURN (SELECT encode(sha256(convert_to(string_agg(
+            CASE WHEN d.up_to IS NULL THEN json_build_array({_LINE})
+            ELSE json_build_array({_LINE}, d.up_to) END::text || chr(10), ''
+            ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d);
+    END $$""",
+    "write_decisions(what text, said_by text, reason text, detail text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        event bigint;
+        told jsonb := detail;
+        drafted regclass := {SCHEMA}.drafted('decision');
+    BEGIN
         IF what NOT IN ({texts([*DECIDED.values()])}) THEN
             RAISE EXCEPTION '% is no decision', quote_literal(what);
         END IF;
@@ -167,16 +208,9 @@ DECISIONS_OF: Mapping[str, str] = {
             SELECT d.reconciliation_id, d.break_id FROM pg_temp.draft_decision d EXCEPT
             SELECT b.reconciliation_id, b.break_id FROM {SCHEMA}.break_state b
             WHERE b.reconciliation_id = (told ->> 'reconciliation')::integer)
-        OR told ->> 'sha256' IS DISTINCT FROM (
-            SELECT encode(sha256(convert_to(string_agg(
-                CASE WHEN d.up_to IS NULL THEN json_build_array({_LINE})
-                ELSE json_build_array({_LINE}, d.up_to) END::text || chr(10), ''
-                ORDER BY d.break_id COLLATE "C"), 'UTF8')), 'hex') FROM pg_temp.draft_decision d)
+        OR told ->> 'sha256' IS DISTINCT FROM {SCHEMA}.drafted_digest()
         THEN
             RAISE EXCEPTION 'the decisions are not what event % says of them', quote_literal(what);
-        END IF;
-        IF what = '{DECIDED[Choice.ACCEPT]}' AND person IS NOT NULL THEN
-            PERFORM {SCHEMA}.refuse_alone(person);
         END IF;
         event := {SCHEMA}.new_event(NULL, what, said_by, reason, detail);
         PERFORM {SCHEMA}.take_draft('decision', event);

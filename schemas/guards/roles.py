@@ -48,6 +48,10 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "conclude": (MERGER,),
     "decide": (CONTROLLER,),
     "sign": (CONTROLLER,),
+    "propose_rule": (CONTROLLER,),
+    "approve_rule": (CONTROLLER,),
+    "withdraw_rule": (CONTROLLER,),
+    "accept_by_rules": (MERGER,),
     # What only reads holds nothing, so it keeps nobody from anything.
     "keep_batch": (LOADER,),
     "keep_receive": (LOADER,),

@@ -16,10 +16,8 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 from collections.abc import Iterator, Mapping
 
 from schemas.derived.sql import SCHEMA
-from schemas.guards.accounts import (
-    ACCOUNT_EVENTS,
-    ACCOUNTS_OF,
-)
+from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
+from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
 from schemas.guards.batch_states import OF_MERGER, is_listed, lacks_merger
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED, texts
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
@@ -62,6 +60,7 @@ _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
 FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
     **DECISIONS_OF,
+    **ACCEPTANCE_RULES_OF,
     f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
         INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
         VALUES ($1, clock_timestamp(), $2, $3, $4, $5, session_user, ({SCHEMA}.acting()).name)
@@ -70,7 +69,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
     f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     BEGIN
         IF what IN ({
-        texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS])
+        texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS])
     }) THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what)
@@ -78,7 +77,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
         END IF;
         -- No other spelling of those either, nor a second line of its own in a list of events.
         IF what !~ '^[a-z0-9_]+( [a-z0-9_]+)*$'
-            OR what ~ '^(report (approv|prepar)|breaks|reconcil|account|password|log)'
+            OR what ~ '^(report (approv|prepar)|breaks|reconcil|account|password|log|acceptance)'
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
         END IF;

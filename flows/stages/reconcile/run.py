@@ -33,6 +33,7 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.resume import resumed
 from connectors.postgres.signatures import approved_runs
 from connectors.recovery import reach
+from flows.stages.reconcile.acceptance_rules import accept_by_rules
 from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.cover import gather_facts
@@ -283,6 +284,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             version=report.cover.version,
         )
         reach("reconciled")
+        accept_by_rules(connection, run)
         witness_trail(workspace, connection)
         workspace.progress("reconcile", 3, 3)
     log.info("Reconciliation %s of %s: %s", run.id, scope, run.verdict)

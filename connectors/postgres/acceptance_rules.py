@@ -1,0 +1,179 @@
+"""Rules of acceptance, as the audit trail has them; and breaks accepted by them."""
+
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from connectors.postgres.accounts import who
+from connectors.postgres.ledger import detail_text, write_trail
+from schemas.derived.sql import SCHEMA
+from schemas.guards.acceptance_rules import RULE_APPROVED, RULE_EVENTS, RULE_WITHDRAWN
+from schemas.guards.decisions import RULE_PROPOSED
+
+
+class RuleState(StrEnum):
+    """Where a rule of acceptance is."""
+
+    PROPOSED = "proposed"
+    IN_FORCE = "in force"
+    ENDED = "ended"
+    """Its last day has passed."""
+    WITHDRAWN = "withdrawn"
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTerms:
+    """Which breaks of a scope are accepted, how large ones and until when."""
+
+    scope: str
+    code: str
+    currency: int
+    each: Decimal
+    """Ceiling of one break."""
+    total: Decimal
+    """Ceiling of all breaks that the rule holds accepted in a run."""
+    until: date
+    """Last day on which it accepts, and until which its acceptances hold."""
+    reason: str
+    record: str | None = None
+    tenant: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStep:
+    """What somebody did with a rule."""
+
+    by: str
+    person: str | None
+    at: datetime
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptanceRule:
+    """A rule of acceptance, and who stands for it."""
+
+    number: int
+    terms: RuleTerms
+    proposed: RuleStep
+    approved: RuleStep | None
+    withdrawn: RuleStep | None
+
+    def state(self, day: date) -> RuleState:
+        """Where it is on a day."""
+        if self.withdrawn:
+            return RuleState.WITHDRAWN
+        if day > self.terms.until:
+            return RuleState.ENDED
+        return RuleState.IN_FORCE if self.approved else RuleState.PROPOSED
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """What a rule in force came to in a run."""
+
+    rule: int
+    breaks: int
+    """That it covers and had not accepted yet."""
+    amount: Decimal
+    """Of all that it holds accepted, with these."""
+    total: Decimal
+    accepted: bool
+    """Whether it accepted them; False: they are more than its ceiling, so it accepts none."""
+
+
+def propose_rule(connection: psycopg.Connection, terms: RuleTerms, by: str | None) -> int:
+    """Keep a proposal; gives the number of the rule. Raises AccountRefused."""
+    detail: dict[str, object] = {
+        "scope": terms.scope,
+        "code": terms.code,
+        "currency": terms.currency,
+        "each": format(terms.each, "f"),
+        "total": format(terms.total, "f"),
+        "until": terms.until.isoformat(),
+        "record": terms.record,
+        "tenant": terms.tenant,
+    }
+    told = {name: value for name, value in detail.items() if value is not None}
+    name = who(connection, by)
+    return write_trail(connection, "propose_rule", name, terms.reason, detail_text(told))
+
+
+def approve_rule(connection: psycopg.Connection, number: int, by: str | None, reason: str) -> None:
+    """Put a rule in force that somebody else has proposed; raises AccountRefused."""
+    write_trail(connection, "approve_rule", number, who(connection, by), reason)
+
+
+def withdraw_rule(connection: psycopg.Connection, number: int, by: str | None, reason: str) -> None:
+    """End a rule, or turn a proposal down; what it has accepted stays so until its day."""
+    write_trail(connection, "withdraw_rule", number, who(connection, by), reason)
+
+
+def accept_by_rules(connection: psycopg.Connection, number: int) -> list[RuleOutcome]:
+    """Accept the breaks of a run that its scope's rules cover; the next run acts on it."""
+    row = connection.execute(f"SELECT {SCHEMA}.accept_by_rules(%s)", [number]).fetchone()
+    return [
+        RuleOutcome(
+            one["rule"],
+            one["breaks"],
+            Decimal(one["amount"]),
+            Decimal(one["total"]),
+            one["accepted"],
+        )
+        for one in (row and row[0]) or ()
+    ]
+
+
+def list_rules(connection: psycopg.Connection) -> list[AcceptanceRule]:
+    """Every rule that whoever acts here may see, the latest first."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        events = cursor.execute(
+            'SELECT id, at, what, "by", person, reason, detail FROM event '
+            "WHERE what = ANY(%s) ORDER BY id",
+            [list(RULE_EVENTS)],
+        ).fetchall()
+    steps: dict[tuple[int, str], RuleStep] = {}
+    proposals = []
+    for one in events:
+        said = json.loads(one["detail"])
+        proposed = one["what"] == RULE_PROPOSED
+        number = one["id"] if proposed else said["rule"]
+        steps[number, one["what"]] = RuleStep(one["by"], one["person"], one["at"], one["reason"])
+        if proposed:
+            proposals.append((number, _terms(said, one["reason"])))
+    rows = connection.execute(
+        f"SELECT scope FROM unnest(%s::text[]) scope WHERE {SCHEMA}.sees_scope(scope)",
+        [[terms.scope for _, terms in proposals]],
+    ).fetchall()
+    seen = {scope for (scope,) in rows}
+    return [
+        AcceptanceRule(
+            number,
+            terms,
+            steps[number, RULE_PROPOSED],
+            steps.get((number, RULE_APPROVED)),
+            steps.get((number, RULE_WITHDRAWN)),
+        )
+        for number, terms in reversed(proposals)
+        if terms.scope in seen
+    ]
+
+
+def _terms(said: dict[str, Any], reason: str) -> RuleTerms:
+    return RuleTerms(
+        said["scope"],
+        said["code"],
+        said["currency"],
+        Decimal(said["each"]),
+        Decimal(said["total"]),
+        date.fromisoformat(said["until"]),
+        reason,
+        said.get("record"),
+        said.get("tenant"),
+    )

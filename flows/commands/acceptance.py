@@ -1,0 +1,151 @@
+"""Rules of acceptance: `recon acceptance propose`, `approve`, `withdraw` and `list`."""
+
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from flows.commands.batches import By, Reason
+from flows.commands.breaks import Run
+from flows.commands.console import ANY_ID, LISTED, out, print_json, print_table, workspace
+from flows.commands.deliver import Json
+
+if TYPE_CHECKING:
+    from connectors.postgres.acceptance_rules import AcceptanceRule, RuleStep
+
+acceptance_command = App(
+    name="acceptance", help="Rules of acceptance: propose, approve, withdraw and list them."
+)
+Number = Annotated[int, Parameter(help="Number of the rule, as `recon acceptance list` has it.")]
+
+
+@acceptance_command.command(name="propose")
+def propose_command(
+    *,
+    code: Annotated[str, Parameter(help="Breaks of this code, as AMOUNT.")],
+    currency: Annotated[
+        int, Parameter(help="In this CurrenciesId: ceilings are amounts in it.", validator=LISTED)
+    ],
+    each: Annotated[Decimal, Parameter(help="None larger than this.")],
+    total: Annotated[Decimal, Parameter(help="All together no more than this.")],
+    until: Annotated[date, Parameter(help="Last day of the rule and of what it accepts.")],
+    reason: Reason,
+    record: Annotated[str | None, Parameter(help="Only breaks of this record kind.")] = None,
+    tenant: Annotated[
+        int | None, Parameter(help="Only breaks of this TenantsId.", validator=ANY_ID)
+    ] = None,
+    run: Run = None,
+    by: By = None,
+    json: Json = False,
+) -> int:
+    """Propose a rule by which small breaks are accepted; somebody else approves it.
+
+    It holds for the scope of a run, by default of the latest.
+
+    Example: `recon acceptance propose --code AMOUNT --currency 978 --each 1 --total 50
+    --until 2026-12-31 --reason "bank charges"`
+    """
+    from connectors.postgres.acceptance_rules import RuleTerms  # noqa: PLC0415 -- slow.
+    from flows.stages.reconcile.acceptance_rules import propose_rule  # noqa: PLC0415
+
+    terms = RuleTerms("", code, currency, each, total, until, reason, record, tenant)
+    with workspace(quiet=True) as place:
+        number = propose_rule(place, run, terms, by)
+    if json:
+        print_json({"rule": number})
+    else:
+        out().print(
+            f"Rule {number} is proposed. Somebody else puts it in force: "
+            f"`recon acceptance approve {number}`."
+        )
+    return 0
+
+
+@acceptance_command.command(name="approve")
+def approve_command(
+    number: Number,
+    *,
+    reason: Reason = "approved",
+    by: By = None,
+    json: Json = False,
+) -> int:
+    """Put a rule in force that somebody else has proposed: every run of its scope accepts by it.
+
+    Example: `recon acceptance approve 1042`
+    """
+    from flows.stages.reconcile.acceptance_rules import approve_rule  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True) as place:
+        approve_rule(place, number, by=by, reason=reason)
+    if json:
+        print_json({"rule": number, "state": "in force"})
+    else:
+        out().print(f"Rule {number} is in force: the next reconciliation of its scope uses it.")
+    return 0
+
+
+@acceptance_command.command(name="withdraw")
+def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Json = False) -> int:
+    """End a rule, or turn a proposal down; what it has accepted is accepted until its day.
+
+    Example: `recon acceptance withdraw 1042 --reason "charges are booked now"`
+    """
+    from flows.stages.reconcile.acceptance_rules import withdraw_rule  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True) as place:
+        withdraw_rule(place, number, by=by, reason=reason)
+    if json:
+        print_json({"rule": number, "state": "withdrawn"})
+    else:
+        out().print(f"Rule {number} is withdrawn.")
+    return 0
+
+
+@acceptance_command.command(name="list")
+def list_command(*, json: Json = False) -> int:
+    """List the rules of acceptance, the latest first, and who stands for each.
+
+    Example: `recon acceptance list`
+    """
+    from flows.stages.reconcile.acceptance_rules import list_rules  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True) as place:
+        rules = list_rules(place)
+    today = datetime.now(UTC).date()
+    if json:
+        print_json({"rules": [_as_json(one, today) for one in rules]})
+    elif rules:
+        print_table(
+            ("Rule", "State", "Scope", "Code", "Record", "TenantsId", "CurrenciesId", "Each",
+             "Total", "Until", "Proposed", "Approved", "Why"),
+            [
+                (one.number, one.state(today), one.terms.scope, one.terms.code, one.terms.record,
+                 one.terms.tenant, one.terms.currency, format(one.terms.each, "f"),
+                 format(one.terms.total, "f"), one.terms.until, one.proposed.by,
+                 one.approved.by if one.approved else "", one.terms.reason)
+                for one in rules
+            ],
+            right=("Rule", "TenantsId", "CurrenciesId", "Each", "Total"),
+        )  # fmt: skip
+    else:
+        out().print("There is no rule of acceptance: breaks are accepted by people alone.")
+    return 0
+
+
+def _as_json(rule: "AcceptanceRule", today: date) -> dict[str, Any]:
+    return {
+        "rule": rule.number,
+        "state": rule.state(today),
+        **asdict(rule.terms),
+        "each": format(rule.terms.each, "f"),
+        "total": format(rule.terms.total, "f"),
+        "proposed": _step(rule.proposed),
+        "approved": _step(rule.approved),
+        "withdrawn": _step(rule.withdrawn),
+    }
+
+
+def _step(step: "RuleStep | None") -> dict[str, Any] | None:
+    return asdict(step) if step else None

@@ -1,0 +1,123 @@
+"""Rules of acceptance: proposed by one, approved by another, withdrawn by either."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from http import HTTPStatus
+
+from starlette.responses import Response
+
+from connectors.errors import AccountRefused, DecisionRefused, ReconError
+from connectors.files.currencies import read_currencies
+from connectors.postgres.acceptance_rules import RuleState, RuleTerms
+from connectors.postgres.reconciliations import latest_runs
+from flows.desk.runs import only_seen, run_by
+from flows.desk.visit import Visit
+from flows.stages.reconcile.acceptance_rules import (
+    approve_rule,
+    list_rules,
+    propose_rule,
+    withdraw_rule,
+)
+from schemas.accounts import MAY_DECIDE, MAY_SIGN
+from schemas.breaks import BREAKS
+from schemas.life import Choice, Role
+from schemas.tables import EXTRACTS
+
+TERMS = ("code", "record", "tenant", "currency", "each", "total", "until", "reason", "by", "run")
+LABELS = {"give_reason": "Fill in Why", "until": "Last day"}
+LONGEST_ID = 10
+
+
+def show(visit: Visit) -> Response:
+    """Every rule, with who stands for it."""
+    return _page(visit)
+
+
+def decide(visit: Visit) -> Response:
+    """Propose, approve or withdraw one; whatever is refused keeps what was typed."""
+    try:
+        _decide(visit)
+    except ReconError as error:
+        status = HTTPStatus.FORBIDDEN if isinstance(error, AccountRefused) else HTTPStatus.CONFLICT
+        said = error.worded(LABELS) if isinstance(error, DecisionRefused) else str(error)
+        return _page(visit, said=said, status=status)
+    return visit.go("/acceptance")
+
+
+def _decide(visit: Visit) -> None:
+    what, reason = visit.typed("what"), visit.typed("reason")
+    if not visit.person and not visit.by:
+        raise DecisionRefused("Fill in your name.")
+    if what == "propose":
+        with visit.place.database.connect() as connection:
+            run = run_by(connection, _number(visit, "run", "the run"))
+        propose_rule(visit.place, run.id, _terms(visit), visit.by)
+        return
+    number = _number(visit, "rule", "the rule")
+    if what == "approve":
+        approve_rule(visit.place, number, by=visit.by, reason=reason or "approved")
+    elif what == "withdraw":
+        if not reason:
+            raise DecisionRefused("{give_reason}: the reason is kept in the audit trail.")
+        withdraw_rule(visit.place, number, by=visit.by, reason=reason)
+    else:
+        raise DecisionRefused("Say whether the rule is approved or withdrawn.")
+
+
+def _terms(visit: Visit) -> RuleTerms:
+    try:
+        until = date.fromisoformat(visit.typed("until"))
+    except ValueError:
+        raise DecisionRefused("{until} is no day, as 2026-12-31.") from None
+    return RuleTerms(
+        "",
+        visit.typed("code"),
+        _number(visit, "currency", "the currency"),
+        _amount(visit, "each"),
+        _amount(visit, "total"),
+        until,
+        visit.typed("reason"),
+        visit.typed("record") or None,
+        _number(visit, "tenant", "the tenant") if visit.typed("tenant") else None,
+    )
+
+
+def _number(visit: Visit, name: str, what: str) -> int:
+    typed = visit.typed(name)
+    digits = typed.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < LONGEST_ID):
+        raise DecisionRefused("{typed!r} is no number of {what}.", typed=typed, what=what)
+    return int(typed)
+
+
+def _amount(visit: Visit, name: str) -> Decimal:
+    try:
+        return Decimal(visit.typed(name))
+    except InvalidOperation:
+        raise DecisionRefused(
+            "{typed!r} is no amount, as 12.50.", typed=visit.typed(name)
+        ) from None
+
+
+def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    with visit.place.database.connect() as connection:
+        runs = only_seen(connection, latest_runs(connection))
+    today = datetime.now(UTC).date()
+    rules = list_rules(visit.place)
+    me = visit.person.name if visit.person else None
+    return visit.page(
+        "acceptance.html.jinja",
+        status,
+        said=said,
+        rules=[(one, one.state(today)) for one in rules],
+        states=RuleState,
+        runs=runs,
+        names=read_currencies(visit.place.settings.currencies),
+        codes=BREAKS.values(),
+        records=EXTRACTS.values(),
+        me=me,
+        may_propose=bool(runs) and visit.may(*MAY_DECIDE[Choice.PROPOSE]),
+        may_approve=visit.may(*MAY_SIGN[Role.APPROVED]),
+        may_withdraw=visit.may(*MAY_DECIDE[Choice.REOPEN]),
+        typed={name: visit.typed(name) for name in TERMS},
+    )

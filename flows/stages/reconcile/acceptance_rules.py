@@ -1,0 +1,128 @@
+"""Rules of acceptance: proposed by one, approved by another; a run's breaks accepted by them."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from typing import TypeVar
+
+import psycopg
+
+from connectors.errors import DecisionRefused
+from connectors.postgres import acceptance_rules
+from connectors.postgres.acceptance_rules import AcceptanceRule, RuleOutcome, RuleTerms
+from connectors.postgres.reconciliations import Reconciliation, find_run
+from flows.stages.witness import witness_trail
+from flows.stages.workspace import Workspace
+from flows.steps.totals import plain
+from schemas.breaks import BREAKS
+from schemas.counting import quantity
+from schemas.tables import EXTRACTS
+
+Made = TypeVar("Made")
+log = logging.getLogger("recon.reconcile")
+
+
+def propose_rule(workspace: Workspace, run: int | None, terms: RuleTerms, by: str | None) -> int:
+    """Propose a rule for the scope of a run, by default the latest; gives its number.
+
+    The scope of `terms` is not looked at. Raises DecisionRefused, AccountRefused.
+    """
+    with workspace.database.connect() as connection:
+        last = find_run(connection, run)
+        meant = replace(terms, scope=last.scope)
+        _refuse_terms(meant, last.as_of)
+        return _done(
+            workspace,
+            connection,
+            lambda: acceptance_rules.propose_rule(connection, meant, by),
+        )
+
+
+def approve_rule(workspace: Workspace, number: int, *, by: str | None, reason: str) -> None:
+    """Put a rule in force that somebody else has proposed: the next run accepts by it."""
+    with workspace.database.connect() as connection:
+        _done(
+            workspace,
+            connection,
+            lambda: acceptance_rules.approve_rule(connection, number, by, reason),
+        )
+
+
+def withdraw_rule(workspace: Workspace, number: int, *, by: str | None, reason: str) -> None:
+    """End a rule, or turn a proposal down."""
+    with workspace.database.connect() as connection:
+        _done(
+            workspace,
+            connection,
+            lambda: acceptance_rules.withdraw_rule(connection, number, by, reason),
+        )
+
+
+def list_rules(workspace: Workspace) -> list[AcceptanceRule]:
+    """Every rule that whoever acts may see, the latest first."""
+    with workspace.database.connect() as connection:
+        return acceptance_rules.list_rules(connection)
+
+
+def accept_by_rules(connection: psycopg.Connection, run: Reconciliation) -> list[RuleOutcome]:
+    """Accept what the rules of its scope cover of a run that was just saved; says what came of it.
+
+    The next run acts on it, as on every decision.
+    """
+    outcomes = acceptance_rules.accept_by_rules(connection, run.id)
+    for one in outcomes:
+        breaks = quantity(one.breaks, "break")
+        if not one.accepted:
+            log.warning(
+                "Rule %s covers %s of reconciliation %s, and would hold %s accepted, more than "
+                "its ceiling of %s: it accepted none",
+                *(one.rule, breaks, run.id, plain(one.amount), plain(one.total)),
+            )
+        elif one.breaks:
+            log.info("Rule %s accepted %s of reconciliation %s", one.rule, breaks, run.id)
+    return outcomes
+
+
+def _done(workspace: Workspace, connection: psycopg.Connection, act: Callable[[], Made]) -> Made:
+    made = act()
+    witness_trail(workspace, connection)
+    return made
+
+
+def _refuse_terms(terms: RuleTerms, as_of: date) -> None:
+    if terms.code not in BREAKS:
+        raise DecisionRefused(
+            "There is no break code {code!r}. Known: {known}. Nothing was proposed.",
+            code=terms.code, known=", ".join(BREAKS),
+        )  # fmt: skip
+    if terms.record is not None and terms.record not in EXTRACTS:
+        raise DecisionRefused(
+            "There is no record kind {record!r}. Known: {known}. Nothing was proposed.",
+            record=terms.record, known=", ".join(EXTRACTS),
+        )  # fmt: skip
+    if not terms.reason.strip():
+        raise DecisionRefused("{give_reason}: every acceptance by the rule carries it.")
+    if terms.until < as_of:
+        raise DecisionRefused(
+            "{until} {day} is before the day of the run, {as_of}. Nothing was proposed.",
+            day=terms.until, as_of=as_of,
+        )  # fmt: skip
+    for amount in (terms.each, terms.total):
+        digits, exponent = amount.as_tuple().digits, amount.as_tuple().exponent
+        if (
+            not isinstance(exponent, int)
+            or amount <= 0
+            or exponent < -18
+            or len(digits) + exponent > 20
+        ):
+            raise DecisionRefused(
+                "{amount} is no ceiling: give an amount above zero. Nothing was proposed.",
+                amount=amount,
+            )
+    if terms.each > terms.total:
+        raise DecisionRefused(
+            "The ceiling of one break, {each}, is above the ceiling of all, {total}. Nothing was "
+            "proposed.",
+            each=plain(terms.each), total=plain(terms.total),
+        )  # fmt: skip

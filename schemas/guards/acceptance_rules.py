@@ -1,0 +1,186 @@
+"""The functions that keep rules of acceptance, and accept breaks by them.
+
+A rule says which breaks of a scope are accepted without being looked at one by one: code, currency
+and more, none larger than a ceiling, all together no more than another. One person proposes it,
+another approves it, either takes it back. It is kept in the audit trail alone: its number is that
+of the event by which it was proposed.
+
+What is accepted by a rule is a decision like any other, named after the rule. The database holds
+every one of them to the rule's own terms, whatever program asks.
+"""
+
+from collections.abc import Mapping
+
+from schemas.accounts import MAY_DECIDE, MAY_SIGN
+from schemas.amounts import BEYOND
+from schemas.derived.sql import SCHEMA
+from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED
+from schemas.life import BESIDE, BreakState, Choice, Role
+
+RULE_APPROVED, RULE_WITHDRAWN = "acceptance rule approved", "acceptance rule withdrawn"
+RULE_EVENTS = (RULE_PROPOSED, RULE_APPROVED, RULE_WITHDRAWN)
+"""Events that only these functions write."""
+COVERED = (BreakState.NEW, BreakState.OPEN)
+"""States of breaks that a rule may accept: what came back is for people to look at."""
+
+_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+_MONEY = "^[0-9]{1,20}([.][0-9]{1,18})?$"
+_NUMBER = "^-?[0-9]{1,10}$"
+_LISTED = ", ".join(f"'{one}'" for one in COVERED)
+_BESIDE = ", ".join(f"'{one}'" for one in BESIDE)
+_NAMED = "lower(regexp_replace(btrim({}), '\\s+', ' ', 'g'))"
+
+_COVERS = f"""b.state IN ({_LISTED}) AND b.code = terms ->> 'code'
+    AND b.currency::text = terms ->> 'currency'
+    AND (terms ->> 'record' IS NULL OR b.record = terms ->> 'record')
+    AND (terms ->> 'tenant' IS NULL OR b.tenant::text = terms ->> 'tenant')
+    AND abs(b.amount) <= (terms ->> 'each')::numeric
+    AND b.facts::json ->> 'amount{BEYOND}' IS NULL
+    -- What people have decided about is theirs; what another rule has accepted is decided.
+    AND NOT EXISTS (SELECT FROM {SCHEMA}.decision e
+        JOIN {SCHEMA}.reconciliation r ON r.id = e.reconciliation_id
+        WHERE e.break_id = b.break_id AND r.scope_hash = run.scope_hash
+        AND e.what NOT IN ({_BESIDE}) AND (e."by" !~ '^{BY_RULE}$' OR r.id = run.id))"""
+"""SQL: whether a rule of these `terms` covers a break `b` as the run `run` left it."""
+
+ACCEPTANCE_RULES_OF: Mapping[str, str] = {
+    "rule_terms(rule bigint)": f"""RETURNS jsonb LANGUAGE sql STABLE {_SAFE} AS $$
+        -- What a rule says that is in force; null where it is not.
+        SELECT e.detail::jsonb || jsonb_build_object('reason', e.reason)
+        FROM {SCHEMA}.event e WHERE e.id = $1 AND e.what = '{RULE_PROPOSED}'
+        AND EXISTS (SELECT FROM {SCHEMA}.event a WHERE a.what = '{RULE_APPROVED}'
+            AND a.detail::jsonb -> 'rule' = to_jsonb($1))
+        AND NOT EXISTS (SELECT FROM {SCHEMA}.event w WHERE w.what = '{RULE_WITHDRAWN}'
+            AND w.detail::jsonb -> 'rule' = to_jsonb($1))
+    $$""",
+    "propose_rule(said_by text, reason text, detail text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        terms jsonb := detail;
+        person text := {require(MAY_DECIDE[Choice.PROPOSE], "'proposing a rule of acceptance'")};
+        tenants text := ({SCHEMA}.acting()).tenants;
+    BEGIN
+        IF person <> said_by THEN
+            {refuse(NOT_ALLOWED, "%s is logged in, and cannot act as %L", "person, said_by")};
+        END IF;
+        IF NOT {SCHEMA}.sees_scope(terms ->> 'scope') OR tenants <> '' AND (
+            terms ->> 'tenant' = ANY (string_to_array(tenants, ' '))) IS NOT TRUE
+        THEN
+            {refuse(NOT_YOURS, "%s decides about the tenants %s alone", "person, tenants")};
+        END IF;
+        IF NOT coalesce(terms ->> 'scope' <> '' AND terms ->> 'code' ~ '^[A-Z_]{{1,60}}$'
+            AND terms ->> 'currency' ~ '{_NUMBER}'
+            AND coalesce(terms ->> 'tenant', '0') ~ '{_NUMBER}'
+            AND terms ->> 'each' ~ '{_MONEY}' AND terms ->> 'total' ~ '{_MONEY}'
+            AND (terms ->> 'each')::numeric <= (terms ->> 'total')::numeric
+            AND terms ->> 'until' = to_char((terms ->> 'until')::date, 'YYYY-MM-DD')
+            AND btrim($2) <> '', FALSE)
+        THEN
+            RAISE EXCEPTION 'these are no terms of a rule of acceptance';
+        END IF;
+        RETURN {SCHEMA}.new_event(NULL, '{RULE_PROPOSED}', $1, $2, $3);
+    END $$""",
+    "approve_rule(rule bigint, said_by text, reason text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.event;
+        person text := {require(MAY_SIGN[Role.APPROVED], "'approving a rule of acceptance'")};
+    BEGIN
+        IF person <> said_by THEN
+            {refuse(NOT_ALLOWED, "%s is logged in, and cannot act as %L", "person, said_by")};
+        END IF;
+        PERFORM FROM {SCHEMA}.chain_turn t WHERE t.event_id = 0 FOR UPDATE;
+        SELECT * INTO one FROM {SCHEMA}.event e WHERE e.id = rule AND e.what = '{RULE_PROPOSED}';
+        IF one.id IS NULL OR NOT {SCHEMA}.sees_scope(one.detail::jsonb ->> 'scope') THEN
+            {refuse(NOT_ALLOWED, "there is no rule of acceptance %s", "rule")};
+        END IF;
+        IF person IN (one.person, one."by")
+            OR {_NAMED.format('one."by"')} = {_NAMED.format("said_by")}
+        THEN
+            {
+        refuse(
+            NOT_ALLOWED,
+            "nobody approves a rule of acceptance that they proposed: %s proposed rule %s",
+            'one."by", rule',
+        )
+    };
+        END IF;
+        IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.what IN ('{RULE_APPROVED}', '{
+        RULE_WITHDRAWN
+    }')
+            AND e.detail::jsonb -> 'rule' = to_jsonb(rule))
+        THEN
+            {refuse(NOT_ALLOWED, "rule %s was approved or withdrawn already", "rule")};
+        END IF;
+        RETURN {SCHEMA}.new_event(NULL, '{RULE_APPROVED}', said_by, reason,
+            json_build_object('rule', rule)::text);
+    END $$""",
+    "withdraw_rule(rule bigint, said_by text, reason text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        person text := {require(MAY_DECIDE[Choice.REOPEN], "'withdrawing a rule of acceptance'")};
+    BEGIN
+        IF person <> said_by THEN
+            {refuse(NOT_ALLOWED, "%s is logged in, and cannot act as %L", "person, said_by")};
+        END IF;
+        PERFORM FROM {SCHEMA}.chain_turn t WHERE t.event_id = 0 FOR UPDATE;
+        IF NOT EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.id = rule AND e.what = '{RULE_PROPOSED}'
+            AND {SCHEMA}.sees_scope(e.detail::jsonb ->> 'scope'))
+        THEN
+            {refuse(NOT_ALLOWED, "there is no rule of acceptance %s", "rule")};
+        END IF;
+        IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.what = '{RULE_WITHDRAWN}'
+            AND e.detail::jsonb -> 'rule' = to_jsonb(rule))
+        THEN
+            {refuse(NOT_ALLOWED, "rule %s was withdrawn already", "rule")};
+        END IF;
+        RETURN {SCHEMA}.new_event(NULL, '{RULE_WITHDRAWN}', said_by, reason,
+            json_build_object('rule', rule)::text);
+    END $$""",
+    "accept_by_rules(number integer)": f"""RETURNS json LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        run {SCHEMA}.reconciliation;
+        rule bigint;
+        terms jsonb;
+        held numeric;
+        meant bigint;
+        told json[] := ARRAY[]::json[];
+    BEGIN
+        SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
+        IF EXISTS (SELECT FROM {SCHEMA}.reconciliation r WHERE r.previous_id = number) THEN
+            RAISE EXCEPTION 'another reconciliation has followed reconciliation %', number;
+        END IF;
+        FOR rule IN SELECT e.id FROM {SCHEMA}.event e
+            WHERE e.what = '{RULE_PROPOSED}' AND e.detail::jsonb ->> 'scope' = run.scope
+            ORDER BY e.id
+        LOOP
+            terms := {SCHEMA}.rule_terms(rule);
+            CONTINUE WHEN terms IS NULL OR run.as_of > terms ->> 'until';
+            PERFORM {SCHEMA}.draft('decision');
+            INSERT INTO pg_temp.draft_decision (reconciliation_id, break_id, what, "by", reason,
+                until)
+            SELECT number, b.break_id, '{Choice.ACCEPT}', 'rule ' || rule, terms ->> 'reason',
+                terms ->> 'until'
+            FROM {SCHEMA}.break_state b WHERE b.reconciliation_id = number AND {_COVERS};
+            GET DIAGNOSTICS meant = ROW_COUNT;
+            SELECT coalesce(sum(abs(b.amount)), 0) INTO held FROM {SCHEMA}.break_state b
+                WHERE b.reconciliation_id = number AND b.currency::text = terms ->> 'currency'
+                AND (b.state = '{BreakState.ACCEPTED}' AND b.accepted_by = 'rule ' || rule
+                    OR b.break_id IN (SELECT d.break_id FROM pg_temp.draft_decision d));
+            IF meant > 0 AND held <= (terms ->> 'total')::numeric THEN
+                PERFORM {SCHEMA}.write_decisions('{DECIDED[Choice.ACCEPT]}', 'rule ' || rule,
+                    terms ->> 'reason', json_build_object('reconciliation', number,
+                    'breaks', meant, 'rule', rule, 'until', terms ->> 'until',
+                    'sha256', {SCHEMA}.drafted_digest())::text);
+            ELSE
+                DROP TABLE pg_temp.draft_decision;
+            END IF;
+            told := told || json_build_object('rule', rule, 'breaks', meant,
+                'amount', held::text, 'total', terms ->> 'total',
+                'accepted', held <= (terms ->> 'total')::numeric);
+        END LOOP;
+        RETURN array_to_json(told);
+    END $$""",
+}
+"""Head -> rest of the definition."""

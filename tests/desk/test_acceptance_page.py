@@ -1,0 +1,72 @@
+"""Rules of acceptance at the desk: proposed, approved by another, withdrawn."""
+
+from collections.abc import Callable
+from typing import Any
+
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ANNA, BO, CLEO, TESSA, add
+from tests.desk.browser import Browser
+from tests.governance.runs import found, reconcile
+
+New = Callable[[], Browser]
+PAGE = "/acceptance"
+TERMS = {
+    "code": "AMOUNT",
+    "currency": "1",
+    "each": "10",
+    "total": "25.50",
+    "until": "2026-12-31",
+    "reason": "bank charges",
+}
+
+
+def propose(page: Browser, run: int, **typed: Any) -> Browser:
+    """Fill in the form under the list: it is the last one that goes to this page."""
+    page.open(PAGE)
+    page.send(PAGE, what="propose", run=str(run), **(TERMS | typed))
+    return page
+
+
+def test_a_rule_is_proposed_by_one_and_approved_by_another(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
+    add(workspace, ANNA, BO, CLEO, TESSA)
+    run = reconcile(workspace, found("1"))
+    anna, bo, cleo = (browser().log_in(one) for one in ("anna", "bo", "cleo"))
+    assert propose(anna, run.id).status == 200
+    ((number,),) = rows("SELECT id FROM event WHERE what = 'acceptance rule proposed'")
+    assert f"{number} Proposed" in anna.text
+    assert "10.00 25.50" in anna.text
+    assert 'value="approve"' not in anna.answer.text, "whoever proposed it does not approve it"
+    assert anna.send(PAGE, what="approve", rule=str(number)).status == 403
+    assert "anna is preparer" in anna.text.lower()
+    assert "/acceptance" not in cleo.open(PAGE).answer.text.replace('href="/acceptance"', "")
+    assert bo.open(PAGE).send(PAGE, what="approve", rule=str(number)).status == 200
+    assert f"{number} In force" in bo.text
+    assert "approved by bo" in bo.text
+    assert bo.send(PAGE, what="withdraw", rule=str(number)).status == 409
+    assert "the reason is kept" in bo.text
+    assert bo.send(PAGE, what="withdraw", rule=str(number), reason="booked now").status == 200
+    assert f"{number} Withdrawn" in bo.text
+    assert str(number) not in browser().log_in("tessa").open(PAGE).text, "it is of all tenants"
+
+
+def test_what_was_typed_is_kept_where_it_is_refused(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
+    run = reconcile(workspace, found("1"))
+    for typed, told in (
+        ({}, "Fill in your name"),
+        ({"each": "ten"}, "'ten' is no amount"),
+        ({"currency": "EUR"}, "'EUR' is no number of the currency"),
+        ({"until": "soon"}, "Last day is no day"),
+        ({"until": "2025-01-01"}, "Last day 2025-01-01 is before the day of the run"),
+        ({"each": "30"}, "above the ceiling of all, 25.5"),
+        ({"code": "X"}, "no break code"),
+    ):
+        page = propose(browser(), run.id, **({"by": "Ann"} if typed else {}), **typed)
+        assert (page.status, told in page.text) == (409, True), page.text
+        assert 'value="bank charges"' in page.answer.text or typed.get("code"), typed
+    assert propose(browser(), 99, by="Ann").status == 409
+    assert "no reconciliation 99" in propose(browser(), 99, by="Ann").text
+    assert rows("SELECT count(*) FROM event WHERE what LIKE 'acceptance%'") == [(0,)]

@@ -1,0 +1,257 @@
+"""Rules of acceptance: two people stand for each, and no break is accepted beyond its ceilings."""
+
+import logging
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.errors import AccountRefused, DecisionRefused
+from connectors.postgres.acceptance_rules import RuleState, RuleTerms
+from connectors.postgres.audit import verify
+from connectors.postgres.breaks import Decision
+from connectors.postgres.reconciliations import Reconciliation, find_run
+from flows.stages.reconcile.acceptance_rules import (
+    accept_by_rules,
+    approve_rule,
+    list_rules,
+    propose_rule,
+    withdraw_rule,
+)
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.sign import approve, prepare
+from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
+from schemas.life import Choice
+from tests.accounts.conftest import controller as controller  # noqa: PLC0414 -- the fixture.
+from tests.accounts.people import ANNA, BO, CLEO, TESSA, add, logged_in
+from tests.governance.runs import DAY, SCOPE, found, reconcile
+
+UNTIL = date(2026, 12, 31)
+TERMS = RuleTerms("", "AMOUNT", 1, Decimal(10), Decimal(25), UNTIL, "bank charges")
+
+
+def in_force(place: Workspace, terms: RuleTerms = TERMS) -> int:
+    """A rule for the latest scope that two people stand for."""
+    number = propose_rule(place, None, terms, "ann")
+    approve_rule(place, number, by="bob", reason="agreed")
+    return number
+
+
+def apply(place: Workspace, run: Reconciliation) -> list[tuple[int, bool]]:
+    """How many breaks each rule covers of a run, and whether it accepted them."""
+    with place.database.connect() as connection:
+        return [(one.breaks, one.accepted) for one in accept_by_rules(connection, run)]
+
+
+def states(rows: Any, run: Reconciliation) -> dict[str, tuple[str, str | None]]:
+    return {
+        key: (state, by)
+        for key, state, by in rows(
+            "SELECT key, state, accepted_by FROM break_state WHERE reconciliation_id = %s",
+            [run.id],
+        )
+    }
+
+
+def test_what_a_rule_covers_is_accepted_after_the_run_and_counts_in_the_next(
+    workspace: Workspace, rows: Any
+) -> None:
+    breaks = found("1", "2", amount="10").vstack(found("3", amount="10.01"))
+    run = reconcile(workspace, breaks)
+    number = propose_rule(workspace, None, TERMS, "ann")
+    assert apply(workspace, run) == [], "it is only proposed"
+    approve_rule(workspace, number, by="bob", reason="agreed")
+    assert apply(workspace, run) == [(2, True)]
+    assert apply(workspace, run) == [(0, True)], "once"
+    after = reconcile(workspace, breaks)
+    assert states(rows, after) == {
+        "1": ("ACCEPTED", f"rule {number}"),
+        "2": ("ACCEPTED", f"rule {number}"),
+        "3": ("OPEN", None),
+    }
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+    assert rows("SELECT \"by\", reason FROM event WHERE what = 'breaks accepted'") == [
+        (f"rule {number}", "bank charges")
+    ]
+
+
+def test_a_run_accepts_by_its_rules_itself(
+    workspace: Workspace, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stage does it under the lease of the scope; see `flows.stages.reconcile.run`."""
+    from flows.stages.reconcile.run import Asked, Scope
+    from flows.stages.reconcile.run import reconcile as run_scope
+    from flows.steps.rules.rules import Rules
+
+    done = run_scope(workspace, Asked(Scope(), DAY, Rules()))
+    in_force(workspace)
+    assert rows("SELECT count(*) FROM decision") == [(0,)]
+    again = run_scope(workspace, Asked(Scope(), DAY, Rules()))
+    assert again.run.previous_id == done.run.id
+
+
+@pytest.mark.parametrize(
+    ("facts", "terms", "covered"),
+    [
+        ({}, {}, True),
+        ({"amount": "-10"}, {}, True),
+        ({"amount": "10.000000000000000001"}, {}, False),
+        ({"amount": None}, {}, False),
+        ({"amount": None, "amount_beyond": "1e308"}, {}, False),
+        ({"currency": 2}, {}, False),
+        ({"currency": None}, {}, False),
+        ({"code": "REJECTED"}, {}, False),
+        ({}, {"record": "payment"}, True),
+        ({}, {"record": "currency_rate"}, False),
+        ({}, {"tenant": 7}, True),
+        ({}, {"tenant": 8}, False),
+        ({}, {"until": DAY}, True),
+        ({"amount": "25"}, {"each": Decimal(25)}, True),
+    ],
+)
+def test_what_a_rule_covers(
+    workspace: Workspace, facts: dict[str, Any], terms: dict[str, Any], covered: bool
+) -> None:
+    run = reconcile(workspace, found("1", **facts))
+    in_force(workspace, replace(TERMS, **terms))
+    assert apply(workspace, run) == [(int(covered), True)]
+
+
+def test_all_that_it_would_hold_is_within_its_ceiling_or_it_accepts_none(
+    workspace: Workspace, rows: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = reconcile(workspace, found("1", "2", amount="10"))
+    number = in_force(workspace)
+    assert apply(workspace, run) == [(2, True)]
+    three = found("1", "2", "3", amount="10")
+    run = reconcile(workspace, three)
+    with caplog.at_level(logging.WARNING, "recon.reconcile"):
+        assert apply(workspace, run) == [(1, False)], "20 are held, and 30 would be"
+    assert f"Rule {number} covers 1 break" in caplog.text
+    assert "would hold 30 accepted, more than its ceiling of 25" in caplog.text
+    assert states(rows, reconcile(workspace, three))["3"] == ("OPEN", None)
+
+
+def test_it_ends_with_its_last_day_and_with_a_word(workspace: Workspace, rows: Any) -> None:
+    breaks = found("1")
+    reconcile(workspace, breaks)
+    number = in_force(workspace, replace(TERMS, until=DAY))
+    later = date(2026, 2, 1)
+    assert apply(workspace, reconcile(workspace, breaks, as_of=later)) == []
+    other = in_force(workspace)
+    withdraw_rule(workspace, other, by="ann", reason="booked now")
+    assert apply(workspace, reconcile(workspace, breaks, as_of=later)) == []
+    told = {one.number: one for one in list_rules(workspace)}
+    assert told[number].state(later) is RuleState.ENDED
+    assert told[other].state(later) is RuleState.WITHDRAWN
+    with pytest.raises(AccountRefused, match="withdrawn already"):
+        withdraw_rule(workspace, other, by="ann", reason="again")
+    with pytest.raises(AccountRefused, match="approved or withdrawn already"):
+        approve_rule(workspace, other, by="cid", reason="")
+
+
+def test_what_people_have_decided_stays_with_people(workspace: Workspace, rows: Any) -> None:
+    breaks = found("1", "2")
+    run = reconcile(workspace, breaks)
+    in_force(workspace)
+    assert apply(workspace, run) == [(2, True)]
+    run = reconcile(workspace, breaks)
+    reopened = Decision(Choice.REOPEN, "the bank has not paid", "cid")
+    decide_breaks(workspace, run.id, Chosen((breaks["id"][0],)), reopened)
+    for expected in ("REOPENED", "OPEN", "OPEN"):
+        run = reconcile(workspace, breaks)
+        assert states(rows, run)["1"] == (expected, None)
+        assert apply(workspace, run) == [(0, True)]
+
+
+@pytest.mark.parametrize(
+    ("terms", "told"),
+    [
+        ({"code": "AMMOUNT"}, "no break code 'AMMOUNT'"),
+        ({"record": "payments"}, "no record kind 'payments'"),
+        ({"reason": " "}, "--reason"),
+        ({"until": date(2026, 1, 30)}, "is before the day of the run"),
+        ({"each": Decimal(0)}, "is no ceiling"),
+        ({"each": Decimal("NaN")}, "is no ceiling"),
+        ({"total": Decimal("1e30")}, "is no ceiling"),
+        ({"each": Decimal(26)}, "is above the ceiling of all, 25"),
+    ],
+)
+def test_terms_that_cannot_hold_are_refused(
+    workspace: Workspace, rows: Any, terms: dict[str, Any], told: str
+) -> None:
+    reconcile(workspace, found("1"))
+    with pytest.raises(DecisionRefused, match=told):
+        propose_rule(workspace, None, replace(TERMS, **terms), "ann")
+    assert rows("SELECT count(*) FROM event WHERE what LIKE 'acceptance%'") == [(0,)]
+
+
+def test_nobody_approves_what_they_proposed(workspace: Workspace) -> None:
+    reconcile(workspace, found("1"))
+    number = propose_rule(workspace, None, TERMS, "Ann  Lee")
+    with pytest.raises(AccountRefused, match="Nobody approves a rule of acceptance that they"):
+        approve_rule(workspace, number, by="ann lee ", reason="")
+    with pytest.raises(AccountRefused, match="no rule of acceptance 7"):
+        approve_rule(workspace, 7, by="bob", reason="")
+
+
+def test_roles_tenants_and_a_signature_under_what_the_rule_accepted(
+    workspace: Workspace, rows: Any
+) -> None:
+    both = replace(ANNA, roles=(AccountRole.PREPARER, AccountRole.APPROVER))
+    dan = replace(both, name="dan")
+    add(workspace, both, BO, CLEO, TESSA, dan)
+    scope = "tenants 7"
+    breaks = found("1")
+    run = reconcile(workspace, breaks, scope=scope)
+    anna, bo, cleo = (logged_in(workspace, one) for one in (both, BO, CLEO))
+    tessa = logged_in(workspace, TESSA)
+    with pytest.raises(AccountRefused, match="Cleo is viewer"):
+        propose_rule(cleo, None, TERMS, None)
+    with pytest.raises(AccountRefused, match="tenants 7 alone"):
+        propose_rule(tessa, None, TERMS, None)
+    propose_rule(tessa, None, replace(TERMS, tenant=7, code="REJECTED"), None)
+    number = propose_rule(anna, None, TERMS, None)
+    with pytest.raises(AccountRefused, match="anna proposed rule"):
+        approve_rule(anna, number, by=None, reason="")
+    approve_rule(bo, number, by=None, reason="seen")
+    assert apply(workspace, run) == [(1, True)]
+    run = reconcile(workspace, breaks, scope=scope, verdict="RECONCILED_WITH_ACCEPTED")
+    prepare(logged_in(workspace, dan), run.id, by=None, comment="")
+    with pytest.raises(AccountRefused, match=f"a rule they proposed: anna proposed rule {number}"):
+        approve(anna, run.id, by=None, comment="")
+    approve(bo, run.id, by=None, comment="")
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+
+
+def test_a_rule_is_not_forged_and_nobody_is_called_like_one(
+    workspace: Workspace, controller: str, rows: Any
+) -> None:
+    breaks = found("1")
+    run = reconcile(workspace, breaks)
+    number = propose_rule(workspace, None, TERMS, "ann")
+    with pytest.raises(AccountRefused, match="Nobody is called"):
+        decide_breaks(
+            workspace,
+            run.id,
+            Chosen((breaks["id"][0],)),
+            Decision(Choice.ACCEPT, "bank charges", f"rule {number}", UNTIL),
+        )
+    with psycopg.connect(controller, autocommit=True) as connection:
+        for statement in (
+            f"SELECT recon.add_event(NULL, 'acceptance rule approved', 'bob', '', '{number}')",
+            f"SELECT recon.accept_by_rules({run.id})",
+            "SELECT recon.write_decisions('breaks accepted', 'rule 1', 'x', '{}')",
+            "INSERT INTO recon.event (what) VALUES ('acceptance rule approved')",
+        ):
+            with pytest.raises(psycopg.errors.Error):
+                connection.execute(statement)
+    assert apply(workspace, run) == []
+    with workspace.database.connect() as connection:
+        assert find_run(connection, run.id).scope == SCOPE
