@@ -13,7 +13,7 @@ from flows.__main__ import COMMANDS, main
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SPAN = re.compile(r"`(recon [^`]+)`|^(recon [^#\n]+)", re.MULTILINE)
-PARTS = ("breaks", "sign", "audit", "user")
+PARTS = ("acceptance", "breaks", "sign", "audit", "user")
 """Commands with commands of their own."""
 SOURCE = "\n".join(
     path.read_text()

@@ -140,3 +140,22 @@ def test_what_cannot_run_says_why(recon: Any, arguments: tuple[str, ...], told: 
     assert run.returncode == 2, run.stderr
     assert told in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_rules_of_acceptance_from_a_terminal(recon: Any, workspace: Workspace) -> None:
+    reconcile(workspace, found("1"))
+    proposed = recon(
+        *("acceptance", "propose", "--code", "AMOUNT", "--currency", "1", "--each", "10"),
+        *("--total", "25", "--until", "2026-12-31", "--reason", "bank charges", "--by", "Ann"),
+        "--json",
+    )
+    assert proposed.returncode == 0, proposed.stderr
+    number = str(json.loads(proposed.stdout)["rule"])
+    own = recon("acceptance", "approve", number, "--by", "ann")
+    assert (own.returncode, "Nobody approves a rule" in own.stderr) == (2, True), own.stderr
+    assert recon("acceptance", "approve", number, "--by", "Bo").returncode == 0
+    (rule,) = json.loads(recon("acceptance", "list", "--json").stdout)["rules"]
+    assert (rule["state"], rule["each"], rule["proposed"]["by"]) == ("in force", "10", "Ann")
+    assert number in recon("acceptance", "list").stdout
+    ended = recon("acceptance", "withdraw", number, "--reason", "booked", "--by", "Ann")
+    assert (ended.returncode, ended.stdout) == (0, f"Rule {number} is withdrawn.\n")
