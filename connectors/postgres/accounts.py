@@ -21,13 +21,13 @@ from connectors.process import whoami
 from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
 from schemas.derived.sql import SCHEMA
-from schemas.guards.accounts import ARGON2
+from schemas.guards.accounts import ARGON2, BATCH_SCOPE
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
 """Characters; what is longer costs time to hash and makes nothing safer."""
 TOKEN_BYTES = 32
 LONGEST_LOGIN = HOURS * 3600
-BATCH_SEEN = f"{SCHEMA}.sees_scope('tenants ' || (b.profile::json ->> 'tenant'))"
+BATCH_SEEN = f"{SCHEMA}.sees_scope({BATCH_SCOPE})"
 """SQL for whether whoever acts sees the batch `b`: with some tenants, one bound to one of these.
 
 A batch that is bound to no tenant may hold rows of any.

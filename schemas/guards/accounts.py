@@ -38,6 +38,9 @@ ACCOUNT_FACTS = ("name", "full_name", "roles", "tenants", "subject", "disabled")
 ACCOUNT_ROW = f"event_id, {', '.join(ACCOUNT_FACTS)}, {SCHEMA}.password_told(name) AS password"
 """SQL for what a row says, as its event does."""
 
+BATCH_SCOPE = "'tenants ' || (b.profile::json ->> 'tenant')"
+"""SQL for what a batch `b` is about, as a scope; null where it is bound to no tenant."""
+
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {SCHEMA}.acting() IS NULL)"
 """SQL for the owner of the schema; whoever is logged in is held to their roles all the same."""
@@ -64,6 +67,12 @@ _NO_ROLE = refuse(
     NOT_YOURS,
     "%s is %s, and %s takes %s",
     "person.name, replace(person.roles, ' ', ', '), what, array_to_string(wanted, ' or ')",
+)
+_NOT_THEIRS = refuse(
+    NOT_YOURS,
+    "%s acts for the tenants %s alone, and %s",
+    "person.name, replace(person.tenants, ' ', ', '), CASE WHEN number IS NULL "
+    "THEN what || ' is for all' ELSE 'batch ' || number || ' is bound to no such tenant' END",
 )
 _NO_ACCOUNT = refuse(
     NOT_ALLOWED, "no account can be %L, called %L, with the roles %L and the tenants %L",
@@ -95,6 +104,24 @@ ACCOUNTS_OF: Mapping[str, str] = {
             <@ string_to_array(a.tenants, ' '), false)
         FROM {SCHEMA}.acting() a
     $$""",
+    "sees_batch(number integer)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        -- A batch that is bound to no tenant may hold rows of any; what is about none is about all.
+        SELECT coalesce((SELECT {SCHEMA}.sees_scope({BATCH_SCOPE}) FROM {SCHEMA}.batch b
+            WHERE b.id = $1), {SCHEMA}.sees_scope(NULL))
+    $$""",
+    "require_operator(what text, number integer)": f"""
+    RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    DECLARE
+        person {SCHEMA}.account := {SCHEMA}.acting();
+    BEGIN
+        -- A worker is nobody, and goes on by the rules of a batch.
+        IF person.name IS NOT NULL THEN
+            PERFORM {require([AccountRole.OPERATOR], "what")};
+            IF NOT {SCHEMA}.sees_batch(number) THEN
+                {_NOT_THEIRS};
+            END IF;
+        END IF;
+    END $$""",
     "require_role(wanted text[], what text)": f"""RETURNS text LANGUAGE plpgsql STABLE {_SAFE} AS $$
     DECLARE
         person {SCHEMA}.account := {SCHEMA}.acting();

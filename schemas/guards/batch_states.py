@@ -31,6 +31,15 @@ OF_MERGER: Sequence[str] = (
     *(PREFIX + state for state in APPLIED_STATES),
 )  # fmt: skip
 """Events that only those who apply rows write."""
+OPERATED: Mapping[str, str] = {
+    "released": "releasing a batch",
+    "discarded": "discarding a batch",
+    "rewound": "reading a batch from the start",
+    "undo": "undoing a batch",
+    "resolve": "settling rows of a batch",
+    "restored": "letting pushes go on after a restore",
+}
+"""The event of what an operator decides about a batch -> what is done, as a refusal names it."""
 
 
 def lacks_merger() -> str:

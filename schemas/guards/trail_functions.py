@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from schemas.derived.sql import SCHEMA
 from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
 from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
-from schemas.guards.batch_states import OF_MERGER, is_listed, lacks_merger
+from schemas.guards.batch_states import OF_MERGER, OPERATED, is_listed, lacks_merger
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED, texts
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
@@ -57,6 +57,10 @@ _SAID = (
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
 
 
+def _acts(events: Mapping[str, str]) -> str:
+    return " ".join(f"WHEN '{event}' THEN '{act}'" for event, act in events.items())
+
+
 FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
     **DECISIONS_OF,
@@ -87,6 +91,10 @@ FUNCTIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what) || ': the account '
                 || session_user || ' applies no rows';
+        END IF;
+        IF what IN ({texts(OPERATED)}) THEN
+            PERFORM {SCHEMA}.require_operator(
+                CASE what {_acts(OPERATED)} END, batch_id);
         END IF;
         RETURN {SCHEMA}.new_event(batch_id, what, said_by, reason, detail);
     END $$""",

@@ -7,7 +7,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "aeb26c65915c8138b698bb7ad2aa9de923931f97121ecf03e52080a27966c26d"
+derived = "624004031999ec3bd868e0d115b4428a4a209a1f86f1f6f964103dabefb10fe0"
 
 
 def upgrade() -> None:
