@@ -41,6 +41,8 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert anna.send(PAGE, what="approve", rule=str(number)).status == 403
     assert "anna is preparer" in anna.text.lower()
     assert "/acceptance" not in cleo.open(PAGE).answer.text.replace('href="/acceptance"', "")
+    waits = f"Rule {number} of acceptance : Proposed by anna"
+    assert (waits in bo.open("/").text, waits in anna.open("/").text) == (True, False)
     assert bo.open(PAGE).send(PAGE, what="approve", rule=str(number)).status == 200
     assert f"{number} In force" in bo.text
     assert "approved by bo" in bo.text

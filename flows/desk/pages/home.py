@@ -1,12 +1,15 @@
 """The first page: each scope with its verdict, open money and trend, and what waits for you."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from markupsafe import Markup
 from starlette.responses import Response
 
 from connectors.files.currencies import read_currencies
+from connectors.postgres.acceptance_rules import AcceptanceRule, RuleState, list_rules
 from connectors.postgres.reconciliations import Reconciliation, latest_runs, runs_of
 from connectors.postgres.signatures import Signature, signatures_of
 from flows.desk.filters import NONE, BreakSearch
@@ -43,7 +46,8 @@ class _Scope:
 class _Waiting:
     """Something that whoever visits can do."""
 
-    number: int
+    what: str
+    """What it is about, as its link says."""
     path: str
     text: str
 
@@ -62,12 +66,16 @@ def show(visit: Visit) -> Response:
             runs = runs_of(connection, one.run.scope, one.run.id, RUNS)
             points = [kept.trend_point(place, run) for run in runs]
             trends[one.run.id] = _pictures([of for of in points if of], one, names)
+        rules = list_rules(connection)
     return visit.page(
         "home.html.jinja",
         scopes=scopes,
         drawn=scopes[:DRAWN],
         trends=trends,
-        waiting=[waits for one in scopes for waits in _waiting(visit, one)],
+        waiting=[
+            *(waits for one in scopes for waits in _waiting(visit, one)),
+            *_rules_waiting(visit, rules),
+        ],
         names=names,
     )
 
@@ -94,29 +102,42 @@ def _pictures(points: list[TrendPoint], one: _Scope, names: dict[str, str]) -> l
 def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
     """What whoever visits can do about the last run of a scope; the database has the last word."""
     number, found = one.run.id, []
+    named = f"Run {number}"
     prepared, person = one.signatures.get(Role.PREPARED), visit.person
     sign = f"/runs/{number}/sign"
     if Role.APPROVED not in one.signatures and not one.review.waits:
         if prepared is None and visit.may(*MAY_SIGN[Role.PREPARED]):
-            found.append(_Waiting(number, sign, "Nothing is open: it can be prepared."))
+            found.append(_Waiting(named, sign, "Nothing is open: it can be prepared."))
         elif (
             prepared
             and (person is None or prepared.by != person.name)
             and visit.may(*MAY_SIGN[Role.APPROVED])
         ):
-            found.append(_Waiting(number, sign, f"Prepared by {prepared.by}: to be approved."))
+            found.append(_Waiting(named, sign, f"Prepared by {prepared.by}: to be approved."))
     if person:
         breaks = one.review.owners.get(person.name, 0)
         if breaks:
             told = f"{quantity(breaks, 'open break')} {agree(breaks, 'is', 'are')}"
             found.append(
-                _Waiting(number, _open(number, owner=person.name), f"{told} assigned to you.")
+                _Waiting(named, _open(number, owner=person.name), f"{told} assigned to you.")
             )
     for by, breaks in one.review.proposals.items():
         if visit.may(*MAY_DECIDE[Choice.ACCEPT]) and (person is None or by != person.name):
             told = f"{quantity(breaks, 'acceptance')} proposed by {by}, to be taken by another."
-            found.append(_Waiting(number, _open(number, proposed_by=by), told))
+            found.append(_Waiting(named, _open(number, proposed_by=by), told))
     return found
+
+
+def _rules_waiting(visit: Visit, rules: Sequence[AcceptanceRule]) -> Iterator[_Waiting]:
+    """Rules of acceptance that somebody else has proposed."""
+    if not visit.may(*MAY_SIGN[Role.APPROVED]):
+        return
+    today = datetime.now(UTC).date()
+    for one in rules:
+        by = one.proposed.by
+        if one.state(today) is RuleState.PROPOSED and (not visit.person or by != visit.person.name):
+            text = f"Proposed by {by}, to be approved or withdrawn by another."
+            yield _Waiting(f"Rule {one.number} of acceptance", "/acceptance", text)
 
 
 def _open(number: int, **typed: str) -> str:
