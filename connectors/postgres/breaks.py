@@ -114,14 +114,26 @@ def decisions_since(
 
 
 def proposals_on(
-    connection: psycopg.Connection, number: int, decided_through: int
+    connection: psycopg.Connection,
+    number: int,
+    decided_through: int,
+    ids: Sequence[str] | None = None,
 ) -> dict[str, str]:
-    """By break of a run, who proposed an acceptance that nothing else was decided after."""
+    """By break of a run, who proposed an acceptance that nothing else was decided after.
+
+    `ids`: of these alone.
+    """
     beside = [one.value for one in BESIDE if one is not Choice.PROPOSE]
     last = connection.execute(
-        "SELECT DISTINCT ON (break_id) break_id, by, what FROM decision WHERE id > %s "
-        "AND reconciliation_id = %s AND what <> ALL(%s) ORDER BY break_id, id DESC",
-        [decided_through, number, beside],
+        "SELECT DISTINCT ON (break_id) break_id, by, what FROM decision WHERE id > %(after)s "
+        f"AND reconciliation_id = %(run)s AND what <> ALL(%(beside)s){_only(ids)} "
+        "ORDER BY break_id, id DESC",
+        {
+            "after": decided_through,
+            "run": number,
+            "beside": beside,
+            "ids": None if ids is None else list(ids),
+        },
     ).fetchall()
     return {str(one): str(by) for one, by, what in last if what == Choice.PROPOSE}
 
@@ -135,6 +147,23 @@ def newest_decision(
         "ORDER BY id DESC LIMIT 1",
         [decided_through, number],
     ).fetchone()
+
+
+def decided_after(
+    connection: psycopg.Connection, number: int, decision: tuple[int, datetime] | None
+) -> list[str] | None:
+    """The breaks of a run that something was decided about after one of its decisions.
+
+    None where that decision is not there, as in a database that was restored: nothing is known.
+    """
+    after, at = decision or (0, None)
+    ids, known = connection.execute(
+        "SELECT array(SELECT DISTINCT break_id FROM decision WHERE reconciliation_id = %(run)s "
+        "AND id > %(after)s), %(at)s::timestamptz IS NULL OR EXISTS (SELECT FROM decision "
+        "WHERE id = %(after)s AND at = %(at)s AND reconciliation_id = %(run)s)",
+        {"run": number, "after": after, "at": at},
+    ).fetchone() or ([], False)
+    return [*ids] if known else None
 
 
 def accepted_on(

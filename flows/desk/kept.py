@@ -1,19 +1,21 @@
-"""What pages of a run are made of, kept in memory for as long as nothing is decided on it.
+"""What pages of a run are made of, kept in memory.
 
 Runs, their breaks and the decisions about these are never changed, only added. So what the breaks
-of a run are now follows from the run and the last decision on it, and the database is asked for
-that one each time.
+of a run are now follows from the run and the decisions on it: the database is asked for the last
+one each time, and what is new is taken in.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from threading import Lock
 from typing import Generic, TypeVar
 
 import polars as pl
 import psycopg
 
-from connectors.postgres.breaks import newest_decision, proposals_on
+from connectors.postgres.breaks import decided_after, newest_decision, proposals_on
 from connectors.postgres.ledger import ENDED, Batch, State, last_event
 from connectors.postgres.overview import BatchSummary
 from connectors.postgres.reconciliations import Reconciliation
@@ -50,17 +52,20 @@ class LastUsed(Generic[Made]):
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """The value of a key; whoever asks while it is being made waits for it."""
+        return self.renewed(key, lambda before: make() if before is None else before)
+
+    def renewed(self, key: Hashable, make: Callable[[Made | None], Made]) -> Made:
+        """The value of a key, made of the one that is kept: the very same where it still holds."""
         with self._lock:
             turn = self._turns.setdefault(key, Lock())
         with turn:
             try:
                 with self._lock:
-                    if key in self._kept:
-                        self._kept.move_to_end(key)
-                        return self._kept[key]
-                made = make()
+                    before = self._kept.get(key)
+                made = make(before)
                 with self._lock:
                     self._kept[key] = made
+                    self._kept.move_to_end(key)
                     while len(self._kept) > self._most:
                         self._kept.popitem(last=False)
                 return made
@@ -69,12 +74,19 @@ class LastUsed(Generic[Made]):
                     self._turns.pop(key, None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    through: tuple[int, datetime] | None
+    """The last decision that was taken in; None: there was none."""
+    breaks: pl.DataFrame
+
+
 class Kept:
     """What one desk keeps; ask only about runs that the visit sees."""
 
     def __init__(self, frames: int = FRAMES) -> None:
         self._left: LastUsed[pl.DataFrame] = LastUsed(frames)
-        self._breaks: LastUsed[pl.DataFrame] = LastUsed(frames)
+        self._breaks: LastUsed[_Standing] = LastUsed(frames)
         self._reviews: LastUsed[Review] = LastUsed(VALUES)
         self._changes: LastUsed[Changes] = LastUsed(VALUES)
         self._reports: LastUsed[BatchReport] = LastUsed(REPORTS)
@@ -85,21 +97,40 @@ class Kept:
     ) -> pl.DataFrame:
         """The breaks of a run as they are now: `breaks_now` with severities, ages and proposals.
 
-        `proposed_by` is who proposed an acceptance that somebody else has to take.
+        `proposed_by` is who proposed an acceptance that somebody else has to take. What was decided
+        since they were kept is taken in for the breaks that it is about.
         """
+        # Asked for first: what is decided in between is taken in twice, and never overlooked.
+        newest = newest_decision(connection, run.id, run.decided_through)
+
+        def take_in(before: "_Standing | None") -> _Standing:
+            if before is not None and before.through == newest:
+                return before
+            left = self._breaks_left(place, connection, run)
+            ids = None
+            if before is not None:
+                ids = decided_after(connection, run.id, before.through)
+            if before is None or ids is None:
+                return _Standing(newest, _decided(connection, run, left))
+            changed = pl.col("id").is_in(ids)
+            anew = _decided(connection, run, left.filter(changed), ids)
+            together = pl.concat([before.breaks.filter(~changed), anew]).sort("id")
+            return _Standing(newest, together)
+
+        return self._breaks.renewed((run.id, run.chain_hash), take_in).breaks
+
+    def _breaks_left(
+        self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
+    ) -> pl.DataFrame:
+        """What of the breaks of a run no decision changes, in the order of their ids."""
 
         def read() -> pl.DataFrame:
-            left = self._left.get((run.id, run.chain_hash), lambda: breaks_left_by(connection, run))
-            breaks = breaks_now(connection, run, left=left)
-            proposed = proposals_on(connection, run.id, run.decided_through)
-            proposed_by = pl.Series([proposed.get(one) for one in breaks["id"]], dtype=pl.String)
             rules = rules_of(place, connection, run.rules_hash) or Rules()
-            breaks = breaks.with_columns(
-                severities(breaks, rules, run.as_of), proposed_by.alias("proposed_by")
-            )
-            return with_ages(breaks, run.as_of, rules.calendar)
+            left = breaks_left_by(connection, run).sort("id")
+            left = left.with_columns(severities(left, rules, run.as_of))
+            return with_ages(left, run.as_of, rules.calendar)
 
-        return self._breaks.get(_key(connection, run), read)
+        return self._left.get((run.id, run.chain_hash), read)
 
     def review(
         self, place: Workspace, connection: psycopg.Connection, run: Reconciliation
@@ -107,7 +138,7 @@ class Kept:
         """Its figures, and whether it can be approved."""
 
         def judge() -> Review:
-            return review_of(place, connection, run, self.breaks(place, connection, run))
+            return review_of(place, run, self.breaks(place, connection, run))
 
         return self._reviews.get(_key(connection, run), judge)
 
@@ -117,9 +148,10 @@ class Kept:
         """What whoever approves it now accepts with it."""
 
         def compare() -> Changes:
-            return to_accept(place, connection, run, self.breaks(place, connection, run))
+            # Of breaks only what rules set aside counts, and no decision changes that.
+            return to_accept(place, connection, run, self._breaks_left(place, connection, run))
 
-        key = _key(connection, run), newest_signature(connection)
+        key = run.id, run.chain_hash, newest_signature(connection)
         return self._changes.get(key, compare)
 
     def batch_report(
@@ -146,6 +178,19 @@ class Kept:
         """What the report of a run said was open; None where it cannot be read."""
         key = run.id, run.report_hash
         return self._trend.get(key, lambda: trend_point(place, run))
+
+
+def _decided(
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    left: pl.DataFrame,
+    ids: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """Breaks that a run left, with what was decided about them; `ids` are theirs, if not all."""
+    breaks = breaks_now(connection, run, ids, left=left)
+    proposed = proposals_on(connection, run.id, run.decided_through, ids)
+    by = pl.Series("proposed_by", [proposed.get(one) for one in breaks["id"]], dtype=pl.String)
+    return breaks.with_columns(by)
 
 
 def _key(connection: psycopg.Connection, run: Reconciliation) -> Hashable:

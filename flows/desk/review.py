@@ -11,13 +11,12 @@ from decimal import Decimal
 from typing import Any
 
 import polars as pl
-import psycopg
 
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import NONE
 from flows.stages.reconcile.breaks import STATES
 from flows.stages.reconcile.rules import TOTALS
-from flows.stages.reconcile.sign import KeptBack, what_waits
+from flows.stages.reconcile.sign import what_waits
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.money import Sums, currency_text, sums_by
@@ -95,7 +94,7 @@ class Review:
     more_causes: int
     oldest: date | None
     """When the open break was seen first that is there for longest."""
-    waits: KeptBack | None
+    waits: str | None
     """What keeps it from being approved; None: nothing."""
     facts: ReportFacts
 
@@ -104,9 +103,7 @@ class Review:
         return sum(self.states.get(one, 0) for one in POOLS[pool])
 
 
-def review_of(
-    place: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
-) -> Review:
+def review_of(place: Workspace, run: Reconciliation, breaks: pl.DataFrame) -> Review:
     """Review a run; `breaks` are those of it as they are now."""
     left = breaks.filter(is_open())
     facts = facts_of(place, run)
@@ -120,7 +117,7 @@ def review_of(
         causes=tuple(causes[:TOP]),
         more_causes=len(causes[TOP:]),
         oldest=left.select(pl.col("first_seen").min()).item(),
-        waits=what_waits(place, connection, run, breaks),
+        waits=what_waits(run, breaks),
         facts=facts,
     )
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import polars as pl
-import polars.selectors as cs
 import psycopg
 
 from connectors.errors import DecisionRefused
@@ -37,7 +36,7 @@ from flows.steps.breaks.acceptance import (
     name_of,
     outgrown,
 )
-from flows.steps.breaks.lifecycle import BEFORE, is_open, nothing_before, standing_now, with_counts
+from flows.steps.breaks.lifecycle import counted_alone, is_open, nothing_before, standing_now
 from flows.steps.breaks.money import COUNTED, Sums, sum_money
 from flows.steps.breaks.saved import from_saved, with_causes, with_seen
 from flows.steps.frames.beyond import largest_first
@@ -125,8 +124,11 @@ def breaks_left(
 def breaks_left_by(
     connection: psycopg.Connection, run: Reconciliation, ids: Sequence[str] | None = None
 ) -> pl.DataFrame:
-    """Breaks as a run left them, with their `cause`: nothing changes these. `ids`: these alone."""
-    return with_causes(breaks_of(connection, run.id, ids))
+    """Breaks as a run left them, with their `cause` and what each adds to totals (`COUNTED`).
+
+    Nothing changes these. `ids`: these alone, and what they add is as if there were no others.
+    """
+    return counted_alone(with_causes(breaks_of(connection, run.id, ids)))
 
 
 def breaks_now(
@@ -137,15 +139,13 @@ def breaks_now(
 ) -> pl.DataFrame:
     """The breaks of a run with what was decided on it since, and what each adds to totals.
 
-    See `lifecycle.standing_now` and `lifecycle.with_counts`. `ids`: these alone, and what they add
-    is as if there were no others. `left` is what `breaks_left_by` gave before.
+    See `lifecycle.standing_now` and `lifecycle.counted_alone`. `ids`: these alone. `left` is what
+    `breaks_left_by` gave before, of the same breaks; columns beyond those are kept.
     """
     decisions = decisions_since(connection, run.scope_hash, run.decided_through, ids)
     ours = decisions.filter(pl.col("reconciliation_id") == run.id)
     before = breaks_left_by(connection, run, ids) if left is None else left
-    standing = standing_now(before, ours, run.as_of)
-    counted = with_counts(standing, before).drop(cs.ends_with(BEFORE))
-    return counted.join(before.select("id", "cause"), on="id", how="left", maintain_order="left")
+    return standing_now(before, ours, run.as_of)
 
 
 def list_breaks(

@@ -9,7 +9,6 @@ import json
 import unicodedata
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple
 
 import polars as pl
 import psycopg
@@ -57,15 +56,6 @@ LISTED, VALUE = 10, 60
 """Changes that a refusal lists, and characters of a value in it; page one has all."""
 SHORTEST = 8
 """Characters of a hash that name it at the least."""
-
-
-class KeptBack(NamedTuple):
-    """What keeps a report from being approved."""
-
-    told: str
-    """In a sentence or two, for a page that leads to the rest."""
-    commands: str
-    """In full, with the commands that go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +193,8 @@ def _sign(
                 connection, run, role, by=person, comment=comment.strip(), process=whoami(),
                 said_by=by, accepted_changes=changes,
             )  # fmt: skip
-        waits = None if role is Role.APPROVED else what_waits(workspace, connection, run)
-        signed = Signed(run, signatures_of(connection, run.id), waits and waits.commands)
+        waits = None if role is Role.APPROVED else _waits_in_full(workspace, connection, run)
+        signed = Signed(run, signatures_of(connection, run.id), waits)
         witness_trail(workspace, connection)
     keep_signatures(workspace, run, [*signed.signatures.values()])
     return signed
@@ -226,44 +216,53 @@ def _refuse_same_person(run: Reconciliation, prepared: Signature | None, person:
 def _refuse_open_breaks(
     workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
 ) -> None:
-    waits = what_waits(workspace, connection, run)
+    waits = _waits_in_full(workspace, connection, run)
     if waits:
-        raise DecisionsMissing(waits.commands)
+        raise DecisionsMissing(waits)
 
 
-def what_waits(
-    workspace: Workspace,
-    connection: psycopg.Connection,
-    run: Reconciliation,
-    breaks: pl.DataFrame | None = None,
-) -> KeptBack | None:
-    """What keeps a report from being approved by anybody, and what to do; None: nothing.
+def what_waits(run: Reconciliation, breaks: pl.DataFrame) -> str | None:
+    """What keeps a report from being approved by anybody, for a page that leads to the rest.
 
-    `breaks` are those of `breaks_now`, where somebody has read them already.
+    None: nothing. `breaks` are those of `breaks_now`.
     """
-    breaks = breaks_now(connection, run) if breaks is None else breaks
+    left = breaks.filter(is_open()).height
+    if left:
+        return (
+            f"{quantity(left, 'break')} {agree(left, 'is', 'are')} open. Resolve or accept each, "
+            "then reconcile the scope again."
+        )
+    if run.verdict not in RECONCILED:
+        return (
+            "Nobody approves a report that says so. Where its breaks are accepted since, reconcile "
+            "the scope again for a report that says it; else its cover says what is missing."
+        )
+    return None
+
+
+def _waits_in_full(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+) -> str | None:
+    """The same with the gravest breaks by name, and the commands that go on."""
+    breaks = breaks_now(connection, run)
+    if what_waits(run, breaks) is None:
+        return None
     left = breaks.filter(is_open()).height
     again = _again(run)
     if left:
         rules = rules_of(workspace, connection, run.rules_hash) or Rules()
         told = what_is_open(breaks, severities(breaks, rules, run.as_of))
-        return KeptBack(
-            f"{quantity(left, 'break')} {agree(left, 'is', 'are')} open. Resolve or accept each, "
-            "then reconcile the scope again.",
+        return (
             f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}), {told}. "
             f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
             f"them: recon breaks accept --run {run.id} --state open --reason REASON "
-            f"--until YYYY-MM-DD. Then reconcile again: {again}",
+            f"--until YYYY-MM-DD. Then reconcile again: {again}"
         )
-    if run.verdict not in RECONCILED:
-        return KeptBack(
-            "Nobody approves a report that says so. Where its breaks are accepted since, reconcile "
-            "the scope again for a report that says it; else its cover says what is missing.",
-            f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
-            "Where its breaks are accepted since, reconcile again for a report that says so; "
-            f"otherwise its cover says what is missing: {again}",
-        )
-    return None
+    return (
+        f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
+        "Where its breaks are accepted since, reconcile again for a report that says so; "
+        f"otherwise its cover says what is missing: {again}"
+    )
 
 
 def _again(run: Reconciliation) -> str:

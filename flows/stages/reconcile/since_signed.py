@@ -11,7 +11,7 @@ import psycopg
 
 from connectors.postgres.reconciliations import Reconciliation, scope_hash
 from connectors.postgres.signatures import last_approved
-from flows.stages.reconcile.breaks import breaks_now
+from flows.stages.reconcile.breaks import breaks_left_by, breaks_now
 from flows.stages.reconcile.held_against import Base, baseline, of_same_records
 from flows.stages.reconcile.kept_signatures import lost_signatures
 from flows.stages.reconcile.method import Method, method_of
@@ -50,13 +50,13 @@ def to_accept(
     """What whoever approves a report now accepts with it: how its figures are made otherwise.
 
     It is held against what is signed by now, which may be more than when the report was written.
-    `breaks` are those of `breaks_now`, where somebody has read them already.
+    `breaks` are those of the run, where somebody has read them already.
     """
     base = baseline(connection, run.scope, run.id)
     if base is None:
         return Changes(since="")
     now = method_of(workspace, connection, run)
-    breaks = breaks_now(connection, run) if breaks is None else breaks
+    breaks = breaks_left_by(connection, run) if breaks is None else breaks
     by_rules = breaks.filter(is_aside() & (pl.col("aside_by") == RULES))
     aside = [AsideLine(str(state), "", by_rules=True, breaks=len(frame))
              for (state,), frame in by_rules.group_by("state")]  # fmt: skip

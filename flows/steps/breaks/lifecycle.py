@@ -147,10 +147,21 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def counted_alone(left: pl.DataFrame) -> pl.DataFrame:
+    """Breaks as a run left them, with what each adds to totals; those resolved add nothing.
+
+    No decision changes that: none resolves a break, or sets one aside, which only a run can do.
+    """
+    there = left.filter(~pl.col("state").is_in(RESOLVED)).select("id", "state", *BREAK_SCHEMA)
+    counted = with_counted(there, is_aside()).select("id", COUNTED, COUNTED_BEYOND)
+    return left.join(counted, on="id", how="left", maintain_order="left").with_columns(basis())
+
+
 def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl.DataFrame:
     """Breaks as a run left them, with what was decided since taken in: CARRIED and `claimed`.
 
     `claimed` is the side on which a break is said to be resolved; the next run looks whether it is.
+    Each break is judged by itself. Columns of `before` beyond CARRIED are kept.
     """
     after = {
         Standing.ACCEPTED: BreakState.ACCEPTED,
@@ -167,7 +178,11 @@ def standing_now(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> 
             pl.when(is_aside()).then("state").otherwise(pl.coalesce(state, "state")).alias("state")
         )
         .with_columns(_terms_kept())
-        .select(*CARRIED, pl.col("standing").str.strip_prefix("resolved_").alias("claimed"))
+        .select(
+            *CARRIED,
+            pl.col("standing").str.strip_prefix("resolved_").alias("claimed"),
+            *(name for name in before.columns if name not in CARRIED),
+        )
         .with_columns(
             pl.when(pl.col("claimed").is_in(list(SIDES))).then("claimed").alias("claimed")
         )
