@@ -17,6 +17,9 @@ ReconError                 shown to the user as text, exit code 2
 ├── InboxHeldElsewhere     another run looks at the inbox; exit code 3
 ├── EvidenceBroken         kept content is not what was delivered; nothing of it was used
 ├── BatchUnknown           no such batch
+├── JobUnknown             no such job, or none that this account may see
+├── JobRefused             work that cannot be asked for so; nothing was ordered
+├── JobHeldElsewhere       another process does the job; exit code 3
 ├── BatchStateError        the batch is not in a state that allows this
 ├── CorrectionError        a correction on other terms than those of the batch it corrects
 ├── ScopeHeldElsewhere     another run reconciles the same scope; exit code 3
@@ -127,6 +130,20 @@ class CorrectionError(ReconError):
 
 class BatchUnknown(ReconError):
     """No batch has this id."""
+
+
+class JobUnknown(ReconError):
+    """No job has this number, or none that this account may see."""
+
+
+class JobRefused(ReconError):
+    """Work that cannot be asked for so; nothing was ordered."""
+
+
+class JobHeldElsewhere(ReconError):
+    """Another process does the job, or it has ended."""
+
+    exit_code = 3
 
 
 class BatchStateError(ReconError):

@@ -81,6 +81,10 @@ GROUPS = {
         ),
         "fields": ("learn", "Show the field tables: names, types, rules, reject reasons."),
     },
+    "Work asked for at the desk": {
+        "job": ("jobs", "Do a job that somebody asked for at the desk."),
+        "jobs": ("jobs", "List what was asked for; --watch does it as it comes."),
+    },
     "What is kept": {
         "archive": ("inbox", "Hash every kept file again: `recon archive verify`."),
         "housekeeping": ("inbox", "Count what no batch needs any more; --remove removes it."),
@@ -91,7 +95,7 @@ COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.it
 
 READING = ("check", "compare", "fields", "row", "status", "sends", "report")
 """Commands that leave nothing behind, ended or stopped."""
-OF_BATCHES = ("import", "watch", "rerun", "release", "push", "resolve", "pull", "demo")
+OF_BATCHES = ("import", "watch", "rerun", "release", "push", "resolve", "pull", "demo", "job")
 """Commands whose work a batch keeps."""
 
 

@@ -128,7 +128,7 @@ def reconcile_task(
     )
     done = reconcile_scope(open_workspace(), asked)
     publish(done)
-    get_run_logger().info("%s", told(done))
+    get_run_logger().info("%s", done.sentence)
     return ReconciliationEnd(
         number=done.run.id,
         scope=done.run.scope,
@@ -152,12 +152,6 @@ def publish(done: Reconciled) -> None:
     )
     show = f"{about} A row is shown by: `recon row BATCH FILE --line LINE`"
     create_table_artifact(breaks_table(done.report) or NO_BREAKS, key="breaks", description=show)
-
-
-def told(done: Reconciled) -> str:
-    """The run in one sentence."""
-    because = "; ".join(done.report.cover.because)
-    return f"Reconciliation {done.run.id} of {done.run.scope}: {done.run.verdict}. {because}"
 
 
 def end_state(done: ReconciliationEnd) -> RunState[Any]:

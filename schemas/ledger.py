@@ -185,6 +185,31 @@ LOGIN = Table(
     ),
 )
 
+JOB = Table(
+    name="job",
+    title="Work that somebody asked for at the desk, and what became of it",
+    extract=False,
+    key=("id",),
+    fields=(
+        Field("id", INTEGER, required=True),
+        Field("kind", STRING, required=True),
+        Field("arguments", STRING, required=True, note="JSON"),
+        Field("asked_by", STRING, required=True),
+        Field("person", STRING, note="account that was logged in; none: what was said is all"),
+        Field("asked_at", INSTANT, required=True),
+        Field("state", STRING, required=True),
+        Field("account", STRING, note="of the database that took it last"),
+        Field("flow_run", STRING, note="id of the flow run that took it last, where one did"),
+        Field("started_at", INSTANT, note="when it was taken last"),
+        Field("ended_at", INSTANT),
+        Field("exit_code", INTEGER, note="as of the command that does the same"),
+        Field("said", STRING),
+        Field("batches", STRING, required=True, note="worked on; ids with a blank between them"),
+        Field("reconciliation_id", INTEGER, note="the run that it made"),
+        Field("event_id", INTEGER64, required=True, note="with which it was ordered"),
+    ),
+)
+
 SEND = Table(
     name="send",
     title="One staged row on its way to the service, and what became of it there",
@@ -436,6 +461,7 @@ LEDGER: dict[str, Table] = {
         ACCOUNT,
         ACCEPTANCE_LIMIT,
         LOGIN,
+        JOB,
     )
 }
 """Our own tables by name."""

@@ -1,7 +1,8 @@
-"""Where delivered files are: this disk, or an object store reached through fsspec."""
+"""Where delivered files are: this disk, an upload, or an object store reached through fsspec."""
 
 import errno
 import glob
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ from connectors.files.content import shown
 
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure"}
 STORES = (*EXTRAS, "memory")
+UPLOAD, UPLOAD_NAMES = "upload", "names.json"
+"""The scheme of files that came by a form, and the file beside them with their names."""
 
 Sort = Literal["file", "folder", "other"]
 
@@ -32,7 +35,10 @@ class FileStore(Protocol):
 
 def place_of(location: str) -> FileStore:
     """The place that holds `location`."""
-    return ObjectStore(location.partition("://")[0]) if "://" in location else Disk()
+    scheme, separator, _ = location.partition("://")
+    if not separator:
+        return Disk()
+    return Uploaded() if scheme == UPLOAD else ObjectStore(scheme)
 
 
 def location_of(path: str) -> str:
@@ -44,7 +50,7 @@ def location_of(path: str) -> str:
     protocol, separator, rest = path.partition("://")
     if not separator:
         return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111 (`..` is resolved)
-    if protocol not in STORES:
+    if protocol not in (*STORES, UPLOAD):
         raise DeliveryError(
             f"{shown(protocol, 20)}:// is no place extracts are read from. "
             f"Use a local path or one of {', '.join(f'{store}://' for store in STORES)}."
@@ -93,6 +99,41 @@ class Disk:
 
     def open(self, location: str) -> BinaryIO:
         return Path(location).open("rb")
+
+
+class Uploaded:
+    """Folders of numbered files, each with the name it was delivered by, which is no path."""
+
+    def sort(self, location: str) -> Sort | None:
+        folder, name = self._parts(location)
+        if name is None:
+            return "folder"
+        return "file" if name in self._names(folder) else None
+
+    def entries(self, folder: str) -> list[tuple[str, Sort]]:
+        path, _ = self._parts(folder)
+        return [(f"{UPLOAD}://{path}/{name}", "file") for name in sorted(self._names(path))]
+
+    def matching(self, pattern: str) -> list[str]:  # noqa: ARG002 -- its names are no patterns.
+        return []
+
+    def open(self, location: str) -> BinaryIO:
+        folder, name = self._parts(location)
+        names = self._names(folder)
+        if name not in names:
+            raise FileNotFoundError(errno.ENOENT, "no such file in this upload")
+        return (folder / str(names.index(name) + 1)).open("rb")
+
+    def _parts(self, location: str) -> tuple[Path, str | None]:
+        """The folder, and the name of the file in it; a name holds no slash."""
+        path = location.removeprefix(f"{UPLOAD}://").rstrip("/")
+        if (Path(path) / UPLOAD_NAMES).is_file():
+            return Path(path), None
+        folder, _, name = path.rpartition("/")
+        return Path(folder), name
+
+    def _names(self, folder: Path) -> list[str]:
+        return list(map(str, json.loads((folder / UPLOAD_NAMES).read_bytes())))
 
 
 class ObjectStore:

@@ -21,6 +21,7 @@ from connectors.postgres.ledger import State
 from schemas.guards.accounts import ACCOUNT_FACTS, ACCOUNT_KEPT, ACCOUNT_ROW, LIMIT
 from schemas.guards.batch_states import PREFIX
 from schemas.guards.decisions import DECIDED, SIGNED
+from schemas.guards.jobs import JOB_ORDERED, job_told
 from schemas.guards.trail_functions import GENESIS, RUN_FACTS, SAVED, TURN
 from schemas.guards.trail_rules import Event, chain_hash, link_hash
 
@@ -83,7 +84,7 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         if noted is not None and noted not in seen:
             fault = f"no link has the hash {noted}: events after it were cut off, or all were"
             return VerifiedTrail(position, head, fault)
-        for check in (_decisions, _signatures, _runs, _batches, _accounts, _limits):
+        for check in (_decisions, _signatures, _runs, _batches, _accounts, _limits, _jobs):
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
         return VerifiedTrail(position, head)
@@ -269,6 +270,18 @@ def _limits(connection: psycopg.Connection, told: Told) -> Iterator[str]:
         yield "the limits of acceptances are not what the trail says of them"
 
 
+def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
+    """What was asked for, and by whom, is what the event says with which it was ordered."""
+    events = _by_id(told, {JOB_ORDERED: JOB_ORDERED})
+    for number, event, fact in connection.execute(
+        f"SELECT j.id, j.event_id, {job_told('j')} FROM job j ORDER BY j.id"
+    ).fetchall():
+        position, detail = events.pop(event, (None, {}))
+        if (number, fact) != (detail.get("job"), detail.get("sha256")):
+            yield f"job {number} is not what {_link(position)} says of it"
+    yield from _missing(events, "job")
+
+
 def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
         event.id: (
@@ -304,5 +317,5 @@ def _link(position: int | None) -> str:
 
 
 _CAME_TO = {PREFIX + state for state in State}
-_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO, *ACCOUNT_KEPT, LIMIT}
+_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO, *ACCOUNT_KEPT, LIMIT, JOB_ORDERED}
 """Events that tell of rows kept in other tables."""

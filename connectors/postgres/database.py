@@ -84,8 +84,11 @@ class Database:
         embedded: Path | None = None,
         lease_seconds: int = DEFAULT_SECONDS,
         login: str | None = None,
+        job: int | None = None,
     ) -> None:
         self.url = url
+        self.job = job
+        """Number of the job that is worked on, so that the trail says who asked for it."""
         self.login = login
         """Token of the login that its connections act by; None: of nobody's."""
         self.lease_seconds = lease_seconds
@@ -96,7 +99,13 @@ class Database:
 
     def as_login(self, token: str | None) -> "Database":
         """The same database for whoever has this token."""
-        return Database(self.url, self.wait_seconds, self.embedded, self.lease_seconds, token)
+        return Database(
+            self.url, self.wait_seconds, self.embedded, self.lease_seconds, token, self.job
+        )
+
+    def for_job(self, number: int) -> "Database":
+        """The same database, worked on for a job, by nobody's login."""
+        return Database(self.url, self.wait_seconds, self.embedded, self.lease_seconds, job=number)
 
     @contextmanager
     def connect(self, *, patient: bool = True) -> Iterator[psycopg.Connection]:
@@ -147,6 +156,7 @@ class Database:
             options=f"-c timezone=UTC -c statement_timeout={STATEMENT_SECONDS}s "
             f"-c search_path={SCHEMA} -c work_mem={WORK_MEMORY} -c jit=off "
             f"-c application_name=recon -c recon.lease_seconds={self.lease_seconds} "
+            f"{'' if self.job is None else f'-c recon.job={self.job} '}"
             # Counts and distinct keys are all our statements need; a small sample tells those.
             "-c default_statistics_target=10 "
             # A client whose machine is gone is noticed within a minute.

@@ -127,6 +127,15 @@ def _note_former(connection: psycopg.Connection, taken: Taken) -> None:
         write_trail(connection, "took_over", whoami(), detail)
 
 
+def run_of_event(connection: psycopg.Connection, event: int) -> Reconciliation:
+    """The reconciliation that was saved with an event."""
+    row = connection.execute(
+        "SELECT id FROM reconciliation WHERE event_id = %s", [event]
+    ).fetchone()
+    assert row is not None, "a run is saved with its event"
+    return find_run(connection, row[0])
+
+
 def find_run(connection: psycopg.Connection, number: int | None = None) -> Reconciliation:
     """The reconciliation of this number, or the latest of all; raises ReconciliationUnknown."""
     with connection.cursor(row_factory=class_row(Reconciliation)) as cursor:

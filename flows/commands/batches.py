@@ -9,21 +9,18 @@ import psycopg
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
-from connectors.postgres import ledger
 from connectors.postgres.corrections import matched_by_key, repaired_row, repairs_of
 from connectors.postgres.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
-from connectors.postgres.push.sends import left_at_service
 from flows.commands.console import COUNT, LISTED, MOST, NUMBER, out, print_json, stated, workspace
 from flows.commands.deliver import Json, Verbose, show_ended
 from flows.report.next_step import next_step, told_repaired
-from flows.stages.kept import unproven
 from flows.stages.rewind import rewind_batch
 from flows.stages.rows.locate import Spot, locate, show_command
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import discard_batch, release_batch, run_batch
-from flows.stages.undo import undo_batch
+from flows.stages.undo import undo_and_tell
 from flows.steps.secrets import shown_record
 from schemas.counting import agree, grouped, quantity
 from schemas.reasons import remedies
@@ -275,23 +272,7 @@ def undo_command(
     Exit code 0: it is undone; 1: it is, and a kept file of it is not what was delivered.
     """
     with workspace(quiet=True) as place:
-        with place.database.connect() as connection:
-            ledger.find_batch(connection, batch)
-            extracts = ledger.list_extracts(connection, batch)
-            faults = [fault for _, fault in unproven(place, extracts)]
-        counts = undo_batch(
-            place, batch, by=by, reason=reason, faults=faults, over_changes=over_changes
-        )
-        with place.database.connect() as connection:
-            left = left_at_service(connection, batch)
-    told = ", ".join(f"{rows} {what}" for what, rows in counts.items() if rows) or "nothing to undo"
-    out().print(f"Batch {batch} is undone: {told}.")
-    if left:
-        rows = ", ".join(f"{count} of {operation}" for operation, count in left.items())
-        out().print(
-            f"The service keeps what it was sent: {rows}. Rows of earlier batches that own their "
-            "records again are unsent; `recon push` sends them."
-        )
-    for fault in faults:
-        out().print(str(fault))
-    return 1 if faults else 0
+        undone = undo_and_tell(place, batch, by=by, reason=reason, over_changes=over_changes)
+    for line in undone.lines:
+        out().print(line)
+    return undone.exit_code

@@ -5,7 +5,7 @@ own pages is refused, and so is a host that the desk is not called by.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -31,10 +31,12 @@ from connectors.errors import (
     BatchUnknown,
     BreakUnknown,
     DatabaseUnusable,
+    JobUnknown,
     ReconciliationUnknown,
     ReconError,
 )
 from connectors.oidc import Provider
+from flows.desk.jobs import start_here
 from flows.desk.kept import Kept
 from flows.desk.pages import (
     acceptance,
@@ -72,6 +74,7 @@ STATUS = {
     AccountRefused: HTTPStatus.FORBIDDEN,
     BatchUnknown: HTTPStatus.NOT_FOUND,
     BreakUnknown: HTTPStatus.NOT_FOUND,
+    JobUnknown: HTTPStatus.NOT_FOUND,
     ReconciliationUnknown: HTTPStatus.NOT_FOUND,
     DatabaseUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
 }
@@ -94,6 +97,8 @@ class Desk:
     provider: Provider | None = None
     kept: Kept = field(default_factory=Kept)
     """What pages of runs are made of."""
+    start: Callable[[Workspace, int], None] = start_here
+    """Has a job done that was ordered."""
 
     @property
     def hosts(self) -> Sequence[str]:

@@ -172,6 +172,13 @@ def refuse_unless_held(workspace: Workspace, batch_id: int, *, released: bool = 
         raise BatchStateError(not_held(batch))
 
 
+def report_again(workspace: Workspace, batch_id: int) -> Ended:
+    """Recount a batch and write its report, which a run that died may not have written."""
+    with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
+        report = finish(workspace, lease)
+        return Ended(ledger.find_batch(connection, batch_id), report, new=False)
+
+
 def look(workspace: Workspace, batch_id: int, received: Received | None = None) -> Ended:
     """The report of a batch, computed anew; nothing is written and nobody is waited for."""
     with workspace.database.connect() as connection:

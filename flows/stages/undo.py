@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from connectors.errors import BatchStateError, EvidenceBroken
 from connectors.files.spool import clear_spool
@@ -16,12 +17,57 @@ from connectors.postgres.resume import resumed
 from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
 from connectors.recovery import reach
 from flows.stages.check import staged_tables
+from flows.stages.kept import unproven
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 
 Counts = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo came to."""
+
+    batch_id: int
+    counts: Counts
+    left: dict[str, int]
+    """Rows that the service keeps, by operation."""
+    faults: Sequence[EvidenceBroken]
+
+    @property
+    def exit_code(self) -> int:
+        """0: it is undone; 1: it is, and a kept file of it is not what was delivered."""
+        return 1 if self.faults else 0
+
+    @property
+    def lines(self) -> list[str]:
+        """The same for people."""
+        told = ", ".join(f"{rows} {what}" for what, rows in self.counts.items() if rows)
+        lines = [f"Batch {self.batch_id} is undone: {told or 'nothing to undo'}."]
+        if self.left:
+            rows = ", ".join(f"{count} of {operation}" for operation, count in self.left.items())
+            lines.append(
+                f"The service keeps what it was sent: {rows}. Rows of earlier batches that own "
+                "their records again are unsent; `recon push` sends them."
+            )
+        return [*lines, *map(str, self.faults)]
+
+
+def undo_and_tell(
+    workspace: Workspace, batch_id: int, *, by: str | None, reason: str, over_changes: bool = False
+) -> Undone:
+    """Undo a batch; tells what the service keeps, and which kept files are not as delivered."""
+    with workspace.database.connect() as connection:
+        ledger.find_batch(connection, batch_id)
+        extracts = ledger.list_extracts(connection, batch_id)
+        faults = [fault for _, fault in unproven(workspace, extracts)]
+    counts = undo_batch(
+        workspace, batch_id, by=by, reason=reason, faults=faults, over_changes=over_changes
+    )
+    with workspace.database.connect() as connection:
+        return Undone(batch_id, counts, left_at_service(connection, batch_id), faults)
 
 
 def undo_batch(

@@ -34,6 +34,10 @@ class Workspace:
         """The same place for whoever has this token."""
         return replace(self, database=self.database.as_login(token))
 
+    def for_job(self, number: int) -> "Workspace":
+        """The same place, worked in for a job."""
+        return replace(self, database=self.database.for_job(number))
+
     def __post_init__(self) -> None:
         # Where the compiled loops of this process, and of those it starts, keep their code.
         os.environ.setdefault("NUMBA_CACHE_DIR", str(self.settings.home / "compiled"))

@@ -17,7 +17,7 @@ from schemas.tables import EXTRACTS
 SCHEMA = "recon"
 IDENTITY = "identity"
 _GENERATED = {
-    (table, "id") for table in ("batch", "extract", "event", "reconciliation", "decision")
+    (table, "id") for table in ("batch", "extract", "event", "reconciliation", "decision", "job")
 }
 
 METADATA = sa.MetaData(schema=SCHEMA)

@@ -58,7 +58,7 @@ def _roles_asked(events: Mapping[Any, str], may: Mapping[Any, Any]) -> str:
     return " ".join(f"WHEN '{event}' THEN {person}" for event, person in asked.items())
 
 
-def _as_the_person(said: str) -> str:
+def as_the_person(said: str) -> str:
     """SQL that refuses a name which is not that of the account that acts."""
     message = "%s is logged in, and cannot act as %L"
     return f"IF person <> {said} THEN {refuse(NOT_ALLOWED, message, f'person, {said}')}; END IF;"
@@ -162,7 +162,7 @@ DECISIONS_OF: Mapping[str, str] = {
         person text := CASE what {_roles_asked(DECIDED, MAY_DECIDE)} END;
         tenants text := ({SCHEMA}.acting()).tenants;
     BEGIN
-        {_as_the_person("said_by")}
+        {as_the_person("said_by")}
         IF tenants <> '' AND EXISTS (SELECT FROM pg_temp.draft_decision d
             JOIN {SCHEMA}.break_state b USING (reconciliation_id, break_id)
             WHERE b.tenant IS NULL OR b.tenant::text <> ALL (string_to_array(tenants, ' ')))
@@ -238,7 +238,7 @@ DECISIONS_OF: Mapping[str, str] = {
         THEN
             RAISE EXCEPTION 'the signature is not what event % says of it', quote_literal(what);
         END IF;
-        {_as_the_person('one."by"')}
+        {as_the_person('one."by"')}
         IF NOT {SCHEMA}.sees_scope(run.scope) THEN
             {refuse(NOT_YOURS, "%s has no right to %L", "person, run.scope")};
         END IF;

@@ -36,6 +36,8 @@ class Held(StrEnum):
     """The epochs of those who send."""
     RECEIVE = "receive"
     """Whose turn it is to say which batch a delivery is."""
+    JOB = "job"
+    """Work that somebody asked for."""
 
 
 # Found first and ended then: a planner is free to call a function before it looks at the rest.

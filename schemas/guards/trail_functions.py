@@ -20,6 +20,7 @@ from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
 from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
 from schemas.guards.batch_states import OF_MERGER, OPERATED, is_listed, lacks_merger
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED, texts
+from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
 GENESIS = "0" * 64
@@ -55,6 +56,11 @@ _SAID = (
     'one.what, one."by", one.reason, one.detail'
 )
 _TOLD = "batch_id integer, what text, said_by text, reason text, detail text"
+_WITH_ROWS = (
+    *DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS, *JOB_EVENTS
+)  # fmt: skip
+"""Events that are only written with the rows that they tell of."""
+_WORDS_OF_THESE = "report (approv|prepar)|breaks|reconcil|account|password|log|acceptance|job"
 
 
 def _acts(events: Mapping[str, str]) -> str:
@@ -65,23 +71,34 @@ FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
     **DECISIONS_OF,
     **ACCEPTANCE_RULES_OF,
-    f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE sql {_SAFE} AS $$
+    **JOBS_OF,
+    f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        work {SCHEMA}.job := {SCHEMA}.job_at_work();
+        event bigint;
+    BEGIN
+        -- What is done for a job is done for who asked.
         INSERT INTO {SCHEMA}.event (batch_id, at, what, "by", reason, detail, account, person)
-        VALUES ($1, clock_timestamp(), $2, $3, $4, $5, session_user, ({SCHEMA}.acting()).name)
-        RETURNING id
-    $$""",
+        VALUES ($1, clock_timestamp(), $2, coalesce(work.asked_by, $3), $4,
+            CASE WHEN work.id IS NULL THEN $5 ELSE (coalesce($5, '{{}}')::jsonb
+                || jsonb_build_object('job', work.id))::text END,
+            session_user, ({SCHEMA}.acting()).name)
+        RETURNING id INTO event;
+        UPDATE {SCHEMA}.job j SET batches = btrim(j.batches || ' ' || $1)
+            WHERE j.id = work.id AND $1 IS NOT NULL
+            AND $1::text <> ALL (string_to_array(j.batches, ' '));
+        RETURN event;
+    END $$""",
     f"add_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     BEGIN
-        IF what IN ({
-        texts([*DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS])
-    }) THEN
+        IF what IN ({texts(_WITH_ROWS)}) THEN
             RAISE EXCEPTION USING ERRCODE = 'insufficient_privilege', MESSAGE =
                 'permission denied for event ' || quote_literal(what)
                 || ': it is only written with what it tells of';
         END IF;
         -- No other spelling of those either, nor a second line of its own in a list of events.
         IF what !~ '^[a-z0-9_]+( [a-z0-9_]+)*$'
-            OR what ~ '^(report (approv|prepar)|breaks|reconcil|account|password|log|acceptance)'
+            OR what ~ '^({_WORDS_OF_THESE})'
         THEN
             RAISE EXCEPTION 'no event is named %', quote_literal(what);
         END IF;

@@ -16,11 +16,13 @@ from psycopg import sql
 
 from connectors.errors import ReconError
 from connectors.files.profile import DEFAULT
+from connectors.postgres.jobs import order_job
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from flows.__main__ import COMMANDS, build_app
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER, statements
+from schemas.jobs import JobKind
 from tests.stages.payments import line, write
 
 ROLES = (LOADER, MERGER, READER, CONTROLLER)
@@ -30,6 +32,7 @@ ROWS, ALL = L | M, L | M | C | R
 WHO = {
     # command -> the roles it works as; every other role is told that it lacks a right
     "status": ALL,
+    "jobs": ALL,
     "breaks list": ALL,
     "report": ALL,
     "audit list": ALL,
@@ -43,6 +46,7 @@ WHO = {
     "import {home}/new.csv": M,
     "watch {home}/watched --once --settle 0": M,
     "rerun 4": ROWS,
+    "job 1": ROWS,
     "release 2 --reason agreed": M,
     "discard 3 --reason wrong": ROWS,
     "undo 4 --reason wrong": M,
@@ -110,6 +114,8 @@ def state(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wor
         write(home / "watched" / "new.csv", line(101))
         assert run(["reconcile", "--as-of", "2026-07-01"])[0] == 1
         found = json.loads(run(["breaks", "list", "--json"])[1])["breaks"]
+        with workspace.database.connect() as connection:
+            order_job(connection, JobKind.RERUN, {"batch": 4}, None)
         terms = ["--until", "2030-01-01", "--reason", "agreed"]
         assert run(["breaks", "accept", found[0]["id"], *terms])[0] == 0
         yield workspace

@@ -106,6 +106,12 @@ class Reconciled:
         """Breaks that ask for action."""
         return len(self.report.breaks.where("state", *OPEN))
 
+    @property
+    def sentence(self) -> str:
+        """The run in one sentence, and what an incomplete one lacks."""
+        because = "; ".join(self.report.cover.because)
+        return f"Reconciliation {self.run.id} of {self.run.scope}: {self.run.verdict}. {because}"
+
     def text(self) -> str:
         """The report for a terminal, and where all of it is."""
         return f"{render_text(self.report)}\n{_where(self.run, self.written.folder)}"

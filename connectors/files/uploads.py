@@ -1,0 +1,124 @@
+"""Uploads: files that came by a form, kept until their import has read them.
+
+Each lies under a number in a folder of its own. The name it was delivered by is written down beside
+it, and is data: it is shown and compared, and never used as a path.
+"""
+
+import json
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from connectors.errors import DeliveryError
+from connectors.files.atomic import open_private, private_folder, write_file
+from connectors.files.content import shown
+from connectors.files.stores import UPLOAD, UPLOAD_NAMES
+from connectors.settings import Limits, Settings
+from schemas.counting import grouped, quantity
+
+UPLOAD_NAMED = r"^[0-9a-f]{32}$"
+MOST_FILES = 100
+NAME_LENGTH = 255
+
+
+@dataclass(slots=True)
+class Upload:
+    """Files that are being taken from a form; `keep` or `drop` ends it."""
+
+    folder: Path
+    limits: Limits
+    names: list[str] = field(default_factory=list)
+    _file: BinaryIO | None = None
+    _bytes: int = 0
+
+    @classmethod
+    def begin(cls, settings: Settings) -> "Upload":
+        """An empty one."""
+        token = secrets.token_hex(16)
+        return cls(private_folder(uploads_folder(settings) / token), settings.limits)
+
+    @property
+    def token(self) -> str:
+        """What a job calls it by."""
+        return self.folder.name
+
+    def open(self, delivered: str) -> None:
+        """Begin the next file; raises DeliveryError for one that has no name, or that of another.
+
+        Browsers send a name, some programs a path with it: what stands before it is left out.
+        """
+        self.close()
+        name = re.split(r"[/\\]", delivered)[-1]
+        if name.strip(". ") == "":
+            raise DeliveryError("A file has no name. Choose files that have one.")
+        if len(name) > NAME_LENGTH:
+            raise DeliveryError(f"{shown(name, 60)}: the name is longer than {NAME_LENGTH} signs.")
+        if name in self.names:
+            raise DeliveryError(
+                f"Two files are called {shown(name)}. Send each by a name of its own."
+            )
+        if len(self.names) >= MOST_FILES:
+            raise DeliveryError(f"More than {quantity(MOST_FILES, 'file')}. Put them into a zip.")
+        self.names.append(name)
+        self._bytes = 0
+        self._file = open_private(self.folder / str(len(self.names)))
+
+    def write(self, block: bytes) -> None:
+        """The next bytes of the file; raises DeliveryError where they are too many for any."""
+        assert self._file is not None, "write comes after open"
+        self._bytes += len(block)
+        if self._bytes > self.limits.file_bytes:
+            raise DeliveryError(
+                f"{shown(self.names[-1])}: larger than "
+                f"{quantity(self.limits.file_bytes, 'byte', grouped)}, the limit of "
+                "RECON_LIMIT_FILE_BYTES."
+            )
+        self._file.write(block)
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def keep(self) -> None:
+        """Write down the names: from here on it can be imported."""
+        self.close()
+        write_file(self.folder / UPLOAD_NAMES, json.dumps(self.names).encode())
+
+    def drop(self) -> None:
+        """Leave nothing behind."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def uploads_folder(settings: Settings) -> Path:
+    """Where uploads wait for their import."""
+    return settings.home / "uploads"
+
+
+def upload_path(settings: Settings, token: str) -> str:
+    """What a delivery calls an upload; raises DeliveryError for one that is not there any more."""
+    folder = uploads_folder(settings) / token
+    if re.match(UPLOAD_NAMED, token) is None or not (folder / UPLOAD_NAMES).is_file():
+        raise DeliveryError("The uploaded files are not kept any more. Upload them again.")
+    return f"{UPLOAD}://{folder}"
+
+
+def drop_upload(settings: Settings, token: str) -> None:
+    """Remove an upload whose files were taken in."""
+    if re.match(UPLOAD_NAMED, token) is not None:
+        shutil.rmtree(uploads_folder(settings) / token, ignore_errors=True)
+
+
+def old_uploads(settings: Settings, seconds: float) -> Iterator[Path]:
+    """Uploads that nobody has taken in for so long."""
+    folder = uploads_folder(settings)
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if time.time() - path.stat().st_mtime > seconds:
+            yield path

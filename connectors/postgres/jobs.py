@@ -1,0 +1,188 @@
+"""Jobs: what was asked for at the desk, where it stands, and the one process that does it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from connectors.errors import JobHeldElsewhere, JobUnknown
+from connectors.postgres.accounts import who
+from connectors.postgres.heartbeat import holder_text, renewed, take
+from schemas.derived.sql import SCHEMA
+from schemas.guards.leases import Held
+from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One row of the job table, and whether a process does it now."""
+
+    id: int
+    kind: JobKind
+    arguments: Mapping[str, Any]
+    asked_by: str
+    person: str | None
+    """The account that asked; None: nobody was logged in."""
+    asked_at: datetime
+    state: JobState
+    flow_run: str | None
+    started_at: datetime | None
+    ended_at: datetime | None
+    exit_code: int | None
+    said: str | None
+    batches: tuple[int, ...]
+    reconciliation_id: int | None
+    lives: bool
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether its process is gone, and it has not come to its end."""
+        return self.state is JobState.RUNNING and not self.lives
+
+    @property
+    def may_start_again(self) -> bool:
+        """Whether it has not come to its end, or could not run."""
+        return self.has_stopped or (self.exit_code or 0) >= COULD_NOT_RUN
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether something is still to be seen of it."""
+        return self.state is not JobState.ENDED and not self.has_stopped
+
+
+_SELECT = f"""SELECT j.id, j.kind, j.arguments, j.asked_by, j.person, j.asked_at, j.state,
+    j.flow_run, j.started_at, j.ended_at, j.exit_code, j.said, j.batches, j.reconciliation_id,
+    j.state = '{JobState.RUNNING}' AND {SCHEMA}.job_lives(j.id) AS lives FROM job j"""
+
+
+def order_job(
+    connection: psycopg.Connection, kind: JobKind, arguments: Mapping[str, Any], by: str | None
+) -> int:
+    """Ask for work; gives the number of the job. `by` counts where nobody is logged in."""
+    text = json.dumps(arguments, sort_keys=True)
+    row = connection.execute(
+        f"SELECT {SCHEMA}.order_job(%s, %s, %s)", [kind, text, who(connection, by)]
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def order_again(connection: psycopg.Connection, number: int, by: str | None) -> None:
+    """Ask once more for a job that stopped or could not run."""
+    connection.execute(f"SELECT {SCHEMA}.order_again(%s, %s)", [number, who(connection, by)])
+
+
+def find_job(connection: psycopg.Connection, number: int) -> Job:
+    """The job with this number; raises JobUnknown, also for one that whoever acts does not see."""
+    found = _jobs(connection, f"WHERE j.id = %s AND {SCHEMA}.sees_job(j.person)", [number])
+    if not found:
+        raise JobUnknown(f"There is no job {number} that you may see. `recon jobs` lists them.")
+    return found[0]
+
+
+def list_jobs(connection: psycopg.Connection, most: int, before: int | None = None) -> list[Job]:
+    """Jobs that whoever acts sees, the latest first."""
+    return _jobs(
+        connection,
+        f"WHERE {SCHEMA}.sees_job(j.person) AND (%s::int IS NULL OR j.id < %s) "
+        "ORDER BY j.id DESC LIMIT %s",
+        [before, before, most],
+    )
+
+
+def jobs_of_batch(connection: psycopg.Connection, batch_id: int, most: int) -> list[Job]:
+    """Jobs that are about a batch, the latest first, as far as whoever acts sees them."""
+    return _jobs(
+        connection,
+        f"WHERE {SCHEMA}.sees_job(j.person) AND (%s::text = ANY (string_to_array(j.batches, ' ')) "
+        "OR j.arguments::json ->> 'batch' = %s::text) ORDER BY j.id DESC LIMIT %s",
+        [str(batch_id), str(batch_id), most],
+    )
+
+
+def ordered_jobs(connection: psycopg.Connection) -> list[int]:
+    """Jobs that nobody has taken, the oldest first."""
+    rows = connection.execute(
+        "SELECT id FROM job WHERE state = %s ORDER BY id", [JobState.ORDERED]
+    ).fetchall()
+    return [int(number) for (number,) in rows]
+
+
+def may_do_jobs(connection: psycopg.Connection) -> bool:
+    """Whether the account of this connection may do what is asked for."""
+    row = connection.execute(
+        f"SELECT has_function_privilege('{SCHEMA}.take_job(integer, text)', 'EXECUTE')"
+    ).fetchone()
+    return bool(row and row[0])
+
+
+@contextmanager
+def hold_job(
+    connection: psycopg.Connection, number: int, flow_run: str | None = None
+) -> Iterator[Job]:
+    """Do a job, alone; raises JobHeldElsewhere where another process does it, or it has ended.
+
+    It is free once the connection is gone, so that a job whose process was killed can be started
+    again.
+    """
+    find_job(connection, number)
+    taken = take(connection, Held.JOB, number)
+    if taken is None:
+        raise JobHeldElsewhere(
+            f"Job {number} is being done: {holder_text(connection, Held.JOB, number)}Nothing was "
+            "done here."
+        )
+    with renewed(connection, taken):
+        row = connection.execute(f"SELECT {SCHEMA}.take_job(%s, %s)", [number, flow_run]).fetchone()
+        if not (row and row[0]):
+            raise JobHeldElsewhere(
+                f"Job {number} has ended already, and is not done twice. Order it again at the "
+                "desk if it is needed once more."
+            )
+        yield find_job(connection, number)
+
+
+def end_job(
+    connection: psycopg.Connection,
+    number: int,
+    exit_code: int,
+    said: str,
+    reconciliation: int | None = None,
+) -> None:
+    """Write down what became of a job that this account has taken."""
+    connection.execute(
+        f"SELECT {SCHEMA}.end_job(%s, %s, %s, %s)",
+        [number, exit_code, said.replace("\x00", "\\x00"), reconciliation],
+    )
+
+
+def done_for(connection: psycopg.Connection, job: Job, what: str) -> int | None:
+    """The event of this name that a job has left before its process was gone; None: none."""
+    row = connection.execute(
+        "SELECT e.id FROM event e WHERE e.what = %s AND e.id > (SELECT j.event_id FROM job j "
+        "WHERE j.id = %s) AND e.detail::json ->> 'job' = %s::text ORDER BY e.id LIMIT 1",
+        [what, job.id, str(job.id)],
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list[Job]:
+    with connection.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(f"{_SELECT} {which}", values).fetchall()
+    return [
+        Job(
+            **row
+            | {
+                "kind": JobKind(row["kind"]),
+                "state": JobState(row["state"]),
+                "arguments": json.loads(row["arguments"]),
+                "batches": tuple(map(int, row["batches"].split())),
+            }
+        )
+        for row in rows
+    ]

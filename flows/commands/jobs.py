@@ -1,0 +1,111 @@
+"""Work that is asked for at the desk: `recon job` does one, `recon jobs` lists or does them."""
+
+import time
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from connectors.errors import JobHeldElsewhere
+from connectors.postgres.jobs import Job, list_jobs, ordered_jobs
+from flows.commands.console import COUNT, LISTED, MOST, SECONDS, out, print_json, workspace
+from flows.commands.deliver import Json
+from flows.stages.workspace import Workspace
+
+
+def job_command(
+    number: Annotated[int, Parameter(help="As the page Jobs lists it.", validator=LISTED)],
+) -> int:
+    """Do a job that somebody asked for at the desk, in their name.
+
+    One process does it at a time. A job whose process was killed is done by the same command: what
+    was done of it before is not done twice.
+
+    Example: `recon job 12`
+
+    Exit code: that of the command which does the same; 3: another process does it, or it has ended.
+    """
+    from flows.stages.jobs.work import do_job  # noqa: PLC0415 -- it imports polars.
+
+    with workspace(quiet=True, say_held=False) as place:
+        # Whoever types this, or whose machine this is, is not who asked.
+        done = do_job(place.as_login(None), number)
+    out().print(done.said)
+    return done.exit_code
+
+
+def jobs_command(
+    *,
+    watch: Annotated[
+        bool, Parameter(negative="", help="Do every job that is ordered, and wait for the next.")
+    ] = False,
+    once: Annotated[
+        bool, Parameter(negative="", help="With --watch: do what is ordered now, and end.")
+    ] = False,
+    every: Annotated[float, Parameter(help="Seconds between two looks.", validator=SECONDS)] = 2.0,
+    most: Annotated[int, Parameter(name=MOST, help="How many to list.", validator=COUNT)] = 20,
+    json: Json = False,
+) -> int:
+    """List what was asked for at the desk, or do what nobody has taken yet.
+
+    A desk whose database account loads nothing only orders work: this does it, with an account of
+    its own.
+
+    Example: `recon jobs --watch`
+    """
+    with workspace(quiet=True, say_held=False) as place:
+        while watch:
+            do_ordered(place.as_login(None))
+            if once:
+                return 0
+            time.sleep(every)
+        with place.database.connect() as connection:
+            jobs = list_jobs(connection, most)
+    if json:
+        print_json({"jobs": [_as_json(one) for one in jobs]})
+        return 0
+    for one in jobs:
+        about = f" batch {one.arguments['batch']}" if "batch" in one.arguments else ""
+        out().print(
+            f"{one.id:>6}  {one.asked_at:%Y-%m-%d %H:%M:%S}  {_state(one):<8}  {one.kind}{about}, "
+            f"asked by {one.asked_by}"
+        )
+    if not jobs:
+        out().print("Nothing was asked for yet; the desk has pages for it.")
+    return 0
+
+
+def do_ordered(place: Workspace) -> None:
+    """Do every job that nobody has taken; what goes wrong with one keeps none of the others."""
+    from flows.commands.fault import tell_of_fault  # noqa: PLC0415 -- seldom needed.
+    from flows.stages.jobs.work import do_job  # noqa: PLC0415 -- it imports polars.
+
+    with place.database.connect() as connection:
+        numbers = ordered_jobs(connection)
+    for number in numbers:
+        try:
+            done = do_job(place, number)
+        except JobHeldElsewhere:
+            continue
+        except Exception as error:  # noqa: BLE001 -- told, as for any other command.
+            tell_of_fault(error, f"job {number}")
+            continue
+        out().print(f"job {number}: exit code {done.exit_code}. {done.said}")
+
+
+def _state(job: Job) -> str:
+    return "stopped" if job.has_stopped else job.state
+
+
+def _as_json(job: Job) -> dict[str, Any]:
+    return {
+        "job": job.id,
+        "kind": job.kind,
+        "arguments": job.arguments,
+        "asked_by": job.asked_by,
+        "asked_at": job.asked_at.isoformat(),
+        "state": _state(job),
+        "exit_code": job.exit_code,
+        "said": job.said,
+        "batches": job.batches,
+        "reconciliation": job.reconciliation_id,
+    }

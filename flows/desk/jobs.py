@@ -1,0 +1,85 @@
+"""The one place in which pages ask for work: it is ordered in the visitor's name, then started.
+
+The database refuses who may not ask. Who does it is another process: one that is started here,
+where the account of the desk may do it, or a worker that has an account of its own.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from connectors.errors import AccountRefused, JobRefused, ReconError
+from connectors.postgres.jobs import may_do_jobs, order_again, order_job
+from flows.desk.visit import Visit
+from flows.stages.jobs.arguments import check_arguments
+from flows.stages.workspace import Workspace
+from schemas.jobs import MAY_ORDER, ORDERING, JobKind
+
+log = logging.getLogger("recon.desk")
+
+NAMELESS = "Name who asks."
+
+
+def order(visit: Visit, kind: JobKind, **arguments: Any) -> int:
+    """Ask for work; gives the number of the job, whose page is `/jobs/NUMBER`.
+
+    Raises JobRefused for arguments that it does not take, and AccountRefused.
+    """
+    asked = check_arguments(kind, arguments)
+    refuse_unless_operator(visit)
+    with visit.place.database.connect() as connection:
+        told = asked.model_dump(mode="json", exclude_defaults=True)
+        number = order_job(connection, kind, told, visit.by)
+    _start(visit, number)
+    return number
+
+
+def start_again(visit: Visit, number: int) -> None:
+    """Start a job once more that stopped, or could not run; one that nobody took as well."""
+    refuse_unless_operator(visit)
+    with visit.place.database.connect() as connection:
+        order_again(connection, number, visit.by)
+    _start(visit, number)
+
+
+def refuse_unless_operator(visit: Visit) -> None:
+    """Say before anything is read or done what the database would say in the end."""
+    if not visit.may(*MAY_ORDER):
+        raise AccountRefused(
+            f"{ORDERING.capitalize()} takes the role {' or '.join(MAY_ORDER)}. Ask somebody who "
+            "has it, or an administrator for the role. Nothing was ordered."
+        )
+    if not visit.person and not visit.by:
+        raise JobRefused(NAMELESS)
+
+
+def _start(visit: Visit, number: int) -> None:
+    """Have it done; where that cannot be begun now, the job waits for whoever takes it."""
+    try:
+        visit.desk.start(visit.desk.workspace, number)
+    except (ReconError, OSError) as error:
+        log.warning("Job %s is ordered and not started: %s", number, error)
+
+
+def start_here(workspace: Workspace, number: int) -> None:
+    """Start a process of this machine that outlives the desk, if the desk's account may load."""
+    with workspace.database.connect() as connection:
+        if not may_do_jobs(connection):
+            return
+    settings = workspace.settings
+    environment = os.environ | {"RECON_HOME": str(settings.home)}
+    if settings.database_url:
+        environment["RECON_DATABASE_URL"] = settings.database_url
+    child = subprocess.Popen(
+        [sys.executable, "-m", "flows", "job", str(number)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    # Somebody has to hear of its end, or it stays in the list of processes.
+    threading.Thread(target=child.wait, name=f"job {number}", daemon=True).start()

@@ -1,0 +1,166 @@
+"""What a job is to do, as its row keeps it: checked where it is ordered, and where it is done.
+
+Nothing in it is a path: files are named by the token of an upload, a profile by its name.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import ValidationError as Invalid
+
+from connectors.errors import JobRefused
+from connectors.files.profile import DEFAULT, Profile, load_profile
+from connectors.files.uploads import UPLOAD_NAMED
+from connectors.postgres.jobs import Job
+from connectors.postgres.push.sends import SendDecision, SendState
+from connectors.settings import Settings
+from schemas.counting import quantity
+from schemas.jobs import JobKind
+from schemas.operations import PUSHES
+from schemas.tables import EXTRACTS
+
+PROFILE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+
+
+def _one_of(known: frozenset[str]) -> AfterValidator:
+    def check(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"has to be one of {', '.join(sorted(known))}")
+        return text
+
+    return AfterValidator(check)
+
+
+Number = Annotated[int, Field(ge=1, lt=2**31)]
+Tenant = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Token = Annotated[str, StringConstraints(pattern=UPLOAD_NAMED)]
+Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
+Record = Annotated[str, _one_of(frozenset(EXTRACTS))]
+Operation = Annotated[str, _one_of(frozenset(one.name for one in PUSHES.values()))]
+
+
+class Arguments(BaseModel):
+    """What one kind of job takes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class ImportArguments(Arguments):
+    """Take uploaded files in as a delivery."""
+
+    upload: Token
+    tenant: Tenant | None = None
+    profile: Annotated[str, StringConstraints(pattern=PROFILE)] | None = None
+    record: Record | None = None
+    push: bool = False
+
+
+class CorrectArguments(Arguments):
+    """Take the rows with errors of a batch in again; without an upload as they were delivered."""
+
+    batch: Number
+    upload: Token | None = None
+
+
+class RerunArguments(Arguments):
+    """Go on with a batch; from the start its kept files are read anew, while nothing is applied."""
+
+    batch: Number
+    from_start: bool = False
+
+
+class UndoArguments(Arguments):
+    """Take a batch back out of the database."""
+
+    batch: Number
+    reason: Reason
+    over_changes: bool = False
+
+
+class ResolveArguments(Arguments):
+    """Settle rows at the service: those that are named, or all that fit."""
+
+    batch: Number
+    decision: SendDecision
+    reason: Reason
+    rows: tuple[str, ...] = ()
+    operation: Operation | None = None
+    states: tuple[SendState, ...] = ()
+
+
+class PushArguments(Arguments):
+    """Send what is unsent, of one batch or of all."""
+
+    batch: Number | None = None
+
+
+class ReconcileArguments(Arguments):
+    """Compare as of today: the scope of a run, by its rules, or all there is."""
+
+    run: Number | None = None
+
+
+ARGUMENTS: Mapping[JobKind, type[Arguments]] = {
+    JobKind.IMPORT: ImportArguments,
+    JobKind.CORRECT: CorrectArguments,
+    JobKind.RERUN: RerunArguments,
+    JobKind.UNDO: UndoArguments,
+    JobKind.RESOLVE: ResolveArguments,
+    JobKind.PUSH: PushArguments,
+    JobKind.RECONCILE: ReconcileArguments,
+}
+
+
+def check_arguments(kind: JobKind, given: Mapping[str, Any]) -> Arguments:
+    """The arguments of a job as it takes them; raises JobRefused, which names the wrong one."""
+    try:
+        arguments = ARGUMENTS[kind].model_validate(given)
+    except Invalid as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "what is asked for"
+        more = error.error_count() - 1
+        others = f" and {quantity(more, 'more')}" if more else ""
+        raise JobRefused(
+            f"{where}: {first['msg']}{others}. Nothing was ordered: correct it and send it again."
+        ) from None
+    if isinstance(arguments, ResolveArguments) and not (
+        arguments.rows or arguments.operation or arguments.states
+    ):
+        # A list that was forgotten must not mean everything.
+        raise JobRefused("No row is chosen. Choose rows, an operation or a state.")
+    return arguments
+
+
+def arguments_of(job: Job) -> Arguments:
+    """What a job is to do; a row that this version would not have ordered raises JobRefused."""
+    return check_arguments(job.kind, job.arguments)
+
+
+def profiles_folder(settings: Settings) -> Path:
+    """Where the feed profiles are that jobs can name."""
+    return settings.home / "profiles"
+
+
+def profile_names(settings: Settings) -> list[str]:
+    """The feed profiles that there are, by name."""
+    return sorted(path.stem for path in profiles_folder(settings).glob("*.toml"))
+
+
+def profile_path(settings: Settings, name: str | None) -> Path | None:
+    """The file of a feed profile; raises JobRefused for a name that none has."""
+    if name is None:
+        return None
+    if name not in profile_names(settings):
+        raise JobRefused(
+            f"There is no profile {name!r} in {profiles_folder(settings)}. Put {name}.toml there, "
+            "or choose another."
+        )
+    return profiles_folder(settings) / f"{name}.toml"
+
+
+def profile_of(settings: Settings, name: str | None) -> Profile:
+    """The feed profile of this name; none is the form of the service document."""
+    path = profile_path(settings, name)
+    return load_profile(path) if path else DEFAULT

@@ -1,0 +1,243 @@
+"""Do a job: the stages that its command runs, in the name of who asked, and what came of it.
+
+A process that was killed leaves a job that can be started again. What commands do twice without
+harm is done again; what they would refuse, or do once more, is looked for in the trail first.
+"""
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from connectors.errors import JobRefused, ReconError
+from connectors.files.profile import DEFAULT, with_terms
+from connectors.files.uploads import drop_upload, upload_path
+from connectors.postgres.jobs import Job, done_for, end_job, hold_job
+from connectors.postgres.push.sends import SendDecision, waiting_batches
+from connectors.postgres.reconciliations import find_run, run_of_event
+from connectors.postgres.resume import resumed
+from flows.report.text import verdict_of
+from flows.stages.jobs.arguments import (
+    CorrectArguments,
+    ImportArguments,
+    PushArguments,
+    ReconcileArguments,
+    RerunArguments,
+    ResolveArguments,
+    UndoArguments,
+    arguments_of,
+    profile_of,
+)
+from flows.stages.pull import pull_compared, wanted
+from flows.stages.reconcile.as_of import today
+from flows.stages.reconcile.rules import rules_of
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
+from flows.stages.resolve import ChosenSends, resolve
+from flows.stages.rewind import rewind_batch
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import Ended, import_delivery, push_batch, report_again, run_batch
+from flows.stages.undo import undo_and_tell
+from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
+from schemas.counting import grouped, quantity
+from schemas.guards.trail_functions import SAVED
+from schemas.jobs import COULD_NOT_RUN
+from schemas.life import RECONCILED
+
+BEFORE = "It was done before the job stopped, and is not done twice."
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of a job."""
+
+    exit_code: int
+    """As of the command that does the same."""
+    said: str
+    reconciliation: int | None = None
+
+
+Work = Callable[[Workspace, Job], Done]
+
+
+def do_job(
+    workspace: Workspace, number: int, work: Work | None = None, flow_run: str | None = None
+) -> Done:
+    """Do one job, alone, and write down what came of it; raises JobUnknown and JobHeldElsewhere.
+
+    What its work refuses is what came of it. Anything else is a fault of the program, and raised.
+    """
+    with workspace.database.connect() as connection, hold_job(connection, number, flow_run) as job:
+        try:
+            done = (work or do_as_asked)(workspace.for_job(number), job)
+        except ReconError as error:
+            done = Done(error.exit_code, str(error))
+        except Exception as error:
+            name = type(error).__name__
+            fault = f"A fault of the program, {name}; its log has the places. See what is there."
+            _end(workspace, connection, number, Done(COULD_NOT_RUN, fault))
+            raise
+        _end(workspace, connection, number, done)
+        if done.exit_code < COULD_NOT_RUN and (upload := job.arguments.get("upload")):
+            drop_upload(workspace.settings, str(upload))
+        return done
+
+
+def _end(workspace: Workspace, held: psycopg.Connection, number: int, done: Done) -> None:
+    """Write it down by the session that holds the job or, where that was lost, by another."""
+    values = (number, done.exit_code, done.said, done.reconciliation)
+
+    def end() -> None:
+        if held.broken:
+            with workspace.database.connect() as connection:
+                end_job(connection, *values)
+        else:
+            end_job(held, *values)
+
+    try:
+        end()
+    except psycopg.OperationalError:
+        if not held.broken:
+            raise
+        resumed(workspace.database, end)
+
+
+def do_as_asked(workspace: Workspace, job: Job) -> Done:
+    """The work of a job by the stages themselves."""
+    match arguments_of(job):
+        case ImportArguments() as asked:
+            return _import(workspace, asked)
+        case CorrectArguments() as asked:
+            return _correct(workspace, asked)
+        case RerunArguments() as asked:
+            return _rerun(workspace, asked)
+        case UndoArguments() as asked:
+            return _undo(workspace, asked, job)
+        case ResolveArguments() as asked:
+            return _resolve(workspace, asked, job)
+        case PushArguments() as asked:
+            return _push(workspace, asked)
+        case ReconcileArguments() as asked:
+            return _reconcile(workspace, asked, job)
+        case other:
+            raise AssertionError(f"no work is written for {type(other).__name__}")
+
+
+def _import(workspace: Workspace, asked: ImportArguments) -> Done:
+    settings = workspace.settings
+    terms = {"tenant": asked.tenant, "push": asked.push or None}
+    profile = with_terms(profile_of(settings, asked.profile), terms)
+    paths = [upload_path(settings, asked.upload)]
+    return told(import_delivery(workspace, paths, profile, record=asked.record))
+
+
+def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
+    if asked.upload:
+        paths = [upload_path(workspace.settings, asked.upload)]
+        return told(import_delivery(workspace, paths, DEFAULT, corrects=asked.batch))
+    with tempfile.TemporaryDirectory(prefix="recon-job-") as folder:
+        # The rows are taken in from here, and they need what they were delivered with.
+        if not write_rejects(workspace, asked.batch, Path(folder), with_secrets=True):
+            return Done(0, f"Batch {asked.batch} has no rows with errors left to correct.")
+        return told(import_delivery(workspace, [folder], DEFAULT, corrects=asked.batch))
+
+
+def _rerun(workspace: Workspace, asked: RerunArguments) -> Done:
+    if asked.from_start:
+        rewind_batch(workspace, asked.batch)
+    return told(run_batch(workspace, asked.batch))
+
+
+def _undo(workspace: Workspace, asked: UndoArguments, job: Job) -> Done:
+    with workspace.database.connect() as connection:
+        if done_for(connection, job, "undo"):
+            return Done(0, f"Batch {asked.batch} is undone. {BEFORE}")
+    undone = undo_and_tell(
+        workspace,
+        asked.batch,
+        by=job.asked_by,
+        reason=asked.reason,
+        over_changes=asked.over_changes,
+    )
+    return Done(undone.exit_code, "\n".join(undone.lines))
+
+
+def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
+    with workspace.database.connect() as connection:
+        before = done_for(connection, job, "resolve")
+    if before:
+        ended = report_again(workspace, asked.batch)
+        return Done(ended.exit_code, f"The rows are settled. {BEFORE}")
+    chosen = ChosenSends(asked.rows, asked.operation, asked.states)
+    resolved = resolve(
+        workspace, asked.batch, chosen, asked.decision, by=job.asked_by, reason=asked.reason
+    )
+    rows = quantity(resolved.rows, "row", grouped)
+    said = f"{rows} of batch {asked.batch}: {asked.decision.value}."
+    if asked.decision is SendDecision.RESEND:
+        said += " The next push sends them."
+    return Done(resolved.ended.exit_code, said)
+
+
+def _push(workspace: Workspace, asked: PushArguments) -> Done:
+    if asked.batch is not None:
+        return told(push_batch(workspace, asked.batch))
+    with workspace.database.connect() as connection:
+        repeatable = workspace.settings.service.idempotent
+        batches = waiting_batches(connection, repeatable=repeatable)
+    done = [told(push_batch(workspace, number)) for number in batches]
+    if not done:
+        return Done(0, "Nothing is unsent.")
+    return Done(max(one.exit_code for one in done), "\n".join(one.said for one in done))
+
+
+def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Done:
+    with workspace.database.connect() as connection:
+        if event := done_for(connection, job, SAVED):
+            made = run_of_event(connection, event)
+            said = f"Reconciliation {made.id} of {made.scope}: {made.verdict}. {BEFORE}"
+            return Done(int(made.verdict not in RECONCILED), said, made.id)
+        scope, rules = _terms(workspace, connection, asked)
+    day = today(workspace.settings.time_zone)
+    unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
+    done = reconcile(workspace, Asked(scope, day, rules, by=job.asked_by, unread=unread))
+    return Done(done.exit_code, done.sentence, done.run.id)
+
+
+def _terms(
+    workspace: Workspace, connection: psycopg.Connection, asked: ReconcileArguments
+) -> tuple[Scope, Rules]:
+    """What is compared, and by which rules; raises JobRefused where a run cannot be repeated."""
+    if asked.run is None:
+        return Scope(), Rules()
+    run = find_run(connection, asked.run)
+    scope, rules = Scope.read(run.scope), rules_of(workspace, connection, run.rules_hash)
+    if scope is None:
+        raise JobRefused(
+            f"Reconciliation {run.id} is a restatement, and is not made again like that. Say what "
+            "is to be restated: `recon reconcile --as-of DAY --restate REASON`."
+        )
+    if rules is None:
+        raise JobRefused(
+            f"The rules of reconciliation {run.id} are not kept, or not for this version. Name "
+            "them: `recon reconcile --rules FILE`."
+        )
+    return scope, rules
+
+
+def told(ended: Ended) -> Done:
+    """A batch after its run, in the words of its report."""
+    verdict = verdict_of(ended.report)
+    refused = [
+        f"{file.name}: refused ({file.refused}). {file.message}"
+        for file in ended.report.files
+        if file.refused
+    ]
+    state = f"Batch {ended.batch.id}: {ended.batch.state.replace('_', ' ')}"
+    if ended.batch.held_because:
+        state += f", because {ended.batch.held_because}"
+    said = f"{verdict.word}: {verdict.meaning} {verdict.remedy}"
+    return Done(ended.exit_code, "\n".join([*ended.messages, *refused[:20], said, state]))

@@ -1,0 +1,143 @@
+"""The functions that keep jobs: work that an account asks for and another process does.
+
+Whoever asks is known by their login; whoever does it holds the lease of the job, so that a job is
+done by one process at a time, and one whose process is gone can be started again. What a process
+writes to the trail while it does a job carries the name of who asked, and the number of the job.
+"""
+
+from collections.abc import Mapping
+
+from schemas.derived.sql import SCHEMA
+from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.decisions import as_the_person, texts
+from schemas.jobs import (
+    ARGUMENTS_LENGTH,
+    COULD_NOT_RUN,
+    MAY_ORDER,
+    ORDERING,
+    SAID_LENGTH,
+    JobKind,
+    JobState,
+)
+
+JOB_ORDERED, JOB_AGAIN = "job ordered", "job ordered again"
+JOB_EVENTS = (JOB_ORDERED, JOB_AGAIN)
+JOB_FACTS = ("kind", "arguments", "asked_by", "person")
+"""What nobody changes of a job; its event says their hash."""
+
+_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+_PERSON = require(MAY_ORDER, f"'{ORDERING}'")
+_NO_JOB = refuse(NOT_ALLOWED, "there is no job %s that you may start", "number")
+_NO_WORK = refuse(NOT_ALLOWED, "%L is no work that can be ordered so", "$1")
+_OTHER_TENANTS = refuse(
+    NOT_YOURS, "%s orders work for the tenants %s alone", "person, ({}).tenants"
+).format(f"{SCHEMA}.acting()")
+_NOT_STOPPED = refuse(NOT_ALLOWED, "job %s is %s, and is not started again", "number, one.state")
+
+
+def job_told(job: str) -> str:
+    """SQL for the hash of what nobody changes of a job."""
+    facts = ", ".join(f"{job}.{name}" for name in JOB_FACTS)
+    return f"encode(sha256(convert_to(json_build_array({job}.id, {facts})::text, 'UTF8')), 'hex')"
+
+
+JOBS_OF: Mapping[str, str] = {
+    "sees_job(asked text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        -- An account of some tenants sees what it asked for itself.
+        SELECT coalesce(a.tenants, '') = '' OR a.name = $1 FROM {SCHEMA}.acting() a
+    $$""",
+    "job_lives(number integer)": f"""RETURNS boolean LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    BEGIN
+        RETURN EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number
+            AND l.expires_at > clock_timestamp() AND {SCHEMA}.lease_lives(l.pid, l.mark));
+    END $$""",
+    "job_at_work()": f"""RETURNS {SCHEMA}.job LANGUAGE sql STABLE {_SAFE} AS $$
+        -- A session says which job it works for; only the account that took it is believed.
+        SELECT j.* FROM {SCHEMA}.job j WHERE j.id::text = current_setting('recon.job', true)
+        AND j.state = '{JobState.RUNNING}' AND j.account = session_user
+        AND ({SCHEMA}.acting()).name IS NULL
+    $$""",
+    "job_within(kind text, told jsonb)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        -- Whether a job is about the tenants of who asks alone.
+        SELECT coalesce(CASE
+            WHEN $2 ->> 'batch' IS NOT NULL THEN (
+                SELECT {SCHEMA}.sees_scope('tenants ' || (b.profile::json ->> 'tenant'))
+                FROM {SCHEMA}.batch b WHERE b.id = ($2 ->> 'batch')::integer)
+            WHEN $2 ->> 'run' IS NOT NULL THEN (SELECT {SCHEMA}.sees_scope(r.scope)
+                FROM {SCHEMA}.reconciliation r WHERE r.id = ($2 ->> 'run')::integer)
+            WHEN $1 = '{JobKind.IMPORT}' THEN {SCHEMA}.sees_scope('tenants ' || ($2 ->> 'tenant'))
+        END, false)
+    $$""",
+    "order_job(kind text, arguments text, said_by text)": f"""
+    RETURNS integer LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        person text := {_PERSON};
+        told jsonb := arguments;
+        one {SCHEMA}.job;
+        event bigint;
+    BEGIN
+        {as_the_person("said_by")}
+        IF kind NOT IN ({texts([*JobKind])}) OR jsonb_typeof(told) <> 'object'
+            OR length(arguments) > {ARGUMENTS_LENGTH}
+        THEN
+            {_NO_WORK};
+        END IF;
+        IF ({SCHEMA}.acting()).tenants <> '' AND NOT {SCHEMA}.job_within($1, told) THEN
+            {_OTHER_TENANTS};
+        END IF;
+        INSERT INTO {SCHEMA}.job (kind, arguments, asked_by, person, asked_at, state, batches,
+            event_id) VALUES ($1, $2, $3, person, clock_timestamp(), '{JobState.ORDERED}', '', 0)
+        RETURNING * INTO one;
+        event := {SCHEMA}.new_event((told ->> 'batch')::integer, '{JOB_ORDERED}', said_by,
+            told ->> 'reason', json_build_object('job', one.id, 'kind', kind,
+            'sha256', {job_told("one")})::text);
+        UPDATE {SCHEMA}.job j SET event_id = event WHERE j.id = one.id;
+        RETURN one.id;
+    END $$""",
+    "order_again(number integer, said_by text)": f"""
+    RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        person text := {_PERSON};
+        one {SCHEMA}.job;
+    BEGIN
+        {as_the_person("said_by")}
+        SELECT * INTO one FROM {SCHEMA}.job j WHERE j.id = number FOR UPDATE;
+        IF one.id IS NULL OR NOT {SCHEMA}.sees_job(one.person) THEN
+            {_NO_JOB};
+        END IF;
+        IF one.state = '{JobState.ORDERED}' OR {SCHEMA}.job_lives(number)
+            OR (one.state = '{JobState.ENDED}' AND one.exit_code < {COULD_NOT_RUN})
+        THEN
+            {_NOT_STOPPED};
+        END IF;
+        UPDATE {SCHEMA}.job j SET state = '{JobState.ORDERED}', ended_at = NULL, exit_code = NULL,
+            said = NULL WHERE j.id = number;
+        PERFORM {SCHEMA}.new_event(NULL, '{JOB_AGAIN}', said_by, NULL,
+            json_build_object('job', number, 'kind', one.kind)::text);
+    END $$""",
+    "take_job(number integer, flow_run text)": f"""
+    RETURNS boolean LANGUAGE plpgsql {_SAFE} AS $$
+    BEGIN
+        IF NOT EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number
+            AND l.pid = pg_backend_pid() AND {SCHEMA}.lease_lives(l.pid, l.mark))
+        THEN
+            RAISE EXCEPTION 'job % is not held by this session', number;
+        END IF;
+        UPDATE {SCHEMA}.job j SET state = '{JobState.RUNNING}', started_at = clock_timestamp(),
+            account = session_user, flow_run = $2
+            WHERE j.id = number AND j.state <> '{JobState.ENDED}';
+        RETURN FOUND;
+    END $$""",
+    "end_job(number integer, exit_code integer, said text, reconciliation integer)": f"""
+    RETURNS boolean LANGUAGE plpgsql {_SAFE} AS $$
+    BEGIN
+        UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
+            exit_code = $2, said = left($3, {SAID_LENGTH}), reconciliation_id = $4
+            WHERE j.id = number AND j.state = '{JobState.RUNNING}' AND j.account = session_user
+            -- Somebody else may have taken it over meanwhile.
+            AND NOT EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number
+                AND l.pid <> pg_backend_pid() AND {SCHEMA}.lease_lives(l.pid, l.mark));
+        RETURN FOUND;
+    END $$""",
+}
+"""Head -> rest of the definition."""

@@ -1,0 +1,237 @@
+"""Jobs: asked for by an account, done by one process in its name, and done once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import AccountRefused, JobHeldElsewhere, JobRefused, ReconError
+from connectors.files.profile import DEFAULT, with_terms
+from connectors.files.uploads import Upload, uploads_folder
+from connectors.postgres.accounts import Account
+from connectors.postgres.audit import verify
+from connectors.postgres.jobs import Job, find_job, hold_job, list_jobs, order_again, order_job
+from flows.stages.jobs.arguments import ARGUMENTS, check_arguments
+from flows.stages.jobs.work import Done, do_as_asked, do_job
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
+from schemas.jobs import JobKind, JobState
+from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, add, logged_in
+from tests.stages.payments import HEADER, line, write
+
+TOM = Account("tom", "Tom Reyes", (AccountRole.OPERATOR,), tenants=(7,))
+Rows = Callable[..., list[tuple[Any, ...]]]
+
+
+def ordered(place: Workspace, kind: JobKind, **arguments: Any) -> int:
+    asked = check_arguments(kind, arguments).model_dump(mode="json", exclude_defaults=True)
+    with place.database.connect() as connection:
+        return order_job(connection, kind, asked, None)
+
+
+def seen(place: Workspace, number: int) -> Job:
+    with place.database.connect() as connection:
+        return find_job(connection, number)
+
+
+def uploaded(place: Workspace, name: str, *lines: str) -> str:
+    upload = Upload.begin(place.settings)
+    upload.open(name)
+    upload.write("\n".join((HEADER, *lines, "")).encode())
+    upload.keep()
+    return upload.token
+
+
+@pytest.fixture
+def otto(workspace: Workspace) -> Workspace:
+    """Where an operator is logged in, and others could be."""
+    add(workspace, ADA, ANNA, BO, CLEO, OTTO, TOM)
+    return logged_in(workspace, OTTO)
+
+
+def test_what_is_ordered_is_done_in_the_name_of_who_asked(
+    workspace: Workspace, otto: Workspace, rows: Rows
+) -> None:
+    number = ordered(otto, JobKind.IMPORT, upload=uploaded(otto, "a.csv", line(1), line(2)))
+    assert seen(otto, number).state is JobState.ORDERED
+    done = do_job(workspace, number)
+    job = seen(otto, number)
+    assert (job.state, job.exit_code, job.batches, job.asked_by) == (
+        JobState.ENDED, 0, (1,), "otto"
+    )  # fmt: skip
+    assert job.said == done.said
+    assert "Batch 1: complete" in done.said
+    events = rows("SELECT what, by, person, detail FROM event WHERE batch_id = 1 ORDER BY id")
+    assert {by for _, by, _, _ in events} == {"otto"}
+    assert {json.loads(detail)["job"] for _, _, _, detail in events} == {number}
+    assert {person for _, _, person, _ in events} == {None}, "nobody was logged in to do it"
+    assert rows("SELECT name FROM extract") == [("a.csv",)]
+    assert [*uploads_folder(otto.settings).iterdir()] == []
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+        hash_of = connection.execute("SELECT person FROM event WHERE what = 'job ordered'")
+        assert hash_of.fetchall() == [("otto",)]
+
+
+@pytest.mark.parametrize("account", [ADA, ANNA, BO, CLEO], ids=lambda one: one.name)
+def test_only_an_operator_orders(
+    workspace: Workspace, otto: Workspace, rows: Rows, account: Account
+) -> None:
+    before = rows("SELECT count(*) FROM event")
+    for place in (logged_in(workspace, account), workspace):
+        with pytest.raises(AccountRefused):
+            ordered(place, JobKind.PUSH)
+    assert rows("SELECT count(*) FROM job") == [(0,)]
+    assert rows("SELECT count(*) FROM event WHERE what LIKE 'job%'") == [(0,)]
+    assert before < rows("SELECT count(*) FROM event"), "only the login"
+
+
+def test_an_account_of_some_tenants_orders_for_these_and_sees_its_own(
+    workspace: Workspace, otto: Workspace, tmp_path: Path
+) -> None:
+    for tenant in (7, 8, None):
+        terms = with_terms(DEFAULT, {"tenant": tenant})
+        import_delivery(workspace, [write(tmp_path / f"{tenant}.csv", line(tenant or 1))], terms)
+    tom, token = logged_in(workspace, TOM), "0" * 32
+    allowed: list[tuple[JobKind, dict[str, Any]]] = [
+        (JobKind.IMPORT, {"upload": token, "tenant": 7}),
+        (JobKind.RERUN, {"batch": 1}),
+        (JobKind.CORRECT, {"batch": 1, "upload": token}),
+    ]
+    refused: list[tuple[JobKind, dict[str, Any]]] = [
+        (JobKind.IMPORT, {"upload": token}),
+        (JobKind.IMPORT, {"upload": token, "tenant": 8}),
+        (JobKind.RERUN, {"batch": 2}),
+        (JobKind.UNDO, {"batch": 3, "reason": "x"}),
+        (JobKind.RERUN, {"batch": 99}),
+        (JobKind.PUSH, {}),
+        (JobKind.RECONCILE, {}),
+        (JobKind.RECONCILE, {"run": 99}),
+    ]
+    for kind, arguments in refused:
+        with pytest.raises(AccountRefused, match="tenants 7 alone"):
+            ordered(tom, kind, **arguments)
+    mine = [ordered(tom, kind, **arguments) for kind, arguments in allowed]
+    other = ordered(otto, JobKind.RERUN, batch=1)
+    for place, numbers in ((tom, mine), (otto, [*mine, other])):
+        with place.database.connect() as connection:
+            assert [one.id for one in list_jobs(connection, 50)] == sorted(numbers, reverse=True)
+    with pytest.raises(ReconError, match="There is no job"):
+        seen(tom, other)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "said"),
+    [
+        (JobKind.IMPORT, {}, "upload: Field required"),
+        (JobKind.IMPORT, {"upload": "../../etc"}, "upload: String should match"),
+        (JobKind.IMPORT, {"upload": "0" * 32, "profile": "../x"}, "profile: String should"),
+        (JobKind.IMPORT, {"upload": "0" * 32, "paths": ["/etc"]}, "paths: Extra inputs"),
+        (JobKind.IMPORT, {"upload": "0" * 32, "record": "x"}, "has to be one of"),
+        (JobKind.UNDO, {"batch": 1, "reason": "  "}, "reason: String should have at least"),
+        (JobKind.RERUN, {"batch": 2**31}, "batch: Input should be less"),
+        (JobKind.RESOLVE, {"batch": 1, "decision": "resend", "reason": "x"}, "No row is chosen"),
+    ],
+)
+def test_work_that_cannot_be_meant_is_refused_before_it_is_ordered(
+    kind: JobKind, arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(JobRefused, match=said):
+        check_arguments(kind, arguments)
+
+
+def test_every_kind_has_its_arguments() -> None:
+    assert {*ARGUMENTS} == {*JobKind}
+
+
+def test_a_job_is_done_once_and_by_one_process(workspace: Workspace, rows: Rows) -> None:
+    number = ordered(workspace, JobKind.PUSH)
+    with workspace.database.connect() as one, hold_job(one, number):
+        with pytest.raises(JobHeldElsewhere, match="is being done"):
+            do_job(workspace, number)
+        assert seen(workspace, number).lives
+    assert seen(workspace, number).has_stopped
+    assert do_job(workspace, number).said == "Nothing is unsent."
+    with pytest.raises(JobHeldElsewhere, match="has ended already"):
+        do_job(workspace, number)
+    with pytest.raises(AccountRefused, match="is ended, and is not started again"):
+        again(workspace, number)
+
+
+def again(place: Workspace, number: int) -> None:
+    with place.database.connect() as connection:
+        order_again(connection, number, None)
+
+
+def test_what_could_not_run_says_why_and_can_be_started_again(workspace: Workspace) -> None:
+    number = ordered(workspace, JobKind.RERUN, batch=9)
+    assert do_job(workspace, number).exit_code == 2
+    job = seen(workspace, number)
+    assert (job.may_start_again, "There is no batch 9" in (job.said or "")) == (True, True)
+    again(workspace, number)
+    assert seen(workspace, number).state is JobState.ORDERED
+    with pytest.raises(AccountRefused, match="is ordered, and is not started again"):
+        again(workspace, number)
+
+
+def test_a_fault_of_the_program_ends_the_job(workspace: Workspace) -> None:
+    def faulty(place: Workspace, job: Job) -> Done:
+        raise ZeroDivisionError("1000000 of them")
+
+    number = ordered(workspace, JobKind.PUSH)
+    with pytest.raises(ZeroDivisionError):
+        do_job(workspace, number, faulty)
+    assert "A fault of the program, ZeroDivisionError" in (seen(workspace, number).said or "")
+
+
+@pytest.mark.parametrize("kind", [JobKind.UNDO, JobKind.RECONCILE])
+def test_what_was_done_before_its_process_was_gone_is_not_done_twice(
+    workspace: Workspace, rows: Rows, tmp_path: Path, kind: JobKind
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(place: Workspace, job: Job) -> Done:
+        do_as_asked(place, job)
+        raise Killed
+
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    arguments = {"batch": 1, "reason": "wrong"} if kind is JobKind.UNDO else {}
+    number = ordered(workspace, kind, **arguments)
+    with pytest.raises(Killed):
+        do_job(workspace, number, killed)
+    assert seen(workspace, number).has_stopped
+    again(workspace, number)
+    done = do_job(workspace, number)
+    assert "is not done twice" in done.said
+    assert rows("SELECT count(*) FROM event WHERE what IN ('undo', 'reconciled')") == [(1,)]
+
+
+@pytest.mark.long
+def test_a_job_whose_process_is_killed_has_stopped_and_goes_on(
+    workspace: Workspace, rows: Rows
+) -> None:
+    settings = workspace.settings
+    number = ordered(workspace, JobKind.IMPORT, upload=uploaded(workspace, "a.csv", line(1)))
+    environment = os.environ | {
+        "RECON_HOME": str(settings.home),
+        "RECON_DATABASE_URL": str(settings.database_url),
+        "CRASH_AT": "apply-chunk",
+    }
+    command = [sys.executable, "-m", "flows", "job", str(number)]
+    first = subprocess.run(command, env=environment, check=False, capture_output=True)
+    assert first.returncode == -signal.SIGKILL, first
+    job = seen(workspace, number)
+    assert (job.state, job.lives, job.has_stopped) == (JobState.RUNNING, False, True)
+    again(workspace, number)
+    assert do_job(workspace, number).exit_code == 0
+    assert seen(workspace, number).batches == (1,)
+    assert rows("SELECT count(*) FROM payment") == [(1,)]
+    assert rows("SELECT count(*) FROM batch") == [(1,)]
