@@ -99,7 +99,10 @@ def test_three_days_carry_breaks_forward_and_a_signature_sees_later_changes(
     assert (changed.expected, changed.found, str(changed.delta)) == ("103.25", "108.25", "5")
     sign_off = friday.report.sign_off
     assert sign_off is not None
-    assert (sign_off.prepared_by, sign_off.approved_by) == ("A. Meyer", "B. Okafor")
+    assert (sign_off.prepared_by, sign_off.approved_by) == (
+        "A. Meyer (self-declared)",
+        "B. Okafor (self-declared)",
+    )
     assert sign_off.changed_since == 1
 
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from connectors.errors import BatchHeldElsewhere, DatabaseUnusable, TurnNotGiven
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
-from connectors.postgres.database import TAKEN_OVER, open_database
+from connectors.postgres.database import MIGRATIONS, TAKEN_OVER, open_database
 from connectors.postgres.heartbeat import in_turn, take
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.reconciliations import hold_scope, scope_hash
@@ -201,13 +201,22 @@ def test_who_has_the_turn_is_named(acting: As, workspace: Workspace) -> None:
             assert part in str(told.value)
 
 
+BASELINE = MIGRATIONS / "versions" / "0019_baseline.sql"
+
+
 @pytest.mark.long
 def test_a_change_of_tables_waits_for_a_reader_and_names_it(
     acting: As, workspace: Workspace
 ) -> None:
     reader = acting(READER)
     with workspace.database.connect() as owner:
-        owner.execute("UPDATE alembic_version SET version_num = %s", [TAKEN_OVER])
+        owner.execute(f"DROP SCHEMA {SCHEMA} CASCADE; CREATE SCHEMA {SCHEMA}")
+        owner.execute(BASELINE.read_bytes())
+        owner.execute(
+            f"CREATE TABLE {SCHEMA}.alembic_version (version_num varchar(32) PRIMARY KEY);"
+            f"INSERT INTO {SCHEMA}.alembic_version VALUES ('{TAKEN_OVER}');"
+            f"GRANT USAGE ON SCHEMA {SCHEMA} TO {READER}; GRANT SELECT ON event TO {READER}"
+        )
     hasty = replace(workspace.settings, limits=Limits(database_wait_seconds=1))
     with reader.database.connect() as connection, connection.transaction():
         connection.execute("SELECT count(*) FROM event")

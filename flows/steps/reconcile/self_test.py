@@ -145,11 +145,15 @@ def judged(rules: Rules) -> pl.DataFrame:
     )
 
 
-def frame(table: Table, rows: list[tuple[object, ...]]) -> pl.DataFrame:
-    """A frame of a record's delivered fields in their order; a date is its midnight in UTC."""
+def frame(table: Table, names: str, rows: list[tuple[object, ...]]) -> pl.DataFrame:
+    """A frame of a record with values for the fields named; a date is its midnight in UTC.
+
+    The fields that are not named, as one that was added to the table, have none.
+    """
+    given = dict(zip(names.split(), zip(*rows, strict=True), strict=True))
     columns: dict[str, list[object]] = {}
-    for place, field in enumerate(table.delivered):
-        values = [row[place] for row in rows]
+    for field in table.delivered:
+        values = [*given.get(field.name, [None] * len(rows))]
         if field.kind in (Kind.DATETIME, Kind.DATETIME_OFFSET):
             zone = UTC if field.kind is Kind.DATETIME_OFFSET else None
             columns[field.name] = [
@@ -173,6 +177,8 @@ def _payment(
 def _payments() -> pl.DataFrame:
     return frame(
         PAYMENT,
+        "Id TenantsId ActionsId DebtsId PaymentDate PaidAmount DiscountAmount CurrenciesId "
+        "CurrencyRatesId",
         [
             _payment(1, 999),
             _payment(2, 150),
@@ -214,16 +220,18 @@ def _rates() -> pl.DataFrame:
         (140, 1, 1, 9, 1.5, date(2026, 2, 2)),
         (150, 2, 1, 2, 1.1, _DAY),
     ]
-    return frame(CURRENCY_RATE, series + others)
+    names = "Id TenantsId FromCurrenciesId ToCurrenciesId ExchangeRate EffectiveDate"
+    return frame(CURRENCY_RATE, names, series + others)
 
 
 def _details() -> pl.DataFrame:
     def detail(plan: int, day: date, currency: int, payment: int | None) -> tuple[object, ...]:
-        return (plan, day, Decimal(10), currency, payment, None)
+        return (plan, day, Decimal(10), currency, payment)
 
     later = date(2026, 5, 1)
     return frame(
         PAYMENT_PLAN_DETAIL,
+        "PaymentPlansId PlannedDate PlannedAmount PlannedCurrenciesId PaymentsId",
         [
             detail(1, _DAY, 1, 9999),
             detail(2, _DAY, 1, 5),
@@ -256,7 +264,7 @@ def _invoices() -> pl.DataFrame:
     # Debt 102 has its file twice: once of its tenant, and not of another one.
     rows = [row for row in rows if row[2] != 102]
     rows.append((901, 2, 102, "https://files.example/102"))
-    return frame(INVOICE_FILE, rows)
+    return frame(INVOICE_FILE, "Id TenantsId DebtsId InvoiceUrl", rows)
 
 
 def _batches() -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -275,9 +283,10 @@ def _batches() -> tuple[pl.DataFrame, pl.DataFrame]:
     sent += [("missing", False, False, 1, None, None), ("bad", False, False, 1, None, None)]
     listed.append(("bad", True, False, 1, None, "why"))
     states = [*["inserted"] * (len(sent) - 1), "rejected"]
+    names = "Data HasError Merged BatchId Jsondata ErrorData"
     return (
-        frame(INSERT_BATCH_DATA, sent).with_columns(pl.Series("state", states)),
-        frame(INSERT_BATCH_DATA, listed),
+        frame(INSERT_BATCH_DATA, names, sent).with_columns(pl.Series("state", states)),
+        frame(INSERT_BATCH_DATA, names, listed),
     )
 
 
