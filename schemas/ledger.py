@@ -210,6 +210,19 @@ JOB = Table(
     ),
 )
 
+LOOK = Table(
+    name="look",
+    title="What an account has opened of a run at the desk, and when first",
+    extract=False,
+    key=("account", "reconciliation_id", "what"),
+    fields=(
+        Field("account", STRING, required=True),
+        Field("reconciliation_id", INTEGER, required=True),
+        Field("what", STRING, required=True, note="report, accepted, or the id of a break"),
+        Field("at", INSTANT, required=True),
+    ),
+)
+
 SEND = Table(
     name="send",
     title="One staged row on its way to the service, and what became of it there",
@@ -461,6 +474,7 @@ LEDGER: dict[str, Table] = {
         ACCOUNT,
         ACCEPTANCE_LIMIT,
         LOGIN,
+        LOOK,
         JOB,
     )
 }

@@ -84,6 +84,15 @@ class Standing(StrEnum):
     RESOLVED_SERVICE = "resolved_service"
 
 
+class Look(StrEnum):
+    """What of a run somebody has opened at the desk, beside a break by its id."""
+
+    REPORT = "report"
+    """Its page, workbook or text."""
+    ACCEPTED = "accepted"
+    """The list of its accepted breaks."""
+
+
 class Role(StrEnum):
     """What a signature stands for."""
 

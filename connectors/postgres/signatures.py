@@ -1,5 +1,6 @@
 """Signatures: who prepared and who approved the report of a run, bound to the report's hash."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -49,8 +50,11 @@ def add_signature(
     process: str,
     said_by: str | None = None,
     accepted_changes: str | None = None,
+    not_opened: Mapping[str, object] | None = None,
 ) -> None:
     """Keep a signature; `process` is who typed it, which the audit trail keeps beside the name.
+
+    `not_opened` are figures of what the account had not opened at the desk by then.
 
     `said_by` is a name that was given beside that of the account.
 
@@ -64,7 +68,11 @@ def add_signature(
         "process": process,
     } | {
         name: told
-        for name, told in ((ACCEPTED, accepted_changes), ("said_by", said_by))
+        for name, told in (
+            (ACCEPTED, accepted_changes),
+            ("said_by", said_by),
+            ("not_opened", not_opened),
+        )
         if told and told != by
     }
     connection.execute("SELECT draft('signature')")

@@ -12,7 +12,7 @@ from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql import SCHEMA
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
-from schemas.life import RECONCILED, SIDES, BreakState, Choice, Role
+from schemas.life import RECONCILED, SIDES, BreakState, Choice, Look, Role
 
 DECIDED: Mapping[str, str] = {
     Choice.ACCEPT: "breaks accepted",
@@ -133,6 +133,15 @@ DECISIONS_OF: Mapping[str, str] = {
             {_CHANGED_RULES};
         END IF;
     END $$""",
+    "look_at(number integer, what text)": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+        INSERT INTO {SCHEMA}.look (account, reconciliation_id, what, at)
+        SELECT a.name, r.id, $2, clock_timestamp()
+        FROM {SCHEMA}.acting() a, {SCHEMA}.reconciliation r
+        WHERE a.name IS NOT NULL AND r.id = $1 AND {SCHEMA}.sees_scope(r.scope)
+        AND ($2 IN ({texts([*Look])}) OR EXISTS (SELECT FROM {SCHEMA}.break_state b
+            WHERE b.reconciliation_id = $1 AND b.break_id = $2))
+        ON CONFLICT DO NOTHING
+    $$""",
     "refuse_alone(person text)": f"""RETURNS void LANGUAGE plpgsql STABLE {_SAFE} AS $$
     DECLARE
         least text;

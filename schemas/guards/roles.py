@@ -24,7 +24,7 @@ from schemas.guards.leases import LEASES_OF
 from schemas.guards.trail_functions import FUNCTIONS_OF, SAVED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
 from schemas.kinds import sql_columns
-from schemas.ledger import ACCEPTANCE_LIMIT, ACCOUNT, JOB, LEASE, LOGIN
+from schemas.ledger import ACCEPTANCE_LIMIT, ACCOUNT, JOB, LEASE, LOGIN, LOOK
 from schemas.tables import EXTRACTS
 
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
@@ -35,7 +35,7 @@ GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
 """What tells a restored copy -> the least role that adds to it; nobody changes it."""
 TRAIL = (
     *(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name,
-    ACCOUNT.name, ACCEPTANCE_LIMIT.name, LOGIN.name, JOB.name
+    ACCOUNT.name, ACCEPTANCE_LIMIT.name, LOGIN.name, LOOK.name, JOB.name
 )  # fmt: skip
 """What only functions of the owner write."""
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
@@ -75,6 +75,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "set_password": (LOADER, READER),
     "keep_limit": (LOADER, READER),
     "refuse_interested": (LOADER, READER),
+    "look_at": (LOADER, READER),
     "vouch": (DESK,),
     "order_job": (CONTROLLER,),
     "order_again": (CONTROLLER,),

@@ -2,15 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 
+import polars as pl
 import pytest
 
+from connectors.postgres.breaks import Decision
+from connectors.postgres.looks import look_at
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
-from tests.accounts.people import ANNA, BO, CLEO, TESSA, add
+from schemas.life import Choice
+from tests.accounts.people import ANNA, BO, CLEO, TESSA, add, logged_in
 from tests.desk.browser import Browser
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
-from tests.governance.runs import found, reconcile
+from tests.governance.runs import found, ids, reconcile
 
 New = Callable[[], Browser]
 SIGN = "/runs/1/sign"
@@ -111,3 +117,64 @@ def test_a_run_of_other_tenants_is_not_there(workspace: Workspace, browser: New)
         assert tessa.open(path).status == 404, path
     mark = tessa.open("/trail").answer.text.partition('name="csrf" value="')[2][:64]
     assert tessa.client.post(SIGN, data={"csrf": mark, "role": "prepared"}).status_code == 404
+
+
+def test_whoever_signs_is_told_what_they_have_not_opened_and_so_is_the_trail(
+    workspace: Workspace, browser: New
+) -> None:
+    pia = replace(ANNA, name="pia")
+    add(workspace, ANNA, BO, pia)
+    breaks = pl.concat([found("1", "2", amount="20000"), found("3", amount="9999.99")])
+    first = reconcile(workspace, breaks)
+    accept = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
+    decide_breaks(logged_in(workspace, pia), first.id, Chosen(ids(breaks)), accept)
+    run = reconcile(workspace, breaks)
+    one, two, three = ids(breaks)
+    anna, bo = browser().log_in("anna"), browser().log_in("bo")
+    sign, at = f"/runs/{run.id}/sign", f"/runs/{run.id}/breaks"
+
+    page = anna.open(sign)
+    assert "2 of the 2 breaks of 10 000.00 or more in their currency" in page.text
+    assert "others accepted 3" in page.text
+    assert "the report , in any of its forms" in page.text
+    for path in (f"{at}/{one}", f"{at}/{one}", f"{at}/{three}", f"{at}?state=open"):
+        anna.open(path)
+    assert (
+        f"1 of the 2 breaks of 10 000.00 or more in their currency: {two}" in anna.open(sign).text
+    )
+    for path in (f"{at}?state=accepted", f"/runs/{run.id}/files/report.html"):
+        anna.open(path)
+    assert "You can sign all the same" in anna.open(sign).text
+    anna.send(sign)
+    anna.open(f"{at}/{two}")
+    assert "2 of the 2 breaks" in bo.open(sign).text, "each account looks for itself"
+    for path in (f"{at}/{one}", f"{at}/{two}", f"{at}?state=accepted&page=2",
+                 f"/runs/{run.id}/files/report.html"):  # fmt: skip
+        bo.open(path)
+    assert "You have opened the report, every break of 10 000.00 or more" in bo.open(sign).text
+    bo.send(sign)
+    with workspace.database.connect() as connection:
+        told = connection.execute(
+            "SELECT detail::json -> 'not_opened' FROM event WHERE what LIKE 'report %' ORDER BY id"
+        ).fetchall()
+        kept = connection.execute("SELECT account, count(*) FROM look GROUP BY 1 ORDER BY 1")
+        assert kept.fetchall() == [("anna", 5), ("bo", 4)], "each thing once"
+    figures = {"of": 2, "at_least": "10000", "accepted_by_others": 0, "report": False}
+    assert [of for (of,) in told] == [figures | {"breaks": 1}, figures | {"breaks": 0}]
+
+
+def test_nobody_says_for_another_what_they_have_opened(workspace: Workspace) -> None:
+    add(workspace, ANNA, TESSA)
+    run = reconcile(workspace, found("1"), scope="everything")
+    (one,) = ids(found("1"))
+    for place, what in (
+        (workspace, "report"),
+        (logged_in(workspace, TESSA), "report"),
+        (logged_in(workspace, ANNA), "0" * 16),
+        (logged_in(workspace, ANNA), one),
+    ):
+        with place.database.connect() as connection:
+            look_at(connection, run.id, what)
+    with workspace.database.connect() as connection:
+        rows = connection.execute("SELECT account, what FROM look").fetchall()
+    assert rows == [("anna", one)], "not without a login, nor of what one does not see or is not"

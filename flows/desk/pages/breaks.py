@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from connectors.errors import DecisionRefused
 from connectors.files.currencies import read_currencies
+from connectors.postgres.looks import look_at
 from connectors.postgres.reconciliations import latest_run
 from flows.desk.filters import NONE, WORDS, BreakSearch
 from flows.desk.review import POOLS, figures_of
@@ -19,7 +20,7 @@ from flows.steps.breaks.acceptance import outgrown
 from flows.steps.frames.beyond import largest_first, whole
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import BREAKS, Money
-from schemas.life import BreakState, Choice
+from schemas.life import BreakState, Choice, Look
 
 ON_A_PAGE = 50
 SORTS: Mapping[str, tuple[str, bool]] = {
@@ -32,6 +33,7 @@ LISTED = ("code", "record", "currency", "cause", "owner", "proposed_by")
 """Fields whose values are there to choose from."""
 MOST_LISTED = 100
 """Values of a field to choose from, those of most breaks; any other one comes with a link."""
+ALL_ACCEPTED = BreakSearch({"state": "accepted"})
 DOWNLOADED = (
     "id", "code", "severity", "state", "record", "tenant", "key", "field", "side", "currency",
     "currency_code", "expected", "found", "delta", "amount", "basis", "counted", "date",
@@ -49,7 +51,9 @@ def show(visit: Visit) -> Response:
         breaks = visit.desk.kept.breaks(visit.place, connection, run)
         last = latest_run(connection, run.scope)
         titles = visit.desk.kept.review(visit.place, connection, run).facts.causes
-    asked = BreakSearch.read(visit.asked)
+        asked = BreakSearch.read(visit.asked)
+        if asked == ALL_ACCEPTED:
+            look_at(connection, run.id, Look.ACCEPTED)
     said = ""
     try:
         fitting = asked.fitting(breaks)

@@ -6,10 +6,13 @@ from http import HTTPStatus
 from starlette.responses import FileResponse, Response
 
 from connectors.errors import SignatureRefused
+from connectors.postgres.looks import look_at
+from flows.desk.review import REPORTS
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
 from flows.stages.reconcile.report_files import listed_files, sha256_of
 from schemas.guards.trail_rules import report_hash
+from schemas.life import Look
 
 INSIDE = (
     "sandbox allow-scripts allow-popups; default-src 'none'; style-src 'unsafe-inline'; "
@@ -37,6 +40,9 @@ def give(visit: Visit) -> Response:
             f"{name} of run {run.id} is not what was written, so it is not shown. Find out who "
             "changed it, and bring the folder back from a backup."
         )
+    if name in REPORTS:
+        with visit.place.database.connect() as connection:
+            look_at(connection, run.id, Look.REPORT)
     kind, _ = mimetypes.guess_type(name)
     shown = name.endswith(SHOWN)
     return FileResponse(

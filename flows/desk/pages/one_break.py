@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from connectors.files.currencies import read_currencies
+from connectors.postgres.looks import look_at
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
 from flows.report.reconciled.words import SOURCES, STATES, record_title
@@ -35,6 +36,7 @@ def show(visit: Visit) -> Response:
         run = run_of(visit, connection)
         found = find_break(connection, run, visit.path["id"])
         behind = look_behind(visit.place, connection, found.facts)
+        look_at(connection, run.id, found.facts["id"])
     facts = found.facts
     return visit.page(
         "break.html.jinja",

@@ -10,9 +10,11 @@ from starlette.responses import Response
 from connectors.errors import ReconError, SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation, latest_run
 from connectors.postgres.signatures import signatures_of, why_interested
+from flows.desk.filters import BreakSearch
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
 from flows.stages.reconcile.as_of import RESTATED
+from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import check_files, listed_files
 from flows.stages.reconcile.sign import approve, prepare
 from flows.steps.reconcile.changes import method_rows
@@ -83,6 +85,8 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
     changes = kept.changes(visit.place, connection, run)
     files, altered = _files(visit, run)
     interested = why_interested(connection, person.name, run.id) if person else None
+    breaks = kept.breaks(visit.place, connection, run)
+    unopened = not_opened(visit.place, connection, run, person.name, breaks) if person else None
     return {
         "run": run,
         "last": last,
@@ -95,6 +99,8 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
         "files": files,
         "altered": altered,
         "interested": interested,
+        "unopened": unopened,
+        "none_asked": BreakSearch({}),
         "may": {role: visit.may(*MAY_SIGN[role]) for role in Role},
     }
 

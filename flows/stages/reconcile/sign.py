@@ -14,7 +14,7 @@ import polars as pl
 import psycopg
 
 from connectors.errors import DecisionsMissing, SignatureRefused
-from connectors.postgres.accounts import who
+from connectors.postgres.accounts import acting, who
 from connectors.postgres.reconciliations import (
     Reconciliation,
     find_run,
@@ -28,6 +28,7 @@ from flows.report.spelling import shortened
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import breaks_now, what_is_open
 from flows.stages.reconcile.kept_signatures import keep_signatures
+from flows.stages.reconcile.not_opened import not_opened
 from flows.stages.reconcile.report_files import check_files, listed_files
 from flows.stages.reconcile.rules import TOTALS, rules_of
 from flows.stages.reconcile.since_signed import to_accept
@@ -184,16 +185,19 @@ def _sign(
                     f"{signatures[role].by} on {signatures[role].at:%Y-%m-%d}; a signature stays."
                 )
             changes = None
+            breaks = breaks_now(connection, run)
+            waits = _waits_in_full(workspace, connection, run, breaks)
             if role is Role.APPROVED:
                 _refuse_same_person(run, signatures.get(Role.PREPARED), person)
-                _refuse_open_breaks(workspace, connection, run)
+                if waits:
+                    raise DecisionsMissing(waits)
                 _refuse_unnamed_day(run, accept_restated)
                 changes = _accepted_changes(workspace, connection, run, accept_changes)
             add_signature(
                 connection, run, role, by=person, comment=comment.strip(), process=whoami(),
                 said_by=by, accepted_changes=changes,
+                not_opened=_not_opened(workspace, connection, run, breaks),
             )  # fmt: skip
-        waits = None if role is Role.APPROVED else _waits_in_full(workspace, connection, run)
         signed = Signed(run, signatures_of(connection, run.id), waits)
         witness_trail(workspace, connection)
     keep_signatures(workspace, run, [*signed.signatures.values()])
@@ -213,12 +217,14 @@ def _refuse_same_person(run: Reconciliation, prepared: Signature | None, person:
         )
 
 
-def _refuse_open_breaks(
-    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
-) -> None:
-    waits = _waits_in_full(workspace, connection, run)
-    if waits:
-        raise DecisionsMissing(waits)
+def _not_opened(
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
+) -> dict[str, object] | None:
+    """What the trail says whoever is logged in has not opened at the desk; None: nobody is."""
+    account = acting(connection)
+    if account is None:
+        return None
+    return not_opened(workspace, connection, run, account.name, breaks).figures
 
 
 def what_waits(run: Reconciliation, breaks: pl.DataFrame) -> str | None:
@@ -241,10 +247,9 @@ def what_waits(run: Reconciliation, breaks: pl.DataFrame) -> str | None:
 
 
 def _waits_in_full(
-    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation
+    workspace: Workspace, connection: psycopg.Connection, run: Reconciliation, breaks: pl.DataFrame
 ) -> str | None:
     """The same with the gravest breaks by name, and the commands that go on."""
-    breaks = breaks_now(connection, run)
     if what_waits(run, breaks) is None:
         return None
     left = breaks.filter(is_open()).height

@@ -1,6 +1,7 @@
 """Severity: how much a break matters, from its money and its age."""
 
 from datetime import date
+from decimal import Decimal
 
 import polars as pl
 
@@ -24,14 +25,10 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
     to `as_of`. The severer of the two decides.
     """
     asked = rules.severities
-    size = pl.col("amount").abs()
-    # What no exact column holds is above every limit, or it is next to nothing.
-    beyond = pl.col(f"amount{BEYOND}").cast(pl.Float64, strict=False).abs()
     age = (pl.lit(as_of) - pl.col("date")).dt.total_days()
     old = [age >= asked.high_age_days, age >= asked.medium_age_days]
     high, medium = (
-        pl.coalesce(size >= limit, beyond >= float(limit)).fill_null(value=False)
-        | aged.fill_null(value=False)
+        is_at_least(limit) | aged.fill_null(value=False)
         for limit, aged in zip((asked.high_amount, asked.medium_amount), old, strict=True)
     )
     always = {code: ALWAYS[of.group].value for code, of in BREAKS.items() if of.group in ALWAYS}
@@ -46,3 +43,11 @@ def severities(breaks: pl.DataFrame, rules: Rules, as_of: date) -> pl.Series:
         .otherwise(pl.lit(Severity.LOW.value))
     )
     return breaks.select(pl.coalesce(fixed, judged).alias("severity")).to_series()
+
+
+def is_at_least(limit: Decimal) -> pl.Expr:
+    """Whether the amount of a break, without its sign, reaches a limit in its currency."""
+    size = pl.col("amount").abs()
+    # What no exact column holds is above every limit, or it is next to nothing.
+    beyond = pl.col(f"amount{BEYOND}").cast(pl.Float64, strict=False).abs()
+    return pl.coalesce(size >= limit, beyond >= float(limit)).fill_null(value=False)

@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "18d15422d5ea9a5bd6613521ade3e93ab58f9ec3558c951b3f1c90857151d779"
+derived = "52dcb4cc6e3173207ea9ddb2212ea37a650e5d7feb087667b3cd5855723ad4b8"
 
 
 def upgrade() -> None:
@@ -37,5 +37,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         schema="recon",
         comment="Work that somebody asked for at the desk, and what became of it",
+    )
+    op.create_table(
+        "look",
+        sa.Column("account", sa.TEXT(), nullable=False),
+        sa.Column("reconciliation_id", sa.INTEGER(), nullable=False),
+        sa.Column("what", sa.TEXT(), nullable=False),
+        sa.Column("at", postgresql.TIMESTAMP(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("account", "reconciliation_id", "what"),
+        schema="recon",
+        comment="What an account has opened of a run at the desk, and when first",
     )
     # ### end Alembic commands ###

@@ -1,0 +1,81 @@
+"""What somebody who signs a report has not opened of it at the desk.
+
+It keeps nobody from signing. Whoever signs is told before, and the signature tells the auditor.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import polars as pl
+import psycopg
+
+from connectors.postgres.looks import looked_at
+from connectors.postgres.reconciliations import Reconciliation
+from flows.stages.reconcile.rules import rules_of
+from flows.stages.workspace import Workspace
+from flows.steps.breaks.severity import is_at_least
+from flows.steps.frames.beyond import largest_first
+from flows.steps.rules.rules import Rules
+from schemas.life import RESOLVED, BreakState, Look
+
+NAMED = 10
+"""Breaks that are named, the largest; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotOpened:
+    """What of a run an account has not opened, where it might."""
+
+    at_least: Decimal
+    """The amount from which on a break is of high severity by the rules, in its currency."""
+    of: int
+    """Breaks of such an amount that are not resolved."""
+    breaks: int
+    """Those of them that were not opened."""
+    largest: tuple[str, ...]
+    """Ids of the largest of these."""
+    accepted: int
+    """Breaks that others accepted, where their list was not opened; else 0."""
+    report: bool
+    """Whether no form of the report was."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is anything that was not."""
+        return bool(self.breaks or self.accepted or self.report)
+
+    @property
+    def figures(self) -> dict[str, object]:
+        """The same for the trail."""
+        return {
+            "breaks": self.breaks,
+            "of": self.of,
+            "at_least": format(self.at_least, "f"),
+            "accepted_by_others": self.accepted,
+            "report": self.report,
+        }
+
+
+def not_opened(
+    place: Workspace,
+    connection: psycopg.Connection,
+    run: Reconciliation,
+    account: str,
+    breaks: pl.DataFrame,
+) -> NotOpened:
+    """What an account has not opened of a run; `breaks` are those of `breaks_now`."""
+    seen = looked_at(connection, account, run.id)
+    limit = (rules_of(place, connection, run.rules_hash) or Rules()).severities.high_amount
+    large = breaks.filter(is_at_least(limit), ~pl.col("state").is_in(RESOLVED))
+    unseen = large.filter(~pl.col("id").is_in(seen))
+    others = (pl.col("state") == BreakState.ACCEPTED) & pl.col("accepted_by").ne_missing(account)
+    named = unseen.top_k(NAMED, by=largest_first()) if unseen.height > NAMED else unseen
+    named = named.sort(largest_first(), "id", descending=[True, False], nulls_last=True)
+    return NotOpened(
+        at_least=limit,
+        of=large.height,
+        breaks=unseen.height,
+        largest=tuple(named["id"]),
+        accepted=0 if Look.ACCEPTED in seen else breaks.filter(others).height,
+        report=Look.REPORT not in seen,
+    )
