@@ -6,7 +6,7 @@ runs and their breaks) is compared with what the event says of it.
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -17,6 +17,8 @@ import psycopg
 from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
 from connectors.postgres.breaks import breaks_hash, decisions_hash
+from connectors.postgres.evidence import EVENTS as EVIDENCE
+from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State
 from schemas.guards.accounts import ACCOUNT_FACTS, ACCOUNT_KEPT, ACCOUNT_ROW, LIMIT
 from schemas.guards.batch_states import PREFIX
@@ -26,6 +28,7 @@ from schemas.guards.trail_functions import GENESIS, RUN_FACTS, SAVED, TURN
 from schemas.guards.trail_rules import Event, chain_hash, link_hash
 
 ROWS_AT_ONCE = 5_000
+FAULTS_TOLD = 20
 _DECIDED = (
     "reconciliation_id", "break_id", "what", "by", "reason", "until", "side", "owner", "up_to"
 )  # fmt: skip
@@ -40,7 +43,9 @@ class VerifiedTrail:
     head: str
     """Hash of the last of them; whoever notes it down can ask for it later."""
     broken: str | None = None
-    """The first thing that does not hold, in words."""
+    """The first thing that does not hold, in words; of the ledger all."""
+    unchecked: tuple[str, ...] = ()
+    """What nothing is said of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,9 @@ def verify(connection: psycopg.Connection, noted: str | None = None) -> Verified
         for check in (_decisions, _signatures, _runs, _batches, _accounts, _limits, _jobs):
             for fault in check(connection, told):
                 return VerifiedTrail(position, head, fault)
-        return VerifiedTrail(position, head)
+        evidence = check_evidence(connection, _in_order(told, EVIDENCE))
+        fault = _listed(evidence.faults) or None
+        return VerifiedTrail(position, head, fault, evidence.unchecked)
 
 
 def last_link(connection: psycopg.Connection) -> int:
@@ -282,6 +289,15 @@ def _jobs(connection: psycopg.Connection, told: Told) -> Iterator[str]:
     yield from _missing(events, "job")
 
 
+def _in_order(told: Told, kinds: Collection[str]) -> list[tuple[int, Event]]:
+    return sorted((one for what in kinds for one in told.get(what, [])), key=itemgetter(0))
+
+
+def _listed(faults: Sequence[str]) -> str:
+    more = len(faults) - FAULTS_TOLD
+    return "; ".join(faults[:FAULTS_TOLD]) + (f"; and {more} more" if more > 0 else "")
+
+
 def _by_id(told: Told, kinds: Mapping[str, str]) -> dict[int, tuple[int | None, dict[str, Any]]]:
     return {
         event.id: (
@@ -317,5 +333,14 @@ def _link(position: int | None) -> str:
 
 
 _CAME_TO = {PREFIX + state for state in State}
-_KEPT = {*DECIDED.values(), *SIGNED.values(), SAVED, *_CAME_TO, *ACCOUNT_KEPT, LIMIT, JOB_ORDERED}
+_KEPT = {
+    *EVIDENCE,
+    *DECIDED.values(),
+    *SIGNED.values(),
+    SAVED,
+    *_CAME_TO,
+    *ACCOUNT_KEPT,
+    LIMIT,
+    JOB_ORDERED,
+}
 """Events that tell of rows kept in other tables."""

@@ -119,6 +119,7 @@ def verify_command(
                 "events": proof.events,
                 "head": proof.head,
                 "broken": proof.broken,
+                "unchecked": proof.unchecked,
                 "witnesses": asdict(witnessed) | {"holds": witnessed.holds},
             }
         )
@@ -130,6 +131,8 @@ def verify_command(
         out().print(f"The audit trail holds: {events}, none changed or missing.")
         out().print(f"Hash of the last one: {proof.head}")
     if not json:
+        for one in proof.unchecked:
+            out().print(f"Not checked: {one}.")
         _print_witnesses(witnessed)
     return int(proof.broken is not None or not witnessed.holds)
 

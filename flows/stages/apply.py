@@ -10,6 +10,7 @@ from connectors.postgres import ledger
 from connectors.postgres.apply import NOT_NEW, Applied, add_rows, apply_rows, lock_target, may_meet
 from connectors.postgres.corrections import settle_corrections
 from connectors.postgres.database import analyse, summarise
+from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.recovery import reach
@@ -48,7 +49,7 @@ def apply(workspace: Workspace, lease: Lease) -> None:
     analyse(lease.connection, "outcome", *(table.name for table in tables if not only_listed))
     with lease.transaction() as connection:
         settle_corrections(connection, lease.batch_id)
-        lease.set_state(State.MERGED)
+        lease.set_state(State.MERGED, detail=ledger_detail(connection, lease.batch_id))
     reach("applied")
 
 

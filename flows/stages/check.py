@@ -12,6 +12,7 @@ from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.batch_keys import check_reference, join_by_hash, mark_duplicates
 from connectors.postgres.database import analyse
+from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
@@ -51,7 +52,11 @@ def check(workspace: Workspace, lease: Lease) -> None:
         join_by_hash(connection, only=False)
         reach("check")
         reason = _held_because(lease, tables, profile)
-        lease.set_state(State.HELD if reason else State.CHECKED, held_because=reason)
+        if reason:
+            told = ledger_detail(connection, lease.batch_id)
+            lease.set_state(State.HELD, held_because=reason, detail=told)
+        else:
+            lease.set_state(State.CHECKED)
     workspace.progress("check", len(tables), len(tables))
 
 

@@ -18,9 +18,10 @@ from connectors.postgres.attempts import counted_elsewhere
 from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
 from connectors.postgres.database import summarise
 from connectors.postgres.digests import ends_detail
+from connectors.postgres.evidence import answers_detail
 from connectors.postgres.findings import findings, notes
 from connectors.postgres.lease import Lease
-from connectors.postgres.ledger import Extract, Receipt, State
+from connectors.postgres.ledger import ENDED, Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
 from connectors.postgres.recount import Recount, Sum, recount, recount_both
 from connectors.recovery import reach
@@ -74,8 +75,11 @@ def finish(workspace: Workspace, lease: Lease) -> BatchReport:
     if batch.state in (State.MERGED, State.FAILED):
         clear_spool(workspace.settings, batch.id)
         reach("cleared")
-        ended = ends_detail(lease.connection, batch.id)
-        lease.set_state(State(report.verdict), detail=ended)
+        with lease.transaction() as connection:
+            ended = ends_detail(connection, batch.id) or {}
+            if batch.service is not None and report.verdict in ENDED:
+                ended |= answers_detail(connection, batch.id)
+            lease.set_state(State(report.verdict), detail=ended or None)
         witness_trail(workspace, lease.connection)
     reach("finish")
     return report

@@ -16,6 +16,7 @@ import psycopg
 from connectors.errors import BatchStateError, ReconError, ServiceUnusable
 from connectors.postgres import ledger
 from connectors.postgres.database import analyse
+from connectors.postgres.evidence import BEFORE, answers_detail
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, State
 from connectors.postgres.push.count import count_window, note_window
@@ -126,7 +127,9 @@ def ask_for_service(workspace: Workspace, lease: Lease) -> None:
     elif batch.state in ledger.ENDED:
         repeatable = workspace.settings.service.idempotent
         if is_unsettled(lease.connection, batch.id, repeatable=repeatable):
-            lease.set_state(State.MERGED)
+            with lease.transaction() as connection:
+                before = answers_detail(connection, batch.id, BEFORE)
+                lease.set_state(State.MERGED, detail=before)
 
 
 def _open(workspace: Workspace, lease: Lease, batch: Batch, opened: ExitStack) -> Service:

@@ -9,6 +9,7 @@ import psycopg
 
 from connectors.errors import BatchStateError, BatchUnknown
 from connectors.postgres import ledger
+from connectors.postgres.evidence import BEFORE, answers_detail
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.ledger import Extract, State
 from connectors.postgres.push.sends import (
@@ -69,6 +70,7 @@ def resolve(
         refuse_if_taken_back(connection, batch_id)
         selection = _selection(connection, batch_id, chosen)
         with lease.transaction():
+            before = answers_detail(connection, batch_id, BEFORE)
             detail = decide(connection, selection, decision)
             if not detail["rows"]:
                 raise BatchStateError(
@@ -76,7 +78,12 @@ def resolve(
                     f"{decision.value}; nothing was changed. `recon sends {batch_id}` lists them."
                 )
             ledger.add_event(
-                connection, "resolve", batch_id=batch_id, by=by, reason=reason, detail=detail
+                connection,
+                "resolve",
+                batch_id=batch_id,
+                by=by,
+                reason=reason,
+                detail=detail | before,
             )
             lease.set_state(State.MERGED)
         reach("resolved")

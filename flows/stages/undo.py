@@ -9,9 +9,10 @@ from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
 from connectors.postgres.apply import lock_target
 from connectors.postgres.corrections import settle_corrections
+from connectors.postgres.evidence import REOPENED, answers_digests
 from connectors.postgres.lease import Lease, hold_batch
 from connectors.postgres.ledger import State
-from connectors.postgres.push.plan import reopen_restored
+from connectors.postgres.push.plan import may_reopen, reopen_restored
 from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
 from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
@@ -130,6 +131,9 @@ def _take_back(
                 changed[table.title.lower()] = by_hand
         if changed and not over_changes:
             raise BatchStateError(_refusal(batch_id, changed))
+        pushed = [table for table in tables if table.name in PUSHES]
+        others = {one for table in pushed for one in may_reopen(connection, table, batch_id)}
+        before = answers_digests(connection, others)
         for table in reversed(tables):
             counts.update(take_back(connection, table, batch_id))
             if table.name in PUSHES:
@@ -139,6 +143,9 @@ def _take_back(
         detail: dict[str, object] = dict(counts) | ({"left_at_service": left} if left else {})
         if changed:
             detail["changed_by_hand"] = changed
+        if others:
+            after = answers_digests(connection, others)
+            detail[REOPENED] = {one: [before[one], after[one]] for one in others}
         if faults:
             detail["kept_files"] = [str(fault) for fault in faults]
         event = ledger.add_event(

@@ -41,6 +41,8 @@ TRAIL = (
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "add_event": (LOADER,),
     "chain_waiting": (LOADER, READER),
+    # A hash tells nothing of what it is over.
+    "ledger_digest": (LOADER, READER),
     # A draft is nothing yet: what is refused is to keep it.
     "draft": (LOADER, READER),
     "took_over": (MERGER, CONTROLLER),

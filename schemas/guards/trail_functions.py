@@ -21,6 +21,7 @@ from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
 from schemas.guards.batch_states import OF_MERGER, OPERATED, is_listed, lacks_merger
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED, texts
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
+from schemas.guards.ledger_digests import LEDGER_DIGESTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
 GENESIS = "0" * 64
@@ -70,6 +71,7 @@ def _acts(events: Mapping[str, str]) -> str:
 FUNCTIONS_OF: Mapping[str, str] = {
     **ACCOUNTS_OF,
     **DECISIONS_OF,
+    **LEDGER_DIGESTS_OF,
     **ACCEPTANCE_RULES_OF,
     **JOBS_OF,
     f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$

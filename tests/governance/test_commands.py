@@ -79,7 +79,7 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
     head = json.loads(proof.stdout)["head"]
     told = json.loads(proof.stdout)
     assert "nobody witnesses this trail" in told.pop("witnesses")["notes"][0]
-    assert told == {"events": 6, "head": head, "broken": None}
+    assert told == {"events": 6, "head": head, "broken": None, "unchecked": []}
     tamper(workspace, "event", "UPDATE event SET reason = 'never' WHERE what = 'breaks accepted'")
     broken = recon("audit", "verify", "--noted", head)
     assert broken.returncode == 1

@@ -61,6 +61,21 @@ def settle_duplicates(connection: psycopg.Connection, operation: Operation, batc
     )
 
 
+_OF_IMAGE = """x.extract_id = (i.image::json ->> 'extract_id')::integer
+    AND x.record_number = (i.image::json ->> 'record_number')::bigint"""
+"""SQL that finds the send of the row that wrote what a before-image `i` has."""
+
+
+def may_reopen(connection: psycopg.Connection, table: Table, batch_id: int) -> list[int]:
+    """The batches of which the undo of a batch may let rows be sent again."""
+    rows = connection.execute(
+        f"""SELECT DISTINCT x.batch_id FROM before_image i JOIN send x ON {_OF_IMAGE}
+        WHERE {of_batch("i")} AND i.record = '{table.name}' ORDER BY 1""",
+        batch_span(connection, batch_id),
+    )
+    return [batch for (batch,) in rows]
+
+
 def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
     """Let the rows that own their records again after an undo be sent again; returns how many.
 
@@ -74,9 +89,7 @@ def reopen_restored(connection: psycopg.Connection, table: Table, batch_id: int)
         FROM before_image i LEFT JOIN send mine
             ON mine.extract_id = i.extract_id AND mine.record_number = i.record_number
         WHERE {of_batch("i")} AND i.record = '{table.name}'
-            AND x.extract_id = (i.image::json ->> 'extract_id')::integer
-            AND x.record_number = (i.image::json ->> 'record_number')::bigint
-            AND (x.state = 'superseded' {overwritten})""",
+            AND {_OF_IMAGE} AND (x.state = 'superseded' {overwritten})""",
         batch_span(connection, batch_id),
     ).rowcount
 

@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "52dcb4cc6e3173207ea9ddb2212ea37a650e5d7feb087667b3cd5855723ad4b8"
+derived = "9206bfd5690deb373d11661dce87ebc78ecb4ef94057ad5d39dde9e3095cc453"
 
 
 def upgrade() -> None:

@@ -1,0 +1,222 @@
+"""What the audit trail holds of the ledger: a hash of it in the event that ends a stage.
+
+Files, receipts and outcomes of a batch are complete when its rows are applied, and stay so. What
+the service answered is complete when the batch ends; whoever changes it later (a push, a
+decision about rows in doubt, the undo of a later batch) says the hash as it was before, so that
+nothing can be altered in between.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import psycopg
+
+from connectors.postgres.ledger import ENDED, State
+from schemas.counting import agree, quantity
+from schemas.derived.sql import SCHEMA
+from schemas.guards.batch_states import APPLIED_STATES, PREFIX
+from schemas.guards.ledger_digests import ANSWERS, FILES, OUTCOMES, RECEIPTS, TABLES
+from schemas.guards.trail_rules import Event
+
+LEDGER = (FILES, RECEIPTS, OUTCOMES)
+BEFORE, REOPENED = "answers_before", "reopened"
+"""Of the detail of an event: the answers as they were, and those of other batches."""
+UNDO, RESTORED = "undo", "restored"
+_ENDS = {PREFIX + state for state in ENDED}
+_BEGUN = {PREFIX + state for state in (State.RECEIVED, State.STAGED, State.CHECKED)}
+_HELD = PREFIX + State.HELD
+_FINAL = {PREFIX + state for state in (*APPLIED_STATES, State.FAILED)}
+MOST_TOLD = 20
+
+
+def ledger_detail(connection: psycopg.Connection, batch_id: int) -> dict[str, object]:
+    """What the event says that ends a stage; call it inside the transaction that ends it."""
+    return {what: _digest(connection, batch_id, what) for what in LEDGER}
+
+
+def answers_detail(
+    connection: psycopg.Connection, batch_id: int, name: str = ANSWERS
+) -> dict[str, object]:
+    """What an event says of the answers of the service; nothing of a batch that sends nothing."""
+    digest = _digest(connection, batch_id, ANSWERS)
+    return {} if digest.startswith("0 ") else {name: digest}
+
+
+def answers_digests(connection: psycopg.Connection, batches: Collection[int]) -> dict[int, str]:
+    """The hash of the answers to each of some batches."""
+    found = _digests(connection, [(number, ANSWERS) for number in batches])
+    return {number: digest for (number, _), digest in found.items()}
+
+
+@dataclass
+class _Known:
+    """What the trail says of one batch, as far as it was read."""
+
+    ledger: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """What -> link that says so, and the hash."""
+    answers: tuple[int, str] | None = None
+    came_to: str = ""
+    reopened: bool = False
+    """Rows of it are to be sent again since a later batch was undone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the ledger came to, held against the trail."""
+
+    faults: tuple[str, ...]
+    unchecked: tuple[str, ...]
+
+
+def check_evidence(connection: psycopg.Connection, events: Iterable[tuple[int, Event]]) -> Evidence:
+    """Hold the ledger against what the trail says of it; `events` are links in their order."""
+    known: dict[int, _Known] = {}
+    faults: list[str] = []
+    for position, event in events:
+        faults += _follow(known, position, event)
+    expected = [
+        (number, what, *said)
+        for number, one in sorted(known.items())
+        for what, said in (
+            *one.ledger.items(),
+            *([(ANSWERS, one.answers)] if one.answers is not None else ()),
+        )
+    ]
+    found = _digests(connection, [(number, what) for number, what, *_ in expected])
+    for number, of_batch in groupby(expected, key=lambda one: one[0]):
+        faults += [
+            f"batch {number}: {_NAMES[what]} (table {TABLES[what]}) "
+            f"are not what link {position} says of them: {_counted(said, found[number, what])}"
+            for _, what, position, said in of_batch
+            if found[number, what] != said
+        ]
+    return Evidence(tuple(faults), tuple(_unchecked(known)))
+
+
+_NAMES = {
+    FILES: "the files that were delivered",
+    RECEIPTS: "the receipts of its chunks",
+    OUTCOMES: "the outcomes of its rows",
+    ANSWERS: "the answers of the service",
+}
+
+
+def _follow(known: dict[int, _Known], position: int, event: Event) -> Iterator[str]:
+    """Read one event; what it contradicts of those before it."""
+    said = _said(event)
+    if event.what == RESTORED:
+        for one in known.values():
+            one.answers = None if one.reopened else one.answers
+    if event.batch_id is None:
+        return
+    if event.what == UNDO:
+        for number, (before, after) in _reopened(said):
+            other = known.setdefault(number, _Known())
+            yield from _differs(number, other, position, before)
+            if other.answers is not None:
+                other.answers, other.reopened = (position, after), True
+    one = known.setdefault(event.batch_id, _Known())
+    if BEFORE in said:
+        yield from _differs(event.batch_id, one, position, str(said[BEFORE]))
+        one.answers = None
+    if event.what in _STATES:
+        _came_to(one, position, event.what, said)
+
+
+def _came_to(one: _Known, position: int, what: str, said: Mapping[str, Any]) -> None:
+    """A stage of the batch has ended, or begins again."""
+    if what in _BEGUN and one.came_to not in _FINAL:
+        one.ledger = {}
+    for part in LEDGER:
+        if part in said:
+            # The first time counts: what was changed since would be said as if it had been so.
+            one.ledger.setdefault(part, (position, str(said[part])))
+    if what == PREFIX + State.MERGED:
+        one.answers = None
+    elif what in _ENDS and ANSWERS in said:
+        one.answers, one.reopened = (position, str(said[ANSWERS])), False
+    one.came_to = what
+
+
+def _reopened(said: Mapping[str, Any]) -> Iterator[tuple[int, tuple[str, str]]]:
+    told = said.get(REOPENED)
+    for number, pair in (told if isinstance(told, dict) else {}).items():
+        if number.isdecimal() and isinstance(pair, list) and len(pair) == 2:
+            yield int(number), (str(pair[0]), str(pair[1]))
+
+
+def _differs(number: int, one: _Known, position: int, before: str) -> Iterator[str]:
+    if one.answers is not None and one.answers[1] != before:
+        yield (
+            f"batch {number}: {_NAMES[ANSWERS]} (table {TABLES[ANSWERS]}) were changed between "
+            f"link {one.answers[0]} and link {position}: {_counted(one.answers[1], before)}"
+        )
+
+
+def _unchecked(known: Mapping[int, _Known]) -> Iterator[str]:
+    under_way = [n for n, one in known.items() if one.came_to in _BEGUN]
+    older = [n for n, one in known.items() if one.came_to in (*_FINAL, _HELD) and not one.ledger]
+    sending = [n for n, one in known.items() if one.came_to == PREFIX + State.MERGED]
+    if under_way:
+        yield (
+            f"the ledger of {_batches(under_way)}, which {agree(len(under_way), 'is', 'are')} "
+            "under way"
+        )
+    if older:
+        yield (
+            f"the ledger of {_batches(older)}, of which no event has a hash: an earlier version "
+            "took them in, or nothing was applied of them"
+        )
+    if sending:
+        yield f"what the service answered to {_batches(sending)}, whose pushes are not at their end"
+    reopened = [n for n, one in known.items() if one.reopened and one.answers is None]
+    if reopened:
+        yield (
+            f"what the service answered to {_batches(reopened)}: rows of them were put in doubt "
+            "by a restore"
+        )
+
+
+def _batches(numbers: Collection[int]) -> str:
+    told = sorted(numbers)
+    more = f" and {len(told) - MOST_TOLD} more" if len(told) > MOST_TOLD else ""
+    word = agree(len(told), "batch", "batches")
+    return f"{word} {', '.join(map(str, told[:MOST_TOLD]))}{more}"
+
+
+def _counted(said: str, found: str) -> str:
+    before, after = said.partition(" ")[0], found.partition(" ")[0]
+    if before == after:
+        return f"{quantity(int(after), 'row')} as before, and not the same"
+    return f"there were {before}, and there are {after}"
+
+
+def _said(event: Event) -> dict[str, Any]:
+    try:
+        said = json.loads(event.detail or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _digest(connection: psycopg.Connection, batch_id: int, what: str) -> str:
+    return _digests(connection, [(batch_id, what)])[batch_id, what]
+
+
+def _digests(
+    connection: psycopg.Connection, asked: Collection[tuple[int, str]]
+) -> dict[tuple[int, str], str]:
+    rows = connection.execute(
+        f"SELECT number, what, {SCHEMA}.ledger_digest(number, what) "
+        "FROM unnest(%s::int[], %s::text[]) AS a (number, what)",
+        [[number for number, _ in asked], [what for _, what in asked]],
+    ).fetchall()
+    return {(number, what): digest for number, what, digest in rows}
+
+
+_STATES = {PREFIX + state for state in State}
+EVENTS = {*_STATES, UNDO, RESTORED, "resolve"}
+"""Events that say something of the ledger."""

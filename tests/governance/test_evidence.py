@@ -1,0 +1,200 @@
+"""What the ledger says of a batch is held against the audit trail, whoever altered it since."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres.audit import VerifiedTrail, verify
+from connectors.postgres.push.sends import SendDecision
+from flows.stages.resolve import ChosenSends, resolve
+from flows.stages.restored import go_on_after_restore
+from flows.stages.retention import Retention, sweep
+from flows.stages.rewind import rewind_batch
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import (
+    discard_batch,
+    import_delivery,
+    push_batch,
+    release_batch,
+    run_batch,
+)
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from schemas.guards.roles import READER
+from tests.push.conftest import deliver, towards
+from tests.service.faulty_server import LOST, FaultyServer, at
+from tests.stages.conftest import As
+from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
+from tests.stages.payments import line, write
+
+SAID: dict[str, Any] = {"by": "ann", "reason": "agreed"}
+TIGHT = replace(DEFAULT, budget_errors=0)
+CHUNK = "WHERE batch_id = 1 AND stage = 'apply payment'"
+
+
+def proof(workspace: Workspace) -> VerifiedTrail:
+    with workspace.database.connect() as connection:
+        return verify(connection)
+
+
+def holds(workspace: Workspace) -> bool:
+    found = proof(workspace)
+    return (found.broken, found.unchecked) == (None, ())
+
+
+def altered(workspace: Workspace, *statements: str) -> str:
+    """What is told once the owner of the database has done this, with triggers off."""
+    with workspace.database.connect() as connection, connection.transaction():
+        connection.execute("SET LOCAL session_replication_role = replica")
+        for statement in statements:
+            assert connection.execute(statement).rowcount, statement  # type: ignore[call-overload]
+    return proof(workspace).broken or ""
+
+
+@pytest.fixture
+def place(workspace: Workspace, tmp_path: Path) -> Workspace:
+    """Two batches: the second changes a row of the first, and sends twice the same key."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2), line(3))], DEFAULT)
+    changes = (line(1, amount="12", day=2), line(4), line(4), line(5, amount="x"))
+    import_delivery(workspace, [write(tmp_path / "b.csv", *changes)], DEFAULT)
+    assert holds(workspace)
+    return workspace
+
+
+ALTERED = [
+    # batch, table, what the owner does
+    (2, "outcome", "UPDATE outcome SET verdict = 'unchanged' WHERE verdict = 'superseded'"),
+    (2, "outcome", "DELETE FROM outcome"),
+    (1, "outcome", "INSERT INTO outcome VALUES (1, 1, 2, 'conflict', NULL)"),
+    (1, "receipt", "DELETE FROM receipt WHERE batch_id = 1 AND stage = 'stage'"),
+    (1, "receipt", "UPDATE receipt SET sha256 = 'x' WHERE batch_id = 1 AND stage = 'stage'"),
+    (1, "receipt", f"UPDATE receipt SET verdict = 'unchanged' {CHUNK}"),
+    (1, "receipt", f"""UPDATE receipt SET counts = '{{"inserted": 2}}' {CHUNK}"""),
+    (1, "receipt", f"UPDATE receipt SET last_record = 2 {CHUNK}"),
+    (1, "extract", "UPDATE extract SET name = 'other.csv' WHERE id = 1"),
+    (1, "extract", "UPDATE batch SET feed = 'other' WHERE id = 1"),
+    (1, "extract", "DELETE FROM extract WHERE id = 1"),
+]
+
+
+@pytest.mark.parametrize(("batch", "table", "statement"), ALTERED)
+def test_what_the_owner_alters_of_the_ledger_is_found_and_named(
+    place: Workspace, batch: int, table: str, statement: str
+) -> None:
+    told = altered(place, statement)
+    assert f"batch {batch}: " in told
+    assert f"(table {table}) are not what link" in told
+    assert f"batch {3 - batch}: " not in told
+
+
+def test_all_that_differs_is_told(place: Workspace) -> None:
+    told = altered(place, "DELETE FROM outcome", "DELETE FROM receipt WHERE batch_id = 1")
+    assert "batch 1: the receipts of its chunks (table receipt)" in told
+    assert "batch 2: the outcomes of its rows (table outcome)" in told
+    assert "there were" in told
+    assert "and there are 0" in told
+
+
+def test_a_batch_that_is_held_keeps_what_was_read_of_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "a.csv", line(1), line(1), line(2, amount="x"))
+    import_delivery(workspace, [path], TIGHT)
+    assert holds(workspace)
+    told = altered(workspace, "DELETE FROM outcome")
+    assert "batch 1: the outcomes of its rows (table outcome)" in told
+    discard_batch(workspace, 1, **SAID)
+    assert proof(workspace).broken == told
+
+
+def test_an_honest_history_holds(workspace: Workspace, tmp_path: Path) -> None:
+    """Held, read again, released, corrected, undone, cleared away: each says what it did."""
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"), line(3))
+    import_delivery(workspace, [path], TIGHT)
+    rewind_batch(workspace, 1)
+    assert proof(workspace).unchecked == ("the ledger of batch 1, which is under way",)
+    run_batch(workspace, 1)
+    assert holds(workspace)
+    release_batch(workspace, 1, **SAID)
+    assert holds(workspace)
+    ((rejects, _),) = write_rejects(workspace, 1, tmp_path / "rejects", with_secrets=False).items()
+    rejects.write_text(rejects.read_text().replace(",x,", ",7,"))
+    corrected = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    assert holds(workspace)
+    undo_batch(workspace, corrected.batch.id, **SAID)
+    assert holds(workspace)
+    again = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    later = datetime.now(UTC) + timedelta(days=9999)
+    sweep(workspace, Retention(), now=later, dry_run=False)
+    undo_batch(workspace, again.batch.id, **SAID)
+    undo_batch(workspace, 1, **SAID)
+    assert holds(workspace)
+
+
+def test_what_the_service_answered_is_held_until_it_is_asked_again(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    with FaultyServer(at({2: LOST})) as server:
+        place = towards(workspace, server.url, concurrency=1)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2), line(3)))
+        assert holds(place)
+        undo_batch(place, 2, **SAID)
+        assert holds(place)
+        push_batch(place, 1)
+        assert holds(place)
+    answer = "UPDATE send SET state = 'refused', status = 400 WHERE batch_id = 1"
+    told = altered(workspace, f"{answer} AND record_number = 2")
+    assert "batch 1: the answers of the service (table send) are not what link" in told
+
+
+HIDING: dict[str, Callable[[Workspace], object]] = {
+    "undo": lambda place: undo_batch(place, 2, **SAID),
+    "resolve": lambda place: resolve(
+        place, 1, ChosenSends(states=("refused",)), SendDecision.ABANDON, **SAID
+    ),
+    "push": lambda place: push_batch(place, 1),
+}
+
+
+@pytest.mark.parametrize("how", HIDING)
+def test_an_answer_that_was_altered_is_not_hidden_by_what_is_done_later(
+    workspace: Workspace, tmp_path: Path, how: str
+) -> None:
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1), line(2)))
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        state = "unsent" if how == "push" else "refused"
+        altered(place, f"UPDATE send SET state = '{state}' WHERE batch_id = 1")
+        HIDING[how](place)
+        told = proof(place).broken or ""
+    assert "batch 1: the answers of the service (table send) were changed between link" in told
+
+
+def test_what_cannot_be_checked_is_said(workspace: Workspace, tmp_path: Path) -> None:
+    """A restore puts rows in doubt that were to be sent again; an earlier version said no hash."""
+    with FaultyServer() as server:
+        place = towards(workspace, server.url)
+        deliver(place, write(tmp_path / "a.csv", line(1)))
+        deliver(place, write(tmp_path / "b.csv", line(1, amount="2", day=2)))
+        undo_batch(place, 2, **SAID)
+        go_on_after_restore(place, unsent="in_doubt", **SAID)
+    (told,) = proof(workspace).unchecked
+    assert told.startswith("what the service answered to batch 1: rows of them were put in doubt")
+
+
+def test_whoever_reads_no_row_comes_to_the_same(
+    workspace: Workspace, acting: As, tmp_path: Path
+) -> None:
+    """What a reader may not see, such as an echo, is hashed all the same."""
+    with FaultyServer() as server:
+        deliver(towards(workspace, server.url), write(tmp_path / "a.csv", line(1)))
+    assert holds(acting(READER))
+    told = altered(workspace, "UPDATE send SET echo = 'x'")
+    assert proof(acting(READER)).broken == told
