@@ -52,7 +52,7 @@ def answers_digests(connection: psycopg.Connection, batches: Collection[int]) ->
 
 
 @dataclass
-class _Known:
+class _BatchSaid:
     """What the trail says of one batch, as far as it was read."""
 
     ledger: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -64,16 +64,18 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class LedgerProof:
     """What the ledger came to, held against the trail."""
 
     faults: tuple[str, ...]
     unchecked: tuple[str, ...]
 
 
-def check_evidence(connection: psycopg.Connection, events: Iterable[tuple[int, Event]]) -> Evidence:
+def check_evidence(
+    connection: psycopg.Connection, events: Iterable[tuple[int, Event]]
+) -> LedgerProof:
     """Hold the ledger against what the trail says of it; `events` are links in their order."""
-    known: dict[int, _Known] = {}
+    known: dict[int, _BatchSaid] = {}
     faults: list[str] = []
     for position, event in events:
         faults += _follow(known, position, event)
@@ -93,7 +95,7 @@ def check_evidence(connection: psycopg.Connection, events: Iterable[tuple[int, E
             for _, what, position, said in of_batch
             if found[number, what] != said
         ]
-    return Evidence(tuple(faults), tuple(_unchecked(known)))
+    return LedgerProof(tuple(faults), tuple(_unchecked(known)))
 
 
 _NAMES = {
@@ -104,7 +106,7 @@ _NAMES = {
 }
 
 
-def _follow(known: dict[int, _Known], position: int, event: Event) -> Iterator[str]:
+def _follow(known: dict[int, _BatchSaid], position: int, event: Event) -> Iterator[str]:
     """Read one event; what it contradicts of those before it."""
     said = _said(event)
     if event.what == RESTORED:
@@ -114,11 +116,11 @@ def _follow(known: dict[int, _Known], position: int, event: Event) -> Iterator[s
         return
     if event.what == UNDO:
         for number, (before, after) in _reopened(said):
-            other = known.setdefault(number, _Known())
+            other = known.setdefault(number, _BatchSaid())
             yield from _differs(number, other, position, before)
             if other.answers is not None:
                 other.answers, other.reopened = (position, after), True
-    one = known.setdefault(event.batch_id, _Known())
+    one = known.setdefault(event.batch_id, _BatchSaid())
     if BEFORE in said:
         yield from _differs(event.batch_id, one, position, str(said[BEFORE]))
         one.answers = None
@@ -126,7 +128,7 @@ def _follow(known: dict[int, _Known], position: int, event: Event) -> Iterator[s
         _came_to(one, position, event.what, said)
 
 
-def _came_to(one: _Known, position: int, what: str, said: Mapping[str, Any]) -> None:
+def _came_to(one: _BatchSaid, position: int, what: str, said: Mapping[str, Any]) -> None:
     """A stage of the batch has ended, or begins again."""
     if what in _BEGUN and one.came_to not in _FINAL:
         one.ledger = {}
@@ -148,7 +150,7 @@ def _reopened(said: Mapping[str, Any]) -> Iterator[tuple[int, tuple[str, str]]]:
             yield int(number), (str(pair[0]), str(pair[1]))
 
 
-def _differs(number: int, one: _Known, position: int, before: str) -> Iterator[str]:
+def _differs(number: int, one: _BatchSaid, position: int, before: str) -> Iterator[str]:
     if one.answers is not None and one.answers[1] != before:
         yield (
             f"batch {number}: {_NAMES[ANSWERS]} (table {TABLES[ANSWERS]}) were changed between "
@@ -156,7 +158,7 @@ def _differs(number: int, one: _Known, position: int, before: str) -> Iterator[s
         )
 
 
-def _unchecked(known: Mapping[int, _Known]) -> Iterator[str]:
+def _unchecked(known: Mapping[int, _BatchSaid]) -> Iterator[str]:
     under_way = [n for n, one in known.items() if one.came_to in _BEGUN]
     older = [n for n, one in known.items() if one.came_to in (*_FINAL, _HELD) and not one.ledger]
     sending = [n for n, one in known.items() if one.came_to == PREFIX + State.MERGED]
