@@ -28,11 +28,23 @@ class DeskSettings:
     """What people open it by; None: where it listens."""
     provider: ProviderSettings | None = None
     proxy: ProxySettings | None = None
+    prefect_ui: str | None = None
+    """Where the pages of Prefect are, which show the runs of jobs; None: nobody said."""
 
 
 def read_desk_settings(environment: Mapping[str, str] = os.environ) -> DeskSettings:
     """The settings of this process; raises SettingsError, without a part of a secret."""
-    return DeskSettings(desk_url(environment), _provider(environment), _proxy(environment))
+    return DeskSettings(
+        desk_url(environment), _provider(environment), _proxy(environment), _prefect(environment)
+    )
+
+
+def _prefect(environment: Mapping[str, str]) -> str | None:
+    """Where Prefect's own settings say that its pages are; an address that is none is no link."""
+    api = environment.get("PREFECT_API_URL", "").rstrip("/")
+    pages = environment.get("PREFECT_UI_URL") or api.removesuffix("/api")
+    there = pages.startswith(("http://", "https://")) and pages.isprintable()
+    return pages.rstrip("/") if there else None
 
 
 def _provider(environment: Mapping[str, str]) -> ProviderSettings | None:

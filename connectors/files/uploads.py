@@ -17,7 +17,7 @@ from typing import BinaryIO
 from connectors.errors import DeliveryError
 from connectors.files.atomic import open_private, private_folder, write_file
 from connectors.files.content import shown
-from connectors.files.stores import UPLOAD, UPLOAD_NAMES
+from connectors.files.stores import UPLOAD, UPLOAD_NAMES, place_of
 from connectors.settings import Limits, Settings
 from schemas.counting import grouped, quantity
 
@@ -34,6 +34,7 @@ class Upload:
     limits: Limits
     names: list[str] = field(default_factory=list)
     _file: BinaryIO | None = None
+    is_kept: bool = False
     _bytes: int = 0
 
     @classmethod
@@ -46,6 +47,11 @@ class Upload:
     def token(self) -> str:
         """What a job calls it by."""
         return self.folder.name
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a file is being written."""
+        return self._file is not None
 
     def open(self, delivered: str) -> None:
         """Begin the next file; raises DeliveryError for one that has no name, or that of another.
@@ -87,9 +93,12 @@ class Upload:
             self._file = None
 
     def keep(self) -> None:
-        """Write down the names: from here on it can be imported."""
+        """Write down the names: from here on it can be imported. Raises DeliveryError for none."""
         self.close()
+        if not self.names:
+            raise DeliveryError("No file was chosen. Choose one or several.")
         write_file(self.folder / UPLOAD_NAMES, json.dumps(self.names).encode())
+        self.is_kept = True
 
     def drop(self) -> None:
         """Leave nothing behind."""
@@ -102,12 +111,12 @@ def uploads_folder(settings: Settings) -> Path:
     return settings.home / "uploads"
 
 
-def upload_path(settings: Settings, token: str) -> str:
-    """What a delivery calls an upload; raises DeliveryError for one that is not there any more."""
+def upload_paths(settings: Settings, token: str) -> list[str]:
+    """What a delivery calls the files of an upload; raises DeliveryError where none are kept."""
     folder = uploads_folder(settings) / token
     if re.match(UPLOAD_NAMED, token) is None or not (folder / UPLOAD_NAMES).is_file():
         raise DeliveryError("The uploaded files are not kept any more. Upload them again.")
-    return f"{UPLOAD}://{folder}"
+    return [location for location, _ in place_of(f"{UPLOAD}://").entries(f"{UPLOAD}://{folder}")]
 
 
 def drop_upload(settings: Settings, token: str) -> None:

@@ -1,7 +1,7 @@
 """Jobs: what was asked for at the desk, where it stands, and the one process that does it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -152,12 +152,14 @@ def end_job(
     number: int,
     exit_code: int,
     said: str,
+    batches: Iterable[int] = (),
     reconciliation: int | None = None,
 ) -> None:
     """Write down what became of a job that this account has taken."""
+    named = " ".join(map(str, batches))
     connection.execute(
-        f"SELECT {SCHEMA}.end_job(%s, %s, %s, %s)",
-        [number, exit_code, said.replace("\x00", "\\x00"), reconciliation],
+        f"SELECT {SCHEMA}.end_job(%s, %s, %s, %s, %s)",
+        [number, exit_code, said.replace("\x00", "\\x00"), named, reconciliation],
     )
 
 
@@ -181,7 +183,7 @@ def _jobs(connection: psycopg.Connection, which: str, values: list[Any]) -> list
                 "kind": JobKind(row["kind"]),
                 "state": JobState(row["state"]),
                 "arguments": json.loads(row["arguments"]),
-                "batches": tuple(map(int, row["batches"].split())),
+                "batches": tuple(sorted(map(int, row["batches"].split()))),
             }
         )
         for row in rows

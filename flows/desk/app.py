@@ -6,7 +6,7 @@ own pages is refused, and so is a host that the desk is not called by.
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from importlib.resources import files as packaged
@@ -46,6 +46,7 @@ from flows.desk.pages import (
     entry,
     files,
     home,
+    jobs,
     one_batch,
     one_break,
     people,
@@ -53,9 +54,14 @@ from flows.desk.pages import (
     run,
     sign,
     trail,
+    undo,
+    upload,
 )
+from flows.desk.uploading import FormNotOurs, receive_files
 from flows.desk.visit import Page, Visit, shown_by_proxy, visit_of
 from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
+from schemas.jobs import MAY_ORDER
 
 log = logging.getLogger("recon.desk")
 
@@ -116,6 +122,8 @@ class Address:
     methods: tuple[str, ...] = ("GET",)
     open_to_all: bool = False
     """Whether nobody has to be logged in."""
+    files: tuple[AccountRole, ...] = ()
+    """Who may send files there; nothing of them is read before."""
 
 
 ADDRESSES = (
@@ -131,10 +139,19 @@ ADDRESSES = (
     Address("/acceptance", acceptance.show),
     Address("/acceptance", acceptance.decide, ("POST",)),
     Address("/batches", batches.show),
+    Address("/batches/upload", upload.show),
+    Address("/batches/upload", upload.send, ("POST",), files=MAY_ORDER),
     Address("/batches/{number:int}", one_batch.show),
     Address("/batches/{number:int}/decide", one_batch.decide, ("POST",)),
     Address("/batches/{number:int}/rejects", rejects.show),
+    Address("/batches/{number:int}/correct", upload.show_correction),
+    Address("/batches/{number:int}/correct", upload.send_correction, ("POST",), files=MAY_ORDER),
+    Address("/batches/{number:int}/undo", undo.show, ("GET", "POST")),
     Address("/batches/{number:int}/rejects.zip", rejects.download),
+    Address("/jobs", jobs.show),
+    Address("/jobs", jobs.ask, ("POST",)),
+    Address("/jobs/{number:int}", jobs.show_one),
+    Address("/jobs/{number:int}", jobs.start, ("POST",)),
     Address("/trail", trail.show),
     Address("/trail/verify", trail.prove, ("POST",)),
     Address("/trail.csv", trail.export),
@@ -188,6 +205,8 @@ def _bounded(receive: Receive) -> Receive:
 
 async def _answer(desk: Desk, place: Address, request: Request) -> Response:
     """Answer with a page, or with why not."""
+    if place.files:
+        return await _answer_files(desk, place, request)
     form = FormData()
     if request.method == "POST":
         try:
@@ -209,13 +228,57 @@ async def _answer(desk: Desk, place: Address, request: Request) -> Response:
         await form.close()
 
 
-def _page(desk: Desk, place: Address, request: Request, form: FormData) -> Response:
+async def _answer_files(desk: Desk, place: Address, request: Request) -> Response:
+    """Answer a form with files: who sends it is known before a byte of it is read."""
+    visits: list[Visit] = []
+
+    def sender(visit: Visit) -> Response:
+        if not visit.may(*place.files):
+            raise AccountRefused(
+                f"Sending files takes the role {' or '.join(place.files)}. Nothing was read."
+            )
+        visits.append(visit)
+        return Response()
+
+    before = await run_in_threadpool(
+        _page, desk, replace(place, page=sender), request, FormData(), marked=False
+    )
+    if not visits:
+        return _closing(before)
+    try:
+        form, upload = await receive_files(request, desk.workspace.settings, visits[0].is_mark)
+    except FormNotOurs:
+        return _closing(await run_in_threadpool(_page, desk, place, request, FormData()))
+
+    def with_files(visit: Visit) -> Response:
+        return place.page(replace(visit, upload=upload))
+
+    answer = await run_in_threadpool(
+        _page, desk, replace(place, page=with_files), request, form, marked=False
+    )
+    if isinstance(upload, ReconError):
+        return _closing(answer)
+    if not upload.is_kept:
+        await run_in_threadpool(upload.drop)
+    return answer
+
+
+def _closing(answer: Response) -> Response:
+    """The same, and nobody listens to the rest of what is being sent."""
+    answer.headers["Connection"] = "close"
+    return answer
+
+
+def _page(
+    desk: Desk, place: Address, request: Request, form: FormData, *, marked: bool = True
+) -> Response:
+    """Answer with a page; `marked`: a form has its mark in `form`, or it was seen elsewhere."""
     visit: Visit | None = None
     try:
         visit = visit_of(request, desk.workspace, form, desk)
         if desk.settings.proxy:
             visit = shown_by_proxy(visit, desk.settings.proxy)
-        if request.method == "POST" and not _is_ours(visit):
+        if request.method == "POST" and not _is_ours(visit, marked=marked):
             return visit.page(
                 "refused.html.jinja", HTTPStatus.FORBIDDEN, title="Not sent", said=NOT_OURS
             )
@@ -250,12 +313,12 @@ def _to_login(visit: Visit) -> Response:
     return visit.go(address if visit.request.method == "GET" else "/login")
 
 
-def _is_ours(visit: Visit) -> bool:
+def _is_ours(visit: Visit, *, marked: bool) -> bool:
     """Whether a form was sent by one of our own pages."""
     origin = visit.request.headers.get("origin")
     if origin and urlsplit(origin).netloc != visit.request.headers.get("host"):
         return False
-    return visit.is_marked
+    return visit.is_marked if marked else True
 
 
 async def _missing(desk: Desk, request: Request, _error: Exception) -> Response:

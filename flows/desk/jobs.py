@@ -28,8 +28,8 @@ def order(visit: Visit, kind: JobKind, **arguments: Any) -> int:
 
     Raises JobRefused for arguments that it does not take, and AccountRefused.
     """
-    asked = check_arguments(kind, arguments)
     refuse_unless_operator(visit)
+    asked = check_arguments(kind, arguments)
     with visit.place.database.connect() as connection:
         told = asked.model_dump(mode="json", exclude_defaults=True)
         number = order_job(connection, kind, told, visit.by)

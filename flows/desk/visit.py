@@ -13,7 +13,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from connectors.desk_settings import ProxySettings
-from connectors.errors import LoginRefused
+from connectors.errors import LoginRefused, ReconError
+from connectors.files.uploads import Upload
 from connectors.postgres.accounts import LONGEST_LOGIN, Person, acting, has_accounts, vouch
 from flows.desk.templates import page
 from flows.stages.workspace import Workspace
@@ -46,6 +47,8 @@ class Visit:
     form: FormData
     opened: str | None = None
     """The token of a login that this request began, for the cookie."""
+    upload: Upload | ReconError | None = None
+    """Files that came with the form, or why they are not kept."""
     desk: Any = None
     """The desk that is visited (`flows.desk.app.Desk`)."""
 
@@ -57,7 +60,10 @@ class Visit:
     @property
     def is_marked(self) -> bool:
         """Whether what was sent carries it."""
-        sent = self.typed("csrf") or self.request.headers.get("X-CSRF", "")
+        return self.is_mark(self.typed("csrf") or self.request.headers.get("X-CSRF", ""))
+
+    def is_mark(self, sent: str) -> bool:
+        """Whether this is it."""
         return hmac.compare_digest(sent.encode(), self.csrf.encode())
 
     @property

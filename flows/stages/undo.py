@@ -17,7 +17,7 @@ from connectors.postgres.push.sends import left_at_service
 from connectors.postgres.resume import resumed
 from connectors.postgres.undo import changed_by_hand, refuse_if_touched, take_back, undone_by
 from connectors.recovery import reach
-from flows.stages.check import staged_tables
+from flows.stages.check import staged_tables, tables_of
 from flows.stages.kept import unproven
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -54,6 +54,23 @@ class Undone:
                 "their records again are unsent; `recon push` sends them."
             )
         return [*lines, *map(str, self.faults)]
+
+
+def why_not_undone(workspace: Workspace, batch_id: int) -> str:
+    """What an undo would be refused for as things are; empty: nothing. Nothing is changed."""
+    with workspace.database.connect() as connection:
+        tables = tables_of(ledger.list_receipts(connection, batch_id, "stage"))
+        changed: dict[str, int] = {}
+        try:
+            for table in tables:
+                if table is INSERT_BATCH_DATA:
+                    continue
+                refuse_if_touched(connection, table, batch_id)
+                if by_hand := changed_by_hand(connection, table, batch_id):
+                    changed[table.title.lower()] = by_hand
+        except BatchStateError as error:
+            return str(error)
+    return _refusal(batch_id, changed) if changed else ""
 
 
 def undo_and_tell(

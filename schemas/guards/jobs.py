@@ -60,9 +60,8 @@ JOBS_OF: Mapping[str, str] = {
     "job_within(kind text, told jsonb)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
         -- Whether a job is about the tenants of who asks alone.
         SELECT coalesce(CASE
-            WHEN $2 ->> 'batch' IS NOT NULL THEN (
-                SELECT {SCHEMA}.sees_scope('tenants ' || (b.profile::json ->> 'tenant'))
-                FROM {SCHEMA}.batch b WHERE b.id = ($2 ->> 'batch')::integer)
+            WHEN $2 ->> 'batch' IS NOT NULL THEN
+                {SCHEMA}.sees_batch(($2 ->> 'batch')::integer)
             WHEN $2 ->> 'run' IS NOT NULL THEN (SELECT {SCHEMA}.sees_scope(r.scope)
                 FROM {SCHEMA}.reconciliation r WHERE r.id = ($2 ->> 'run')::integer)
             WHEN $1 = '{JobKind.IMPORT}' THEN {SCHEMA}.sees_scope('tenants ' || ($2 ->> 'tenant'))
@@ -128,11 +127,15 @@ JOBS_OF: Mapping[str, str] = {
             WHERE j.id = number AND j.state <> '{JobState.ENDED}';
         RETURN FOUND;
     END $$""",
-    "end_job(number integer, exit_code integer, said text, reconciliation integer)": f"""
+    "end_job(number integer, exit_code integer, said text, named text, "
+    "reconciliation integer)": f"""
     RETURNS boolean LANGUAGE plpgsql {_SAFE} AS $$
     BEGIN
+        -- Batches that it names and did not work on: what it brought was there.
         UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
-            exit_code = $2, said = left($3, {SAID_LENGTH}), reconciliation_id = $4
+            exit_code = $2, said = left($3, {SAID_LENGTH}), reconciliation_id = $5,
+            batches = (SELECT coalesce(string_agg(DISTINCT one, ' '), '')
+                FROM string_to_table(btrim(j.batches || ' ' || $4), ' ') one WHERE one <> '')
             WHERE j.id = number AND j.state = '{JobState.RUNNING}' AND j.account = session_user
             -- Somebody else may have taken it over meanwhile.
             AND NOT EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html.parser import HTMLParser
 from typing import Any
@@ -13,6 +13,7 @@ from connectors.desk_settings import DeskSettings
 from connectors.oidc import Provider
 from flows.desk.app import NOTHING_SET, Desk
 from flows.desk.server import DeskServer
+from flows.stages.jobs.work import do_job
 from flows.stages.workspace import Workspace
 from tests.accounts.people import PASSWORD
 
@@ -98,9 +99,20 @@ def forms(page: str) -> list[dict[str, Any]]:
     return parser.found
 
 
+Start = Callable[[Workspace, int], None]
+
+
+def done_at_once(workspace: Workspace, number: int) -> None:
+    """What is ordered is done before the next page, and not by another process."""
+    do_job(workspace.as_login(None), number)
+
+
 @contextmanager
-def desk_of(workspace: Workspace, settings: DeskSettings = NOTHING_SET) -> Iterator[str]:
+def desk_of(
+    workspace: Workspace, settings: DeskSettings = NOTHING_SET, start: Start = done_at_once
+) -> Iterator[str]:
     """The address of a desk over a workspace."""
     provider = Provider(settings.provider) if settings.provider else None
-    with DeskServer(Desk(workspace, settings, provider), "127.0.0.1", 0).running() as url:
+    desk = Desk(workspace, settings, provider, start=start)
+    with DeskServer(desk, "127.0.0.1", 0).running() as url:
         yield url

@@ -1,15 +1,17 @@
 """Every address of the desk, as somebody would try it who may not: refused, and nothing changes."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
 
+from connectors.files.uploads import uploads_folder
 from flows.desk.app import ADDRESSES, Address
 from flows.stages.workspace import Workspace
-from tests.accounts.people import ADA, ANNA, CLEO, TESSA, add
-from tests.desk.browser import Browser, forms
+from tests.accounts.people import ADA, ANNA, CLEO, OTTO, TESSA, add
+from tests.desk.browser import Browser, desk_of, forms
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.governance.runs import found, ids, reconcile
 from tests.stages.payments import line, write
@@ -41,7 +43,7 @@ def place(workspace: Workspace) -> Workspace:
     """A run with a break of tenant 7, and one of tenant 8; accounts of all kinds."""
     reconcile(workspace, found("4711"), scope="tenants 7")
     reconcile(workspace, found("4711", tenant=8), scope="tenants 8")
-    add(workspace, ADA, ANNA, CLEO, TESSA)
+    add(workspace, ADA, ANNA, CLEO, OTTO, TESSA)
     return workspace
 
 
@@ -51,7 +53,7 @@ def count(rows: Any) -> list[tuple[object, ...]]:
         rows(
             "SELECT (SELECT count(*) FROM decision), (SELECT count(*) FROM signature), "
             "(SELECT string_agg(a::text, ' ' ORDER BY name) FROM account a), "
-            "(SELECT count(*) FROM event WHERE what <> 'logged in')"
+            "(SELECT count(*) FROM event WHERE what <> 'logged in'), (SELECT count(*) FROM job)"
         )
     )
 
@@ -67,8 +69,10 @@ def test_nobody_sees_anything_without_a_login(place: Workspace, browser: New, ro
                 if address.open_to_all:
                     assert address.path in OPEN, asked
                     continue
-                if method == "POST":
+                if method == "POST" and not address.files:
                     assert told.status_code == 403, asked
+                elif method == "POST" and not headers:
+                    assert told.headers["location"] == "/login", asked
                 elif headers:
                     assert told.status_code == 401, asked
                     assert told.headers["hx-redirect"].startswith("/login?next="), asked
@@ -83,12 +87,13 @@ def test_nobody_sees_anything_without_a_login(place: Workspace, browser: New, ro
 def test_a_form_without_the_mark_changes_nothing(
     place: Workspace, browser: New, rows: Any, address: Address
 ) -> None:
-    anna = browser().log_in("anna")
+    anna = browser().log_in("otto" if address.files else "anna")
     before = count(rows)
     for headers in ({}, {"X-CSRF": "0" * 64}, {"Origin": "http://evil.example.com"}):
         for data in ({}, {"csrf": "0" * 64}, {"csrf": ""}):
-            told = anna.client.post(path_of(address), data=data, headers=headers)
-            assert told.status_code == 403, (headers, data)
+            for files in (None, [("files", ("a.csv", b"x"))]) if address.files else (None,):
+                told = anna.client.post(path_of(address), data=data, files=files, headers=headers)
+                assert told.status_code == 403, (headers, data)
     assert count(rows) == before
 
 
@@ -96,6 +101,9 @@ DECISION = {"what": "accept", "reason": "x", "until": "2026-12-31", "step": "don
 FILLED = {
     "/runs/{number:int}/decide": {"break": ids(found("4711")), **DECISION},
     "/runs/{number:int}/sign": {"role": "prepared"},
+    "/jobs": {"kind": "push"},
+    "/jobs/{number:int}": {},
+    "/batches/{number:int}/undo": {"reason": "x", "seen": "0"},
     "/people": {"what": "add", "name": "eve", "full_name": "Eve", "role": ["administrator"]},
 }
 
@@ -111,7 +119,7 @@ def test_a_viewer_changes_nothing_with_a_form_that_is_filled_in(
     before = count(rows)
     filled = {"csrf": mark, "report_hash": report} | FILLED[path]
     told = cleo.client.post(path_of(address), data=filled)
-    assert told.status_code in (400, 403, 409), told.text
+    assert told.status_code in (400, 403, 404, 409), told.text
     assert count(rows) == before
 
 
@@ -177,3 +185,92 @@ def test_more_than_a_form_is_not_read_from_anybody(desk: str, kind: str) -> None
         told = client.post("/login", content=long(), headers=headers)
     assert told.status_code in (400, 413)
     assert "at most" in told.text or "Too many files" in told.text
+
+
+UPLOADS = [one for one in POSTS if one.files]
+
+
+def uploads(place: Workspace) -> list[str]:
+    folder = uploads_folder(place.settings)
+    return [str(one) for one in folder.iterdir()] if folder.is_dir() else []
+
+
+@pytest.mark.parametrize("address", UPLOADS, ids=name)
+@pytest.mark.parametrize("person", [None, "anna", "cleo", "ada", "tessa"])
+def test_nothing_of_a_file_is_read_from_somebody_who_may_not_send_it(
+    place: Workspace, desk: str, address: Address, person: str | None
+) -> None:
+    """The answer comes while the body is still on its way."""
+    page = Browser(desk)
+    page.client.follow_redirects = False
+    if person:
+        page.log_in(person)
+    read = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal read
+        yield b'--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n'
+        while read < 200:
+            read += 1
+            yield b"0" * 1_000_000
+
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    try:
+        told = page.client.post(path_of(address), content=endless(), headers=headers)
+        assert told.status_code == (403 if person else 303), told.text
+    except httpx.TransportError:
+        pass  # Nobody listens any more, which is an answer as well.
+    assert read < 200
+    assert uploads(place) == []
+    page.client.close()
+
+
+@pytest.mark.parametrize("first", ["files", "tenant", "nothing"])
+def test_the_mark_comes_before_anything_else_of_a_form_with_files(
+    place: Workspace, browser: New, rows: Any, first: str
+) -> None:
+    otto = browser().log_in("otto")
+    mark = str(forms(otto.open("/batches/upload").answer.text)[0]["fields"]["csrf"])
+    parts: dict[str, Any] = {
+        "files": ("files", ("a.csv", b"x")), "tenant": ("tenant", (None, "7"))
+    }  # fmt: skip
+    before = count(rows)
+    late = [parts[first]] if first in parts else []
+    sent = [*late, *([("csrf", (None, mark))] if late else []), parts["files"]]
+    told = otto.client.post("/batches/upload", files=sent)
+    assert told.status_code == 403
+    assert (count(rows), uploads(place)) == (before, [])
+
+
+@pytest.mark.parametrize("cut", [0, 40, 200, 330])
+def test_a_form_with_files_that_is_cut_short_leaves_nothing(
+    place: Workspace, browser: New, cut: int
+) -> None:
+    otto = browser().log_in("otto")
+    mark = str(forms(otto.open("/batches/upload").answer.text)[0]["fields"]["csrf"])
+    whole = (
+        f'--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\n{mark}\r\n--x\r\n'
+        'Content-Disposition: form-data; name="files"; filename="a.csv"\r\n\r\n'
+        f"{'x' * 500}\r\n--x--\r\n"
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    told = otto.client.post("/batches/upload", content=whole[:cut], headers=headers)
+    assert told.status_code in (400, 403)
+    assert uploads(place) == []
+
+
+def test_more_than_a_delivery_can_have_is_not_kept(workspace: Workspace, tmp_path: Any) -> None:
+    limits = replace(workspace.settings.limits, file_bytes=1_000)
+    small = replace(workspace, settings=replace(workspace.settings, limits=limits))
+    with desk_of(small) as url:
+        page = Browser(url)
+        mark = str(forms(page.open("/batches/upload").answer.text)[0]["fields"]["csrf"])
+        fields = [("csrf", (None, mark)), ("by", (None, "Otto"))]
+        for size in (2_000, 10_000_000):
+            told = page.client.post(
+                "/batches/upload", files=[*fields, ("files", ("a.csv", b"x" * size))]
+            )
+            assert told.status_code in (400, 413)
+            assert "larger than 1,000 bytes" in told.text or "at once" in told.text
+        page.client.close()
+    assert uploads(small) == []

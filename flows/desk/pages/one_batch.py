@@ -8,11 +8,13 @@ from typing import Any, Protocol
 from starlette.responses import Response
 
 from connectors.errors import AccountRefused, BatchStateError, ReconError
-from connectors.postgres.ledger import Batch, State
-from connectors.postgres.overview import list_overview
+from connectors.postgres.jobs import jobs_of_batch
+from connectors.postgres.ledger import ENDED, Batch, State
+from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.batches import batch_of, shows_text
+from flows.desk.pages.jobs import told
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, told_repaired
 from flows.report.text import (
@@ -30,9 +32,13 @@ from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport, Chain
 from schemas.accounts import AccountRole
 from schemas.derived.views import SEND_ERRORS
+from schemas.jobs import MAY_ORDER, JobKind
 
-EVENTS, FILES, REASONS, FIGURES = 50, 200, 50, 60
+EVENTS, FILES, REASONS, FIGURES, JOBS = 50, 200, 50, 60, 10
 """How many of each a page lists; the report and the trail have all."""
+
+
+UNSENT = ("unsent", "sending")
 
 
 class _Decision(Protocol):
@@ -91,12 +97,15 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         why = why_held(connection, visit.place.settings.home)
         report = visit.desk.kept.batch_report(visit.place, connection, batch, line)
         events = [*search_trail(connection, TrailSearch(batch=batch.id), EVENTS + 1)]
+        jobs = jobs_of_batch(connection, batch.id, JOBS)
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
     return visit.page(
         "batch.html.jinja",
         status,
         said=said,
         may_decide=batch.state is State.HELD and visit.may(AccountRole.OPERATOR),
+        work=_work(visit, line, line.errors - undecided),
+        jobs=[(one, told(one)) for one in jobs],
         batch=batch,
         line=line,
         report=report,
@@ -117,6 +126,20 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         most_files=FILES,
         most_reasons=REASONS,
     )
+
+
+def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
+    """What an operator can ask for about a batch as it is."""
+    state = State(line.state)
+    if not visit.may(*MAY_ORDER) or state in (State.UNDONE, State.DISCARDED, State.HELD):
+        return []
+    asked = {
+        JobKind.RERUN: state not in ENDED,
+        JobKind.PUSH: any(line.at_service.get(one) for one in UNSENT),
+        JobKind.CORRECT: rejects > 0 and state in ENDED,
+        JobKind.UNDO: True,
+    }
+    return [kind for kind, sensible in asked.items() if sensible]
 
 
 def _chain(report: BatchReport, chain: Chain) -> dict[str, Any]:

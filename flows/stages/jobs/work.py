@@ -13,7 +13,7 @@ import psycopg
 
 from connectors.errors import JobRefused, ReconError
 from connectors.files.profile import DEFAULT, with_terms
-from connectors.files.uploads import drop_upload, upload_path
+from connectors.files.uploads import drop_upload, upload_paths
 from connectors.postgres.jobs import Job, done_for, end_job, hold_job
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from connectors.postgres.reconciliations import find_run, run_of_event
@@ -57,6 +57,8 @@ class Done:
     exit_code: int
     """As of the command that does the same."""
     said: str
+    batches: tuple[int, ...] = ()
+    """Those that it is about, whether or not anything was done in them."""
     reconciliation: int | None = None
 
 
@@ -88,7 +90,7 @@ def do_job(
 
 def _end(workspace: Workspace, held: psycopg.Connection, number: int, done: Done) -> None:
     """Write it down by the session that holds the job or, where that was lost, by another."""
-    values = (number, done.exit_code, done.said, done.reconciliation)
+    values = (number, done.exit_code, done.said, done.batches, done.reconciliation)
 
     def end() -> None:
         if held.broken:
@@ -130,13 +132,13 @@ def _import(workspace: Workspace, asked: ImportArguments) -> Done:
     settings = workspace.settings
     terms = {"tenant": asked.tenant, "push": asked.push or None}
     profile = with_terms(profile_of(settings, asked.profile), terms)
-    paths = [upload_path(settings, asked.upload)]
+    paths = upload_paths(settings, asked.upload)
     return told(import_delivery(workspace, paths, profile, record=asked.record))
 
 
 def _correct(workspace: Workspace, asked: CorrectArguments) -> Done:
     if asked.upload:
-        paths = [upload_path(workspace.settings, asked.upload)]
+        paths = upload_paths(workspace.settings, asked.upload)
         return told(import_delivery(workspace, paths, DEFAULT, corrects=asked.batch))
     with tempfile.TemporaryDirectory(prefix="recon-job-") as folder:
         # The rows are taken in from here, and they need what they were delivered with.
@@ -199,12 +201,12 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
         if event := done_for(connection, job, SAVED):
             made = run_of_event(connection, event)
             said = f"Reconciliation {made.id} of {made.scope}: {made.verdict}. {BEFORE}"
-            return Done(int(made.verdict not in RECONCILED), said, made.id)
+            return Done(int(made.verdict not in RECONCILED), said, (), made.id)
         scope, rules = _terms(workspace, connection, asked)
     day = today(workspace.settings.time_zone)
     unread = pull_compared(workspace, scope).unread if wanted(workspace, scope) else {}
     done = reconcile(workspace, Asked(scope, day, rules, by=job.asked_by, unread=unread))
-    return Done(done.exit_code, done.sentence, done.run.id)
+    return Done(done.exit_code, done.sentence, (), done.run.id)
 
 
 def _terms(
@@ -240,4 +242,6 @@ def told(ended: Ended) -> Done:
     if ended.batch.held_because:
         state += f", because {ended.batch.held_because}"
     said = f"{verdict.word}: {verdict.meaning} {verdict.remedy}"
-    return Done(ended.exit_code, "\n".join([*ended.messages, *refused[:20], said, state]))
+    return Done(
+        ended.exit_code, "\n".join([*ended.messages, *refused[:20], said, state]), (ended.batch.id,)
+    )

@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "9206bfd5690deb373d11661dce87ebc78ecb4ef94057ad5d39dde9e3095cc453"
+derived = "e84db50250c94719cfe4cc43be8f4fe377db44bb2fb91ba80b4f49bd165fde3c"
 
 
 def upgrade() -> None:

@@ -1,0 +1,107 @@
+"""Jobs: what was asked for, how far it is, what came of it; and buttons that ask for more."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from connectors.errors import JobRefused, JobUnknown
+from connectors.postgres.accounts import is_batch_seen
+from connectors.postgres.jobs import Job, find_job, list_jobs
+from flows.desk.batches import LARGEST
+from flows.desk.jobs import order, start_again
+from flows.desk.visit import Visit
+from schemas.jobs import JobKind
+
+ON_A_PAGE, FEW = 50, 10
+BUTTONS: Mapping[JobKind, tuple[str, ...]] = {
+    JobKind.RERUN: ("batch",),
+    JobKind.CORRECT: ("batch",),
+    JobKind.PUSH: ("batch",),
+    JobKind.RECONCILE: ("run",),
+}
+"""What a button asks for, and what it names; other work has a page of its own."""
+
+
+def show(visit: Visit) -> Response:
+    """The jobs that the visit sees, the latest first."""
+    before = visit.asked.get("before", "")
+    known = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= LARGEST
+    with visit.place.database.connect() as connection:
+        found = list_jobs(connection, ON_A_PAGE + 1, int(before) if known else None)
+    jobs = found[:ON_A_PAGE]
+    return visit.page(
+        "jobs.html.jinja",
+        jobs=[(one, told(one)) for one in jobs],
+        before=before,
+        more=jobs[-1].id if len(found) > ON_A_PAGE else None,
+    )
+
+
+def ask(visit: Visit) -> Response:
+    """Order what a button says."""
+    kind = visit.typed("kind")
+    if kind not in BUTTONS:
+        raise JobRefused("This work has a page of its own. Nothing was ordered.")
+    kind = JobKind(kind)
+    named = {name: visit.typed(name) for name in BUTTONS[kind] if visit.typed(name)}
+    return visit.go(f"/jobs/{order(visit, kind, **named)}")
+
+
+def show_one(visit: Visit) -> Response:
+    """One job; its page asks for itself again while it is under way."""
+    with visit.place.database.connect() as connection:
+        job = find_job(connection, _number(visit))
+        batches = [one for one in job.batches if is_batch_seen(connection, one)]
+    settings = visit.desk.settings
+    link = f"{settings.prefect_ui}/runs/flow-run/{job.flow_run}" if settings.prefect_ui else ""
+    return visit.page(
+        "job.html.jinja",
+        job=job,
+        about=told(job),
+        batches=batches,
+        flow_run=link if job.flow_run else "",
+    )
+
+
+def start(visit: Visit) -> Response:
+    """Start a job again."""
+    number = _number(visit)
+    with visit.place.database.connect() as connection:
+        find_job(connection, number)
+    start_again(visit, number)
+    return visit.go(f"/jobs/{number}")
+
+
+def _number(visit: Visit) -> int:
+    number = int(visit.path["number"])
+    if number > LARGEST:
+        raise JobUnknown(f"There is no job {number} that you may see.")
+    return number
+
+
+TITLES: Mapping[JobKind, str] = {
+    JobKind.IMPORT: "Import uploaded files",
+    JobKind.CORRECT: "Take rows with errors in again",
+    JobKind.RERUN: "Go on with the batch",
+    JobKind.UNDO: "Undo the batch",
+    JobKind.RESOLVE: "Settle rows at the service",
+    JobKind.PUSH: "Send what is unsent",
+    JobKind.RECONCILE: "Reconcile",
+}
+
+
+def told(job: Job) -> list[tuple[str, Any]]:
+    """What a job is about, as name and value; rows and uploads by their number alone."""
+    about = [("Work", TITLES[job.kind])]
+    for name, value in job.arguments.items():
+        if name == "upload":
+            continue
+        about.append((name.replace("_", " ").capitalize(), _spelled(value)))
+    return about
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) if len(value) < FEW else f"{len(value)} of them"
+    return "yes" if value is True else value

@@ -1,0 +1,94 @@
+"""Upload: files from somebody's own machine are taken in as a delivery, or as a correction."""
+
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from connectors.errors import AccountRefused, DeliveryError, JobRefused, ReconError
+from connectors.files.uploads import Upload
+from connectors.postgres.ledger import Batch
+from flows.desk.batches import batch_of
+from flows.desk.jobs import order
+from flows.desk.uploading import FormBroken, FormTooLarge
+from flows.desk.visit import Visit
+from flows.stages.jobs.arguments import profile_names
+from schemas.jobs import JobKind
+from schemas.tables import EXTRACTS
+
+STATUS = {
+    AccountRefused: HTTPStatus.FORBIDDEN,
+    FormTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    FormBroken: HTTPStatus.BAD_REQUEST,
+    JobRefused: HTTPStatus.BAD_REQUEST,
+    DeliveryError: HTTPStatus.BAD_REQUEST,
+}
+
+
+def show(visit: Visit) -> Response:
+    """The form for a delivery."""
+    return _page(visit)
+
+
+def send(visit: Visit) -> Response:
+    """Take the files that were sent, and order their import."""
+    terms = {name: visit.typed(name) for name in ("tenant", "profile", "record")}
+    given: dict[str, Any] = {name: value for name, value in terms.items() if value}
+    return _ordered(visit, None, JobKind.IMPORT, push=bool(visit.typed("push")), **given)
+
+
+def show_correction(visit: Visit) -> Response:
+    """The form for the corrected rows of a batch."""
+    return _page(visit, _batch(visit))
+
+
+def send_correction(visit: Visit) -> Response:
+    """Take the corrected files, and order that they are taken in."""
+    batch = _batch(visit)
+    return _ordered(visit, batch, JobKind.CORRECT)
+
+
+def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any) -> Response:
+    """The page of the job, or the form again; what is refused leaves nothing behind."""
+    upload = visit.upload
+    about = {"batch": batch.id} if batch else {}
+    try:
+        if upload is None:
+            raise DeliveryError("No file was chosen. Choose one or several.")
+        if isinstance(upload, ReconError):
+            raise upload
+        upload.keep()
+        number = order(visit, kind, upload=upload.token, **about, **arguments)
+    except ReconError as error:
+        if isinstance(upload, Upload):
+            upload.drop()
+        status = next((of for kind, of in STATUS.items() if isinstance(error, kind)), None)
+        if status is None:
+            raise
+        return _page(visit, batch, said=f"{error} Choose the files again.", status=status)
+    return visit.go(f"/jobs/{number}")
+
+
+def _batch(visit: Visit) -> Batch:
+    with visit.place.database.connect() as connection:
+        return batch_of(visit, connection)
+
+
+def _page(
+    visit: Visit,
+    batch: Batch | None = None,
+    *,
+    said: str = "",
+    status: HTTPStatus = HTTPStatus.OK,
+) -> Response:
+    return visit.page(
+        "upload.html.jinja",
+        status,
+        said=said,
+        batch=batch,
+        profiles=profile_names(visit.place.settings),
+        records=sorted(EXTRACTS),
+        tenants=visit.person.tenants if visit.person else (),
+        limit=visit.place.settings.limits.file_bytes,
+        serviced=visit.place.settings.service.url is not None,
+    )
