@@ -11,6 +11,7 @@ import psycopg
 from psycopg import sql
 
 from connectors.postgres.accounts import who
+from connectors.postgres.copy_out import copied
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.staging import CopyRows, copy_text
 from schemas.field import Kind, Table
@@ -252,8 +253,11 @@ def _types(table: Table) -> dict[str, Dtype]:
 def _frame(
     connection: psycopg.Connection, table: Table, condition: str, parameters: dict[str, Any]
 ) -> pl.DataFrame:
-    names = ", ".join(field.name for field in table)
-    rows = connection.execute(
-        f"SELECT {names} FROM {table.name} WHERE {condition}", parameters
-    ).fetchall()
-    return pl.DataFrame(rows, schema=_types(table), orient="row")
+    columns = {name: (_sql(name, dtype), dtype) for name, dtype in _types(table).items()}
+    return copied(connection, columns, f"{table.name} WHERE {condition}", parameters)
+
+
+def _sql(name: str, dtype: Dtype) -> str:
+    if isinstance(dtype, pl.Datetime):
+        return f"(extract(epoch FROM {name}) * 1000000)::bigint"
+    return name

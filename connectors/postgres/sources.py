@@ -1,6 +1,5 @@
 """The truth sources the database holds, as frames: extract rows, database rows, answers, listings.
 
-Rows come by COPY in its text form, where every row is one line, and are parsed by polars in blocks.
 Money arrives as exact decimals; an amount that does not fit them arrives as the text it has.
 """
 
@@ -11,10 +10,8 @@ from decimal import Decimal
 
 import polars as pl
 import psycopg
-from psycopg.errors import error_from_result
-from psycopg.pq import ExecStatus
-from psycopg.pq.abc import PGconn
 
+from connectors.postgres.copy_out import copied
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
 from schemas.derived.sql import SCHEMA, staged_name
@@ -22,9 +19,6 @@ from schemas.derived.views import BY_KEY, STATE, position, quoted, told_joins
 from schemas.field import Field, Kind, Table
 from schemas.kinds import AMOUNT, OFFSET, WORD, Dtype
 from schemas.reasons import NOT_SHOWN
-
-BLOCK_BYTES = 16 * 1024 * 1024
-NULL = "\\N"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +82,7 @@ def without_text(
     }
     source = f"""{SCHEMA}.{staged_name(table)}
         WHERE extract_id = ANY('{{{_numbers(extracts)}}}'::int[]) AND data IS NULL"""
-    return _copied(connection, columns, source)
+    return copied(connection, columns, source)
 
 
 def database_rows(connection: psycopg.Connection, table: Table) -> SourceRows:
@@ -129,7 +123,7 @@ def answers(connection: psycopg.Connection, operation: str, batches: Sequence[in
         ) o ON TRUE
         WHERE x.operation = '{operation}'
         AND x.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"""
-    return _copied(connection, columns, source)
+    return copied(connection, columns, source)
 
 
 def _numbers(numbers: Iterable[int]) -> str:
@@ -151,7 +145,7 @@ def _read(
     texts: dict[str, tuple[str, Dtype]] = {
         name + BEYOND: (_text_beyond(name, alias), pl.String()) for name in table.amounts
     }
-    frame = _copied(connection, {**columns, **place, **texts}, source)
+    frame = copied(connection, {**columns, **place, **texts}, source)
     there = [name for name in texts if frame[name].null_count() < frame.height]
     unfit = frame.select(pl.any_horizontal(pl.col(there).is_not_null()).sum()) if there else None
     return SourceRows(
@@ -218,91 +212,3 @@ def _unreadable(field: Field, alias: str) -> str:
 
 def _spelled(text: str) -> str:
     return spelled(Decimal(text))
-
-
-def _copied(
-    connection: psycopg.Connection, columns: Mapping[str, tuple[str, Dtype]], source: str
-) -> pl.DataFrame:
-    """The rows of a SELECT as a frame with these columns: name -> SQL and type."""
-    selected = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in columns.items())
-    statement = f"COPY (SELECT {selected} FROM {source}) TO STDOUT"
-    types = {name: dtype for name, (_, dtype) in columns.items()}
-    blocks = [_parsed(block, types) for block in _blocks(connection, statement)]
-    # Columns of one piece each: what is gathered from them later takes half the time.
-    return pl.concat(blocks, rechunk=True) if blocks else pl.DataFrame(schema=types)
-
-
-def _blocks(connection: psycopg.Connection, statement: str) -> Iterator[bytes]:
-    pending = bytearray()
-    with connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-        # The server sends whole rows.
-        while row := copy.read():
-            pending += row
-            ended = _drained(connection.pgconn, pending)
-            if len(pending) >= BLOCK_BYTES:
-                yield bytes(pending)
-                pending.clear()
-            if ended:
-                break
-    if pending:
-        yield bytes(pending)
-
-
-def _drained(received: PGconn, pending: bytearray) -> bool:
-    """Add the rows that have come already, at most a block; True when there are no more to come.
-
-    psycopg goes through its waiting for every row, which takes five times the CPU; so that is done
-    only where there is something to wait for.
-    """
-    size = 1
-    while size > 0 and len(pending) < BLOCK_BYTES:
-        size, row = received.get_copy_data(1)
-        if size > 0:
-            pending += row
-    if size >= 0:
-        return False
-    # Every result is taken before one of them is told of: the connection is usable again then.
-    for result in list(iter(received.get_result, None)):
-        if result.status != ExecStatus.COMMAND_OK:
-            raise error_from_result(result)
-    return True
-
-
-def _parsed(block: bytes, types: Mapping[str, Dtype]) -> pl.DataFrame:
-    frame = pl.read_csv(
-        block,
-        has_header=False,
-        separator="\t",
-        quote_char=None,
-        null_values=NULL,
-        schema={name: _delivered_as(dtype) for name, dtype in types.items()},
-        empty_string_is_null=False,
-    )
-    texts = [name for name, dtype in types.items() if dtype == pl.String]
-    booleans = [name for name, dtype in types.items() if dtype == pl.Boolean]
-    return frame.with_columns(
-        *(_unescaped(name) for name in texts if b"\\" in block),
-        *(pl.col(name) == "true" for name in booleans),
-        *(
-            pl.col(name).cast(dtype)
-            for name, dtype in types.items()
-            if isinstance(dtype, pl.Datetime)
-        ),
-    )
-
-
-def _delivered_as(dtype: Dtype) -> Dtype:
-    if isinstance(dtype, pl.Datetime):
-        return pl.Int64()
-    return pl.String() if dtype == pl.Boolean else dtype
-
-
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
-
-
-def _unescaped(name: str) -> pl.Expr:
-    """The text behind COPY's backslashes; the doubled ones step aside meanwhile."""
-    text = pl.col(name).str.replace_all("\\\\", "\x00", literal=True)
-    for letter, character in _ESCAPES.items():
-        text = text.str.replace_all(f"\\{letter}", character, literal=True)
-    return text.str.replace_all("\x00", "\\", literal=True)

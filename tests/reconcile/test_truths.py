@@ -91,7 +91,7 @@ def test_many_rows_come_whole_and_in_order(
     workspace: Workspace, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks end between rows, wherever the server's bytes were cut on their way."""
-    monkeypatch.setattr("connectors.postgres.sources.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("connectors.postgres.copy_out.BLOCK_BYTES", 1000)
     lines = [line(number) for number in range(1, 2001)]
     batch = import_delivery(workspace, [write(tmp_path / "p.csv", *lines)], DEFAULT).batch.id
     with workspace.database.connect() as connection:
