@@ -42,7 +42,8 @@ def desk_command(
     with workspace(quiet=True, say_held=False) as place:
         # Nobody who opens a page is whoever typed this.
         provider = Provider(settings.provider) if settings.provider else None
-        server = DeskServer(Desk(place.as_login(None), settings, provider), host, port)
+        desk = Desk(place.as_login(None), settings, provider)
+        server = DeskServer(desk, host, port, ahead=True)
         with server.running() as url:
             out().print(f"The desk is at {url}. Ctrl-C stops it.")
             sys.stdout.flush()

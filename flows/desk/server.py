@@ -3,12 +3,13 @@
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import uvicorn
 
 from connectors.errors import ReconError
 from flows.desk.app import Desk, build
+from flows.desk.warm import warming
 
 START_SECONDS, STOP_SECONDS = 30, 5
 MOST_AT_ONCE = 64
@@ -16,10 +17,10 @@ MOST_AT_ONCE = 64
 
 
 class DeskServer:
-    """One desk on one socket, until the block ends."""
+    """One desk on one socket, until the block ends; `ahead` reads runs before they are asked for."""
 
-    def __init__(self, desk: Desk, host: str, port: int) -> None:
-        self._desk, self._host, self._port = desk, host, port
+    def __init__(self, desk: Desk, host: str, port: int, *, ahead: bool = False) -> None:
+        self._desk, self._host, self._port, self._ahead = desk, host, port, ahead
 
     @contextmanager
     def running(self) -> Iterator[str]:
@@ -38,9 +39,11 @@ class DeskServer:
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
             thread.start()
+            ahead = warming(self._desk.workspace, self._desk.kept) if self._ahead else nullcontext()
             try:
                 host, port = listening.getsockname()[:2]
-                yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+                with ahead:
+                    yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
             finally:
                 server.should_exit = True
                 thread.join(STOP_SECONDS * 2)

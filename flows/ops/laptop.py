@@ -249,7 +249,8 @@ def _desk(settings: Settings, choice: UpOptions) -> AbstractContextManager[str]:
     terms = read_desk_settings()
     provider = Provider(terms.provider) if terms.provider else None
     place = Workspace(settings, open_database(settings))
-    return DeskServer(Desk(place, terms, provider), "127.0.0.1", choice.desk_port).running()
+    desk = Desk(place, terms, provider)
+    return DeskServer(desk, "127.0.0.1", choice.desk_port, ahead=True).running()
 
 
 def prefect_environment(settings: Settings, choice: UpOptions, login: str | None) -> dict[str, str]:

@@ -7,6 +7,7 @@ from datetime import date
 from decimal import Decimal
 from random import Random
 
+import httpx
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
@@ -14,8 +15,11 @@ from polars.testing import assert_frame_equal
 from connectors.errors import DecisionRefused
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import Reconciliation
+from flows.desk.app import Desk
 from flows.desk.kept import Kept, LastUsed
 from flows.desk.review import review_of
+from flows.desk.server import DeskServer
+from flows.desk.warm import LOOK_SECONDS, warm
 from flows.stages.reconcile.breaks import Chosen, breaks_now, decide_breaks
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import with_counts
@@ -166,3 +170,27 @@ def test_what_is_kept_follows_a_database_that_was_restored(workspace: Workspace)
     with workspace.database.connect() as connection:
         now = kept.breaks(workspace, connection, run)
         assert now.filter(pl.col("state") == "ACCEPTED")["id"].to_list() == [two]
+
+
+def test_the_last_run_of_each_scope_is_read_before_it_is_asked_for(workspace: Workspace) -> None:
+    kept, known, go_on = Kept(), set[tuple[int, str]](), threading.Event()
+    warm(workspace, kept, known, go_on)
+    reconcile(workspace, found("1"))
+    last, other = reconcile(workspace, found("2")), reconcile(workspace, found("3"), scope="other")
+    warm(workspace, kept, known, go_on)
+    assert {number for number, _ in known} == {last.id, other.id}
+    decide_breaks(workspace, last.id, Chosen(code="AMOUNT"), ACCEPT)
+    warm(workspace, kept, known, go_on)
+    followed = reconcile(workspace, found("2"))
+    warm(workspace, kept, known, go_on)
+    assert {number for number, _ in known} == {last.id, other.id, followed.id}
+    with workspace.database.connect() as connection:
+        assert kept.breaks(workspace, connection, followed)["state"].to_list() == ["ACCEPTED"]
+
+
+def test_a_desk_that_reads_ahead_ends_at_once(workspace: Workspace) -> None:
+    reconcile(workspace, many_breaks(100))
+    begun = time.monotonic()
+    with DeskServer(Desk(workspace), "127.0.0.1", 0, ahead=True).running() as url:
+        assert httpx.get(url).status_code == 200
+    assert time.monotonic() - begun < LOOK_SECONDS
