@@ -17,7 +17,7 @@ MOST_AT_ONCE = 64
 
 
 class DeskServer:
-    """One desk on one socket, until the block ends; `ahead` reads runs before they are asked for."""
+    """One desk on one socket, until the block ends; `ahead`: it reads runs before anybody asks."""
 
     def __init__(self, desk: Desk, host: str, port: int, *, ahead: bool = False) -> None:
         self._desk, self._host, self._port, self._ahead = desk, host, port, ahead
