@@ -1,15 +1,21 @@
 """`recon desk`: the pages on which reports are reviewed and signed."""
 
+import os
 import signal
 import sys
 import threading
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
 from connectors.settings import is_loopback
 from flows.commands.console import PORT, out, workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from flows.stages.workspace import Workspace
 
 
 def desk_command(
@@ -42,10 +48,21 @@ def desk_command(
     with workspace(quiet=True, say_held=False) as place:
         # Nobody who opens a page is whoever typed this.
         provider = Provider(settings.provider) if settings.provider else None
-        desk = Desk(place.as_login(None), settings, provider)
+        desk = Desk(place.as_login(None), settings, provider, start=_start())
         server = DeskServer(desk, host, port, ahead=True)
         with server.running() as url:
             out().print(f"The desk is at {url}. Ctrl-C stops it.")
             sys.stdout.flush()
             stopped.wait()
     return 0
+
+
+def _start() -> "Callable[[Workspace, int], None]":
+    """How jobs are started: by Prefect where its server is named, else as processes from here."""
+    if os.environ.get("PREFECT_API_URL"):
+        from flows.ops.start_job import start_flow  # noqa: PLC0415 -- it imports Prefect.
+
+        return start_flow
+    from flows.desk.jobs import start_here  # noqa: PLC0415 -- it imports polars.
+
+    return start_here

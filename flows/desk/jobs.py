@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from connectors.errors import AccountRefused, JobRefused, ReconError
@@ -64,18 +65,20 @@ def _start(visit: Visit, number: int) -> None:
         log.warning("Job %s is ordered and not started: %s", number, error)
 
 
-def start_here(workspace: Workspace, number: int) -> None:
+def start_here(
+    workspace: Workspace, number: int, environment: Mapping[str, str] = os.environ
+) -> None:
     """Start a process of this machine that outlives the desk, if the desk's account may load."""
     with workspace.database.connect() as connection:
         if not may_do_jobs(connection):
             return
     settings = workspace.settings
-    environment = os.environ | {"RECON_HOME": str(settings.home)}
+    given = {**environment, "RECON_HOME": str(settings.home)}
     if settings.database_url:
-        environment["RECON_DATABASE_URL"] = settings.database_url
+        given["RECON_DATABASE_URL"] = settings.database_url
     child = subprocess.Popen(
         [sys.executable, "-m", "flows", "job", str(number)],
-        env=environment,
+        env=given,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -121,6 +121,12 @@ DEPLOYMENTS = (
         tags=("repair",),
     ),
     Deployment(
+        "do_job",
+        "desk",
+        "Do what somebody asked for at the desk; the desk starts it.",
+        tags=("desk",),
+    ),
+    Deployment(
         "pull_listings",
         "pull",
         "Fetch the listings of the service. The schedule waits to be switched on.",

@@ -32,6 +32,7 @@ from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings, is_loopback
 from flows.desk.app import Desk
+from flows.desk.jobs import start_here
 from flows.desk.server import DeskServer
 from flows.ops.demo import SANDBOX_USER, load_listings
 from flows.ops.running import Running, alone, children_of, end, find, log_tail, note, stop_all
@@ -195,7 +196,8 @@ def _start(
     sandbox = parts.enter_context(_sandbox(choice, own, show))
 
     show("Starting the desk ...")
-    desk = parts.enter_context(_desk(settings, choice))
+    work: dict[str, str] = {}
+    desk = parts.enter_context(_desk(settings, choice, work))
 
     environment = prefect_environment(settings, choice, login)
     server_only = {
@@ -207,7 +209,7 @@ def _start(
         _child(folder, "server", ["prefect", "server", "start"], environment | server_only)
     )
     _await_health(folder, server, choice, login)
-    work = environment | _work_environment(settings, target, sandbox)
+    work |= environment | _work_environment(settings, target, sandbox)
     work.setdefault("RECON_DESK_URL", desk)
     show("Registering pool, blocks, deployments and automations ...")
     _register(folder, work)
@@ -244,12 +246,21 @@ def _sandbox(choice: UpOptions, database: str, show: Show) -> Iterator[str]:
         yield url
 
 
-def _desk(settings: Settings, choice: UpOptions) -> AbstractContextManager[str]:
-    """The desk, on this machine alone; where it is set, with who shows to it who somebody is."""
+def _desk(
+    settings: Settings, choice: UpOptions, work: Mapping[str, str]
+) -> AbstractContextManager[str]:
+    """The desk, on this machine alone; where it is set, with who shows to it who somebody is.
+
+    Jobs are started with the environment of the worker, which is complete once all is up.
+    """
     terms = read_desk_settings()
     provider = Provider(terms.provider) if terms.provider else None
     place = Workspace(settings, open_database(settings))
-    desk = Desk(place, terms, provider)
+
+    def start(place: Workspace, number: int) -> None:
+        start_here(place, number, work or os.environ)
+
+    desk = Desk(place, terms, provider, start=start)
     return DeskServer(desk, "127.0.0.1", choice.desk_port, ahead=True).running()
 
 

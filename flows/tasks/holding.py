@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from logging import Logger, LoggerAdapter
 from typing import Any
 
@@ -21,6 +22,9 @@ from flows.tasks.error_lines import keep_to_one_line
 SECONDS_BETWEEN_LINES = 15
 """How often a long stage says on its run page how far it is."""
 
+_job: ContextVar[int | None] = ContextVar("job", default=None)
+"""The job that this run works for."""
+
 Log = Logger | LoggerAdapter[Any]
 
 # Prefect passes on what this logger lets through (`extra_loggers`), and unset it lets warnings.
@@ -33,7 +37,19 @@ def open_workspace() -> Workspace:
     keep_private()  # Results and logs of the run are written by Prefect.
     settings = run_settings()
     credentials = run_credentials() if settings.service.url else None
-    return Workspace(settings, open_database(settings), _Lines(get_run_logger()), credentials)
+    place = Workspace(settings, open_database(settings), _Lines(get_run_logger()), credentials)
+    job = _job.get()
+    return place if job is None else place.for_job(job)
+
+
+@contextmanager
+def working_for(job: int) -> Iterator[None]:
+    """Let what runs within this block, its subflows and tasks as well, work for a job."""
+    token = _job.set(job)
+    try:
+        yield
+    finally:
+        _job.reset(token)
 
 
 @contextmanager

@@ -1,0 +1,100 @@
+"""Do a job: what somebody asked for at the desk, as a run with the runs of its flows below it."""
+
+from typing import Annotated, Any
+
+from prefect import flow
+from prefect.client.schemas.objects import State as RunState
+from prefect.context import FlowRunContext
+from prefect.states import Completed, Failed
+from pydantic import Field
+
+from connectors.errors import JobHeldElsewhere, ReconError
+from connectors.files.uploads import upload_paths
+from connectors.postgres.jobs import Job
+from flows.import_batch import import_batch
+from flows.push_batch import push_batch
+from flows.rerun_batch import rerun_batch
+from flows.stages.jobs.arguments import (
+    CorrectArguments,
+    ImportArguments,
+    PushArguments,
+    RerunArguments,
+    arguments_of,
+    profile_path,
+)
+from flows.stages.jobs.work import Done, do_as_asked
+from flows.stages.jobs.work import do_job as do_alone
+from flows.stages.workspace import Workspace
+from flows.tasks.delivery import Delivery
+from flows.tasks.holding import open_workspace, working_for
+from flows.tasks.hooks import HELD, SKIPPED
+from flows.tasks.run_names import called
+from flows.tasks.states import COMPLETED, WITH_ERRORS
+from schemas.jobs import COULD_NOT_RUN
+
+
+@flow(
+    name="do-job",
+    flow_run_name=called(lambda given: f"do job {given['job']}"),
+    persist_result=False,
+    result_serializer="json",
+)
+def do_job(job: Annotated[int, Field(ge=1)]) -> RunState[Any]:
+    """Do what somebody asked for at the desk, in their name.
+
+    Args:
+        job: Its number, as the page Jobs of the desk lists it.
+    """
+    context = FlowRunContext.get()
+    run = context.flow_run if context else None
+    try:
+        done = do_alone(open_workspace(), job, _by_flows, str(run.id) if run else None)
+    except JobHeldElsewhere as busy:
+        return Completed(name=SKIPPED, message=str(busy))
+    if done.exit_code >= COULD_NOT_RUN:
+        # Returned and not raised: nothing of it would be other in a retry.
+        return Failed(message=done.said)
+    return Completed(name=WITH_ERRORS if done.exit_code else COMPLETED, message=done.said)
+
+
+def _by_flows(workspace: Workspace, job: Job) -> Done:
+    """Run the flow that does it; what is looked for in the trail first is done by the stages."""
+    with working_for(job.id):
+        match arguments_of(job):
+            case ImportArguments() as asked:
+                path = profile_path(workspace.settings, asked.profile)
+                delivery = Delivery(
+                    paths=upload_paths(workspace.settings, asked.upload),
+                    profile=str(path) if path else None,
+                    record=asked.record,
+                    tenant=asked.tenant,
+                    push=asked.push,
+                )
+                return _done(import_batch(delivery, return_state=True))
+            case CorrectArguments(upload=str(upload), batch=batch):
+                paths = upload_paths(workspace.settings, upload)
+                delivery = Delivery(paths=paths, corrects=batch)
+                return _done(import_batch(delivery, return_state=True))
+            case CorrectArguments(batch=batch):
+                return _done(rerun_batch(batch, only="failed rows", return_state=True))
+            case RerunArguments(batch=batch, from_start=True):
+                return _done(rerun_batch(batch, from_stage="stage", return_state=True))
+            case RerunArguments(batch=batch):
+                return _done(rerun_batch(batch, return_state=True))
+            case PushArguments(batch=batch):
+                return _done(push_batch(batch or 0, return_state=True))
+            case _:
+                return do_as_asked(workspace, job)
+
+
+def _done(state: RunState[Any]) -> Done:
+    """What came of a run, as the command that does the same would end."""
+    if state.is_completed():
+        data: Any = state.result(raise_on_failure=False)
+        ended = data if isinstance(data, list) else [data]
+        known = [one["batch_id"] for one in ended if isinstance(one, dict)]
+        return Done(int(state.name != COMPLETED), state.message or "", tuple(known))
+    found = state.result(raise_on_failure=False)
+    if isinstance(found, ReconError):
+        return Done(found.exit_code, str(found))
+    return Done(1 if state.name == HELD else COULD_NOT_RUN, state.message or "It did not run.")

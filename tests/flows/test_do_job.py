@@ -1,0 +1,52 @@
+"""Jobs of the desk as runs: the flows below do the work, in the name of who asked."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from connectors.files.uploads import Upload, uploads_folder
+from connectors.postgres.jobs import find_job, order_job
+from flows.stages.workspace import Workspace
+from schemas.jobs import JobKind
+from tests.accounts.people import ADA, OTTO, add, logged_in
+from tests.stages.payments import HEADER, line
+
+
+def ordered(place: Workspace, kind: JobKind, **arguments: Any) -> int:
+    with place.database.connect() as connection:
+        return order_job(connection, kind, arguments, None)
+
+
+def test_a_job_runs_the_flow_that_does_it(
+    workspace: Workspace, rows: Callable[..., list[tuple[Any, ...]]]
+) -> None:
+    from flows.do_job import do_job
+
+    add(workspace, ADA, OTTO)
+    upload = Upload.begin(workspace.settings)
+    upload.open("a.csv")
+    upload.write("\n".join((HEADER, line(1), line(2, amount="x"), "")).encode())
+    upload.keep()
+    otto = logged_in(workspace, OTTO)
+    number = ordered(otto, JobKind.IMPORT, upload=upload.token)
+    ended = do_job(number, return_state=True)
+    assert (ended.type.value, ended.name) == ("COMPLETED", "CompletedWithErrors")
+    with workspace.database.connect() as connection:
+        job = find_job(connection, number)
+        assert (job.exit_code, job.batches, bool(job.flow_run)) == (1, (1,), True)
+        assert "1 of 2 rows carries HasError" in (job.said or "")
+        stages = connection.execute(
+            "SELECT by, detail FROM event WHERE batch_id = 1 AND what LIKE 'batch %'"
+        ).fetchall()
+    assert {by for by, _ in stages} == {"otto"}
+    assert {json.loads(detail)["job"] for _, detail in stages} == {number}
+    assert rows("SELECT count(*) FROM payment") == [(1,)]
+    assert [*uploads_folder(workspace.settings).iterdir()] == []
+    assert do_job(number, return_state=True).name == "Skipped", "it has ended"
+
+    undo = ordered(otto, JobKind.UNDO, batch=1, reason="wrong")
+    assert do_job(undo, return_state=True).name == "Completed"
+    assert rows("SELECT by FROM event WHERE what = 'undo'") == [("otto",)]
+    refused = ordered(otto, JobKind.RERUN, batch=99)
+    failed = do_job(refused, return_state=True)
+    assert (failed.type.value, "There is no batch 99" in failed.message) == ("FAILED", True)
