@@ -274,8 +274,9 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
         )
         return 0
     out().print(
-        f"The report of reconciliation {signed.run.id} ({signed.run.verdict}) is {role.value} by "
-        f"{signature.by}; its hash is {signed.run.report_hash}"
+        f"The report of reconciliation {signed.run.id} ({signed.run.scope}, as of "
+        f"{signed.run.as_of}, {signed.run.verdict}) is {role.value} by {signature.by}; its hash "
+        f"is {signed.run.report_hash}"
     )
     if signature.person is None:
         said = f"{signed.approval}: " if signed.approval else ""

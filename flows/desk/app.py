@@ -152,6 +152,7 @@ ADDRESSES = (
     Address("/jobs", jobs.ask, ("POST",)),
     Address("/jobs/{number:int}", jobs.show_one),
     Address("/jobs/{number:int}", jobs.start, ("POST",)),
+    Address("/batches/{number:int}/files/{name:path}", files.give_of_batch),
     Address("/trail", trail.show),
     Address("/trail/verify", trail.prove, ("POST",)),
     Address("/trail.csv", trail.export),

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from flows.report.markdown import cell, value_cell
-from flows.report.spelling import digits
-from flows.report.text import record_title
+from flows.report.spelling import digits, record_title
 from flows.steps.batch_report import BatchReport
 from schemas.counting import agree, quantity
 
@@ -55,7 +54,7 @@ def _reasons(report: BatchReport) -> Iterator[str]:
     most_first = sorted(report.reasons, key=lambda line: -line.rows)
     for line in most_first[:REASONS_SHOWN]:
         rows = quantity(line.rows, "row", digits)
-        what = _joined(cell(line.code), cell(line.field), cell(record_title(report, line.record)))
+        what = _joined(cell(line.code), cell(line.field), cell(record_title(line.record)))
         yield f"**{rows}**: {what}. {cell(line.remedy, 160)}"
 
 

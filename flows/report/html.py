@@ -8,7 +8,7 @@ from jinja2 import Template
 from markupsafe import Markup
 
 from flows.report.chart import colour_of, stacked_bar, state_parts
-from flows.report.spelling import NARROW, digits, shortened
+from flows.report.spelling import NARROW, digits, record_title, shortened
 from flows.report.template import template
 from flows.report.text import (
     VERDICTS,
@@ -17,7 +17,6 @@ from flows.report.text import (
     differences,
     end_states,
     figures,
-    record_title,
     refusal,
     row_place,
     verdict_of,
@@ -169,7 +168,7 @@ def render_html(report: BatchReport) -> str:
         state_words=STATES,
         stage_words=STAGES,
         most=MOST,
-        title_of=lambda record: record_title(report, record),
+        title_of=record_title,
         refusal=refusal,
         row_place=row_place,
     )

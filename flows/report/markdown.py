@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from flows.report.chart import describe, picture, state_parts
-from flows.report.spelling import digits, neutral, shortened, visible
+from flows.report.spelling import digits, neutral, record_title, shortened, visible
 from flows.report.text import (
     NOTHING,
     Figure,
@@ -13,7 +13,6 @@ from flows.report.text import (
     differences,
     end_states,
     figures,
-    record_title,
     refusal,
     verdict_of,
 )
@@ -72,7 +71,7 @@ def rejects_table(report: BatchReport) -> list[dict[str, str]]:
     """The first `MOST` reasons as cells that are safe where the UI reads them as Markdown."""
     return [
         {
-            "Record": cell(record_title(report, line.record)),
+            "Record": cell(record_title(line.record)),
             "Reason": cell(line.code),
             "Field": cell(line.field) or NOTHING,
             "Rows": digits(line.rows),

@@ -8,6 +8,7 @@ from decimal import Decimal
 from flows.steps.totals import plain
 from schemas.amounts import EXACT, MOST_CHARACTERS, spelled
 from schemas.counting import quantity
+from schemas.tables import EXTRACTS
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
@@ -53,6 +54,13 @@ def visible(text: str) -> str:
     if text.isprintable() and MINUS not in text:
         return text
     return "".join(_spelled(character) for character in text)
+
+
+def record_title(record: str | None) -> str:
+    """The name people know a record kind by; a file that was refused early has none."""
+    if record is None:
+        return "record not known"
+    return EXTRACTS[record].title if record in EXTRACTS else visible(record)
 
 
 def neutral(text: str, most: int = 500) -> str:

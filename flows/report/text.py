@@ -6,7 +6,7 @@ from decimal import Decimal
 from itertools import groupby
 from typing import NamedTuple
 
-from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
+from flows.report.spelling import MINUS, NARROW, digits, neutral, record_title, shortened, visible
 from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.counting import agree, quantity
@@ -94,16 +94,14 @@ def render_text(report: BatchReport) -> str:
     """The whole report in plain characters; delivered text cannot break a line or move a cursor."""
     lines = [
         *_cover(report),
-        *_section("Files", _most(_file(report, line) for line in report.files)),
+        *_section("Files", _most(_file(line) for line in report.files)),
         *(line for chain in report.chains for line in _chain(report, chain)),
         *(line for one in report.pushed for line in _pushed(report, one)),
         *_section(
             "Rejects by reason (a row with several reasons counts under each)",
-            _most(_reason(report, line) for line in report.reasons),
+            _most(_reason(line) for line in report.reasons),
         ),
-        *_section(
-            "Notes (these rejected no row)", _most(_note(report, line) for line in report.notes)
-        ),
+        *_section("Notes (these rejected no row)", _most(_note(line) for line in report.notes)),
     ]
     return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
 
@@ -133,12 +131,6 @@ def _at_service(report: BatchReport, state: str) -> int:
 
 def _refused(report: BatchReport) -> int:
     return sum(line.refused is not None for line in report.files)
-
-
-def record_title(report: BatchReport, record: str | None) -> str:
-    """The name people know a record kind by; a file that was refused early has none."""
-    titles = (chain.title for chain in report.chains if chain.record == record)
-    return next(titles, visible(record or "record not known"))
 
 
 def currency_label(report: BatchReport, currency: str) -> str:
@@ -230,11 +222,11 @@ def _most(findings: Iterable[Iterable[str]]) -> Iterator[str]:
         yield f"  {digits(left)} more {agree(left, 'is', 'are')} in the full report."
 
 
-def _file(report: BatchReport, line: FileLine) -> Iterator[str]:
+def _file(line: FileLine) -> Iterator[str]:
     yield from _wrapped(neutral(line.name), first="  ", rest="    ")
     size = NOTHING if line.bytes is None else quantity(line.bytes, "byte", digits)
     counted = f"{quantity(line.rows, 'row', digits)}, {digits(line.rejected)} with errors"
-    yield f"    {record_title(report, line.record)}: {counted}; {size}"
+    yield f"    {record_title(line.record)}: {counted}; {size}"
     yield f"    sha256 {visible(line.sha256 or NOTHING)}"
     if line.refused is not None:
         yield from _wrapped(refusal(line), first="    REFUSED ", rest="            ")
@@ -301,10 +293,10 @@ def _by_currency(report: BatchReport, chain: Chain) -> Iterator[tuple[str, list[
         yield "" if currency is None else currency_label(report, currency), list(group)
 
 
-def _reason(report: BatchReport, line: ReasonLine) -> Iterator[str]:
+def _reason(line: ReasonLine) -> Iterator[str]:
     where = f", {visible(line.field)}" if line.field else ""
     yield from _wrapped(
-        f"{record_title(report, line.record)}{where}: {visible(line.code)}, {visible(line.title)}",
+        f"{record_title(line.record)}{where}: {visible(line.code)}, {visible(line.title)}",
         first=f"  {digits(line.rows):>9}  ",
         rest=" " * 13,
     )
@@ -315,9 +307,9 @@ def _reason(report: BatchReport, line: ReasonLine) -> Iterator[str]:
     yield from _wrapped(visible(line.remedy), first=f"{'next':>16} ", rest=" " * 17)
 
 
-def _note(report: BatchReport, line: NoteLine) -> Iterator[str]:
+def _note(line: NoteLine) -> Iterator[str]:
     yield from _wrapped(
-        f"{record_title(report, line.record)}: {visible(line.code)}, "
+        f"{record_title(line.record)}: {visible(line.code)}, "
         f"{neutral(line.message, 200)} First: {neutral(line.file)}, {row_place(line)}.",
         first=f"  {digits(line.rows):>9}  ",
         rest=" " * 13,

@@ -36,6 +36,40 @@ def test_a_batch_says_what_became_of_every_row(
         assert told in text, told
 
 
+def test_the_files_of_its_report_are_given_as_written_or_not_at_all(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    page = browser().open("/batches/1")
+    folder = workspace.settings.reports / "batch-1"
+    for name in ("report.html", "report.txt", "manifest.json"):
+        assert f'href="/batches/1/files/{name}"' in page.open("/batches/1").answer.text
+        told = page.open(f"/batches/1/files/{name}").answer
+        assert (told.status_code, told.content) == (200, (folder / name).read_bytes())
+        assert told.headers["content-security-policy"].startswith("sandbox")
+        shown = told.headers["content-disposition"].partition(";")[0]
+        assert shown == ("inline" if name == "report.html" else "attachment")
+    for name in ("..%2fbatch-2%2freport.txt", "%2e%2e/x", "nothing.csv", "report.txt%00"):
+        assert page.open(f"/batches/1/files/{name}").status == 404, name
+    (folder / "report.txt").write_bytes(b"x")
+    page.open("/batches/1/files/report.txt")
+    assert (page.status, "not what was written" in page.text) == (400, True)
+    (folder / "report.html").unlink()
+    assert page.open("/batches/1/files/report.html").status == 400
+
+
+def test_a_report_with_delivered_text_of_others_is_not_given_to_an_account_of_one_tenant(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    add(workspace, TESSA)
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="x"))
+    import_delivery(workspace, [path], replace(DEFAULT, tenant=TESSA.tenants[0]))
+    page = browser().log_in("tessa").open("/batches/1")
+    assert page.status == 200
+    assert "/batches/1/files/" not in page.answer.text
+    assert page.open("/batches/1/files/report.html").status == 404
+
+
 def test_a_held_batch_says_why_and_its_history_who(
     workspace: Workspace, browser: New, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Sign-off: two people, the files as they were written, and no open break left unaccepted."""
 
+import re
 import shutil
 import threading
 from collections.abc import Callable
@@ -59,6 +60,17 @@ def test_two_people_stand_for_a_report(workspace: Workspace, rows: Any) -> None:
     for sign, word in ((prepare, "prepared by Ann"), (approve, "approved by Bo")):
         with pytest.raises(SignatureRefused, match=word):
             sign(workspace, run.id, by="Cleo", comment="again")
+
+
+def test_without_a_number_the_run_is_signed_that_alone_can_be_meant(workspace: Workspace) -> None:
+    first = reconcile(workspace, found())
+    second = reconcile(workspace, found())
+    assert prepare(workspace, None, by="Ann", comment="").run == second
+    reconcile(workspace, found(), scope="feed rates")
+    told = f"latest of each: {second.id} ({SCOPE}), {second.id + 1} (feed rates)"
+    with pytest.raises(SignatureRefused, match=re.escape(told)):
+        prepare(workspace, None, by="Ann", comment="")
+    assert prepare(workspace, first.id, by="Ann", comment="").run == first
 
 
 @pytest.mark.long(but=(" ANN\\tMEYER ",))

@@ -21,6 +21,7 @@ from flows.steps.frames.beyond import largest_first, whole
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import BREAKS, Money
 from schemas.life import BreakState, Choice, Look
+from schemas.tables import EXTRACTS
 
 ON_A_PAGE = 50
 SORTS: Mapping[str, tuple[str, bool]] = {
@@ -82,6 +83,7 @@ def show(visit: Visit) -> Response:
         pages=pages,
         listed={name: _values(breaks, name, asked[name]) for name in LISTED},
         titles=titles,
+        records={name: table.title for name, table in EXTRACTS.items()},
         words=WORDS,
         states=[*POOLS, *(one for one in BreakState if one != BreakState.ACCEPTED)],
         names=read_currencies(visit.place.settings.currencies),

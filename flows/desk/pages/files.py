@@ -1,12 +1,17 @@
 """The files of a report, each proven to be the one that was written before it is given away."""
 
 import mimetypes
+from collections.abc import Mapping
 from http import HTTPStatus
+from pathlib import Path
 
+import psycopg
 from starlette.responses import FileResponse, Response
 
 from connectors.errors import SignatureRefused
+from connectors.postgres.batch_reports import FILES, noted_reports
 from connectors.postgres.looks import look_at
+from flows.desk.batches import batch_of, shows_text
 from flows.desk.review import REPORTS
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
@@ -31,24 +36,57 @@ def give(visit: Visit) -> Response:
     folder = visit.place.settings.reports / run.folder
     listed = listed_files(folder, run)
     if name not in listed:
-        return visit.page(
-            "refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here",
-            said=f"The report of run {run.id} has no file of this name.",
-        )  # fmt: skip
+        return _none(visit, f"The report of run {run.id} has no file of this name.")
     if report_hash(listed) != run.report_hash or sha256_of(folder / name) != listed[name]:
-        raise SignatureRefused(
-            f"{name} of run {run.id} is not what was written, so it is not shown. Find out who "
-            "changed it, and bring the folder back from a backup."
-        )
+        raise _altered(f"{name} of run {run.id}")
     if name in REPORTS:
         with visit.place.database.connect() as connection:
             look_at(connection, run.id, Look.REPORT)
+    return _file(folder, name, f"run-{run.id}")
+
+
+def give_of_batch(visit: Visit) -> Response:
+    """One file of a batch's report; one that was altered is not given."""
+    name = str(visit.path["name"])
+    with visit.place.database.connect() as connection:
+        batch = batch_of(visit, connection)
+        there = report_files(visit, connection, batch.id)
+    if name not in there:
+        return _none(visit, f"The report of batch {batch.id} has no file of this name to show you.")
+    folder = visit.place.settings.reports / f"batch-{batch.id}"
+    if not (folder / name).is_file() or sha256_of(folder / name) != there[name]:
+        raise _altered(f"{name} of batch {batch.id}")
+    return _file(folder, name, f"batch-{batch.id}")
+
+
+def report_files(visit: Visit, connection: psycopg.Connection, batch_id: int) -> Mapping[str, str]:
+    """Each file of a batch's report and its hash; none where delivered text is not for the visitor.
+
+    A report shows rows with errors as they were delivered, of whichever tenant.
+    """
+    noted = noted_reports(connection, batch_id) if shows_text(visit) else []
+    if not noted or noted[0].removed:
+        return {}
+    return {name: noted[0].hashes[name] for name in FILES if name in noted[0].hashes}
+
+
+def _none(visit: Visit, said: str) -> Response:
+    return visit.page("refused.html.jinja", HTTPStatus.NOT_FOUND, title="Nothing here", said=said)
+
+
+def _altered(what: str) -> SignatureRefused:
+    return SignatureRefused(
+        f"{what} is not what was written, so it is not shown. Find out who changed it, and bring "
+        "the folder back from a backup."
+    )
+
+
+def _file(folder: Path, name: str, of: str) -> Response:
     kind, _ = mimetypes.guess_type(name)
-    shown = name.endswith(SHOWN)
     return FileResponse(
         folder / name,
         media_type=kind or "application/octet-stream",
-        filename=f"run-{run.id}-{name.replace('/', '-')}",
-        content_disposition_type="inline" if shown else "attachment",
+        filename=f"{of}-{name.replace('/', '-')}",
+        content_disposition_type="inline" if name.endswith(SHOWN) else "attachment",
         headers={"Content-Security-Policy": INSIDE},
     )

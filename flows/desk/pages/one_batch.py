@@ -14,6 +14,7 @@ from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.batches import batch_of, shows_text
+from flows.desk.pages.files import report_files
 from flows.desk.pages.jobs import told
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, told_repaired
@@ -24,7 +25,6 @@ from flows.report.text import (
     end_states,
     figure_label,
     figures,
-    record_title,
     refusal,
 )
 from flows.stages.sequence import discard_batch, refuse_unless_held, release_held
@@ -96,6 +96,7 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         (line,) = list_overview(connection, 1, only=batch.id)
         why = why_held(connection, visit.place.settings.home)
         report = visit.desk.kept.batch_report(visit.place, connection, batch, line)
+        files = report_files(visit, connection, batch.id)
         events = [*search_trail(connection, TrailSearch(batch=batch.id), EVENTS + 1)]
         jobs = jobs_of_batch(connection, batch.id, JOBS)
     undecided = sum(line.at_service.get(state, 0) for state in SEND_ERRORS)
@@ -109,6 +110,7 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         batch=batch,
         line=line,
         report=report,
+        files=files,
         meaning=VERDICTS[report.verdict].meaning if report and report.verdict in VERDICTS else "",
         repaired=told_repaired(line),
         words=next_in_words(line),
@@ -119,7 +121,6 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         chains=[_chain(report, one) for one in report.chains] if report else [],
         pushed=[(one, _chain(report, one.chain)) for one in report.pushed] if report else [],
         refusal=refusal,
-        title=record_title,
         with_text=shows_text(visit),
         events=events[:EVENTS],
         more_events=len(events) > EVENTS,

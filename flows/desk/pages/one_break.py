@@ -8,7 +8,8 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.looks import look_at
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
-from flows.report.reconciled.words import SOURCES, STATES, record_title
+from flows.report.reconciled.words import SOURCES, STATES
+from flows.report.spelling import record_title
 from flows.stages.reconcile.behind_break import look_behind
 from flows.stages.reconcile.one_break import amount_of, find_break
 from schemas.accounts import MAY_DECIDE

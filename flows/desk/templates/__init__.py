@@ -8,7 +8,7 @@ from functools import cache, partial
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from flows.desk.filters import NONE
-from flows.report.spelling import digits, neutral, visible
+from flows.report.spelling import digits, neutral, record_title, visible
 from schemas.counting import agree, quantity
 
 
@@ -59,6 +59,7 @@ def _environment() -> Environment:
         "money": money,
         "neutral": neutral,
         "quantity": partial(quantity, spell=digits),
+        "record": record_title,
         "visible": visible,
         "worded": worded,
     }

@@ -19,8 +19,8 @@ from flows.report.reconciled.table import (
     ReportTable,
     TableRow,
 )
-from flows.report.reconciled.words import currency_label, record_title, sources
-from flows.report.spelling import ungrouped
+from flows.report.reconciled.words import currency_label, sources
+from flows.report.spelling import record_title, ungrouped
 from flows.steps.reconcile.cut_off import AfterLine
 from flows.steps.reconcile.report import ReconciliationReport
 from schemas.tables import EXTRACTS

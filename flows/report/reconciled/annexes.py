@@ -19,7 +19,8 @@ from flows.report.reconciled.table import (
     ReportTable,
     TableRow,
 )
-from flows.report.reconciled.words import currency_label, record_title
+from flows.report.reconciled.words import currency_label
+from flows.report.spelling import record_title
 from flows.steps.reconcile.report import ReconciliationReport
 
 

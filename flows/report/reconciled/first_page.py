@@ -23,15 +23,8 @@ from flows.report.reconciled.table import (
     TableRow,
 )
 from flows.report.reconciled.tables import idle
-from flows.report.reconciled.words import (
-    ALWAYS,
-    GLOSSARY,
-    NOT_READABLE,
-    amount_of,
-    currency_label,
-    record_title,
-)
-from flows.report.spelling import ungrouped
+from flows.report.reconciled.words import ALWAYS, GLOSSARY, NOT_READABLE, amount_of, currency_label
+from flows.report.spelling import record_title, ungrouped
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.changes import HASH, method_rows
 from flows.steps.reconcile.report import AsideLine, ReconciliationReport

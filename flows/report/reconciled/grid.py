@@ -20,11 +20,10 @@ from flows.report.reconciled.words import (
     NOT_READABLE,
     amount_told,
     currency_label,
-    record_title,
     side_told,
     with_unreadable,
 )
-from flows.report.spelling import digits
+from flows.report.spelling import digits, record_title
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.totals import ChainLine, Proof, ProofLine

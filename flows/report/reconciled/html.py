@@ -27,12 +27,11 @@ from flows.report.reconciled.words import (
     amount_told,
     code_title,
     currency_label,
-    record_title,
     sources,
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import digits, shortened, visible
+from flows.report.spelling import digits, record_title, shortened, visible
 from flows.report.template import template
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.frames.beyond import exact_sum

@@ -10,11 +10,10 @@ from flows.report.reconciled.words import (
     NOT_READABLE,
     currency_label,
     money_of_break,
-    record_title,
     side_told,
     verdict_of,
 )
-from flows.report.spelling import digits, neutral
+from flows.report.spelling import digits, neutral, record_title
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
 from schemas.counting import quantity
@@ -66,7 +65,7 @@ def _blocks(report: ReconciliationReport) -> Iterator[str]:
     verdict, cover = verdict_of(report), report.cover
     counts = report.breaks.counts("state")
     todo, accepted = sum(counts[state] for state in OPEN), counts[BreakState.ACCEPTED]
-    yield f"# {escape(cover.verdict)}: {escape(neutral(cover.title))}"
+    yield f"# {escape(verdict.word)}: {escape(neutral(cover.title))}"
     yield escape(verdict.meaning)
     yield "\n".join(f"- {escape(told)}" for told in to_sign(report))
     if cover.restates:

@@ -36,10 +36,10 @@ from flows.report.reconciled.words import (
     STATUSES,
     amount_of,
     currency_label,
-    record_title,
     sources,
     with_unreadable,
 )
+from flows.report.spelling import record_title
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.frames.beyond import exact_sum
 from flows.steps.reconcile.report import ReconciliationReport

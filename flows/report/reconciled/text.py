@@ -14,11 +14,10 @@ from flows.report.reconciled.words import (
     code_title,
     currency_label,
     money_of_break,
-    record_title,
     verdict_of,
     with_unreadable,
 )
-from flows.report.spelling import MINUS, NARROW, digits, neutral, shortened, visible
+from flows.report.spelling import MINUS, NARROW, digits, neutral, record_title, shortened, visible
 from flows.report.text import WIDTH
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine

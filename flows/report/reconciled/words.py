@@ -10,7 +10,6 @@ from flows.steps.reconcile.reported_breaks import BreakLine
 from flows.steps.reconcile.totals import ProofLine
 from schemas.breaks import BREAKS, Money, Status
 from schemas.life import BreakState
-from schemas.tables import EXTRACTS
 
 NOT_READABLE = Money.UNREADABLE.value
 """What stands where an amount would, if it cannot be read: never a zero."""
@@ -104,11 +103,6 @@ def verdict_of(report: ReconciliationReport) -> VerdictWords:
     """The verdict in words; one nobody knows is told as it is, and is never good."""
     told = report.cover.verdict
     return VERDICTS.get(told) or VerdictWords(visible(told), "This verdict is not known.", "bad")
-
-
-def record_title(record: str) -> str:
-    """The name people know a record kind by."""
-    return EXTRACTS[record].title if record in EXTRACTS else visible(record)
 
 
 def currency_label(report: ReconciliationReport, currency: str) -> str:

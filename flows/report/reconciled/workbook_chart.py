@@ -6,7 +6,8 @@ import xlsxwriter  # type: ignore[import-untyped]
 from xlsxwriter.worksheet import Worksheet  # type: ignore[import-untyped]
 
 from flows.report.reconciled.chart import AGES, DOWN, EXPECTED, FOUND, TOTAL, UP, ages_by_class
-from flows.report.reconciled.words import currency_label, record_title
+from flows.report.reconciled.words import currency_label
+from flows.report.spelling import record_title
 from flows.steps.breaks.ageing import BUCKETS
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.roll_forward import RollForward

@@ -20,6 +20,7 @@ from connectors.postgres.reconciliations import (
     find_run,
     keep_scope,
     latest_run,
+    latest_runs,
     scope_hash,
 )
 from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
@@ -144,6 +145,18 @@ def last_sign_off(
     )
 
 
+def _only_scope(connection: psycopg.Connection) -> Reconciliation:
+    """The latest run, where no number is given and nothing else could be meant."""
+    latest = latest_runs(connection)
+    if len(latest) > 1:
+        told = ", ".join(f"{run.id} ({shortened(run.scope, 60)})" for run in latest[-LISTED:])
+        raise SignatureRefused(
+            f"{len(latest)} scopes have a reconciliation, the latest of each: {told}. Name the one "
+            "you sign by its number."
+        )
+    return find_run(connection)
+
+
 def _line(signature: Signature) -> SignatureLine:
     return SignatureLine(
         role=signature.role.value,
@@ -174,7 +187,7 @@ def _sign(
         raise SignatureRefused("--by is empty. Name who signs, or leave it out.")
     with workspace.database.connect() as connection:
         person = who(connection, said)
-        run = find_run(connection, number)
+        run = find_run(connection, number) if number else _only_scope(connection)
         # Hashing large files may take longer than a scope is kept for a process that says nothing.
         check_files(workspace, run)
         with keep_scope(connection, run):

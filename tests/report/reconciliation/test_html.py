@@ -115,10 +115,10 @@ def test_all_sections_are_there_in_their_order(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "word", "tone"),
     [
-        ("everything", "NOT_RECONCILED", "bad"),
-        ("reconciled", "RECONCILED", "good"),
-        ("accepted", "RECONCILED_WITH_ACCEPTED", "warn"),
-        ("nothing", "INCOMPLETE", "bad"),
+        ("everything", "Not reconciled", "bad"),
+        ("reconciled", "Reconciled", "good"),
+        ("accepted", "Reconciled with accepted breaks", "warn"),
+        ("nothing", "Incomplete", "bad"),
     ],
 )
 def test_the_verdict_is_told_once_at_the_top_and_says_why(name: str, word: str, tone: str) -> None:

@@ -184,7 +184,7 @@ def test_of_many_breaks_the_text_says_how_many_are_left() -> None:
 def test_the_page_for_the_ui_is_never_longer_than_it_may_be(count: int) -> None:
     page = reconciliation_markdown(many(count))
     assert len(page.encode()) <= BYTES
-    assert page.startswith("# NOT\\_RECONCILED: ")
+    assert page.startswith("# Not reconciled: ")
 
 
 def test_a_page_that_is_too_long_ends_between_two_blocks() -> None:
