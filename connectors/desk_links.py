@@ -7,6 +7,9 @@ from urllib.parse import urlsplit
 
 from connectors.errors import SettingsError
 
+MOST_LINKS = 10
+"""Of one sentence."""
+
 
 class DeskPage(StrEnum):
     """What has a page of its own, by its number."""
@@ -38,7 +41,18 @@ def desk_link(page: DeskPage, number: int) -> str | None:
     return url and f"{url}/{page}/{number}"
 
 
-def told_at_desk(page: DeskPage, number: int) -> str:
-    """A sentence with the link, in Markdown; empty where no desk is set."""
+def linked(page: DeskPage, number: int) -> str:
+    """The number, which leads to its page where a desk is set, in Markdown."""
     link = desk_link(page, number)
-    return f" [Open it at the desk]({link})." if link else ""
+    return f"[{number}]({link})" if link else str(number)
+
+
+def told_at_desk(page: DeskPage, *numbers: int) -> str:
+    """A sentence with the links, in Markdown; empty where no desk is set."""
+    if not numbers or not desk_url():
+        return ""
+    if len(numbers) == 1:
+        return f" [Open it at the desk]({desk_link(page, numbers[0])})."
+    shown = ", ".join(linked(page, one) for one in numbers[:MOST_LINKS])
+    left = f" and {len(numbers) - MOST_LINKS} more" if len(numbers) > MOST_LINKS else ""
+    return f" At the desk: {shown}{left}."

@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from prefect import flow
-from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed
 from pydantic import Field
@@ -15,6 +14,7 @@ from connectors.postgres.push.gate import held_text, why_held
 from flows.report.board import MOST, board_table
 from flows.report.next_step import next_step
 from flows.stages.reconcile.as_of import first_moment, today
+from flows.tasks.artifacts import publish_table
 from flows.tasks.holding import open_workspace
 from flows.tasks.missed_runs import overtaken
 from schemas.counting import quantity
@@ -42,9 +42,9 @@ def batch_board(days: Annotated[int, Field(ge=1, le=3650)] = DAYS) -> RunState[A
     held = sum(line.state is State.HELD for line in lines)
     told = f"{quantity(len(lines), 'batch')}, {held} held, {waiting} with a next step"
     told += f". {held_text(why)}" if why else ""
-    create_table_artifact(
+    publish_table(
         board_table(lines, zone, held=why is not None),
         key="batches",
-        description=f"{told}; {quantity(days, 'day')}; times in {zone.key}",
+        about=f"{told}; {quantity(days, 'day')}; times in {zone.key}",
     )
     return Completed(message=told)

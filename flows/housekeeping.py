@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from prefect import flow
-from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.settings import PREFECT_LOCAL_STORAGE_PATH
 from prefect.states import Completed, Failed
@@ -16,6 +15,7 @@ from flows.stages.archive import remedy, verify_archive
 from flows.stages.retention import DEFAULT, Retention, sweep
 from flows.stages.workspace import Workspace
 from flows.tasks.approval import DAYS_TO_DECIDE
+from flows.tasks.artifacts import publish_table
 from flows.tasks.holding import open_workspace
 from flows.tasks.missed_runs import overtaken
 from schemas.counting import agree, quantity
@@ -57,7 +57,7 @@ def housekeeping(
         dry_run=dry_run,
     )
     told = "would be removed; set dry_run to false to remove it" if dry_run else "removed"
-    create_table_artifact(
+    publish_table(
         [
             {
                 "What": one.what,
@@ -68,7 +68,7 @@ def housekeeping(
             for one in swept
         ],
         key="housekeeping",
-        description=f"What {told}" if dry_run else "What was removed",
+        about=f"What {told}" if dry_run else "What was removed",
     )
     number, size = sum(one.number for one in swept), sum(one.bytes for one in swept)
     message = f"{quantity(number, 'item', digits)}, {quantity(size, 'byte', digits)} {told}"
@@ -80,13 +80,13 @@ def _verified(workspace: Workspace, message: str) -> RunState[Any]:
     proof = verify_archive(workspace)
     if not proof.mismatches:
         return Completed(message=message)
-    create_table_artifact(
+    publish_table(
         [
             {"File": one.path, "Found": one.found, "Brought by": ", ".join(one.files)}
             for one in proof.mismatches
         ],
         key="archive",
-        description=f"Kept files that do not match. {remedy(proof)}",
+        about=f"Kept files that do not match. {remedy(proof)}",
     )
     first, wrong = proof.mismatches[0], len(proof.mismatches)
     return Failed(

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from typing import Any, Literal
 
 from prefect import flow, get_run_logger, task
-from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.context import FlowRunContext
 from prefect.states import Completed
@@ -15,6 +14,7 @@ from flows.report.spelling import digits
 from flows.stages.pull import Pulled, pull, pull_compared
 from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
+from flows.tasks.artifacts import publish_table
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import HOOKS, note_run
@@ -46,7 +46,7 @@ def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
     if (skipped := overtaken()) is not None:
         return skipped
     pulled = read_listings(list(listings or []))
-    create_table_artifact(
+    publish_table(
         [
             {
                 "Listing": cell(one["name"]),
@@ -57,7 +57,8 @@ def pull_listings(listings: list[ListingName] | None = None) -> RunState[Any]:
             for one in pulled["listings"]
         ],
         key="listings",
-        description=f"Batch {pulled['batch_id']} holds these listings",
+        about=f"Batch {pulled['batch_id']} holds these listings.",
+        batches=[pulled["batch_id"]],
     )
     clean = pulled["verdict"] == State.COMPLETE
     told = ", ".join(

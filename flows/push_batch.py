@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from prefect import flow, task
-from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
 from pydantic import Field
 
+from connectors.desk_links import DeskPage, linked
 from connectors.postgres import ledger
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import count_states, waiting_batches
@@ -20,6 +20,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.batch_report import PUSH_STATES
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
+from flows.tasks.artifacts import publish_table
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.batch import Manifest
 from flows.tasks.holding import held, open_workspace
@@ -107,7 +108,7 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
             for operation, states in count_states(connection, number).items():
                 lines += [
                     {
-                        "Batch": str(number),
+                        "Batch": linked(DeskPage.BATCH, number),
                         "Operation": operation,
                         "State": state.replace("_", " "),
                         "Rows": digits(states[state]),
@@ -115,10 +116,11 @@ def _publish(batches: Sequence[int], stopped: str | None) -> None:
                     for state in PUSH_STATES
                     if state in states
                 ]
-    create_table_artifact(
+    publish_table(
         lines[:200] or NOTHING,
         key="push-results",
-        description=". ".join(filter(None, [ABOUT, stopped and escape(stopped)])),
+        about=". ".join(filter(None, [ABOUT, stopped and escape(stopped).rstrip(".")])) + ".",
+        batches=batches,
     )
 
 

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from prefect import flow, get_run_logger, task
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.states import Completed, Failed
 from pydantic import BaseModel, ConfigDict, Field
 
-from connectors.desk_links import DeskPage, told_at_desk
 from connectors.errors import SettingsError
 from connectors.settings import read_settings
 from flows.pull_listings import read_compared
@@ -21,6 +19,7 @@ from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, Reconciled
 from flows.stages.reconcile.run import reconcile as reconcile_scope
 from flows.stages.reconcile.sources import Scope
+from flows.tasks.artifacts import publish_markdown, publish_table
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.blocks import run_settings
 from flows.tasks.holding import open_workspace
@@ -142,16 +141,12 @@ def reconcile_task(
 
 def publish(done: Reconciled) -> None:
     """Fixed keys, so that the UI shows the versions of one report after each other."""
-    at_desk = told_at_desk(DeskPage.RUN, done.run.id)
-    about = (
-        f"Reconciliation {done.run.id}, {done.run.verdict}.{at_desk} "
-        f"All of it: {done.written.folder}"
-    )
-    create_markdown_artifact(
-        reconciliation_markdown(done.report), key="reconciliation-report", description=about
-    )
-    show = f"{about} A row is shown by: `recon row BATCH FILE --line LINE`"
-    create_table_artifact(breaks_table(done.report) or NO_BREAKS, key="breaks", description=show)
+    number = done.run.id
+    about = f"Reconciliation {number}, {done.run.verdict}. All of it: {done.written.folder}."
+    page = reconciliation_markdown(done.report)
+    publish_markdown(page, key="reconciliation-report", about=about, run=number)
+    show = f"{about} A row is shown by: `recon row BATCH FILE --line LINE`."
+    publish_table(breaks_table(done.report) or NO_BREAKS, key="breaks", about=show, run=number)
 
 
 def end_state(done: ReconciliationEnd) -> RunState[Any]:

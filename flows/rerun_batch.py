@@ -3,7 +3,6 @@
 from typing import Annotated, Any, Literal
 
 from prefect import flow
-from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from pydantic import Field
 
@@ -13,6 +12,7 @@ from flows.report.changes import changes_table
 from flows.tasks import batch as tasks
 from flows.tasks import rerun as rerun_tasks
 from flows.tasks.approval import OverBudget
+from flows.tasks.artifacts import publish_table
 from flows.tasks.batch import Manifest
 from flows.tasks.delivery import BareAddress
 from flows.tasks.hooks import HOOKS
@@ -64,10 +64,11 @@ def rerun_batch(
         opened = rerun_tasks.open_batch(batch_id, from_the_start=from_stage == "stage")
     ended = tasks.report_batch(opened) if from_stage == "report" else carry(opened, over_budget)
     touched = sorted({batch_id, opened.batch_id})
-    create_table_artifact(
+    publish_table(
         changes_table(before, {number: rerun_tasks.rows_now(number) for number in touched}),
         key="rerun-diff",
-        description=f"Rows of {_named(touched)} by state, before this rerun and after it",
+        about=f"Rows of {_named(touched)} by state, before this rerun and after it.",
+        batches=touched,
     )
     return end_state(ended)
 

@@ -3,7 +3,6 @@
 from typing import Annotated, Any, Literal
 
 from prefect import flow, task
-from prefect.artifacts import create_table_artifact
 from prefect.client.schemas.objects import State as RunState
 from prefect.context import FlowRunContext
 from prefect.states import Completed
@@ -15,6 +14,7 @@ from flows.report.markdown import cell
 from flows.report.spelling import digits
 from flows.stages.resolve import ChosenSends
 from flows.stages.resolve import resolve as settle
+from flows.tasks.artifacts import publish_table
 from flows.tasks.attempts import FROM_LEDGER
 from flows.tasks.holding import open_workspace
 from flows.tasks.hooks import HOOKS, note_run
@@ -68,14 +68,15 @@ def resolve(
     """
     _refuse_unless_one(rows, all_rows=all_rows)
     detail = settle_rows(batch_id, decision, reason, by, rows, operation, state)
-    create_table_artifact(
+    publish_table(
         [
             {"Operation": name, "Was": was.replace("_", " "), "Rows": digits(count)}
             for name, states in detail["counts"].items()
             for was, count in states.items()
         ],
         key="resolution",
-        description=f"Batch {batch_id}: {decision}, by {cell(by)}, because {cell(reason)}",
+        about=f"Batch {batch_id}: {decision}, by {cell(by)}, because {cell(reason)}.",
+        batches=[batch_id],
     )
     message = f"{quantity(detail['rows'], 'row')} of batch {batch_id}: {decision}"
     return Completed(name=COMPLETED, message=message, data=detail)

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 import httpx
 from prefect import flow, task
-from prefect.artifacts import create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
@@ -21,6 +20,7 @@ from connectors.files.profile import DEFAULT, load_profile
 from connectors.settings import read_settings
 from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Start, Watch, import_here
 from flows.tasks.approval import OverBudget
+from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BareAddress, Delivery
 from flows.tasks.holding import open_workspace
 from flows.tasks.inbox_table import inbox_table
@@ -58,7 +58,7 @@ def watch_inbox(
         f"{sum(line.became == became for line in lines)} {became}"
         for became in dict.fromkeys(line.became for line in lines)
     )
-    create_table_artifact(inbox_table(lines), key="inbox", description=told or "nothing was there")
+    publish_table(inbox_table(lines), key="inbox", about=told or "nothing was there")
     failed = [line for line in lines if line.became == "failed"]
     if failed:
         return Failed(message=f"{told}. The next look tries again. First: {failed[0].detail}")

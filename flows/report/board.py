@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import tzinfo
 
+from connectors.desk_links import DeskPage, linked
 from connectors.postgres.overview import BatchSummary
 from flows.report.markdown import cell
 from flows.report.next_step import next_step, told_repaired
@@ -18,20 +19,20 @@ NO_BATCH = {"Batch": "none", "Next": "recon import, or put files into the inbox"
 def board_table(
     lines: Iterable[BatchSummary], zone: tzinfo, *, held: bool = False
 ) -> list[dict[str, str]]:
-    """One line per batch, every delivered text escaped; times are those of `zone`."""
+    """One line per batch, what to do first; every delivered text escaped; times are those of `zone`."""
     table = [
         {
-            "Batch": str(line.id),
-            "Feed": cell(line.feed, NARROW),
-            "State": cell(line.state.replace("_", " ")),
-            "Opened": f"{line.opened_at.astimezone(zone):%Y-%m-%d %H:%M}",
-            "Rows": digits(line.rows),
-            "Errors": digits(line.errors),
-            "Held because": cell(line.held_because or "", 2 * NARROW),
+            "Batch": linked(DeskPage.BATCH, line.id),
             "Next": cell(
                 "; ".join(filter(None, (told_repaired(line), next_step(line, held=held)))),
                 2 * NARROW,
             ),
+            "State": cell(line.state.replace("_", " ")),
+            "Held because": cell(line.held_because or "", 2 * NARROW),
+            "Rows": digits(line.rows),
+            "Errors": digits(line.errors),
+            "Feed": cell(line.feed, NARROW),
+            "Opened": f"{line.opened_at.astimezone(zone):%Y-%m-%d %H:%M}",
         }
         for line in lines
     ]

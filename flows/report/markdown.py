@@ -71,14 +71,14 @@ def rejects_table(report: BatchReport) -> list[dict[str, str]]:
     """The first `MOST` reasons as cells that are safe where the UI reads them as Markdown."""
     return [
         {
-            "Record": cell(record_title(line.record)),
             "Reason": cell(line.code),
-            "Field": cell(line.field) or NOTHING,
+            "Next": cell(line.remedy, 2 * SHOWN),
             "Rows": digits(line.rows),
             "File": cell(line.file),
             "Line": str(line.line),
+            "Field": cell(line.field) or NOTHING,
             "Value": value_cell(line.value),
-            "Next": cell(line.remedy, 2 * SHOWN),
+            "Record": cell(record_title(line.record)),
         }
         for line in report.reasons[:MOST]
     ]
@@ -105,7 +105,7 @@ def _parts(report: BatchReport) -> Iterator[MarkdownPart]:
         yield MarkdownPart("## Refused files", head, files, len(refused) - len(files))
     cells = [tuple(one.values()) for one in rejects_table(report)]
     if cells:
-        head = ("Record", "Reason", "Field", " Rows", "File", " Line", "Value", "Next")
+        head = ("Reason", "Next", " Rows", "File", " Line", "Field", "Value", "Record")
         yield MarkdownPart(
             f"## Rejects by reason\n\n{SHOW_ROW}", head, cells, len(report.reasons) - len(cells)
         )

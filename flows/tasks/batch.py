@@ -15,11 +15,9 @@ from typing import Any, Literal
 
 import psycopg
 from prefect import get_run_logger, task
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.context import FlowRunContext, TaskRunContext
 from pydantic import BaseModel, ConfigDict
 
-from connectors.desk_links import DeskPage, told_at_desk
 from connectors.errors import STOPS_PUSH, ConservationError
 from connectors.files.profile import DEFAULT, Profile, load_profile, with_terms
 from connectors.postgres import ledger
@@ -37,6 +35,7 @@ from flows.stages.receive import receive
 from flows.stages.rows.rejects import first_rejects
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
+from flows.tasks.artifacts import publish_markdown, publish_table
 from flows.tasks.attempts import ATTEMPTS, FROM_LEDGER, begun_again
 from flows.tasks.holding import held, open_workspace
 from flows.tasks.hooks import note_run
@@ -277,16 +276,15 @@ def _finished(workspace: Workspace, lease: Lease) -> BatchReport:
 def _publish(lease: Lease, report: BatchReport, folder: Path, stopped: str | None = None) -> None:
     """Fixed keys, so that the UI shows the versions of one report, or one batch, in a row."""
     state = ledger.find_batch(lease.connection, lease.batch_id).state.replace("_", " ")
-    at_desk = told_at_desk(DeskPage.BATCH, lease.batch_id)
-    about = f"Batch {lease.batch_id}, {state}.{at_desk} All of it is in {folder}"
+    about = f"Batch {lease.batch_id}, {state}. All of it is in {folder}."
     if stopped:
-        about = f"{about}. {escape(stopped)}"
-    summary = summary_markdown(report)
+        about = f"{about} {escape(stopped).rstrip('.')}."
+    summary, batches = summary_markdown(report), [lease.batch_id]
     for key in ("import-summary", f"batch-{lease.batch_id}"):
-        create_markdown_artifact(summary, key=key, description=about)
+        publish_markdown(summary, key=key, about=about, batches=batches)
     rejects = rejects_table(report) or NO_REJECTS
-    show = f"`recon row {lease.batch_id} FILE --line LINE` shows a row"
-    create_table_artifact(rejects, key="rejects", description=f"{about}. {show}")
+    show = f"{about} `recon row {lease.batch_id} FILE --line LINE` shows a row."
+    publish_table(rejects, key="rejects", about=show, batches=batches)
 
 
 def _told(lease: Lease, batch: Manifest, rows: Mapping[str, int]) -> Manifest:

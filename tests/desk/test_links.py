@@ -1,11 +1,13 @@
 """What names a batch or a run elsewhere leads to its page at the desk, where one is set."""
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from connectors.desk_links import DeskPage, desk_link, desk_url, told_at_desk
+from connectors.desk_links import DeskPage, desk_link, desk_url, linked, told_at_desk
 from connectors.errors import SettingsError
 from flows.stages.workspace import Workspace
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
@@ -35,6 +37,42 @@ def test_artifacts_say_where(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told_at_desk(DeskPage.RUN, 7) == (
         " [Open it at the desk](https://desk.example.com/runs/7)."
     )
+
+
+def test_many_batches_are_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (told_at_desk(DeskPage.BATCH, 1, 2), linked(DeskPage.BATCH, 1)) == ("", "1")
+    monkeypatch.setenv("RECON_DESK_URL", "https://desk.example.com")
+    assert told_at_desk(DeskPage.BATCH) == ""
+    assert told_at_desk(DeskPage.BATCH, 1, 2) == (
+        " At the desk: [1](https://desk.example.com/batches/1), "
+        "[2](https://desk.example.com/batches/2)."
+    )
+    assert told_at_desk(DeskPage.BATCH, *range(1, 13)).endswith("batches/10) and 2 more.")
+
+
+ROOT = Path(__file__).parents[2]
+NEITHER = {"housekeeping", "archive", "inbox", "batches"}
+"""Artifacts about no batch and no run, and the board, which leads to each of its batches."""
+
+
+def test_every_artifact_says_what_it_is_about_and_so_leads_there() -> None:
+    published: dict[str, set[str]] = {}
+    for path in (ROOT / "flows").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call):
+                continue
+            name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if name.startswith("create_") and name.endswith("_artifact"):
+                assert path == ROOT / "flows/tasks/artifacts.py", (
+                    f"{path}: publish_table leads there"
+                )
+            if name in ("publish_table", "publish_markdown"):
+                told = {one.arg: one.value for one in node.keywords if one.arg}
+                key = told["key"]
+                known = str(key.value) if isinstance(key, ast.Constant) else ast.unparse(key)
+                published[known] = {"batches", "run"} & {*told}
+    assert len(published) > 8
+    assert {key for key, about in published.items() if not about} == NEITHER
 
 
 @pytest.mark.parametrize(

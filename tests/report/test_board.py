@@ -81,13 +81,13 @@ def test_a_table_is_narrow_and_short_and_escaped() -> None:
     assert len(table) == MOST
     assert list(table[0]) == [
         "Batch",
-        "Feed",
+        "Next",
         "State",
-        "Opened",
+        "Held because",
         "Rows",
         "Errors",
-        "Held because",
-        "Next",
+        "Feed",
+        "Opened",
     ]
     assert table[0]["Feed"].startswith(r"'=1+\[x\]\(javascript:1\)\|yyy")
     assert table[0]["Feed"].endswith(r"... \(111 characters\)")

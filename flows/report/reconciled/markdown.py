@@ -43,12 +43,12 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
     return [
         {
             "Code": cell(one.code),
-            "Severity": cell(one.severity),
-            "State": cell(one.state),
-            "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
-            "Difference": _difference(one),
             "Amount": _amount(report, one),
             "Where": _where(one),
+            "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
+            "Difference": _difference(one),
+            "Severity": cell(one.severity),
+            "State": cell(one.state),
             "Break": cell(one.id),
         }
         for one in report.breaks[:ROWS]
