@@ -62,6 +62,7 @@ def test_an_upload_is_imported_in_the_name_of_who_sent_it(
     assert "otto" in otto.open("/batches/1").text
     again = upload(otto, ("a.csv", csv(line(1))), ("b.csv", csv(line(2))))
     assert "This delivery was taken in batch 1" in again.text
+    assert "\\n" not in again.text
     assert 'href="/batches/1"' in again.answer.text
     assert rows("SELECT count(*) FROM batch") == [(1,)]
 

@@ -83,8 +83,8 @@ def _number(visit: Visit) -> int:
 TITLES: Mapping[JobKind, str] = {
     JobKind.IMPORT: "Import uploaded files",
     JobKind.CORRECT: "Take rows with errors in again",
-    JobKind.RERUN: "Go on with the batch",
-    JobKind.UNDO: "Undo the batch",
+    JobKind.RERUN: "Go on where it stopped",
+    JobKind.UNDO: "Undo",
     JobKind.RESOLVE: "Settle rows at the service",
     JobKind.PUSH: "Send what is unsent",
     JobKind.RECONCILE: "Reconcile",

@@ -17,6 +17,7 @@ from flows.desk.batches import batch_of
 from flows.desk.jobs import order
 from flows.desk.visit import Visit
 from flows.stages.undo import why_not_undone
+from flows.steps.batch_report import Chain
 from schemas.jobs import JobKind
 
 WRITTEN = ("inserted", "updated")
@@ -64,12 +65,18 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         line=line,
         over=batch.state in (State.UNDONE, State.DISCARDED),
         changes=[
-            (one.title, *(one.states[name].rows if name in one.states else 0 for name in WRITTEN))
-            for one in (report.chains if report else ())
+            (title, *rows)
+            for title, rows in (_written(one) for one in (report.chains if report else ()))
+            if any(rows)
         ],
         looked=visit.asked.get("look") == "1",
         why_not=_why_not(visit, batch) if visit.asked.get("look") == "1" else "",
     )
+
+
+def _written(chain: Chain) -> tuple[str, list[int]]:
+    """Of a record kind, how many rows its end states say that the batch has written."""
+    return chain.title, [chain.states[name].rows if name in chain.states else 0 for name in WRITTEN]
 
 
 def _why_not(visit: Visit, batch: Batch) -> str:

@@ -13,6 +13,7 @@ from flows.desk.jobs import order
 from flows.desk.uploading import FormBroken, FormTooLarge
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import profile_names
+from schemas.counting import quantity
 from schemas.jobs import JobKind
 from schemas.tables import EXTRACTS
 
@@ -89,6 +90,14 @@ def _page(
         profiles=profile_names(visit.place.settings),
         records=sorted(EXTRACTS),
         tenants=visit.person.tenants if visit.person else (),
-        limit=visit.place.settings.limits.file_bytes,
+        limit=_size(visit.place.settings.limits.file_bytes),
         serviced=visit.place.settings.service.url is not None,
     )
+
+
+def _size(number: int) -> str:
+    """Bytes in the largest unit that they are several of."""
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if number >= unit:
+            return f"{number / unit:.4g} {name}"
+    return quantity(number, "byte")
