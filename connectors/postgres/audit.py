@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
+from connectors.errors import AccountRefused
 from connectors.postgres.breaks import breaks_hash, decisions_hash
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
@@ -70,6 +71,13 @@ class TrailEntry:
 
 def verify(connection: psycopg.Connection, noted: str | None = None) -> VerifiedTrail:
     """Prove the chain on one snapshot; `noted` is a hash that must still be in it."""
+    if connection.execute("SELECT row_security_active('event') AND NOT sees_all()").fetchone() == (
+        True,
+    ):
+        raise AccountRefused(
+            "Whoever sees some tenants, or is not logged in, sees a part of the trail, which "
+            "proves nothing. Somebody who sees all of it has to log in and verify it."
+        )
     connection.execute("SELECT chain_waiting()")
     with connection.transaction():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -21,13 +21,15 @@ from schemas.field import Table
 
 MOST_LEFT_OUT = 200_000
 """Rows of a range that end otherwise, up to which the others are copied around them."""
+NO_COPY = -1
+"""In the place of a record number: rows of tenants are kept apart, and COPY is refused."""
 
 
 def insert_new(
     connection: psycopg.Connection, table: Table, rows: Range, spooled: Sequence[Spooled]
 ) -> int:
     """Insert what is new in a range: rows at hand by COPY, which costs half, all other by SQL."""
-    left_out = _left_out(connection, rows) if spooled else None
+    left_out = _left_out(connection, table, rows) if spooled else None
     if left_out is None:
         return connection.execute(_insert(table), rows.parameters()).rowcount
     columns = ", ".join(map(quoted, target_columns(table)))
@@ -62,14 +64,17 @@ def _written_out(
     return binary_copy.encode(table, frame, target_columns(table))
 
 
-def _left_out(connection: psycopg.Connection, rows: Range) -> NDArray[np.int64] | None:
-    """Record numbers of the range that are not to be inserted; None: too many."""
+def _left_out(
+    connection: psycopg.Connection, table: Table, rows: Range
+) -> NDArray[np.int64] | None:
+    """Record numbers of the range that are not to be inserted; None: too many, or no COPY."""
     found = connection.execute(
         f"SELECT record_number FROM present UNION SELECT record_number FROM outcome o "
-        f"WHERE {in_range('o')} ORDER BY 1 LIMIT {MOST_LEFT_OUT + 1}",
+        f"WHERE {in_range('o')} UNION SELECT {NO_COPY} WHERE row_security_active('{table.name}') "
+        f"ORDER BY 1 LIMIT {MOST_LEFT_OUT + 1}",
         rows.parameters(),
     ).fetchall()
-    if len(found) > MOST_LEFT_OUT:
+    if len(found) > MOST_LEFT_OUT or (NO_COPY,) in found:
         return None
     return np.array([number for (number,) in found], np.int64)
 

@@ -9,6 +9,7 @@ from psycopg.rows import dict_row
 
 from connectors.postgres.audit import TrailEntry
 from schemas.derived.sql import SCHEMA
+from schemas.guards.tenants import RUN_OF_EVENT
 
 ROWS_AT_ONCE = 2_000
 
@@ -38,11 +39,7 @@ _SEEN = f"""
     OR EXISTS (SELECT FROM reconciliation r
         WHERE r.id::text = {{run}} AND {SCHEMA}.sees_scope(r.scope))
 """
-_RUN = (
-    "CASE WHEN e.batch_id IS NULL THEN substring(e.detail FROM CASE e.what WHEN 'reconciled' "
-    "THEN '\"id\": ([0-9]+)' ELSE '\"reconciliation\": ([0-9]+)' END) END"
-)
-"""SQL for the run that an event tells of, as text."""
+_RUN = RUN_OF_EVENT.format("e")
 _FITS = """
     strpos(lower(e.what), lower(%(what)s)) > 0
     AND (%(who)s = ''

@@ -52,6 +52,15 @@ def _array(words: Iterable[str]) -> str:
     return f"ARRAY[{listed}]"
 
 
+def scope_within(scope: str, tenants: str) -> str:
+    """SQL for whether a scope is about some tenants alone, which have a blank between them."""
+    return (
+        f"coalesce(string_to_array(substring({scope} FROM "
+        "'(?:^|; )tenants (-?[0-9]+(?:, -?[0-9]+)*)(?:;|$)'), ', ') "
+        f"<@ string_to_array({tenants}, ' '), false)"
+    )
+
+
 def require(roles: Iterable[AccountRole], what: str) -> str:
     """SQL for the name of who is acting, null where there are no accounts; `what` is SQL too."""
     return f"{SCHEMA}.require_role({_array(roles)}, {what})"
@@ -99,9 +108,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
     $$""",
     "sees_scope(scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
         -- An account of some tenants sees what is about these alone.
-        SELECT coalesce(a.tenants, '') = '' OR coalesce(string_to_array(substring(
-            scope FROM '(?:^|; )tenants (-?[0-9]+(?:, -?[0-9]+)*)(?:;|$)'), ', ')
-            <@ string_to_array(a.tenants, ' '), false)
+        SELECT coalesce(a.tenants, '') = '' OR {scope_within("scope", "a.tenants")}
         FROM {SCHEMA}.acting() a
     $$""",
     "sees_batch(number integer)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$

@@ -21,6 +21,7 @@ from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.batch_states import OF_MERGER
 from schemas.guards.decisions import DECIDED, SIGNED
 from schemas.guards.leases import LEASES_OF
+from schemas.guards.tenants import policies
 from schemas.guards.trail_functions import FUNCTIONS_OF, SAVED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
 from schemas.kinds import sql_columns
@@ -69,6 +70,11 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "acting_as": (LOADER, READER),
     "has_accounts": (LOADER, READER),
     "sees_scope": (LOADER, READER),
+    "sees_all": (LOADER, READER),
+    "seen_tenants": (LOADER, READER),
+    "seen_batches": (LOADER, READER),
+    "seen_runs": (LOADER, READER),
+    "acting_name": (LOADER, READER),
     "password_told": (LOADER, READER),
     "login_salt": (LOADER, READER),
     "log_in": (LOADER, READER),
@@ -136,6 +142,7 @@ def statements() -> Iterator[str]:
     for name, table in (TARGETS | LEDGER_TABLES).items():
         yield _read(name, [column.name for column in table.columns], _hidden(name))
     yield f"GRANT SELECT ON {SCHEMA}.alembic_version TO {READER}"
+    yield from policies(READER, LOADER)
 
 
 def role_for(kind: str, name: str) -> str | None:

@@ -22,6 +22,7 @@ from schemas.guards.batch_states import OF_MERGER, OPERATED, is_listed, lacks_me
 from schemas.guards.decisions import DECIDED, DECISIONS_OF, SIGNED, texts
 from schemas.guards.jobs import JOB_EVENTS, JOBS_OF
 from schemas.guards.ledger_digests import LEDGER_DIGESTS_OF
+from schemas.guards.tenants import TENANTS_OF
 from schemas.life import BESIDE, OPEN, RECONCILED, BreakState, Choice
 
 GENESIS = "0" * 64
@@ -74,6 +75,7 @@ FUNCTIONS_OF: Mapping[str, str] = {
     **LEDGER_DIGESTS_OF,
     **ACCEPTANCE_RULES_OF,
     **JOBS_OF,
+    **TENANTS_OF,
     f"new_event({_TOLD})": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
         work {SCHEMA}.job := {SCHEMA}.job_at_work();

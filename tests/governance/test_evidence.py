@@ -82,7 +82,14 @@ ALTERED = [
 ]
 
 
-@pytest.mark.parametrize(("batch", "table", "statement"), ALTERED)
+IDS = [
+    "outcome", "outcomes gone", "outcome added", "receipt gone", "receipt", "verdict of a chunk",
+    "counts of a chunk", "range of a chunk", "file", "feed", "file gone"
+]  # fmt: skip
+
+
+@pytest.mark.long(but=("outcome", "receipt gone", "counts of a chunk"))
+@pytest.mark.parametrize(("batch", "table", "statement"), ALTERED, ids=IDS)
 def test_what_the_owner_alters_of_the_ledger_is_found_and_named(
     place: Workspace, batch: int, table: str, statement: str
 ) -> None:
@@ -162,6 +169,7 @@ HIDING: dict[str, Callable[[Workspace], object]] = {
 }
 
 
+@pytest.mark.long(but=("resolve",))
 @pytest.mark.parametrize("how", HIDING)
 def test_an_answer_that_was_altered_is_not_hidden_by_what_is_done_later(
     workspace: Workspace, tmp_path: Path, how: str

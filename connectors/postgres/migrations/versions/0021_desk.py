@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "e84db50250c94719cfe4cc43be8f4fe377db44bb2fb91ba80b4f49bd165fde3c"
+derived = "79e11934855d0b8d06cf9f101d979d34fd41c601a2077ce366d8a2cf99ff1a99"
 
 
 def upgrade() -> None:

@@ -1,0 +1,130 @@
+"""Rows of tenants: PostgreSQL shows an account of some tenants those of these, whatever it asks.
+
+The policies are part of the roles (`schemas.guards.roles`). They hold whoever reads as a member of
+recon_reader: people, their desk, and programs of theirs. Who acts is known by the token of a login,
+of which the database keeps the hash; a setting of the session that is forged is nobody's login.
+
+| nobody is logged in | reads |
+|---|---|
+| and there is no account | everything |
+| and no account is bound to tenants | everything; a member of recon_desk: nothing |
+| and one is | nothing of what is listed here |
+
+Each policy asks once a statement who is acting, and not for each row.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from schemas.derived.sql import SCHEMA, TARGETS
+from schemas.derived.views import SHOWN, VIEWS, quoted
+from schemas.guards.accounts import scope_within
+
+TENANT = "TenantsId"
+_SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
+_MINE = f"(SELECT {SCHEMA}.seen_tenants())"
+
+
+def _member(role: str) -> str:
+    return (
+        f"to_regrole('{role}') IS NOT NULL AND pg_has_role(session_user, to_regrole('{role}'), "
+        "'MEMBER')"
+    )
+
+
+TENANTS_OF: Mapping[str, str] = {
+    "sees_all()": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        SELECT CASE WHEN a.name IS NOT NULL THEN coalesce(a.tenants, '') = ''
+            WHEN pg_has_role(session_user, current_user, 'MEMBER') THEN true
+            WHEN {_member("recon_loader")} THEN true
+            WHEN {_member("recon_desk")} THEN NOT {SCHEMA}.has_accounts()
+            ELSE NOT EXISTS (SELECT FROM {SCHEMA}.account o WHERE o.tenants <> '') END
+        FROM {SCHEMA}.acting() a
+    $$""",
+    "seen_tenants()": f"""RETURNS bigint[] LANGUAGE sql STABLE {_SAFE} AS $$
+        SELECT coalesce(string_to_array(a.tenants, ' ')::bigint[], '{{}}') FROM {SCHEMA}.acting() a
+    $$""",
+    "seen_batches()": f"""RETURNS integer[] LANGUAGE sql STABLE {_SAFE} AS $$
+        -- A batch that is bound to no tenant may hold rows of any.
+        SELECT coalesce(array_agg(b.id), '{{}}') FROM {SCHEMA}.batch b
+        WHERE (b.profile::json ->> 'tenant')::bigint = ANY ({_MINE}::bigint[])
+    $$""",
+    "seen_runs(bound boolean)": f"""RETURNS integer[] LANGUAGE sql STABLE {_SAFE} AS $$
+        -- Those of these tenants alone; and where it is asked for, those that are bound to none.
+        SELECT coalesce(array_agg(r.id), '{{}}') FROM {SCHEMA}.reconciliation r
+        CROSS JOIN {SCHEMA}.acting() a
+        WHERE a.tenants <> '' AND ({scope_within("r.scope", "a.tenants")}
+            OR NOT $1 AND r.scope !~ '(^|; )tenants ')
+    $$""",
+    "acting_name()": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
+        SELECT a.name FROM {SCHEMA}.acting() a
+    $$""",
+}
+"""Head -> rest of the definition."""
+
+RUN_OF_EVENT = (
+    "CASE WHEN {0}.batch_id IS NULL THEN substring({0}.detail FROM CASE {0}.what "
+    "WHEN 'reconciled' THEN '\"id\": ([0-9]+)' ELSE '\"reconciliation\": ([0-9]+)' END) END"
+)
+"""SQL for the run that an event tells of, as text."""
+_BATCHES = f"ANY ((SELECT {SCHEMA}.seen_batches())::integer[])"
+_RUNS = f"ANY ((SELECT {SCHEMA}.seen_runs(true))::integer[])"
+_TENANTS = f"ANY ({_MINE}::bigint[])"
+_ME = f"(SELECT {SCHEMA}.acting_name())"
+_OF_BATCH = ("extract", "receipt", "outcome", "before_image", "note", "send", "secret_constant")
+
+SEEN: Mapping[str, str] = {
+    "batch": f"id = {_BATCHES}",
+    **dict.fromkeys(_OF_BATCH, f"batch_id = {_BATCHES}"),
+    # What is about all says of no tenant what it found; its breaks and decisions do.
+    "reconciliation": f"id = ANY ((SELECT {SCHEMA}.seen_runs(false))::integer[])",
+    "break_state": f"reconciliation_id = {_RUNS} OR tenant = {_TENANTS}",
+    "decision": f"reconciliation_id = {_RUNS} OR break_id IN (SELECT b.break_id FROM "
+    f"{SCHEMA}.break_state b WHERE b.tenant = {_TENANTS})",
+    "signature": f"reconciliation_id = {_RUNS}",
+    "event": f"person = {_ME} OR batch_id = {_BATCHES} OR {RUN_OF_EVENT.format('event')} = "
+    f"ANY ((SELECT {SCHEMA}.seen_runs(true))::text[])",
+    "job": f"person = {_ME}",
+    "look": f"account = {_ME}",
+}
+"""Table -> SQL for the rows that an account of some tenants sees; of a batch, a run or itself."""
+SEEN_OF_TARGETS: Mapping[str, str] = {
+    name: f"{quoted(TENANT)} = {_TENANTS}"
+    if TENANT in {column.name for column in table.columns}
+    else f"batch_id = {_BATCHES}"
+    for name, table in TARGETS.items()
+}
+"""The same of a target: rows that name a tenant, else those that a batch of theirs wrote."""
+
+
+def policies(reader: str, loader: str) -> Iterator[str]:
+    """The statements; each may be run again.
+
+    A target has its policy enforced only where an account is bound to tenants: PostgreSQL lets
+    nobody but the owner COPY into such a table, and inserting takes longer.
+    """
+    for name, rows in {**SEEN, **SEEN_OF_TARGETS}.items():
+        table = f"{SCHEMA}.{name}"
+        for policy, told in {
+            "loaded": f"TO {loader} USING (true) WITH CHECK (true)",
+            "seen": f"FOR SELECT TO {reader} USING ((SELECT {SCHEMA}.sees_all()) OR {rows})",
+            # Whom somebody else gave a right has it still.
+            "granted": f"USING ((SELECT NOT pg_has_role(current_user, '{reader}', 'MEMBER')))",
+        }.items():
+            yield f"DROP POLICY IF EXISTS {policy} ON {table}"
+            yield f"CREATE POLICY {policy} ON {table} {told}"
+        if name in SEEN:
+            yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
+    turned = "; ".join(
+        f"EXECUTE format('ALTER TABLE {SCHEMA}.{name} %s ROW LEVEL SECURITY', turned)"
+        for name in SEEN_OF_TARGETS
+    )
+    yield (
+        "DO $$ DECLARE turned text := CASE WHEN EXISTS (SELECT FROM "
+        f"{SCHEMA}.account a WHERE a.tenants <> '') THEN 'ENABLE' ELSE 'DISABLE' END; "
+        f"BEGIN {turned}; END $$"
+    )
+    # The view reads as the owner, whom no policy holds; what is asked of it is asked behind.
+    yield (
+        f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
+        f"WHERE (SELECT {SCHEMA}.sees_all()) OR batch_id = {_BATCHES}"
+    )

@@ -1,0 +1,211 @@
+"""What an account of some tenants reads, whatever it sends: rows of these, by PostgreSQL itself."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from connectors.errors import AccountRefused
+from connectors.files.profile import DEFAULT
+from connectors.postgres.audit import verify
+from connectors.postgres.breaks import Decision
+from connectors.postgres.ledger import State
+from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.sequence import import_delivery
+from flows.stages.undo import undo_batch
+from flows.stages.workspace import Workspace
+from schemas.guards.roles import CONTROLLER, DESK, LOADER, MERGER, READER, statements
+from schemas.guards.tenants import SEEN, SEEN_OF_TARGETS
+from schemas.life import Choice
+from tests.accounts.people import ANNA, TESSA, add, logged_in
+from tests.governance.runs import found, reconcile
+from tests.stages.conftest import As
+from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
+from tests.stages.payments import line, write
+
+STATEMENTS = {
+    # what is asked for -> how many rows there are of tenant 8, of tenant 7, and of both or none
+    "SELECT FROM batch": (1, 1, 1),
+    "SELECT FROM extract": (1, 1, 1),
+    "SELECT FROM receipt WHERE stage = 'stage'": (1, 1, 1),
+    "SELECT FROM outcome": (1, 1, 1),
+    "SELECT FROM shown_row": (3, 3, 3),
+    "SELECT FROM payment": (1, 1, 2),
+    "SELECT FROM reconciliation WHERE scope <> 'everything'": (1, 1, 0),
+    "SELECT FROM break_state WHERE code = 'AMOUNT'": (1, 1, 0),
+    "SELECT FROM decision": (1, 1, 0),
+    "SELECT FROM event WHERE what = 'batch staged'": (1, 1, 1),
+    "SELECT FROM event WHERE what = 'reconciled'": (1, 1, 1),
+    "SELECT FROM event WHERE what = 'breaks commented'": (1, 1, 0),
+    # By way of others
+    "WITH x AS MATERIALIZED (SELECT * FROM payment) SELECT FROM x": (1, 1, 2),
+    "SELECT FROM batch b JOIN extract e ON e.batch_id = b.id": (1, 1, 1),
+    "SELECT FROM (SELECT * FROM break_state UNION ALL SELECT * FROM break_state) x "
+    "WHERE code = 'AMOUNT'": (2, 2, 0),
+    "SELECT FROM event_chain c JOIN event e ON e.id = c.event_id WHERE e.what = 'reconciled'": (
+        1, 1, 1
+    ),
+}  # fmt: skip
+
+
+def count(place: Workspace, statement: str) -> int:
+    with place.database.connect() as connection:
+        return len(connection.execute(statement).fetchall())  # type: ignore[call-overload]
+
+
+@pytest.fixture
+def place(workspace: Workspace, tmp_path: Path) -> Workspace:
+    """A batch and a run of tenant 7, of tenant 8, and of both; accounts, and the roles."""
+    for number, tenant in enumerate((7, 8, None), 1):
+        one, other = (tenant, tenant) if tenant else (7, 8)
+        rows = (
+            line(number * 10, tenant=one),
+            line(number * 10, tenant=one),
+            line(number * 10 + 1, tenant=other, amount="x" if tenant else "1"),
+        )
+        import_delivery(
+            workspace, [write(tmp_path / f"{number}.csv", *rows)], replace(DEFAULT, tenant=tenant)
+        )
+    for scope, tenant in (("tenants 7", 7), ("tenants 8", 8), ("everything", None)):
+        run = reconcile(workspace, found("4711", tenant=tenant or 9), scope=scope)
+        if tenant:
+            comment = Decision(Choice.COMMENT, "asked the bank", "ann")
+            decide_breaks(workspace, run.id, Chosen(code="AMOUNT"), comment)
+    add(workspace, ANNA, TESSA)
+    with workspace.database.connect() as connection:
+        for statement in statements():
+            connection.execute(statement)  # type: ignore[call-overload]
+    return workspace
+
+
+ROLES = [READER, CONTROLLER, DESK]
+
+
+@pytest.mark.long(but=("recon_desk",))
+@pytest.mark.parametrize("role", ROLES)
+def test_an_account_of_some_tenants_reads_theirs_alone(
+    place: Workspace, acting: As, role: str
+) -> None:
+    user = acting(role)
+    tessa, anna = logged_in(user, TESSA), logged_in(user, ANNA)
+    for statement, (eight, seven, both) in STATEMENTS.items():
+        of_payment = both // 2 if "payment" in statement else 0
+        assert count(place, statement) >= eight + seven + both, statement
+        assert count(tessa, statement) == seven + of_payment, statement
+        assert count(anna, statement) == count(place, statement), statement
+        assert count(user, statement) == 0, statement
+
+
+FORGED = ["", "tessa", "anna", "0" * 64, "' OR ''='"]
+
+
+def test_a_setting_of_the_session_is_no_login(place: Workspace, acting: As) -> None:
+    """Neither a name nor what the table of logins has is what a token is."""
+    logged_in(place, ANNA)
+    with place.database.connect() as owner:
+        (whole,) = owner.execute("SELECT token_hash FROM login").fetchone() or ("",)
+    with acting(DESK).database.connect() as connection:
+        for token in (*FORGED, whole):
+            connection.execute("SELECT set_config('recon.login', %s, false)", [token])
+            for role in ("NONE", "recon_reader", "recon_controller", "recon_desk"):
+                connection.execute(f"SET ROLE {role}")
+                for statement in STATEMENTS:
+                    found = connection.execute(statement).fetchall()  # type: ignore[call-overload]
+                    assert not found, (token, role, statement)
+        for role in (LOADER, MERGER):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(f"SET ROLE {role}")
+        connection.execute("SET row_security = off")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            connection.execute("SELECT FROM batch")
+
+
+def test_nothing_of_others_is_told_by_what_a_function_of_theirs_sees(
+    place: Workspace, acting: As
+) -> None:
+    """A function that talks is asked behind the policy, not before."""
+    with (
+        logged_in(acting(READER), TESSA).database.connect() as connection,
+        connection.transaction(force_rollback=True),
+    ):
+        told: list[str] = []
+        connection.add_notice_handler(lambda notice: told.append(notice.message_primary or ""))
+        connection.execute(
+            "CREATE FUNCTION pg_temp.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS "
+            "$$ BEGIN RAISE NOTICE '%', $1; RETURN true; END $$"
+        )
+        connection.execute("SELECT FROM reconciliation WHERE pg_temp.tell(scope)")
+        connection.execute("SELECT FROM shown_row WHERE pg_temp.tell(batch_id::text)")
+    assert {*told} == {"tenants 7", "everything", "1"}
+
+
+def test_only_a_whole_trail_is_proven(place: Workspace, acting: As) -> None:
+    reader = acting(READER)
+    for some in (reader, logged_in(reader, TESSA)):
+        with (
+            pytest.raises(AccountRefused, match="sees a part of the trail"),
+            some.database.connect() as connection,
+        ):
+            verify(connection)
+    with logged_in(reader, ANNA).database.connect() as connection:
+        assert verify(connection).broken is None
+
+
+def test_workers_read_and_write_all(place: Workspace, acting: As, tmp_path: Path) -> None:
+    merger = acting(MERGER)
+    for statement in STATEMENTS:
+        assert count(merger, statement) == count(place, statement), statement
+    many = [line(number, tenant=number % 2 + 7) for number in range(100, 160)]
+    ended = import_delivery(merger, [write(tmp_path / "n.csv", *many)], DEFAULT)
+    assert ended.batch.state is State.COMPLETE
+    undo_batch(merger, ended.batch.id, by=None, reason="test")
+    assert count(acting(LOADER), "SELECT FROM payment") == 4
+
+
+def test_who_is_not_logged_in(workspace: Workspace, acting: As, tmp_path: Path) -> None:
+    """Without accounts all is seen; with any, not by the desk; with one of tenants, by nobody."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    reader, desk = acting(READER), acting(DESK)
+
+    def seen() -> tuple[int, int]:
+        return count(reader, "SELECT FROM batch"), count(desk, "SELECT FROM batch")
+
+    assert seen() == (1, 1)
+    add(workspace, ANNA)
+    assert seen() == (1, 0)
+    add(workspace, TESSA)
+    assert seen() == (0, 0)
+    assert count(logged_in(desk, ANNA), "SELECT FROM batch") == 1
+
+
+def test_who_is_acting_is_asked_once_a_statement(place: Workspace, acting: As) -> None:
+    with logged_in(acting(DESK), ANNA).database.connect() as connection:
+        plan = connection.execute("EXPLAIN SELECT FROM break_state").fetchall()
+    told = "\n".join(one for (one,) in plan)
+    assert "InitPlan" in told
+    assert "sees_all" not in told.partition("Filter:")[2].partition("\n")[0]
+
+
+def test_every_table_that_a_reader_reads_is_thought_of(place: Workspace, rows: Any) -> None:
+    """Those without a policy hold nothing of a tenant's, and are named here."""
+    readable = rows(
+        "SELECT c.relname, c.relrowsecurity FROM pg_class c WHERE c.relkind IN ('r', 'v') "
+        "AND c.relnamespace = 'recon'::regnamespace "
+        f"AND has_any_column_privilege('{READER}', c.oid, 'SELECT') ORDER BY 1"
+    )
+    held = {name for name, secured in readable if secured}
+    assert held == {*SEEN, *SEEN_OF_TARGETS}
+    assert {name for name, _ in readable} - held == OTHERS
+
+
+OTHERS = {
+    # who there is, what is held, and hashes
+    "account", "acceptance_limit", "login", "lease", "chain_turn", "event_chain",
+    # the service, whichever batch it is
+    "push_lane", "push_epoch", "push_seal", "push_restore",
+    # asks who is acting by itself
+    "shown_row",
+    "alembic_version",
+}  # fmt: skip
