@@ -70,6 +70,12 @@ class Tab:
         until(lambda: self.value("window.before") is not True)
         return self.settled()
 
+    def choose(self, selector: str, *paths: str) -> None:
+        """Choose files of this machine in a field of the page."""
+        whole = self.ask("DOM.getDocument")["root"]["nodeId"]
+        field = self.ask("DOM.querySelector", nodeId=whole, selector=selector)["nodeId"]
+        self.ask("DOM.setFileInputFiles", files=[*paths], nodeId=field)
+
     def picture(self, path: Path, width: int = 1280, height: int = 900) -> None:
         """Keep what is seen, whole."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}

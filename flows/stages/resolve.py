@@ -26,6 +26,7 @@ from flows.stages.rows.locate import Spot, places, show_command
 from flows.stages.sequence import Ended, refuse_if_taken_back
 from flows.stages.workspace import Workspace
 from flows.steps.batch_report import BatchReport
+from schemas.counting import quantity
 from schemas.operations import PUSHES
 
 ROW = re.compile(r"(.+?):(?:(line|record):)?([0-9]{1,18})", re.DOTALL)
@@ -39,6 +40,8 @@ class ChosenSends:
     """`FILE:line:LINE` or `FILE:record:NUMBER` each: a delivered file, and a row of it."""
     operation: str | None = None
     states: tuple[str, ...] = ()
+    places: tuple[tuple[int, int], ...] | None = None
+    """Extract and record number of each, where no text names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +62,14 @@ def resolve(
     *,
     by: str | None,
     reason: str,
+    expected: int | None = None,
 ) -> Resolved:
     """Settle rows and report the batch anew; nothing is sent here.
 
     `confirm`: the service has it as sent. `resend`: it has not, so the next push sends it, under
     the push key it had. `abandon`: it is not to be sent. Raises BatchStateError where no row is
-    chosen, so that a mistyped choice is never taken for done.
+    chosen, so that a mistyped choice is never taken for done, nor where they are
+    not as many as `expected`: something else was looked at.
     """
     with workspace.database.connect() as connection, hold_batch(connection, batch_id) as lease:
         refuse_if_taken_back(connection, batch_id)
@@ -76,6 +81,12 @@ def resolve(
                 raise BatchStateError(
                     f"No row of batch {batch_id} that is chosen can be settled by "
                     f"{decision.value}; nothing was changed. `recon sends {batch_id}` lists them."
+                )
+            if expected not in (None, detail["rows"]):
+                raise BatchStateError(
+                    f"{quantity(detail['rows'], 'row')} of batch {batch_id} would be settled, and "
+                    f"{expected} were looked at: some have moved since. Look again; nothing was "
+                    "changed."
                 )
             ledger.add_event(
                 connection,
@@ -108,6 +119,8 @@ def _selection(connection: psycopg.Connection, batch_id: int, chosen: ChosenSend
     unknown = sorted(set(chosen.states) - set(SendState))
     if unknown:
         raise BatchUnknown(f"{unknown[0]!r} is no state of a send: {', '.join(SendState)}.")
+    if chosen.places is not None:
+        return Selection(batch_id, chosen.operation, chosen.states, chosen.places)
     files = ledger.list_extracts(connection, batch_id)
     rows = tuple(
         place for row in chosen.rows for place in _places(connection, files, batch_id, row)

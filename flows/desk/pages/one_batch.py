@@ -12,6 +12,7 @@ from connectors.postgres.jobs import jobs_of_batch
 from connectors.postgres.ledger import ENDED, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
+from connectors.postgres.push.send_page import UNSETTLED
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.batches import batch_of, shows_text
 from flows.desk.pages.files import report_files
@@ -117,6 +118,7 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         command=next_step(line, held=why is not None),
         push_held=held_text(why) if why and line.at_service else "",
         undecided=undecided,
+        unsettled=UNSETTLED,
         rejects=line.errors - undecided,
         chains=[_chain(report, one) for one in report.chains] if report else [],
         pushed=[(one, _chain(report, one.chain)) for one in report.pushed] if report else [],

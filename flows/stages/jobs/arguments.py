@@ -21,6 +21,7 @@ from schemas.jobs import JobKind
 from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS
 
+MOST_PLACES = 1_000
 PROFILE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 
@@ -34,6 +35,7 @@ def _one_of(known: frozenset[str]) -> AfterValidator:
 
 
 Number = Annotated[int, Field(ge=1, lt=2**31)]
+Record64 = Annotated[int, Field(ge=1, lt=2**63)]
 Tenant = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 Token = Annotated[str, StringConstraints(pattern=UPLOAD_NAMED)]
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
@@ -86,8 +88,12 @@ class ResolveArguments(Arguments):
     decision: SendDecision
     reason: Reason
     rows: tuple[str, ...] = ()
+    places: Annotated[tuple[tuple[Number, Record64], ...], Field(max_length=MOST_PLACES)] = ()
+    """Extract and record number of each, as a page has them."""
     operation: Operation | None = None
     states: tuple[SendState, ...] = ()
+    expected: Annotated[int, Field(ge=1)] | None = None
+    """How many rows were looked at; where it would be others, none is settled."""
 
 
 class PushArguments(Arguments):
@@ -126,7 +132,7 @@ def check_arguments(kind: JobKind, given: Mapping[str, Any]) -> Arguments:
             f"{where}: {first['msg']}{others}. Nothing was ordered: correct it and send it again."
         ) from None
     if isinstance(arguments, ResolveArguments) and not (
-        arguments.rows or arguments.operation or arguments.states
+        arguments.rows or arguments.places or arguments.operation or arguments.states
     ):
         # A list that was forgotten must not mean everything.
         raise JobRefused("No row is chosen. Choose rows, an operation or a state.")

@@ -173,9 +173,15 @@ def _resolve(workspace: Workspace, asked: ResolveArguments, job: Job) -> Done:
     if before:
         ended = report_again(workspace, asked.batch)
         return Done(ended.exit_code, f"The rows are settled. {BEFORE}")
-    chosen = ChosenSends(asked.rows, asked.operation, asked.states)
+    chosen = ChosenSends(asked.rows, asked.operation, asked.states, asked.places or None)
     resolved = resolve(
-        workspace, asked.batch, chosen, asked.decision, by=job.asked_by, reason=asked.reason
+        workspace,
+        asked.batch,
+        chosen,
+        asked.decision,
+        by=job.asked_by,
+        reason=asked.reason,
+        expected=asked.expected,
     )
     rows = quantity(resolved.rows, "row", grouped)
     said = f"{rows} of batch {asked.batch}: {asked.decision.value}."

@@ -1,0 +1,138 @@
+"""Rows of a batch that the service has not settled: the evidence beside each, and a decision."""
+
+from collections.abc import Collection, Mapping
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from connectors.errors import AccountRefused, BatchStateError, ReconError
+from connectors.postgres.ledger import Batch
+from connectors.postgres.push.send_page import count_unsettled, list_unsettled
+from connectors.postgres.push.sends import DECIDABLE, SendDecision, SendState
+from flows.desk.batches import LARGEST, batch_of, shows_text
+from flows.desk.jobs import order
+from flows.desk.visit import Visit
+from schemas.accounts import AccountRole
+from schemas.jobs import JobKind
+
+ON_A_PAGE = 50
+MEANS: Mapping[SendDecision, str] = {
+    SendDecision.CONFIRM: "The service has it as it was sent. Nothing is sent.",
+    SendDecision.RESEND: "The service has not got it. The next push sends it.",
+    SendDecision.ABANDON: "It is not to be sent, now or later.",
+}
+DECISIONS = frozenset(map(str, SendDecision))
+LOOK: Mapping[str, str] = {
+    SendState.IN_DOUBT: "They were sent, and the answer is lost. Look for each at the service.",
+    SendState.DIFFERS: "The service says it stored something else than was sent.",
+    SendState.REFUSED: "The service has refused them, for the reason beside each.",
+    SendState.ABANDONED: "Somebody decided that they are not sent.",
+    SendState.UNSENT: "They wait for the next push.",
+}
+"""What a state means for whoever decides."""
+
+
+def show(visit: Visit) -> Response:
+    """The rows of one operation in one state, those in doubt first."""
+    return _page(visit)
+
+
+def settle(visit: Visit) -> Response:
+    """Have the chosen rows settled; whatever is refused keeps what was typed."""
+    with visit.place.database.connect() as connection:
+        batch = batch_of(visit, connection)
+    try:
+        number = _settle(visit, batch)
+    except ReconError as error:
+        status = HTTPStatus.FORBIDDEN if isinstance(error, AccountRefused) else HTTPStatus.CONFLICT
+        return _page(visit, said=str(error), status=status)
+    return visit.go(f"/jobs/{number}")
+
+
+def _settle(visit: Visit, batch: Batch) -> int:
+    if not visit.may(AccountRole.OPERATOR):
+        raise AccountRefused(
+            "Settling rows takes the role operator. Ask one, or an administrator for the role. "
+            "Nothing was changed."
+        )
+    operation, state = visit.typed("operation"), visit.typed("state")
+    what = visit.typed("what")
+    if state not in (DECIDABLE[SendDecision(what)] if what in DECISIONS else ()):
+        raise BatchStateError("Say what the rows are: confirmed, to be sent again, or abandoned.")
+    reason = visit.typed("reason")
+    if not reason:
+        raise BatchStateError("Say why: the reason is kept in the audit trail.")
+    if not visit.person and not visit.by:
+        raise BatchStateError("Name who decides.")
+    places: list[list[int]] = []
+    if visit.typed("all"):
+        expected = visit.typed("count")
+    else:
+        places = [place for one in visit.form.getlist("row") if (place := _place(str(one)))]
+        expected = str(len(places))
+        if not places:
+            raise BatchStateError("Choose rows, or all of them. Nothing was changed.")
+    if not (expected.isascii() and expected.isdigit() and len(expected) < 19):
+        raise BatchStateError("Load the page again: it does not say how many rows it showed.")
+    return order(
+        visit,
+        JobKind.RESOLVE,
+        batch=batch.id,
+        decision=what,
+        operation=operation,
+        states=[state],
+        places=places,
+        expected=int(expected),
+        reason=reason,
+    )
+
+
+def _place(text: str) -> list[int] | None:
+    extract, _, number = text.partition(":")
+    if not all(one.isascii() and one.isdigit() and len(one) < 19 for one in (extract, number)):
+        return None
+    return [int(extract), int(number)] if int(extract) <= LARGEST else None
+
+
+def _chosen(counted: Collection[tuple[str, str]], operation: str, state: str) -> tuple[str, str]:
+    """The operation and state that are asked for; else the first in this state, or of all."""
+    if (operation, state) in counted:
+        return operation, state
+    return next((one for one in counted if one[1] == state), next(iter(counted), ("", "")))
+
+
+def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
+    asked = visit.form if visit.request.method == "POST" else visit.asked
+    after = str(asked.get("after", ""))
+    behind = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
+    with visit.place.database.connect() as connection:
+        batch = batch_of(visit, connection)
+        counted = count_unsettled(connection, batch.id)
+        chosen = _chosen(counted, str(asked.get("operation", "")), str(asked.get("state", "")))
+        rows = list_unsettled(connection, batch.id, *chosen, after=behind, most=ON_A_PAGE + 1)
+    operation, state = chosen
+    return visit.page(
+        "sends.html.jinja",
+        status,
+        said=said,
+        batch=batch,
+        counted=[
+            (*one, count, f"?{urlencode({'operation': one[0], 'state': one[1]})}", one == chosen)
+            for one, count in counted.items()
+        ],
+        operation=operation,
+        state=state,
+        count=counted.get(chosen, 0),
+        look=LOOK.get(state, ""),
+        decisions=[(one, MEANS[one]) for one, states in DECIDABLE.items() if state in states],
+        rows=rows[:ON_A_PAGE],
+        after=after if behind else "",
+        more=urlencode({"operation": operation, "state": state, "after": rows[-2].at.number})
+        if len(rows) > ON_A_PAGE
+        else None,
+        may_settle=visit.may(AccountRole.OPERATOR),
+        with_text=shows_text(visit),
+        chosen=frozenset(str(one) for one in visit.form.getlist("row")),
+        typed={name: visit.typed(name) for name in ("what", "reason", "by", "all")},
+    )
