@@ -19,7 +19,7 @@ from connectors.postgres.breaks import decided_after, newest_decision, proposals
 from connectors.postgres.ledger import ENDED, Batch, State, last_event
 from connectors.postgres.overview import BatchSummary
 from connectors.postgres.reconciliations import Reconciliation
-from connectors.postgres.signatures import newest_signature
+from connectors.postgres.signatures import newest_signature, why_interested
 from flows.desk.review import Review, review_of
 from flows.desk.trend import TrendPoint, trend_point
 from flows.stages.finish import build_report
@@ -52,17 +52,17 @@ class LastUsed(Generic[Made]):
 
     def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """The value of a key; whoever asks while it is being made waits for it."""
-        return self.renewed(key, lambda before: make() if before is None else before)
+        return self.renewed(key, lambda kept: kept[0] if kept else make())
 
-    def renewed(self, key: Hashable, make: Callable[[Made | None], Made]) -> Made:
-        """The value of a key, made of the one that is kept: the very same where it still holds."""
+    def renewed(self, key: Hashable, make: Callable[[Sequence[Made]], Made]) -> Made:
+        """The value of a key, made of what is kept: that one, where there is one and it holds."""
         with self._lock:
             turn = self._turns.setdefault(key, Lock())
         with turn:
             try:
                 with self._lock:
-                    before = self._kept.get(key)
-                made = make(before)
+                    kept = [self._kept[key]] if key in self._kept else []
+                made = make(kept)
                 with self._lock:
                     self._kept[key] = made
                     self._kept.move_to_end(key)
@@ -89,6 +89,7 @@ class Kept:
         self._breaks: LastUsed[_Standing] = LastUsed(frames)
         self._reviews: LastUsed[Review] = LastUsed(VALUES)
         self._changes: LastUsed[Changes] = LastUsed(VALUES)
+        self._interested: LastUsed[str | None] = LastUsed(VALUES)
         self._reports: LastUsed[BatchReport] = LastUsed(REPORTS)
         self._trend: LastUsed[TrendPoint | None] = LastUsed(VALUES)
 
@@ -103,7 +104,8 @@ class Kept:
         # Asked for first: what is decided in between is taken in twice, and never overlooked.
         newest = newest_decision(connection, run.id, run.decided_through)
 
-        def take_in(before: "_Standing | None") -> _Standing:
+        def take_in(kept: Sequence[_Standing]) -> _Standing:
+            before = kept[0] if kept else None
             if before is not None and before.through == newest:
                 return before
             left = self._breaks_left(place, connection, run)
@@ -153,6 +155,16 @@ class Kept:
 
         key = run.id, run.chain_hash, newest_signature(connection)
         return self._changes.get(key, compare)
+
+    def why_interested(
+        self, connection: psycopg.Connection, run: Reconciliation, account: str
+    ) -> str | None:
+        """Which rule keeps an account from approving a run; None: none.
+
+        It goes by who prepared the run, and by what was decided before it was made.
+        """
+        key = run.id, run.chain_hash, account, newest_signature(connection)
+        return self._interested.get(key, lambda: why_interested(connection, account, run.id))
 
     def batch_report(
         self,

@@ -74,6 +74,12 @@ def test_what_could_not_be_made_is_made_by_the_next_one() -> None:
     assert kept.get("one", lambda: 1) == 1
 
 
+def test_that_there_is_nothing_is_kept_too() -> None:
+    kept: LastUsed[str | None] = LastUsed(2)
+    assert kept.get("one", lambda: None) is None
+    assert kept.get("one", lambda: "asked once more") is None
+
+
 def test_a_decision_makes_what_was_kept_old(workspace: Workspace) -> None:
     one, other = reconcile(workspace, found("1")), reconcile(workspace, found("2"), scope="other")
     kept = Kept()

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from connectors.errors import ReconError, SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation, latest_run
-from connectors.postgres.signatures import signatures_of, why_interested
+from connectors.postgres.signatures import signatures_of
 from flows.desk.filters import BreakSearch
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
@@ -84,7 +84,7 @@ def _facts(visit: Visit, connection: psycopg.Connection, run: Reconciliation) ->
     review = kept.review(visit.place, connection, run)
     changes = kept.changes(visit.place, connection, run)
     files, altered = _files(visit, run)
-    interested = why_interested(connection, person.name, run.id) if person else None
+    interested = kept.why_interested(connection, run, person.name) if person else None
     breaks = kept.breaks(visit.place, connection, run)
     unopened = not_opened(visit.place, connection, run, person.name, breaks) if person else None
     return {
