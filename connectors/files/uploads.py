@@ -8,8 +8,6 @@ import json
 import re
 import secrets
 import shutil
-import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -123,11 +121,3 @@ def drop_upload(settings: Settings, token: str) -> None:
     """Remove an upload whose files were taken in."""
     if re.match(UPLOAD_NAMED, token) is not None:
         shutil.rmtree(uploads_folder(settings) / token, ignore_errors=True)
-
-
-def old_uploads(settings: Settings, seconds: float) -> Iterator[Path]:
-    """Uploads that nobody has taken in for so long."""
-    folder = uploads_folder(settings)
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if time.time() - path.stat().st_mtime > seconds:
-            yield path

@@ -141,6 +141,14 @@ def unneeded_deliveries(
         yield from _leftovers(folder)
 
 
+def old_folders(folder: Path, before: float) -> Iterator[Unneeded]:
+    """Folders in which nothing came or went since a time, and what an earlier removal left."""
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith(GOING):
+            yield from _old(path, before)
+    yield from _leftovers(folder)
+
+
 def old_files(folder: Path, before: float) -> Iterator[Unneeded]:
     """Files that were last written before a time."""
     for path in sorted(folder.rglob("*")):

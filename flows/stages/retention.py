@@ -11,6 +11,7 @@ from pathlib import Path
 import psycopg
 
 from connectors.files.archive import hold_archive
+from connectors.files.uploads import uploads_folder
 from connectors.postgres import ledger
 from connectors.postgres.batch_reports import note_removed
 from connectors.postgres.retention import (
@@ -20,6 +21,7 @@ from connectors.postgres.retention import (
     mark_cleared,
     needed_contents,
     old_files,
+    old_folders,
     remove,
     unneeded_contents,
     unneeded_deliveries,
@@ -106,6 +108,8 @@ def _unneeded(
     if inbox is not None:
         yield "deliveries of the inbox", unneeded_deliveries(inbox / "archive", deliveries, old)
     yield REPORTS, unneeded_reports(settings.reports, told, reported.timestamp())
+    if (uploads := uploads_folder(settings)).is_dir():
+        yield "uploads that no job took in", old_folders(uploads, kept.timestamp())
     if results is not None:
         yield "results of runs", old_files(results, kept.timestamp())
 

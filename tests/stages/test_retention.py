@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from connectors.files.profile import DEFAULT
+from connectors.files.uploads import Upload, uploads_folder
 from flows.stages.retention import Retention, Swept, sweep
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery, run_batch
@@ -216,3 +217,15 @@ def test_killed_in_the_middle_and_run_again_it_ends_the_same(
     assert clean() == 0
     assert (contents(workspace), reports(workspace)) == (1, ["batch-4"])
     assert rows("SELECT count(*) FROM event WHERE what = 'housekeeping'") == [(1,)]
+
+
+def test_an_upload_that_no_job_took_in_goes(
+    workspace: Workspace, swept: Callable[..., dict[str, int]]
+) -> None:
+    upload = Upload.begin(workspace.settings)
+    upload.open("a.csv")
+    upload.write(b"x" * 10)
+    upload.close()
+    assert swept(NOW)["uploads that no job took in"] == 0
+    assert swept()["uploads that no job took in"] == 1
+    assert [*uploads_folder(workspace.settings).iterdir()] == []
