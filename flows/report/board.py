@@ -19,7 +19,7 @@ NO_BATCH = {"Batch": "none", "Next": "recon import, or put files into the inbox"
 def board_table(
     lines: Iterable[BatchSummary], zone: tzinfo, *, held: bool = False
 ) -> list[dict[str, str]]:
-    """One line per batch, what to do first; every delivered text escaped; times are those of `zone`."""
+    """One line per batch, what to do first; delivered text escaped, times those of `zone`."""
     table = [
         {
             "Batch": linked(DeskPage.BATCH, line.id),

@@ -183,7 +183,7 @@ def _review(desk: str, tab: Tab) -> None:
         "line 4",
         line(3, amount="30.25"),
         "28.13",
-        "−2.12",
+        "\N{MINUS SIGN}2.12",
         "EditPayment",
     ):
         assert part in tab.text, part
