@@ -1,131 +1,175 @@
-"""Measure the pages of the desk over a run with many breaks.
+"""Measure the pages of the desk over a run with many records and many breaks.
 
-    python benchmarks/desk/run.py --breaks 100000
+    python benchmarks/desk/run.py --records 1000000 --breaks 100000
 
-A run is written straight into a ledger of its own, with a decision about part of it, and each page
-is asked for over the desk's socket. Cold is the first request after the desk was started, and the
-first one after a decision; the others are warm.
+The records are imported and reconciled (`made.py`, minutes). `recon desk` is a process of its own,
+and each page is asked for over its socket by somebody who is logged in. Cold is the first request
+after the desk was started for it; the others are warm. CPU is that of the desk alone.
 """
 
 import argparse
 import json
-import resource
+import os
+import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date, timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import httpx
+import psutil
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(1, str(ROOT))
 
+from made import PERSON, make_place  # noqa: E402
+
 from connectors.postgres.breaks import Decision  # noqa: E402
-from connectors.postgres.database import open_database  # noqa: E402
-from connectors.settings import Settings  # noqa: E402
-from flows.desk.app import Desk  # noqa: E402
-from flows.desk.server import DeskServer  # noqa: E402
-from flows.stages.reconcile.breaks import Chosen, decide_breaks  # noqa: E402
+from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks  # noqa: E402
 from flows.stages.workspace import Workspace  # noqa: E402
 from schemas.life import Choice  # noqa: E402
-from tests.desk.many import many_breaks  # noqa: E402
-from tests.governance.runs import DAY, reconcile  # noqa: E402
+from tests.accounts.people import PASSWORD, logged_in  # noqa: E402
+from tests.desk.browser import Browser  # noqa: E402
 
 PAGES = {
-    "home": "/",
-    "run": "/runs/{run}",
-    "breaks, open": "/runs/{run}/breaks?state=open",
-    "breaks, last page": "/runs/{run}/breaks?state=open&sort=age&page=99999",
-    "breaks, text": "/runs/{run}/breaks?text=999",
-    "breaks, a figure": "/runs/{run}/breaks?state=open&currency=978&basis=difference",
-    "breaks, CSV of all": "/runs/{run}/breaks.csv",
+    "Home": "/",
+    "Run": "/runs/{run}",
+    "Breaks, open": "/runs/{run}/breaks?state=open",
+    "Breaks, last page, oldest first": "/runs/{run}/breaks?state=open&sort=age&page=99999",
+    "Breaks, with a text": "/runs/{run}/breaks?text=999",
+    "Breaks, of one figure": "/runs/{run}/breaks?state=open&currency=1&basis=difference",
+    "Break": "/runs/{run}/breaks/{break}",
+    "Decide, 20 selected": "/runs/{run}/decide?{selected}",
+    "Decide, all that match": "/runs/{run}/decide?all=1&state=open",
+    "Sign": "/runs/{run}/sign",
+    "Batches": "/batches",
+    "Batch": "/batches/{batch}",
+    "Rejects": "/batches/{batch}/rejects",
+    "Trail": "/trail",
+    "People": "/people",
 }
-SCOPE = "everything"
+AFTER = ("Home", "Run", "Breaks, open", "Decide, all that match", "Sign")
+"""Pages that are made of breaks, and asked for first after somebody decided about some."""
+WAIT = 15
+"""Seconds after which what is read ahead should be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A desk in a process of its own, and somebody who is logged in."""
+
+    process: psutil.Process
+    client: httpx.Client
+
+    def get(self, address: str) -> tuple[float, float, int]:
+        """Milliseconds of one request, of CPU in the desk likewise, and bytes."""
+        before, wall = sum(self.process.cpu_times()[:2]), time.perf_counter()
+        answer = self.client.get(address)
+        wall = time.perf_counter() - wall
+        answer.raise_for_status()
+        cpu = sum(self.process.cpu_times()[:2]) - before
+        return wall * 1000, cpu * 1000, len(answer.content)
+
+    def peak(self) -> int:
+        """MiB it had at the most."""
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(one.split()[1]) for one in lines if one.startswith("VmHWM")) // 1024
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="recon-desk-") as home:
-        settings = Settings(Path(home))
-        place = Workspace(settings, open_database(settings))
-        run = _prepared(place, asked.breaks)
-        found = [*_measured(place, run, asked.rounds)]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    home = asked.cache.resolve() / f"desk-{asked.records}-{asked.breaks}"
+    home.mkdir(parents=True, exist_ok=True)
+    place = make_place(home, asked.records, asked.breaks)
+    run, breaks = list_breaks(place, None, Chosen())
+    with place.database.connect() as connection:
+        (batch,) = connection.execute("SELECT min(id) FROM batch").fetchone() or (1,)
+    ids = breaks["id"].to_list()
+    words = {
+        "run": run.id,
+        "batch": batch,
+        "break": ids[0],
+        "selected": "&".join(f"break={one}" for one in ids[:20]),
+    }
+    pages = {name: path.format(**words) for name, path in PAGES.items() if name in asked.only}
+    found, warmed, peak = _measured(place, home, pages, run.id, asked.rounds)
     print(_table(found))
     print(
-        f"\n{asked.breaks:,} breaks, {asked.rounds} warm rounds; peak {peak} MiB with the making."
+        f"\n{asked.records:,} records, {breaks.height:,} breaks, {asked.rounds} warm rounds; "
+        f"{json.dumps(dict(breaks['code'].value_counts().iter_rows()))}; the desk had {peak} MiB "
+        f"at the most; Home {WAIT} s after the start {warmed:.0f} ms; "
+        f"load {os.getloadavg()[0]:.1f}."
     )
-    if asked.out:
-        asked.out.write_text(json.dumps({"breaks": asked.breaks, "pages": found}, indent=1) + "\n")
     return 0
 
 
-def _prepared(place: Workspace, rows: int) -> int:
-    """The number of a run with breaks, some accepted; there is a small one before it."""
-    reconcile(place, many_breaks(100), scope=SCOPE)
-    run = reconcile(place, many_breaks(rows), scope=SCOPE, as_of=DAY + timedelta(days=1))
-    accept = Decision(Choice.ACCEPT, "bank charges", until=date(2026, 12, 31))
-    decide_breaks(place, run.id, Chosen(code="RATE_MISSING"), accept)
-    return run.id
-
-
-def _measured(place: Workspace, run: int, rounds: int) -> Iterator[dict[str, object]]:
-    for name, path in PAGES.items():
-        address = path.format(run=run)
-        # A desk of its own for each page, so that each has a first time.
-        with _served(place) as client:
-            cold, _, _ = _once(client, address)
-            warm = [_once(client, address) for _ in range(rounds)]
-            decide_breaks(
-                place,
-                run,
-                Chosen(code="AMOUNT", currency=1),
-                Decision(Choice.ASSIGN, "measured", owner=name),
+def _measured(
+    place: Workspace, home: Path, pages: dict[str, str], run: int, rounds: int
+) -> tuple[list[dict[str, Any]], float, int]:
+    cold: dict[str, float] = {}
+    for name, address in pages.items():
+        with _served(home) as desk:
+            cold[name], _, _ = desk.get(address)
+    found = []
+    as_person = logged_in(place, PERSON)
+    with _served(home) as desk:
+        time.sleep(WAIT)
+        warmed, _, _ = desk.get("/")
+        for name, address in pages.items():
+            desk.get(address)
+            told = [desk.get(address) for _ in range(rounds)]
+            walls = sorted(wall for wall, *_ in told)
+            after = []
+            for round_ in range(3 if name in AFTER else 0):
+                assign = Decision(Choice.ASSIGN, "measured", owner=f"{name} {round_}")
+                decide_breaks(as_person, run, Chosen(code="AMOUNT", currency=4), assign)
+                after.append(desk.get(address)[0])
+            found.append(
+                {
+                    "page": name,
+                    "cold": cold[name],
+                    "after a decision": median(after) if after else "",
+                    "median": median(walls),
+                    "p95": walls[min(len(walls) - 1, int(len(walls) * 0.95))],
+                    "CPU": sum(cpu for _, cpu, _ in told) / len(told),
+                    "KB": told[0][2] / 1000,
+                }
             )
-            decided, _, size = _once(client, address)
-        walls = sorted(wall for wall, *_ in warm)
-        yield {
-            "page": name,
-            "cold_ms": cold,
-            "after_decision_ms": decided,
-            "median_ms": median(walls),
-            "p95_ms": walls[min(len(walls) - 1, int(len(walls) * 0.95))],
-            "cpu_ms": median(cpu for _, cpu, _ in warm),
-            "bytes": size,
-        }
+        return found, warmed, desk.peak()
 
 
 @contextmanager
-def _served(place: Workspace) -> Iterator[httpx.Client]:
-    with (
-        DeskServer(Desk(place), "127.0.0.1", 0).running() as url,
-        httpx.Client(base_url=url, timeout=300) as client,
-    ):
-        client.get("/static/desk.css")  # The socket is open, and nothing is read.
-        yield client
+def _served(home: Path) -> Iterator[Served]:
+    environment = os.environ | {"RECON_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "flows", "desk", "--port", "0"],
+        env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("The desk is at ").split(". ")[0].strip()
+        browser = Browser(url)
+        there = {"next": "/people"}  # A page that is made of no breaks.
+        page = browser.open("/login", **there)
+        page.send("/login", name=PERSON.name, password=PASSWORD, **there)
+        assert page.status == 200, page.text
+        browser.client.timeout = httpx.Timeout(300)
+        yield Served(psutil.Process(process.pid), browser.client)
+        browser.client.close()
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
-def _once(client: httpx.Client, address: str) -> tuple[float, float, int]:
-    """Wall and CPU milliseconds, ours with the client's, and bytes of one request."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    answer = client.get(address)
-    answer.raise_for_status()
-    return (
-        (time.perf_counter() - wall) * 1000,
-        (time.process_time() - cpu) * 1000,
-        len(answer.content),
-    )
-
-
-def _table(found: Sequence[dict[str, object]]) -> str:
+def _table(found: Sequence[dict[str, Any]]) -> str:
     names = [*found[0]]
     lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
     for one in found:
-        cells = [f"{of:.0f}" if isinstance(of, float) else str(of) for of in one.values()]
+        cells = [f"{of:,.0f}" if isinstance(of, float) else str(of) for of in one.values()]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -134,9 +178,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--breaks", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", nargs="+", choices=[*PAGES], default=[*PAGES])
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        default=Path.home() / ".cache" / "recon-benchmarks",
+        help="the place that is made; removing it is safe",
+    )
     return parser
 
 
