@@ -19,6 +19,9 @@ from connectors.forms import form_of_code
 from connectors.process import whoami
 from schemas.derived.sql import SCHEMA
 
+RUN_BEGAN = "run began"
+"""What a run of Prefect says in the trail of each batch that it works on."""
+
 
 class State(StrEnum):
     """Where a batch is; the last five are ends."""

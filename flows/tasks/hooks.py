@@ -22,7 +22,7 @@ from flows.tasks.blocks import run_settings
 
 log = logging.getLogger("recon.run")
 
-BEGAN = "run began"
+BEGAN = ledger.RUN_BEGAN
 CANCELLED, HELD, SKIPPED = "Cancelled", "Held", "Skipped"
 
 

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from connectors.desk_settings import DeskSettings
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import add_event
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.tasks.hooks import BEGAN
 from tests.accounts.people import ANNA, TESSA, add
-from tests.desk.browser import Browser
+from tests.desk.browser import Browser, desk_of
 from tests.desk.test_batches import TIGHT, bring
 from tests.stages.payments import line, write
 
@@ -68,6 +70,24 @@ def test_a_report_with_delivered_text_of_others_is_not_given_to_an_account_of_on
     assert page.status == 200
     assert "/batches/1/files/" not in page.answer.text
     assert page.open("/batches/1/files/report.html").status == 404
+
+
+def test_it_leads_to_the_runs_of_prefect_that_worked_on_it(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    bring(workspace, tmp_path / "a.csv", line(1))
+    number = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    with workspace.database.connect() as connection:
+        for told in (number, "../../admin"):
+            detail = {"run": told, "name": "import <b>"}
+            add_event(connection, BEGAN, batch_id=1, detail=detail)
+    with desk_of(workspace, DeskSettings(prefect_ui="https://prefect.example.com")) as url:
+        page = Browser(url).open("/batches/1")
+        assert f'href="https://prefect.example.com/runs/flow-run/{number}">import &lt;b&gt;' in (
+            page.answer.text
+        )
+        assert "flow-run/.." not in page.answer.text
+        page.client.close()
 
 
 def test_a_held_batch_says_why_and_its_history_who(

@@ -1,6 +1,8 @@
 """A batch: its files, what became of every row, and what was done with it."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -8,8 +10,9 @@ from typing import Any, Protocol
 from starlette.responses import Response
 
 from connectors.errors import AccountRefused, BatchStateError, ReconError
+from connectors.postgres.audit import TrailEntry
 from connectors.postgres.jobs import jobs_of_batch
-from connectors.postgres.ledger import ENDED, Batch, State
+from connectors.postgres.ledger import ENDED, RUN_BEGAN, Batch, State
 from connectors.postgres.overview import BatchSummary, list_overview
 from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
@@ -35,6 +38,8 @@ from schemas.accounts import AccountRole
 from schemas.derived.views import SEND_ERRORS
 from schemas.jobs import MAY_ORDER, JobKind
 
+FLOW_RUN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""The form of its id; nothing else becomes part of an address."""
 EVENTS, FILES, REASONS, FIGURES, JOBS = 50, 200, 50, 60, 10
 """How many of each a page lists; the report and the trail have all."""
 
@@ -112,6 +117,8 @@ def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -
         line=line,
         report=report,
         files=files,
+        flow_runs=_flow_runs(events),
+        prefect_ui=visit.desk.settings.prefect_ui,
         meaning=VERDICTS[report.verdict].meaning if report and report.verdict in VERDICTS else "",
         repaired=told_repaired(line),
         words=next_in_words(line),
@@ -143,6 +150,13 @@ def _work(visit: Visit, line: BatchSummary, rejects: int) -> list[JobKind]:
         JobKind.UNDO: True,
     }
     return [kind for kind, sensible in asked.items() if sensible]
+
+
+def _flow_runs(events: Sequence[TrailEntry]) -> dict[str, str]:
+    """The runs of Prefect that told of themselves in these events, by id, with their names."""
+    told = (json.loads(one.detail) for one in events if one.detail and one.what == RUN_BEGAN)
+    runs = {str(one.get("run")): str(one.get("name") or one.get("run")) for one in told}
+    return {number: name for number, name in runs.items() if FLOW_RUN.fullmatch(number)}
 
 
 def _chain(report: BatchReport, chain: Chain) -> dict[str, Any]:
