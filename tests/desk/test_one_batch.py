@@ -100,7 +100,7 @@ def test_a_held_batch_says_why_and_its_history_who(
     assert "Held because 1 of 2 rows" in page.text
     assert "Next: Release or discard it" in page.text
     assert "2 read = 1 rejected + 1 pending" in page.text
-    assert "looked at ann <i>month end</i>" in page.text, "as text, not as a mark"
+    assert "Looked at ann <i>month end</i>" in page.text, "as text, not as a mark"
 
 
 def test_a_correction_changes_the_page_of_what_it_corrects(
