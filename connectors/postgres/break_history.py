@@ -77,11 +77,17 @@ def breaks_of_record(
     connection: psycopg.Connection, number: int, break_id: str, most: int
 ) -> list[str]:
     """Ids of the other breaks that a run left of the same record, as its key names it."""
+    # By the same key, which an index finds, or by none: a comparison of nulls would read all.
     rows = connection.execute(
-        """SELECT o.break_id FROM break_state b JOIN break_state o
-            ON o.reconciliation_id = b.reconciliation_id AND o.break_id <> b.break_id
-            AND (o.record, o.tenant, o.key) IS NOT DISTINCT FROM (b.record, b.tenant, b.key)
-        WHERE b.reconciliation_id = %s AND b.break_id = %s ORDER BY o.break_id LIMIT %s""",
+        """SELECT o.break_id FROM break_state b CROSS JOIN LATERAL (
+            SELECT k.* FROM break_state k
+            WHERE k.reconciliation_id = b.reconciliation_id AND k.key = b.key
+            UNION ALL
+            SELECT n.* FROM break_state n
+            WHERE b.key IS NULL AND n.reconciliation_id = b.reconciliation_id AND n.key IS NULL) o
+        WHERE b.reconciliation_id = %s AND b.break_id = %s AND o.break_id <> b.break_id
+            AND (o.record, o.tenant) IS NOT DISTINCT FROM (b.record, b.tenant)
+        ORDER BY o.break_id LIMIT %s""",
         [number, break_id, most],
     ).fetchall()
     return [str(one) for (one,) in rows]

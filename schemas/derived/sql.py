@@ -159,4 +159,6 @@ sa.Index("extract_content", LEDGER_TABLES["extract"].c.sha256)
 sa.Index("event_chain_event", LEDGER_TABLES["event_chain"].c.event_id, unique=True)
 sa.Index("reconciliation_scope", LEDGER_TABLES["reconciliation"].c.scope_hash)
 sa.Index("break_state_break", LEDGER_TABLES["break_state"].c.break_id)
+_breaks = LEDGER_TABLES["break_state"].c
+sa.Index("break_state_record", _breaks.reconciliation_id, _breaks.key)
 sa.Index("decision_reconciliation", LEDGER_TABLES["decision"].c.reconciliation_id)

@@ -48,4 +48,11 @@ def upgrade() -> None:
         schema="recon",
         comment="What an account has opened of a run at the desk, and when first",
     )
+    op.create_index(
+        "break_state_record",
+        "break_state",
+        ["reconciliation_id", "key"],
+        unique=False,
+        schema="recon",
+    )
     # ### end Alembic commands ###
