@@ -6,6 +6,7 @@ import pytest
 from connectors.errors import ExtractRefused
 from connectors.files.blocks import blocks
 from connectors.files.content import open_content
+from connectors.files.first_record import clean
 from connectors.files.header import Header, read_header
 from connectors.files.profile import Profile
 from connectors.files.records import Dialect
@@ -323,3 +324,11 @@ def test_torture_answers_agree() -> None:
                 for answer in EXPECTED["ambiguous"][name]["acceptable"]
             ]
             assert any(code in codes for codes in accepted)
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [("Id", "Id"), (' "Id" ', "Id"), ('" Id "', "Id"), ('""', ""), ('"', '"'), ('"Id', '"Id')],
+)
+def test_a_name_stands_without_blanks_and_quotes(cell: str, name: str) -> None:
+    assert clean(cell, '"') == name

@@ -157,6 +157,7 @@ def test_what_is_in_doubt_is_settled_by_somebody(
         )
         assert resolved.rows == 1
         ended = push_batch(place, 1)
+        assert not ended.new, "the batch was there"
         assert sent(1) == {1: "acknowledged", 2: state, 3: "acknowledged"}
         assert ended.batch.state is batch_state
         assert len(server.requests) == requests

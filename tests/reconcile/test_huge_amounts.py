@@ -5,6 +5,7 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from connectors.files.profile import DEFAULT
@@ -15,9 +16,11 @@ from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.steps.breaks.make import make_breaks
 from flows.steps.frames.beyond import exact_sum, whole
 from flows.steps.rules.rules import Rules
-from schemas.amounts import EXACT, spelled
+from schemas.amounts import BEYOND, EXACT, spelled
+from schemas.kinds import AMOUNT
 from schemas.life import BreakState, Choice
 from tests.recon import run
 from tests.stages.payments import line, write
@@ -198,3 +201,22 @@ def test_the_list_of_breaks_shows_it_in_its_column(workspace: Workspace, tmp_pat
     assert (one["amount"], one["expected"], one["counted"]) == ("1e308", "1e308", "1e308")
     assert not [name for name in one if name.endswith("_beyond")]
     assert "1e308" in run(*place, *listed).stdout
+
+
+def test_a_break_about_a_field_has_its_money_as_text_where_no_exact_column_holds_it() -> None:
+    amounts = pl.Series("PaidAmount", [Decimal("-1.50"), None, None], dtype=AMOUNT)
+    texts = pl.Series(f"PaidAmount{BEYOND}", [None, "-1e308", None], dtype=pl.String)
+    rows = pl.DataFrame([amounts, texts])
+    made = make_breaks(
+        "RATE_MISSING", "payment", rows, key=pl.lit("1"), amount=pl.col("PaidAmount")
+    )
+    assert made[f"amount{BEYOND}"].to_list() == [None, "1e308", None]
+    given = make_breaks(
+        "RATE_MISSING",
+        "payment",
+        rows,
+        key=pl.lit("1"),
+        amount=pl.col("PaidAmount"),
+        **{f"amount{BEYOND}": pl.lit(None, pl.String)},
+    )
+    assert given[f"amount{BEYOND}"].to_list() == [None] * 3, "what the caller says counts"
