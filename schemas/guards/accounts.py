@@ -187,6 +187,9 @@ ACCOUNTS_OF: Mapping[str, str] = {
         ON CONFLICT ON CONSTRAINT account_pkey DO UPDATE SET (full_name, roles, tenants, subject,
             disabled) = (EXCLUDED.full_name, EXCLUDED.roles, EXCLUDED.tenants, EXCLUDED.subject,
             EXCLUDED.disabled);
+        IF $4 <> '' THEN
+            PERFORM {SCHEMA}.shut_targets();
+        END IF;
         IF $6 THEN
             UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
                 WHERE l.account = $1 AND l.ended_at IS NULL;

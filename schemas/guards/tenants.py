@@ -17,9 +17,13 @@ from collections.abc import Iterator, Mapping
 
 from schemas.derived.sql import SCHEMA, TARGETS
 from schemas.derived.views import SHOWN, VIEWS, quoted
-from schemas.guards.accounts import scope_within
+from schemas.guards.accounts import NOT_ALLOWED, refuse, scope_within
 
 TENANT = "TenantsId"
+_BUSY = (
+    "the first account that is bound to tenants shuts the rows of the targets for everybody else, "
+    "and somebody is reading or writing these: do it again when no batch is being applied"
+)
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _MINE = f"(SELECT {SCHEMA}.seen_tenants())"
 
@@ -55,6 +59,19 @@ TENANTS_OF: Mapping[str, str] = {
         WHERE a.tenants <> '' AND ({scope_within("r.scope", "a.tenants")}
             OR NOT $1 AND r.scope !~ '(^|; )tenants ')
     $$""",
+    "shut_targets()": f"""RETURNS void LANGUAGE plpgsql {_SAFE} SET lock_timeout = '3s' AS $$
+    DECLARE
+        target text;
+    BEGIN
+        FOR target IN SELECT c.relname FROM pg_class c
+            JOIN pg_policy p ON p.polrelid = c.oid AND p.polname = 'seen'
+            WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND NOT c.relrowsecurity
+        LOOP
+            EXECUTE format('ALTER TABLE {SCHEMA}.%I ENABLE ROW LEVEL SECURITY', target);
+        END LOOP;
+    EXCEPTION WHEN lock_not_available THEN
+        {refuse(NOT_ALLOWED, _BUSY)};
+    END $$""",
     "acting_name()": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
         SELECT a.name FROM {SCHEMA}.acting() a
     $$""",
@@ -100,7 +117,8 @@ def policies(reader: str, loader: str) -> Iterator[str]:
     """The statements; each may be run again.
 
     A target has its policy enforced only where an account is bound to tenants: PostgreSQL lets
-    nobody but the owner COPY into such a table, and inserting takes longer.
+    nobody but the owner COPY into such a table, and inserting takes longer. The first such account
+    enforces it (`shut_targets`).
     """
     for name, rows in {**SEEN, **SEEN_OF_TARGETS}.items():
         table = f"{SCHEMA}.{name}"

@@ -98,6 +98,26 @@ def test_an_account_of_some_tenants_reads_theirs_alone(
         assert count(user, statement) == 0, statement
 
 
+def test_the_first_account_of_some_tenants_shuts_the_targets(
+    workspace: Workspace, tmp_path: Path, acting: As
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1), line(2, tenant=8))], DEFAULT)
+    with workspace.database.connect() as owner:
+        for statement in statements():
+            owner.execute(statement)  # type: ignore[call-overload]
+    user, worker = acting(READER), acting(MERGER)
+    add(workspace, ANNA)
+    assert count(user, "SELECT FROM payment") == 2
+    with worker.database.connect() as busy, busy.transaction():
+        busy.execute("SELECT FROM payment")
+        with pytest.raises(AccountRefused, match="when no batch is being applied"):
+            add(workspace, TESSA)
+    add(workspace, TESSA)
+    assert count(user, "SELECT FROM payment") == 0
+    assert count(logged_in(user, TESSA), "SELECT FROM payment") == 1
+    assert count(worker, "SELECT FROM payment") == 2
+
+
 FORGED = ["", "tessa", "anna", "0" * 64, "' OR ''='"]
 
 

@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "79e11934855d0b8d06cf9f101d979d34fd41c601a2077ce366d8a2cf99ff1a99"
+derived = "edbb8765d30a495cd617f55676cfca5d0027bf7e784f8aecc338e3bc74adbda8"
 
 
 def upgrade() -> None:
