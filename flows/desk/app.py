@@ -149,6 +149,7 @@ ADDRESSES = (
     Address("/batches/{number:int}/correct", upload.send_correction, ("POST",), files=MAY_ORDER),
     Address("/batches/{number:int}/undo", undo.show, ("GET", "POST")),
     Address("/batches/{number:int}/rejects.zip", rejects.download),
+    Address("/batches/{number:int}/rejects.xlsx", rejects.workbook),
     Address("/jobs", jobs.show),
     Address("/jobs", jobs.ask, ("POST",)),
     Address("/jobs/{number:int}", jobs.show_one),

@@ -59,6 +59,24 @@ def test_the_files_to_correct_are_a_delivery(
     assert "no rows with errors left to correct" in page.text
 
 
+def test_the_workbook_has_every_one_as_a_line_and_no_formula(
+    workspace: Workspace, browser: New, tmp_path: Path
+) -> None:
+    rows = [line(n, amount="=1+1") for n in range(1, 601)]
+    rows.append(line(601, amount="x" * 40_000))
+    bring(workspace, tmp_path / "a.csv", *rows, line(700))
+    page = browser().open("/batches/1/rejects")
+    assert 'href="/batches/1/rejects.xlsx"' in page.answer.text
+    content = page.open("/batches/1/rejects.xlsx").answer.content
+    assert page.open("/batches/1/rejects.xlsx").answer.content == content
+    with ZipFile(io.BytesIO(content)) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+    assert (sheet.count("<row "), "<f>" in sheet) == (602, False)
+    assert rows[-2] in sheet
+    assert "x" * 30_000 in sheet, "what no cell can hold is cut, and not left out"
+    assert "Deliver plain digits" in sheet
+
+
 @pytest.mark.parametrize(
     ("header", "record"),
     [
@@ -81,6 +99,10 @@ def test_no_secret_is_on_the_page_or_in_the_files(
     page.open("/batches/1/rejects")
     assert (page.text.count(HIDDEN), "canary-7" in page.text) == (1, False)
     assert b"canary-7".hex() not in page.text
+    for kind in ("zip", "xlsx"):
+        content = page.open(f"/batches/1/rejects.{kind}").answer.content
+        with ZipFile(io.BytesIO(content)) as packed:
+            assert all(b"canary-7" not in packed.read(name) for name in packed.namelist())
     with ZipFile(io.BytesIO(page.open("/batches/1/rejects.zip").answer.content)) as packed:
         assert all(b"canary-7" not in packed.read(name) for name in packed.namelist())
 
@@ -93,7 +115,7 @@ def test_rejects_are_not_shown_to_an_account_of_some_tenants(
     bring(workspace, tmp_path / "a.csv", line(1), line(2, tenant=8), terms=terms)
     import_delivery(workspace, [write(tmp_path / "b.csv", line(3, amount="x"))], DEFAULT)
     anna, tessa = browser().log_in("anna"), browser().log_in("tessa")
-    for name in ("rejects", "rejects.zip"):
+    for name in ("rejects", "rejects.zip", "rejects.xlsx"):
         assert anna.open(f"/batches/1/{name}").status == 200
         assert (tessa.open(f"/batches/1/{name}").status, "2,8,1,2" in tessa.text) == (403, False)
         assert tessa.open(f"/batches/2/{name}").status == 404

@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import IO
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import psycopg
 from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import AccountRefused
 from connectors.postgres.attempts import later_attempts
 from flows.desk.batches import LARGEST, batch_of, shows_text
 from flows.desk.visit import Visit
-from flows.stages.rows.reject_page import list_rejects
+from flows.report.reject_book import RejectLine, write_reject_book
+from flows.stages.rows.reject_page import ShownReject, list_rejects
 from flows.stages.rows.rejects import repaired_elsewhere, write_rejects
 
-ON_A_PAGE = 50
+ON_A_PAGE, AT_ONCE = 50, 500
+WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 BLOCK_BYTES = 1 << 18
 WITHHELD = (
     "The rows of this batch as they were delivered are shown to accounts of all tenants only: "
@@ -65,13 +68,52 @@ def download(visit: Visit) -> Response:
                 with path.open("rb") as of, into.open(told, "w") as to:
                     while block := of.read(BLOCK_BYTES):
                         to.write(block)
-    packed.seek(0)
-    name = f"rejects-of-batch-{batch.id}.zip"
-    return StreamingResponse(
-        _blocks(packed),
-        media_type="application/zip",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    return _given(packed, f"rejects-of-batch-{batch.id}.zip", "application/zip")
+
+
+def workbook(visit: Visit) -> Response:
+    """Every one of them as a line of a workbook."""
+    with visit.place.database.connect() as connection:
+        batch = batch_of(visit, connection)
+        _refuse_without_text(visit)
+        book = tempfile.TemporaryFile()  # noqa: SIM115 -- closed when it is sent.
+        write_reject_book(
+            book,
+            f"Rows with errors of batch {batch.id}",
+            map(_line, _all_rejects(visit, connection, batch.id)),
+        )
+    return _given(book, f"rejects-of-batch-{batch.id}.xlsx", WORKBOOK)
+
+
+def _all_rejects(
+    visit: Visit, connection: psycopg.Connection, batch_id: int
+) -> Iterator[ShownReject]:
+    elsewhere, after = later_attempts(connection, batch_id), (0, 0)
+    while rows := list_rejects(
+        visit.place, connection, batch_id, elsewhere, most=AT_ONCE, after=after
+    ):
+        yield from rows
+        after = rows[-1].extract_id, rows[-1].record_number
+
+
+def _line(row: ShownReject) -> RejectLine:
+    return (
+        row.file,
+        row.line,
+        row.record,
+        row.record_number,
+        row.text,
+        ", ".join(str(error["ErrorCode"]) for error in row.errors),
+        "\n".join(str(error["Message"]) for error in row.errors),
+        "\n".join(row.remedies),
+        row.later.batch_id if row.later else None,
     )
+
+
+def _given(content: IO[bytes], name: str, media_type: str) -> Response:
+    content.seek(0)
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(_blocks(content), media_type=media_type, headers=headers)
 
 
 def _blocks(packed: IO[bytes]) -> Iterator[bytes]:
