@@ -16,6 +16,7 @@ from flows.report.reconciled.words import (
 from flows.report.spelling import digits, neutral, record_title
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
+from schemas.breaks import BREAKS
 from schemas.counting import quantity
 from schemas.life import OPEN, BreakState
 
@@ -43,12 +44,12 @@ def breaks_table(report: ReconciliationReport) -> list[dict[str, str]]:
     return [
         {
             "Code": cell(one.code),
+            "Next": cell(BREAKS[one.code].action, 2 * SHOWN),
             "Amount": _amount(report, one),
             "Where": _where(one),
             "Record": cell(f"{record_title(one.record)} {one.key}", SHOWN),
             "Difference": _difference(one),
-            "Severity": cell(one.severity),
-            "State": cell(one.state),
+            "State": cell(f"{one.state}, {one.severity}"),
             "Break": cell(one.id),
         }
         for one in report.breaks[:ROWS]
