@@ -21,6 +21,7 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
+from flows.stages.reconcile.run import Shown
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.saved import from_saved
 from schemas.guards.trail_rules import chain_hash
@@ -209,3 +210,9 @@ def test_runs_at_once_follow_each_other_by_their_numbers(workspace: Workspace) -
             assert latest_run(connection, scope) == own[-1]
         # Over all scopes it is the number, whichever was saved last.
         assert find_run(connection).id == max(one.id for one in runs)
+
+
+def test_a_report_that_is_shown_again_ends_as_its_run_did(workspace: Workspace) -> None:
+    for breaks, code in ((found(), 0), (found("1"), 1)):
+        run = reconcile(workspace, breaks)
+        assert Shown(run, Path(), "").exit_code == code

@@ -151,6 +151,7 @@ def test_secrets_are_shown_nowhere_and_left_out_of_rejects(
         ({"rows": 3}, "rows: the manifest states 3, the file has 2"),
         ({"sums": {"PaidAmount": {"1": "21.01"}}}, "states 21.01, the file has 21"),
         ({"hash_total": "4"}, "hash total: the manifest states 4, the file has 3"),
+        ({"hash_total": "three"}, "hash total: the manifest states three, the file has 3"),
         ({"bytes": 1}, "bytes: the manifest states 1"),
     ],
 )
