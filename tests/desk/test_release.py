@@ -34,7 +34,7 @@ def test_an_operator_releases_and_the_next_run_applies_the_clean_rows(
     otto = browser().log_in("otto").open(f"/batches/{held}")
     otto.send(DECIDE, what="release", reason="agreed with treasury")
     assert (otto.status, state(workspace)) == (200, State.CHECKED)
-    assert "released otto agreed with treasury" in otto.text
+    assert "Released otto agreed with treasury" in otto.text
     assert "The run that has it applies its clean rows" in otto.text
     assert DECIDE not in otto.answer.text
     assert run_batch(workspace, held).batch.state is State.COMPLETE_WITH_ERRORS
@@ -54,7 +54,7 @@ def test_without_accounts_everybody_discards_who_gives_a_name(
     assert state(workspace) is State.HELD
     page.send(DECIDE, what="discard", reason="wrong month", by="Ann")
     assert (page.status, state(workspace)) == (200, State.DISCARDED)
-    assert "discarded Ann wrong month" in page.text
+    assert "Discarded Ann wrong month" in page.text
 
 
 def test_whoever_comes_second_is_told(workspace: Workspace, browser: New, held: int) -> None:
@@ -63,7 +63,7 @@ def test_whoever_comes_second_is_told(workspace: Workspace, browser: New, held: 
     second.send(DECIDE, what="release", by="Bo", reason="agreed")
     assert second.status == 409
     assert "Batch 1 is discarded, not held; nothing was changed." in second.text
-    assert "discarded Ann wrong month" in second.text
+    assert "Discarded Ann wrong month" in second.text
 
 
 def test_what_was_worked_on_since_it_was_seen_is_looked_at_again(

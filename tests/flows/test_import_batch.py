@@ -48,7 +48,7 @@ def test_rejects_make_a_state_of_their_own_and_artifacts(
     folder = workspace.settings.reports / "batch-1"
     summary, rejects = artifact("import-summary"), artifact("rejects")
     assert (summary.type, rejects.type) == ("markdown", "table")
-    told = f"Batch 1, complete with errors. All of it is in {folder}"
+    told = f"Batch 1, complete with errors. All of it is in {folder}."
     assert summary.description == told
     assert rejects.description == f"{told}. `recon row 1 FILE --line LINE` shows a row"
     (reject,) = rejects.table
