@@ -34,6 +34,8 @@ ReconError                 shown to the user as text, exit code 2
 ├── AccountRefused         an account may not do this, or nobody is logged in; nothing was done
 ├── AccountUnknown         no account, or already one, of this name
 ├── LoginRefused           a name and password that are not to be had, or too many tries
+├── MailUnusable           no mail server, or one that cannot be used; what was to go waits
+│   └── MailRefused        a message or its recipient was refused; others are sent
 ├── WitnessKeyUnusable     no key to sign or check witnesses with, or one that others can read
 ├── WitnessPlaceFailed     a place that witnesses are given to cannot be written or read
 ├── CleanRowsBroken        rows found clean break the schema of their record: a bug, never written
@@ -220,6 +222,14 @@ class DecisionsMissing(SignatureRefused):
     """The report cannot be approved before its open breaks are accepted or resolved."""
 
     exit_code = 1
+
+
+class MailUnusable(ReconError):
+    """No mail server, or one that cannot be used: what was to be sent waits."""
+
+
+class MailRefused(MailUnusable):
+    """The mail server refused one message or its recipient; others may be sent."""
 
 
 class WitnessKeyUnusable(ReconError):

@@ -223,6 +223,32 @@ LOOK = Table(
     ),
 )
 
+SUBSCRIPTION = Table(
+    name="subscription",
+    title="Where an account is sent the reports of a scope",
+    extract=False,
+    key=("account", "scope_hash"),
+    fields=(
+        Field("account", STRING, required=True),
+        Field("scope_hash", STRING, required=True, note="as of its reconciliations"),
+        Field("scope", STRING, required=True),
+        Field("address", STRING, required=True, note="of e-mail"),
+        Field("event_id", INTEGER64, required=True, note="the last that changed it"),
+    ),
+)
+
+REPORT_MAIL = Table(
+    name="report_mail",
+    title="A report that a subscriber is sent by e-mail, and when that was done",
+    extract=False,
+    key=("reconciliation_id", "account"),
+    fields=(
+        Field("reconciliation_id", INTEGER, required=True),
+        Field("account", STRING, required=True),
+        Field("sent_at", INSTANT, note="when the mail server took it; none: it waits"),
+    ),
+)
+
 SEND = Table(
     name="send",
     title="One staged row on its way to the service, and what became of it there",
@@ -475,6 +501,8 @@ LEDGER: dict[str, Table] = {
         ACCEPTANCE_LIMIT,
         LOGIN,
         LOOK,
+        SUBSCRIPTION,
+        REPORT_MAIL,
         JOB,
     )
 }

@@ -35,6 +35,8 @@ Subject = Annotated[
     Parameter(help='How a provider or proxy knows them: "oidc ISSUER SUBJECT" or "proxy NAME".'),
 ]
 
+Scope = Annotated[str, Parameter(help="A scope as its runs name it, as `recon report` shows it.")]
+
 
 def login_command(
     name: Name,
@@ -250,6 +252,33 @@ def password_command(name: Name) -> int:
     return 0
 
 
+@user_command.command(name="subscribe")
+def subscribe_command(
+    name: Name,
+    scope: Scope,
+    *,
+    address: Annotated[str, Parameter(help="Where reports go, as anna@example.com.")],
+) -> int:
+    """Mail an account the report of each run of a scope from now on; your own, or as administrator.
+
+    Example: `recon user subscribe anna.meyer "tenants 7" --address anna@example.com`
+    """
+    _subscribed(name, scope, address)
+    out().print(f"{name} is sent the reports of {scope} at {address}, from the next run on.")
+    return 0
+
+
+@user_command.command(name="unsubscribe")
+def unsubscribe_command(name: Name, scope: Scope) -> int:
+    """Mail an account no more reports of a scope.
+
+    Example: `recon user unsubscribe anna.meyer "tenants 7"`
+    """
+    _subscribed(name, scope, None)
+    out().print(f"{name} is sent no more reports of {scope}.")
+    return 0
+
+
 @user_command.command(name="limit")
 def limit_command(
     *,
@@ -288,6 +317,18 @@ def limit_command(
     else:
         out().print("No acceptance takes two people: there is no limit.")
     return 0
+
+
+def _subscribed(name: str, scope: str, address: str | None) -> None:
+    from connectors.postgres.subscriptions import keep_subscription  # noqa: PLC0415 -- slow.
+    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
+
+    with (
+        workspace(quiet=True, say_held=False) as place,
+        place.database.connect() as connection,
+        witnessed(place, connection),
+    ):
+        keep_subscription(connection, name, scope, address)
 
 
 def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":

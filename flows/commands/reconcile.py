@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from flows.commands.console import ANY_ID, LISTED, out, print_json, workspace
 from flows.commands.deliver import Json
@@ -78,7 +78,11 @@ def reconcile_command(
     return done.exit_code
 
 
-def report_command(
+report_command = App(name="report", help="Show a report again, or mail it to its subscribers.")
+
+
+@report_command.default
+def show_command(
     run: Annotated[
         int | None,
         Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
@@ -101,3 +105,36 @@ def report_command(
     else:
         out().print(found.text)
     return found.exit_code
+
+
+@report_command.command(name="mail")
+def mail_command(
+    run: Annotated[
+        int | None,
+        Parameter(help="Number of the reconciliation; default: the latest.", validator=LISTED),
+    ] = None,
+    *,
+    json: Json = False,
+) -> int:
+    """Send a report to those of its subscribers who were not sent it yet.
+
+    Example: `recon report mail 7`
+
+    Exit code 0: nothing waits any more; 1: a message was refused or the server cannot be used;
+    2: there is no such run, no mail server is set, or the report's files were changed.
+    """
+    from flows.stages.reconcile.mail import mail_report  # noqa: PLC0415 -- it imports polars.
+
+    with workspace(quiet=True) as place:
+        found, mailed = mail_report(place, run)
+    if json:
+        told = {"reconciliation": found.id, "sent": mailed.sent, "failed": mailed.failed}
+        print_json(told)
+        return 1 if mailed.failed else 0
+    if mailed.sent:
+        out().print(f"Reconciliation {found.id} was mailed to {', '.join(mailed.sent)}.")
+    for one in mailed.failed:
+        out().print(f"{one}. Send it again: recon report mail {found.id}")
+    if not mailed.sent and not mailed.failed:
+        out().print(f"Nobody waits for reconciliation {found.id}.")
+    return 1 if mailed.failed else 0

@@ -13,7 +13,15 @@ What is refused carries a SQLSTATE of ours, of class RC, and a message for peopl
 
 from collections.abc import Iterable, Mapping
 
-from schemas.accounts import FULL_NAME, HOURS, NAME, AccountRole, How
+from schemas.accounts import (
+    ADDRESS,
+    FULL_NAME,
+    HOURS,
+    LONGEST_ADDRESS,
+    NAME,
+    AccountRole,
+    How,
+)
 from schemas.derived.sql import SCHEMA
 
 REFUSED = "RC"
@@ -30,7 +38,16 @@ LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN = "logged in", "logged out", "login refused
 ACCOUNT_KEPT = (ADDED, CHANGED, PASSWORD)
 """Events that say what an account is from then on."""
 LIMIT = "acceptance limit set"
-ACCOUNT_EVENTS = (*ACCOUNT_KEPT, LIMIT, LOGGED_IN, LOGGED_OUT, REFUSED_LOGIN)
+SUBSCRIBED, UNSUBSCRIBED = "subscription added", "subscription removed"
+ACCOUNT_EVENTS = (
+    *ACCOUNT_KEPT,
+    LIMIT,
+    SUBSCRIBED,
+    UNSUBSCRIBED,
+    LOGGED_IN,
+    LOGGED_OUT,
+    REFUSED_LOGIN,
+)
 """Events that only these functions write."""
 ACCOUNT_FACTS = ("name", "full_name", "roles", "tenants", "subject", "disabled")
 """What the event of a changed account says of its row, beside the hash of salt and verifier."""
@@ -72,6 +89,8 @@ def refuse(state: str, message: str, values: str = "") -> str:
     return f"RAISE EXCEPTION USING ERRCODE = '{state}', MESSAGE = {text}"
 
 
+_SEES = f"coalesce(a.tenants, '') = '' OR {scope_within('scope', 'a.tenants')}"
+"""SQL for whether an account `a` sees a scope: one of some tenants what is about these alone."""
 _NO_ROLE = refuse(
     NOT_YOURS,
     "%s is %s, and %s takes %s",
@@ -107,9 +126,11 @@ ACCOUNTS_OF: Mapping[str, str] = {
         SELECT EXISTS (SELECT FROM {SCHEMA}.account)
     $$""",
     "sees_scope(scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
-        -- An account of some tenants sees what is about these alone.
-        SELECT coalesce(a.tenants, '') = '' OR {scope_within("scope", "a.tenants")}
-        FROM {SCHEMA}.acting() a
+        SELECT {_SEES} FROM {SCHEMA}.acting() a
+    $$""",
+    "account_sees(whose text, scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        SELECT EXISTS (SELECT FROM {SCHEMA}.account a
+            WHERE a.name = $1 AND NOT a.disabled AND ({_SEES}))
     $$""",
     "sees_batch(number integer)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
         -- A batch that is bound to no tenant may hold rows of any; what is about none is about all.
@@ -197,6 +218,63 @@ ACCOUNTS_OF: Mapping[str, str] = {
         RETURN {SCHEMA}.account_event(
             CASE WHEN there THEN '{CHANGED}' ELSE '{ADDED}' END, $7, $1);
     END $$""",
+    "keep_subscription(whose text, scope text, address text, said_by text)": f"""
+    RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        person {SCHEMA}.account := {SCHEMA}.acting();
+        hashed text := encode(sha256(convert_to($2, 'UTF8')), 'hex');
+        event bigint;
+    BEGIN
+        IF whose IS DISTINCT FROM person.name AND NOT {_OWNER} THEN
+            PERFORM {require([AccountRole.ADMINISTRATOR], "'subscribing for another'")};
+            IF person.name IS NULL THEN
+                {refuse(NOBODY, "nobody is logged in")};
+            END IF;
+        END IF;
+        IF NOT EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = whose) THEN
+            {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
+        END IF;
+        IF $3 IS NULL THEN
+            DELETE FROM {SCHEMA}.subscription s WHERE s.account = whose AND s.scope_hash = hashed;
+            IF NOT FOUND THEN
+                {refuse(NOT_ALLOWED, "%s is not subscribed to the scope %L", "whose, $2")};
+            END IF;
+            RETURN {SCHEMA}.new_event(NULL, '{UNSUBSCRIBED}', $4, NULL,
+                json_build_object('name', whose, 'scope', $2)::text);
+        END IF;
+        IF $3 !~ '^{ADDRESS}$' OR length($3) > {LONGEST_ADDRESS} THEN
+            {refuse(NOT_ALLOWED, "%L is no address of e-mail, such as anna@example.com", "$3")};
+        END IF;
+        IF NOT {SCHEMA}.account_sees(whose, $2) OR NOT EXISTS (
+            SELECT FROM {SCHEMA}.reconciliation r WHERE r.scope_hash = hashed)
+        THEN
+            {
+        refuse(NOT_ALLOWED, "there is no reconciliation of a scope %L that %s sees", "$2, whose")
+    };
+        END IF;
+        event := {SCHEMA}.new_event(NULL, '{SUBSCRIBED}', $4, NULL,
+            json_build_object('name', whose, 'scope', $2, 'address', $3)::text);
+        INSERT INTO {SCHEMA}.subscription AS s (account, scope_hash, scope, address, event_id)
+        VALUES (whose, hashed, $2, $3, event)
+        ON CONFLICT ON CONSTRAINT subscription_pkey DO UPDATE
+            SET (address, event_id) = (EXCLUDED.address, EXCLUDED.event_id);
+        RETURN event;
+    END $$""",
+    "claim_mail(number integer, tried text[])": f"""
+    RETURNS TABLE (account text, address text) LANGUAGE plpgsql {_SAFE} AS $$
+    BEGIN
+        -- Whoever claims it has it until the transaction ends; who may see the run is asked now.
+        RETURN QUERY SELECT m.account::text, s.address::text FROM {SCHEMA}.report_mail m
+            JOIN {SCHEMA}.reconciliation r ON r.id = m.reconciliation_id
+            JOIN {SCHEMA}.subscription s ON s.account = m.account AND s.scope_hash = r.scope_hash
+            WHERE m.reconciliation_id = number AND m.sent_at IS NULL
+            AND m.account <> ALL (tried) AND {SCHEMA}.account_sees(m.account, r.scope)
+            ORDER BY m.account LIMIT 1 FOR UPDATE OF m SKIP LOCKED;
+    END $$""",
+    "mail_sent(number integer, whose text)": f"""RETURNS void LANGUAGE sql {_SAFE} AS $$
+        UPDATE {SCHEMA}.report_mail m SET sent_at = clock_timestamp()
+            WHERE m.reconciliation_id = $1 AND m.account = $2 AND m.sent_at IS NULL
+    $$""",
     "set_password(whose text, salt text, verifier text, old_key text, said_by text)": f"""
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE

@@ -25,7 +25,16 @@ from schemas.guards.tenants import policies
 from schemas.guards.trail_functions import FUNCTIONS_OF, SAVED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
 from schemas.kinds import sql_columns
-from schemas.ledger import ACCEPTANCE_LIMIT, ACCOUNT, JOB, LEASE, LOGIN, LOOK
+from schemas.ledger import (
+    ACCEPTANCE_LIMIT,
+    ACCOUNT,
+    JOB,
+    LEASE,
+    LOGIN,
+    LOOK,
+    REPORT_MAIL,
+    SUBSCRIPTION,
+)
 from schemas.tables import EXTRACTS
 
 LOADER, MERGER, READER = "recon_loader", "recon_merger", "recon_reader"
@@ -36,7 +45,8 @@ GATE = {"push_epoch": LOADER, "push_seal": MERGER, "push_restore": MERGER}
 """What tells a restored copy -> the least role that adds to it; nobody changes it."""
 TRAIL = (
     *(name for name in APPEND_ONLY if name not in GATE), TURN, LEASE.name,
-    ACCOUNT.name, ACCEPTANCE_LIMIT.name, LOGIN.name, LOOK.name, JOB.name
+    ACCOUNT.name, ACCEPTANCE_LIMIT.name, LOGIN.name, LOOK.name, JOB.name,
+    SUBSCRIPTION.name, REPORT_MAIL.name
 )  # fmt: skip
 """What only functions of the owner write."""
 MAY_CALL: Mapping[str, tuple[str, ...]] = {
@@ -80,6 +90,9 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "log_in": (LOADER, READER),
     "log_out": (LOADER, READER),
     "keep_account": (LOADER, READER),
+    "keep_subscription": (LOADER, READER),
+    "claim_mail": (MERGER,),
+    "mail_sent": (MERGER,),
     "set_password": (LOADER, READER),
     "keep_limit": (LOADER, READER),
     "refuse_interested": (LOADER, READER),

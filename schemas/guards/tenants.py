@@ -102,6 +102,8 @@ SEEN: Mapping[str, str] = {
     f"ANY ((SELECT {SCHEMA}.seen_runs(true))::text[])",
     "job": f"person = {_ME}",
     "look": f"account = {_ME}",
+    "subscription": f"account = {_ME}",
+    "report_mail": f"account = {_ME}",
 }
 """Table -> SQL for the rows that an account of some tenants sees; of a batch, a run or itself."""
 SEEN_OF_TARGETS: Mapping[str, str] = {

@@ -62,7 +62,9 @@ _WITH_ROWS = (
     *DECIDED.values(), *SIGNED.values(), SAVED, TAKEN, *ACCOUNT_EVENTS, *RULE_EVENTS, *JOB_EVENTS
 )  # fmt: skip
 """Events that are only written with the rows that they tell of."""
-_WORDS_OF_THESE = "report (approv|prepar)|breaks|reconcil|account|password|log|acceptance|job"
+_WORDS_OF_THESE = (
+    "report (approv|prepar)|breaks|reconcil|account|password|log|acceptance|job|subscription"
+)
 
 
 def _acts(events: Mapping[str, str]) -> str:
@@ -241,6 +243,9 @@ FUNCTIONS_OF: Mapping[str, str] = {
             RAISE EXCEPTION 'one reconciliation at a time';
         END IF;
         PERFORM {SCHEMA}.take_draft('break_state', event);
+        INSERT INTO {SCHEMA}.report_mail (reconciliation_id, account)
+            SELECT run.id, s.account FROM {SCHEMA}.subscription s
+            WHERE s.scope_hash = run.scope_hash;
         RETURN event;
     END $$""",
     "link_event(wanted bigint)": f"""RETURNS void LANGUAGE plpgsql {_SAFE} AS $$

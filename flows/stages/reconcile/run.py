@@ -39,6 +39,7 @@ from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.cover import gather_facts
 from flows.stages.reconcile.gone import doubted, newest_batches
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
+from flows.stages.reconcile.mail import mail_reports
 from flows.stages.reconcile.report_files import check_files
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.sign import signed_sources
@@ -180,7 +181,9 @@ def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:
     def run() -> Reconciled:
         return _saved(workspace, written) or _reconcile(workspace, asked, written)
 
-    return resumed(workspace.database, run)
+    done = resumed(workspace.database, run)
+    mail_reports(workspace)
+    return done
 
 
 _Unsaved = tuple[ReconciliationReport, Written]

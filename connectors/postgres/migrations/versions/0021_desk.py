@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "edbb8765d30a495cd617f55676cfca5d0027bf7e784f8aecc338e3bc74adbda8"
+derived = "4d3ec7d8c771c40c96f91c6fa12c57c1d383234c29b20962eaea3ae0ff74b1d0"
 
 
 def upgrade() -> None:
@@ -47,6 +47,26 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("account", "reconciliation_id", "what"),
         schema="recon",
         comment="What an account has opened of a run at the desk, and when first",
+    )
+    op.create_table(
+        "report_mail",
+        sa.Column("reconciliation_id", sa.INTEGER(), nullable=False),
+        sa.Column("account", sa.TEXT(), nullable=False),
+        sa.Column("sent_at", postgresql.TIMESTAMP(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("reconciliation_id", "account"),
+        schema="recon",
+        comment="A report that a subscriber is sent by e-mail, and when that was done",
+    )
+    op.create_table(
+        "subscription",
+        sa.Column("account", sa.TEXT(), nullable=False),
+        sa.Column("scope_hash", sa.TEXT(), nullable=False),
+        sa.Column("scope", sa.TEXT(), nullable=False),
+        sa.Column("address", sa.TEXT(), nullable=False),
+        sa.Column("event_id", sa.BIGINT(), nullable=False),
+        sa.PrimaryKeyConstraint("account", "scope_hash"),
+        schema="recon",
+        comment="Where an account is sent the reports of a scope",
     )
     op.create_index(
         "break_state_record",

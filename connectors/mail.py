@@ -1,0 +1,147 @@
+"""Messages by e-mail: the settings of the server, and one message given to it.
+
+A password never leaves this machine without TLS, and nothing that is raised here holds one.
+"""
+
+import os
+import smtplib
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from email.headerregistry import Address
+from email.message import EmailMessage
+from enum import StrEnum
+
+from connectors.errors import MailRefused, MailUnusable, SettingsError
+from connectors.settings import is_loopback
+
+WAIT_SECONDS = 20.0
+"""For each answer of the server."""
+SUBMISSION, IMPLICIT_PORT = 587, 465
+
+
+class Tls(StrEnum):
+    """How a connection to the server is kept from being read."""
+
+    STARTTLS = "starttls"
+    IMPLICIT = "implicit"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    """How the mail server is reached, and who messages are from."""
+
+    host: str
+    port: int
+    sender: str
+    tls: Tls = Tls.STARTTLS
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+
+def read_mail_settings(environment: Mapping[str, str] = os.environ) -> MailSettings | None:
+    """The settings of this process; None: no server is set. Raises SettingsError."""
+    server = environment.get("RECON_MAIL_SERVER")
+    if not server:
+        return None
+    host, port = _place(server)
+    sender = environment.get("RECON_MAIL_FROM") or ""
+    try:
+        plain = sender.isascii() and sender.isprintable()
+        known = plain and bool(Address(addr_spec=sender).domain)
+    except (ValueError, IndexError):
+        known = False
+    if not known:
+        raise SettingsError(
+            "RECON_MAIL_FROM is no address to send from. Write recon@example.com, without a name."
+        )
+    told = environment.get("RECON_MAIL_TLS") or (
+        Tls.IMPLICIT if port == IMPLICIT_PORT else Tls.STARTTLS
+    )
+    if told not in [*Tls]:
+        raise SettingsError(f"RECON_MAIL_TLS={told!r} is none of {', '.join(Tls)}.")
+    user = environment.get("RECON_MAIL_USER") or None
+    password = environment.get("RECON_MAIL_PASSWORD") or None
+    if (user is None) != (password is None):
+        raise SettingsError("RECON_MAIL_USER and RECON_MAIL_PASSWORD are set together, or neither.")
+    if told == Tls.NONE and not is_loopback(host):
+        raise SettingsError(
+            "RECON_MAIL_TLS=none lets everybody on the way read the reports. It is taken for a "
+            "server on this machine alone; use starttls or implicit."
+        )
+    if told == Tls.NONE and user:
+        raise SettingsError(
+            "RECON_MAIL_TLS=none would send RECON_MAIL_PASSWORD for everybody to read. Use "
+            "starttls or implicit, or leave user and password out."
+        )
+    return MailSettings(host, port, sender, Tls(told), user, password)
+
+
+def _place(server: str) -> tuple[str, int]:
+    host, colon, port = server.rpartition(":")
+    if not colon:
+        host, port = server, str(SUBMISSION)
+    host = host.removeprefix("[").removesuffix("]")
+    sound = port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536
+    if not sound or not host or not host.isprintable() or any(sign in host for sign in "@/ "):
+        raise SettingsError(
+            "RECON_MAIL_SERVER is no mail server. Write HOST:PORT, with no user and no scheme."
+        )
+    return host, int(port)
+
+
+def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
+    """Give one message for one address to the server.
+
+    Raises MailRefused where it refuses this one, MailUnusable where it can be used for none. When
+    the server dies before it answers, it may have the message all the same.
+    """
+    where = f"The mail server {settings.host}:{settings.port}"
+    try:
+        with _connected(settings) as server:
+            if settings.user and settings.password:
+                server.login(settings.user, settings.password)
+            server.send_message(message, settings.sender, [address])
+    except smtplib.SMTPRecipientsRefused as error:
+        code, said = next(iter(error.recipients.values()))
+        raise MailRefused(f"{where} refused {address}: {_answer(code, said)}") from None
+    except smtplib.SMTPDataError as error:
+        told = _answer(error.smtp_code, error.smtp_error)
+        raise MailRefused(f"{where} refused the message for {address}: {told}") from None
+    except smtplib.SMTPAuthenticationError as error:
+        # What it says of a login may repeat what it was given.
+        raise MailUnusable(
+            f"{where} refused RECON_MAIL_USER with RECON_MAIL_PASSWORD ({error.smtp_code})"
+        ) from None
+    except smtplib.SMTPResponseException as error:
+        told = _answer(error.smtp_code, error.smtp_error)
+        raise MailUnusable(f"{where} cannot be used: {told}") from None
+    except smtplib.SMTPNotSupportedError:
+        what = "login" if settings.tls is Tls.IMPLICIT else "STARTTLS, or no login behind it"
+        raise MailUnusable(f"{where} offers no {what}") from None
+    except (smtplib.SMTPException, OSError) as error:
+        raise MailUnusable(f"{where} cannot be reached ({type(error).__name__})") from None
+
+
+def _connected(settings: MailSettings) -> smtplib.SMTP:
+    if settings.tls is Tls.IMPLICIT:
+        return smtplib.SMTP_SSL(
+            settings.host,
+            settings.port,
+            timeout=WAIT_SECONDS,
+            context=ssl.create_default_context(),
+        )
+    server = smtplib.SMTP(settings.host, settings.port, timeout=WAIT_SECONDS)
+    if settings.tls is Tls.STARTTLS:
+        try:
+            server.starttls(context=ssl.create_default_context())
+        except BaseException:
+            server.close()
+            raise
+    return server
+
+
+def _answer(code: int, said: bytes | str) -> str:
+    text = said.decode("ascii", "replace") if isinstance(said, bytes) else said
+    return f"{code} {''.join(sign if sign.isprintable() else ' ' for sign in text[:200])}".strip()

@@ -1,0 +1,82 @@
+"""Subscriptions to the reports of a scope, and which of their messages wait to be sent.
+
+Functions of the database (`schemas.guards.accounts`) write both, and judge who may see what.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.rows import class_row
+
+from connectors.postgres.accounts import who
+from schemas.derived.sql import SCHEMA
+
+DAYS = 7
+"""How long a message is sent by the runs that come after; then only where somebody asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Where an account is sent the reports of a scope."""
+
+    account: str
+    scope: str
+    address: str
+
+
+def list_subscriptions(connection: psycopg.Connection, account: str) -> list[Subscription]:
+    """What an account is subscribed to, by scope."""
+    with connection.cursor(row_factory=class_row(Subscription)) as cursor:
+        return cursor.execute(
+            "SELECT account, scope, address FROM subscription WHERE account = %s ORDER BY scope",
+            [account],
+        ).fetchall()
+
+
+def scopes_to_follow(connection: psycopg.Connection) -> list[str]:
+    """Scopes of reconciliations that whoever acts here sees."""
+    rows = connection.execute(
+        f"SELECT scope FROM (SELECT DISTINCT scope FROM reconciliation) r "
+        f"WHERE {SCHEMA}.sees_scope(scope) ORDER BY scope"
+    ).fetchall()
+    return [str(scope) for (scope,) in rows]
+
+
+def keep_subscription(
+    connection: psycopg.Connection, account: str, scope: str, address: str | None
+) -> None:
+    """Send the reports of a scope to this address from now on; None: no longer."""
+    connection.execute(
+        f"SELECT {SCHEMA}.keep_subscription(%s, %s, %s, %s)",
+        [account, scope, address, who(connection, None)],
+    )
+
+
+def runs_to_mail(connection: psycopg.Connection) -> list[int]:
+    """Reconciliations of the last days with messages that wait, oldest first."""
+    rows = connection.execute(
+        "SELECT DISTINCT m.reconciliation_id FROM report_mail m "
+        "JOIN reconciliation r ON r.id = m.reconciliation_id WHERE m.sent_at IS NULL "
+        "AND r.opened_at > clock_timestamp() - %s * interval '1 day' ORDER BY 1",
+        [DAYS],
+    ).fetchall()
+    return [int(number) for (number,) in rows]
+
+
+def claim_mail(
+    connection: psycopg.Connection, number: int, tried: Collection[str]
+) -> tuple[str, str] | None:
+    """A subscriber whose message waits, and the address; nobody else has it in this transaction.
+
+    None: there is none but for those tried, of those who may see the run now.
+    """
+    row = connection.execute(
+        f"SELECT account, address FROM {SCHEMA}.claim_mail(%s, %s)", [number, sorted(tried)]
+    ).fetchone()
+    return (str(row[0]), str(row[1])) if row else None
+
+
+def mail_sent(connection: psycopg.Connection, number: int, account: str) -> None:
+    """Keep that the message of a run for this account is with the mail server."""
+    connection.execute(f"SELECT {SCHEMA}.mail_sent(%s, %s)", [number, account])

@@ -1,0 +1,66 @@
+"""The report as a message by e-mail: what its first page says, where all of it is, the workbook."""
+
+import hashlib
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import localtime
+from html import escape
+
+from flows.report.reconciled.words import VERDICTS
+from flows.report.spelling import shortened, visible
+
+LONGEST_SCOPE = 150
+"""Characters of a scope in a subject."""
+WORKBOOK_TYPE = ("application", "vnd.openxmlformats-officedocument.spreadsheetml.sheet")
+_AFTER_FIRST_PAGE = "\nSTATUSES\n"
+
+
+def letter(
+    *,
+    number: int,
+    scope: str,
+    day: str,
+    verdict: str,
+    report_hash: str,
+    report_text: str,
+    account: str,
+    sender: str,
+    address: str,
+    link: str | None,
+    workbook: bytes | None,
+) -> EmailMessage:
+    """The message for one subscriber; `report_text` is the report as a terminal shows it.
+
+    Its Message-ID follows from run and account, so that one that comes twice is known by it.
+    """
+    words = VERDICTS.get(verdict)
+    told = words.word if words else visible(verdict)
+    message = EmailMessage(policy=SMTP)
+    message["Subject"] = f"{shortened(scope, LONGEST_SCOPE)}, {day}: {told}"
+    message["From"] = sender
+    message["To"] = address
+    message["Date"] = localtime()
+    whose = hashlib.sha256(account.encode()).hexdigest()[:16]
+    domain = sender.rpartition("@")[2]
+    message["Message-ID"] = f"<recon.{number}.{report_hash[:16]}.{whose}@{domain}>"
+    message["Auto-Submitted"] = "auto-generated"
+    page = report_text.partition(_AFTER_FIRST_PAGE)[0].rstrip()
+    where = [f"Reconciliation {number} at the desk: {link}"] if link else []
+    where.append(
+        "The workbook is attached."
+        if workbook is not None
+        else f"The workbook is not attached; `recon report {number}` says where it is."
+    )
+    why = "You are sent this because your account is subscribed to the reports of this scope."
+    message.set_content("\n\n".join((page, *where, why)) + "\n")
+    anchor = f'<p><a href="{escape(link)}">Open it at the desk</a></p>' if link else ""
+    message.add_alternative(
+        f'<!doctype html><html lang="en"><body><h1>{escape(told)}</h1>{anchor}'
+        f"<pre>{escape(page)}</pre><p>{escape(where[-1])}</p><p>{escape(why)}</p></body></html>\n",
+        subtype="html",
+    )
+    if workbook is not None:
+        main, sub = WORKBOOK_TYPE
+        name = f"reconciliation-{number}.xlsx"
+        message.add_attachment(workbook, maintype=main, subtype=sub, filename=name)
+    return message

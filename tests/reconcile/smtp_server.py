@@ -1,0 +1,78 @@
+"""A mail server on a socket: takes messages, or refuses and dies where it is told to."""
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email import message_from_bytes
+from email.message import EmailMessage
+from email.policy import SMTP
+
+
+class MailServer(socketserver.ThreadingTCPServer):
+    """Keeps what it took; what it does wrong is set before somebody connects."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.raw: list[bytes] = []
+        self.to: list[str] = []
+        self.refused: set[str] = set()
+        self.dies_in_data = False
+        self.meeting: threading.Barrier | None = None
+        """Where connections wait for each other."""
+
+    @property
+    def port(self) -> int:
+        return int(self.server_address[1])
+
+    @property
+    def messages(self) -> list[EmailMessage]:
+        """What was taken, as a reader of mail shows it."""
+        return [message_from_bytes(one, policy=SMTP) for one in self.raw]  # type: ignore[arg-type,misc]
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    server: MailServer
+
+    def say(self, line: str) -> None:
+        self.wfile.write(f"{line}\r\n".encode())
+
+    def handle(self) -> None:
+        if self.server.meeting is not None:
+            self.server.meeting.wait(10)
+        self.say("220 here")
+        to = ""
+        while line := self.rfile.readline().decode().strip():
+            verb = line.split(":")[0].split()[0].upper()
+            if verb == "RCPT":
+                to = line.partition("<")[2].partition(">")[0]
+                self.say("550 no\x1b such person" if to in self.server.refused else "250 ok")
+            elif verb == "DATA":
+                self.say("354 go on")
+                if self.server.dies_in_data:
+                    self.rfile.readline()
+                    return
+                self.server.raw.append(b"".join(iter(self.rfile.readline, b".\r\n")))
+                self.server.to.append(to)
+                self.say("250 taken")
+            elif verb == "QUIT":
+                self.say("221 bye")
+                return
+            else:
+                self.say("250 ok")
+
+
+@contextmanager
+def mail_server() -> Iterator[MailServer]:
+    """A server that listens until the block ends."""
+    with MailServer() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

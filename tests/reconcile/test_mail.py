@@ -1,0 +1,277 @@
+"""The report by e-mail: who is sent what, once, and what becomes of it when it cannot be sent."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import date
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from connectors.errors import AccountRefused, SettingsError, StatementRefused
+from connectors.mail import Tls, read_mail_settings
+from connectors.postgres.accounts import Account, keep_account
+from connectors.postgres.audit import verify
+from connectors.postgres.subscriptions import claim_mail, keep_subscription, list_subscriptions
+from flows.report.reconciled.letter import letter
+from flows.stages.reconcile import mail
+from flows.stages.reconcile.mail import mail_report
+from flows.stages.reconcile.run import Asked, Reconciled, reconcile
+from flows.stages.reconcile.sources import Scope
+from flows.stages.workspace import Workspace
+from flows.steps.rules.rules import Rules
+from schemas.guards.roles import LOADER, MERGER
+from tests.accounts.people import ADA, ANNA, BO, CLEO, TESSA, add, logged_in
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+from tests.reconcile.smtp_server import MailServer, mail_server
+from tests.stages.conftest import As
+from tests.stages.conftest import acting as acting  # noqa: PLC0414 -- the fixture.
+
+SEVEN = "tenants 7"
+
+
+def run(workspace: Workspace, *, tenant: int = 7) -> Reconciled:
+    return reconcile(workspace, Asked(Scope(tenants=(tenant,)), date(2026, 1, 31), Rules()))
+
+
+def subscribe(workspace: Workspace, account: Account, scope: str = SEVEN) -> None:
+    with workspace.database.connect() as connection:
+        keep_subscription(connection, account.name, scope, f"{account.name}@example.com")
+
+
+@pytest.fixture
+def post(monkeypatch: pytest.MonkeyPatch) -> Iterator[MailServer]:
+    with mail_server() as running:
+        monkeypatch.setenv("RECON_MAIL_SERVER", f"127.0.0.1:{running.port}")
+        monkeypatch.setenv("RECON_MAIL_FROM", "recon@example.com")
+        monkeypatch.setenv("RECON_MAIL_TLS", "none")
+        monkeypatch.setenv("RECON_DESK_URL", "https://desk.example.com")
+        yield running
+
+
+@pytest.fixture
+def place(workspace: Workspace) -> Workspace:
+    """A run of tenant 7, and people who are subscribed to those that follow."""
+    add(workspace, ANNA, BO)
+    run(workspace)
+    for one in (ANNA, BO):
+        subscribe(workspace, one)
+    return workspace
+
+
+def test_each_subscriber_is_sent_one_message(place: Workspace, post: MailServer) -> None:
+    done = run(place).run
+    assert sorted(post.to) == ["anna@example.com", "bo@example.com"]
+    first = post.messages[0]
+    assert first["Subject"].startswith("tenants 7, 2026-01-31: ")
+    plain, page = (first.get_body((kind,)) for kind in ("plain", "html"))
+    assert plain is not None
+    assert page is not None
+    for text in (plain.get_content(), page.get_content()):
+        assert "be approved" in text, "whether it can be signed"
+        assert f"https://desk.example.com/runs/{done.id}" in text
+    assert "src=" not in page.get_content()
+    (book,) = first.iter_attachments()
+    folder = place.settings.reports / done.folder
+    assert book.get_content() == (folder / "report.xlsx").read_bytes()
+
+    assert mail_report(place, done.id)[1].sent == (), "nothing is sent again"
+    run(place)
+    assert len(post.to) == 4
+    assert len({one["Message-ID"] for one in post.messages}) == 4
+
+
+def test_a_workbook_that_is_too_large_stays(
+    place: Workspace, post: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mail, "MOST_ATTACHED", 1)
+    run(place)
+    assert [*post.messages[0].iter_attachments()] == []
+
+
+def test_a_recipient_that_is_refused_keeps_nobody_from_theirs(
+    place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    post.refused = {"anna@example.com"}
+    done = run(place).run
+    assert post.to == ["bo@example.com"]
+    assert "refused anna@example.com: 550 no  such person" in caplog.text
+    assert f"recon report mail {done.id}" in caplog.text
+    post.refused.clear()
+    assert mail_report(place, done.id)[1].sent == ("anna",)
+
+
+def test_a_server_that_dies_while_it_is_told_is_tried_again(
+    place: Workspace, post: MailServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    post.dies_in_data = True
+    done = run(place)
+    assert done.run.verdict
+    assert "cannot be reached" in caplog.text
+    post.dies_in_data = False
+    assert mail_report(place, done.run.id)[1].sent == ("anna", "bo")
+
+
+def test_what_reached_nobody_is_sent_by_the_next_run(
+    place: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run(place)
+    assert "No mail server is set" in caplog.text
+    with mail_server() as gone:
+        monkeypatch.setenv("RECON_MAIL_SERVER", f"127.0.0.1:{gone.port}")
+    monkeypatch.setenv("RECON_MAIL_FROM", "recon@example.com")
+    monkeypatch.setenv("RECON_MAIL_TLS", "none")
+    run(place)
+    assert "cannot be reached (ConnectionRefusedError)" in caplog.text
+    with mail_server() as post:
+        monkeypatch.setenv("RECON_MAIL_SERVER", f"127.0.0.1:{post.port}")
+        run(place)
+    assert len(post.to) == 6, "of three runs"
+
+
+def test_who_may_not_see_it_any_more_is_sent_nothing(place: Workspace, post: MailServer) -> None:
+    with place.database.connect() as connection:
+        keep_account(connection, replace(ANNA, disabled=True))
+        keep_account(connection, replace(BO, tenants=(8,)))
+    run(place)
+    assert post.to == []
+    with place.database.connect() as connection:
+        keep_account(connection, replace(BO, tenants=(7,)))
+    run(place)
+    assert post.to == ["bo@example.com"] * 2
+
+
+def test_two_senders_at_once_send_once(place: Workspace, post: MailServer) -> None:
+    post.refused = {"anna@example.com", "bo@example.com"}
+    done = run(place).run
+    post.refused.clear()
+    post.meeting = Barrier(2)  # Both are in the middle of sending before either goes on.
+    with ThreadPoolExecutor(2) as senders:
+        both = [senders.submit(mail_report, place, done.id) for _ in range(2)]
+        sent = [name for one in both for name in one.result()[1].sent]
+    assert sorted(sent) == ["anna", "bo"]
+    assert sorted(post.to) == ["anna@example.com", "bo@example.com"]
+
+
+def test_a_worker_sends_and_marks_nothing_but_what_it_sent(
+    place: Workspace, post: MailServer, acting: As
+) -> None:
+    add(place, TESSA)  # Rows of others are shut from here on.
+    worker = acting(MERGER)
+    done = run(worker).run
+    assert sorted(post.to) == ["anna@example.com", "bo@example.com"]
+    with pytest.raises(StatementRefused), worker.database.connect() as connection:
+        connection.execute("UPDATE report_mail SET sent_at = NULL")
+    with pytest.raises(StatementRefused), acting(LOADER).database.connect() as connection:
+        claim_mail(connection, done.id, [])
+
+
+def test_commands(place: Workspace, post: MailServer, recon: Any) -> None:
+    address = ("--address", "a@example.com")
+    assert "from the next run on" in recon("user", "subscribe", "anna", SEVEN, *address).stdout
+    assert "no more reports" in recon("user", "unsubscribe", "bo", SEVEN).stdout
+    post.refused = {"a@example.com"}
+    done = run(place).run
+    refused = recon("report", "mail", str(done.id))
+    assert (refused.returncode, "550" in refused.stdout) == (1, True)
+    post.refused.clear()
+    assert "mailed to anna" in recon("report", "mail").stdout
+    assert "Nobody waits" in recon("report", "mail").stdout
+    assert recon("report", str(done.id)).returncode in (0, 1)
+
+
+def test_whose_subscriptions_somebody_keeps(workspace: Workspace) -> None:
+    add(workspace, ADA, CLEO, TESSA)
+    run(workspace)
+    run(workspace, tenant=8)
+    cleo, tessa = logged_in(workspace, CLEO), logged_in(workspace, TESSA)
+    subscribe(cleo, CLEO)
+    subscribe(logged_in(workspace, ADA), TESSA)
+    with pytest.raises(AccountRefused, match="subscribing for another takes administrator"):
+        subscribe(cleo, TESSA)
+    with pytest.raises(AccountRefused, match="no reconciliation of a scope 'tenants 8'"):
+        subscribe(tessa, TESSA, "tenants 8")
+    with pytest.raises(AccountRefused, match="no reconciliation of a scope 'tenants 9'"):
+        subscribe(cleo, CLEO, "tenants 9")
+    with workspace.database.connect() as connection:
+        (told,) = list_subscriptions(connection, "tessa")
+        keep_subscription(connection, "tessa", SEVEN, None)
+        assert list_subscriptions(connection, "tessa") == []
+        assert verify(connection).broken is None
+    assert told.address == "tessa@example.com"
+
+
+@pytest.mark.parametrize("address", ["", "anna", "a@b\r\nBcc: c@d", "a@b, c@d", "<a@b>"])
+def test_what_is_no_address(workspace: Workspace, address: str) -> None:
+    add(workspace, ANNA)
+    with (
+        pytest.raises(AccountRefused, match="no address of e-mail"),
+        workspace.database.connect() as connection,
+    ):
+        keep_subscription(connection, "anna", SEVEN, address)
+
+
+def test_no_name_begins_a_header_of_its_own() -> None:
+    told: dict[str, Any] = {
+        "number": 7, "day": "2026-01-31", "verdict": "ODD\r\nBcc: eve@example.com",
+        "scope": "feed x\r\nBcc: eve@example.com\r\n\r\n<script>", "report_hash": "0" * 64,
+        "report_text": "<script>\n", "account": "a\r\nb", "link": None, "workbook": None,
+    }  # fmt: skip
+    one = letter(sender="recon@example.com", address="anna@example.com", **told)
+    content = one.as_bytes().decode()
+    assert "\nBcc" not in content
+    assert one["Bcc"] is None
+    page = one.get_body(("html",))
+    assert page is not None
+    assert "<script>" not in page.get_content()
+    with pytest.raises(ValueError, match="linefeed"):
+        letter(sender="recon@example.com", address="a@b\r\nBcc: eve@example.com", **told)
+
+
+PLACE = {"RECON_MAIL_SERVER": "mail.example.com:587", "RECON_MAIL_FROM": "recon@example.com"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"RECON_MAIL_SERVER": "mail.example.com:0"}, "HOST:PORT"),
+        ({"RECON_MAIL_SERVER": "anna:secret@mail.example.com"}, "HOST:PORT"),
+        ({"RECON_MAIL_FROM": ""}, "RECON_MAIL_FROM"),
+        ({"RECON_MAIL_FROM": "a@b\r\nBcc: c@d"}, "RECON_MAIL_FROM"),
+        ({"RECON_MAIL_TLS": "none"}, "everybody on the way"),
+        ({"RECON_MAIL_TLS": "maybe"}, "none of starttls, implicit, none"),
+        ({"RECON_MAIL_USER": "anna"}, "together"),
+        (
+            {"RECON_MAIL_SERVER": "localhost:25", "RECON_MAIL_TLS": "none",
+             "RECON_MAIL_USER": "anna", "RECON_MAIL_PASSWORD": "secret"},
+            "for everybody to read",
+        ),
+    ],
+)  # fmt: skip
+def test_settings_that_cannot_be_used(changed: dict[str, str], told: str) -> None:
+    with pytest.raises(SettingsError, match=told) as refused:
+        read_mail_settings(PLACE | changed)
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("port", "tls"), [(587, Tls.STARTTLS), (465, Tls.IMPLICIT)])
+def test_tls_follows_from_the_port(port: int, tls: Tls) -> None:
+    told = PLACE | {"RECON_MAIL_USER": "anna", "RECON_MAIL_PASSWORD": "secret"}
+    settings = read_mail_settings(told | {"RECON_MAIL_SERVER": f"mail.example.com:{port}"})
+    assert settings is not None
+    assert settings.tls is tls
+    assert "secret" not in repr(settings)
+
+
+def test_a_report_is_never_sent_without_tls_where_that_is_asked_for(
+    place: Workspace, post: MailServer, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("RECON_MAIL_TLS", "starttls")
+    monkeypatch.setenv("RECON_MAIL_USER", "anna")
+    monkeypatch.setenv("RECON_MAIL_PASSWORD", "secret")
+    run(place)
+    assert post.to == []
+    assert "offers no STARTTLS" in caplog.text
+    assert "secret" not in caplog.text
