@@ -50,7 +50,7 @@ def test_rejects_make_a_state_of_their_own_and_artifacts(
     assert (summary.type, rejects.type) == ("markdown", "table")
     told = f"Batch 1, complete with errors. All of it is in {folder}."
     assert summary.description == told
-    assert rejects.description == f"{told}. `recon row 1 FILE --line LINE` shows a row"
+    assert rejects.description == f"{told} `recon row 1 FILE --line LINE` shows a row."
     (reject,) = rejects.table
     assert (reject["Reason"], reject["Field"], reject["Line"]) == ("Number", "PaidAmount", "3")
     for shown in (summary.data, reject["Value"]):
