@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from flows.stages.workspace import Workspace
-from tests.accounts.people import ADA, ANNA, BO, PASSWORD, add
+from tests.accounts.people import ADA, ANNA, BO, PASSWORD, TESSA, add
 from tests.desk.browser import Browser, forms
+from tests.governance.runs import found, reconcile
 
 New = Callable[[], Browser]
 NEW = "another pass phrase"
@@ -102,3 +103,26 @@ def test_everybody_changes_their_own_password(workspace: Workspace, browser: New
     assert "The password is set" in anna.text
     assert "Password" in elsewhere.open("/").text
     assert "Anna Meyer" in anna.open("/").text
+
+
+def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browser: New) -> None:
+    add(workspace, ANNA, TESSA)
+    reconcile(workspace, found(), scope="tenants 7")
+    reconcile(workspace, found(), scope="tenants 8; <i>x")
+    anna = browser().log_in("anna")
+    assert "You are sent no report." in anna.open("/account").text
+    sent = {"what": "subscribe", "scope": "tenants 8; <i>x"}
+    post(anna, "/account", **sent, address="anna@<b>")
+    assert (anna.status, "no address of e-mail" in anna.text) == (409, True)
+    assert 'value="anna@&lt;b&gt;"' in anna.answer.text, "what was typed is kept"
+    post(anna, "/account", **sent, address="anna@example.com")
+    assert "tenants 8; <i>x is sent to anna@example.com." in anna.text
+    post(anna, "/account", what="unsubscribe", scope="tenants 8; <i>x")
+    assert "You are sent no report." in anna.text
+
+    tessa = browser().log_in("tessa").open("/account")
+    assert "tenants 8" not in tessa.text
+    post(tessa, "/account", **sent, address="tessa@example.com")
+    assert (tessa.status, "no reconciliation of a scope" in tessa.text) == (409, True)
+    post(tessa, "/account", what="subscribe", scope="tenants 7", address="tessa@example.com")
+    assert "tenants 7 is sent to tessa@example.com." in tessa.text

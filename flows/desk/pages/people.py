@@ -13,6 +13,11 @@ from connectors.postgres.accounts import (
     list_limits,
     set_password,
 )
+from connectors.postgres.subscriptions import (
+    keep_subscription,
+    list_subscriptions,
+    scopes_to_follow,
+)
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed
 from schemas.accounts import AccountRole
@@ -33,19 +38,47 @@ def keep(visit: Visit) -> Response:
 
 
 def own(visit: Visit) -> Response:
-    """One's own account, and a new password for it."""
+    """One's own account: a new password for it, and the reports that it is mailed."""
     if visit.request.method == "GET" or visit.person is None:
-        return visit.page("account.html.jinja", said="", done=False)
-    new = str(visit.form.get("new", ""))
+        return _own(visit)
+    what = visit.typed("what")
     try:
+        if what in ("subscribe", "unsubscribe"):
+            scope, address = str(visit.form.get("scope", "")), visit.typed("address")
+            with visit.place.database.connect() as connection, witnessed(visit.place, connection):
+                keep_subscription(
+                    connection,
+                    visit.person.name,
+                    scope,
+                    address if what == "subscribe" else None,
+                )
+            return visit.go("/account")
+        new = str(visit.form.get("new", ""))
         if new != visit.form.get("again"):
             raise LoginRefused("The two new passwords are not the same. Nothing was changed.")
         with visit.place.database.connect() as connection, witnessed(visit.place, connection):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
-        status = HTTPStatus.CONFLICT
-        return visit.page("account.html.jinja", status, said=str(error), done=False)
-    return visit.page("account.html.jinja", said="", done=True)
+        return _own(visit, HTTPStatus.CONFLICT, said=str(error))
+    return _own(visit, done=True)
+
+
+def _own(
+    visit: Visit, status: HTTPStatus = HTTPStatus.OK, said: str = "", *, done: bool = False
+) -> Response:
+    mine, scopes = [], []
+    if visit.person is not None:
+        with visit.place.database.connect() as connection:
+            mine = list_subscriptions(connection, visit.person.name)
+            scopes = scopes_to_follow(connection)
+    return visit.page(
+        "account.html.jinja",
+        status,
+        said=said,
+        done=done,
+        subscriptions=mine,
+        scopes=scopes,
+    )
 
 
 def _people(visit: Visit, status: HTTPStatus = HTTPStatus.OK, said: str = "") -> Response:

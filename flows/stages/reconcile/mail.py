@@ -99,7 +99,7 @@ def _server() -> MailSettings:
     if settings is None:
         raise MailUnusable(
             "No mail server is set, and subscribers wait for reports. Set RECON_MAIL_SERVER and "
-            "RECON_MAIL_FROM"
+            "RECON_MAIL_FROM."
         )
     return settings
 
