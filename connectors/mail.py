@@ -7,6 +7,7 @@ import os
 import smtplib
 import ssl
 from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from email.headerregistry import Address
 from email.message import EmailMessage
@@ -99,10 +100,13 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
     """
     where = f"The mail server {settings.host}:{settings.port}"
     try:
-        with _connected(settings) as server:
+        with closing(_connected(settings)) as server:
             if settings.user and settings.password:
                 server.login(settings.user, settings.password)
             server.send_message(message, settings.sender, [address])
+            # It has the message: what it says to a farewell changes nothing.
+            with suppress(smtplib.SMTPException, OSError):
+                server.quit()
     except smtplib.SMTPRecipientsRefused as error:
         code, said = next(iter(error.recipients.values()))
         raise MailRefused(f"{where} refused {address}: {_answer(code, said)}") from None

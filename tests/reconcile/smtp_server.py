@@ -21,6 +21,7 @@ class MailServer(socketserver.ThreadingTCPServer):
         self.to: list[str] = []
         self.refused: set[str] = set()
         self.dies_in_data = False
+        self.farewell = "221 bye"
         self.meeting: threading.Barrier | None = None
         """Where connections wait for each other."""
 
@@ -59,7 +60,7 @@ class _Connection(socketserver.StreamRequestHandler):
                 self.server.to.append(to)
                 self.say("250 taken")
             elif verb == "QUIT":
-                self.say("221 bye")
+                self.say(self.server.farewell)
                 return
             else:
                 self.say("250 ok")

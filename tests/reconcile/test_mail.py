@@ -113,6 +113,15 @@ def test_a_server_that_dies_while_it_is_told_is_tried_again(
     assert mail_report(place, done.run.id)[1].sent == ("anna", "bo")
 
 
+def test_what_was_taken_is_sent_however_the_server_takes_its_leave(
+    place: Workspace, post: MailServer
+) -> None:
+    post.farewell = "421 too busy to say goodbye"
+    done = run(place).run
+    assert mail_report(place, done.id)[1].sent == ()
+    assert sorted(post.to) == ["anna@example.com", "bo@example.com"]
+
+
 def test_what_reached_nobody_is_sent_by_the_next_run(
     place: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

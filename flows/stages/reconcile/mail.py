@@ -1,8 +1,8 @@
 """Reports by e-mail: each subscriber of a run's scope is sent one message.
 
 A message is marked as sent in the transaction that has claimed it, so two senders send it once. A
-process that dies between the server's answer and the commit sends it again, under the same
-Message-ID.
+message whose answer is lost, or whose process dies between the answer and the commit, is sent
+again under the same Message-ID.
 """
 
 import logging
