@@ -60,11 +60,10 @@ JOBS_OF: Mapping[str, str] = {
     "job_within(kind text, told jsonb)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
         -- Whether a job is about the tenants of who asks alone.
         SELECT coalesce(CASE
-            WHEN $2 ->> 'batch' IS NOT NULL THEN
-                {SCHEMA}.sees_batch(($2 ->> 'batch')::integer)
-            WHEN $2 ->> 'run' IS NOT NULL THEN (SELECT {SCHEMA}.sees_scope(r.scope)
-                FROM {SCHEMA}.reconciliation r WHERE r.id = ($2 ->> 'run')::integer)
             WHEN $1 = '{JobKind.IMPORT}' THEN {SCHEMA}.sees_scope('tenants ' || ($2 ->> 'tenant'))
+            WHEN $1 = '{JobKind.RECONCILE}' THEN (SELECT {SCHEMA}.sees_scope(r.scope)
+                FROM {SCHEMA}.reconciliation r WHERE r.id = ($2 ->> 'run')::integer)
+            ELSE {SCHEMA}.sees_batch(($2 ->> 'batch')::integer)
         END, false)
     $$""",
     "order_job(kind text, arguments text, said_by text)": f"""
@@ -103,6 +102,12 @@ JOBS_OF: Mapping[str, str] = {
         SELECT * INTO one FROM {SCHEMA}.job j WHERE j.id = number FOR UPDATE;
         IF one.id IS NULL OR NOT {SCHEMA}.sees_job(one.person) THEN
             {_NO_JOB};
+        END IF;
+        -- Its tenants may be others than when it was ordered.
+        IF ({SCHEMA}.acting()).tenants <> ''
+            AND NOT {SCHEMA}.job_within(one.kind, one.arguments::jsonb)
+        THEN
+            {_OTHER_TENANTS};
         END IF;
         IF one.state = '{JobState.ORDERED}' OR {SCHEMA}.job_lives(number)
             OR (one.state = '{JobState.ENDED}' AND one.exit_code < {COULD_NOT_RUN})

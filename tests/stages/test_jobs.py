@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from connectors.errors import AccountRefused, JobHeldElsewhere, JobRefused, ReconError
 from connectors.files.profile import DEFAULT, with_terms
 from connectors.files.uploads import Upload, uploads_folder
-from connectors.postgres.accounts import Account
+from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
 from connectors.postgres.jobs import Job, find_job, hold_job, list_jobs, order_again, order_job
 from flows.stages.jobs.arguments import ARGUMENTS, check_arguments
@@ -22,7 +23,7 @@ from flows.stages.jobs.work import Done, do_as_asked, do_job
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
-from schemas.jobs import JobKind, JobState
+from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
 from tests.accounts.people import ADA, ANNA, BO, CLEO, OTTO, add, logged_in
 from tests.stages.payments import HEADER, line, write
 
@@ -118,6 +119,17 @@ def test_an_account_of_some_tenants_orders_for_these_and_sees_its_own(
     for kind, arguments in refused:
         with pytest.raises(AccountRefused, match="tenants 7 alone"):
             ordered(tom, kind, **arguments)
+    # What another kind of job is judged by says nothing of this one.
+    for kind, arguments in (
+        (JobKind.IMPORT, {"upload": token, "batch": 1}),
+        (JobKind.RECONCILE, {"batch": 1}),
+        (JobKind.UNDO, {"batch": 3, "tenant": 7}),
+    ):
+        with (
+            pytest.raises(AccountRefused, match="tenants 7 alone"),
+            tom.database.connect() as connection,
+        ):
+            order_job(connection, kind, arguments, None)
     mine = [ordered(tom, kind, **arguments) for kind, arguments in allowed]
     other = ordered(otto, JobKind.RERUN, batch=1)
     for place, numbers in ((tom, mine), (otto, [*mine, other])):
@@ -125,6 +137,29 @@ def test_an_account_of_some_tenants_orders_for_these_and_sees_its_own(
             assert [one.id for one in list_jobs(connection, 50)] == sorted(numbers, reverse=True)
     with pytest.raises(ReconError, match="There is no job"):
         seen(tom, other)
+
+
+def test_a_job_is_not_started_again_for_tenants_that_were_taken_away(
+    workspace: Workspace, otto: Workspace, tmp_path: Path
+) -> None:
+    terms = with_terms(DEFAULT, {"tenant": 8})
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(8))], terms)
+    number = ordered(otto, JobKind.CORRECT, batch=1, upload="0" * 32)
+    assert do_job(workspace, number).exit_code >= COULD_NOT_RUN
+    with workspace.database.connect() as owner:
+        keep_account(owner, replace(OTTO, tenants=(7,)))
+    fewer = logged_in(workspace, OTTO)
+    with (
+        pytest.raises(AccountRefused, match="tenants 7 alone"),
+        fewer.database.connect() as connection,
+    ):
+        order_again(connection, number, None)
+    with workspace.database.connect() as owner:
+        keep_account(owner, OTTO)
+    again = logged_in(workspace, OTTO)
+    with again.database.connect() as connection:
+        order_again(connection, number, None)
+    assert seen(again, number).state is JobState.ORDERED
 
 
 @pytest.mark.parametrize(
