@@ -141,3 +141,9 @@ that was claimed, or that changed. One that this run could not find, because it 
 the run that found it, is set aside. One that was resolved before and is not found is not carried
 any further.
 """
+
+UNSEEN = (
+    r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069"
+    r"\ufe00-\ufe0f\ufeff"
+)
+"""Signs of a name that nobody sees, as a set of a regular expression, here and in PostgreSQL."""

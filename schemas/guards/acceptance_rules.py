@@ -15,7 +15,7 @@ from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql import SCHEMA
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
-from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED
+from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED, plain_name
 from schemas.life import BESIDE, BreakState, Choice, Role
 
 RULE_APPROVED, RULE_WITHDRAWN = "acceptance rule approved", "acceptance rule withdrawn"
@@ -29,7 +29,6 @@ _MONEY = "^[0-9]{1,20}([.][0-9]{1,18})?$"
 _NUMBER = "^-?[0-9]{1,10}$"
 _LISTED = ", ".join(f"'{one}'" for one in COVERED)
 _BESIDE = ", ".join(f"'{one}'" for one in BESIDE)
-_NAMED = "lower(regexp_replace(btrim({}), '\\s+', ' ', 'g'))"
 
 _COVERS = f"""b.state IN ({_LISTED}) AND b.code = terms ->> 'code'
     AND b.currency::text = terms ->> 'currency'
@@ -96,7 +95,7 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
             {refuse(NOT_ALLOWED, "there is no rule of acceptance %s", "rule")};
         END IF;
         IF person IN (one.person, one."by")
-            OR {_NAMED.format('one."by"')} = {_NAMED.format("said_by")}
+            OR {plain_name('one."by"')} = {plain_name("said_by")}
         THEN
             {
         refuse(

@@ -12,7 +12,7 @@ from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql import SCHEMA
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
-from schemas.life import RECONCILED, SIDES, BreakState, Choice, Look, Role
+from schemas.life import RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
 DECIDED: Mapping[str, str] = {
     Choice.ACCEPT: "breaks accepted",
@@ -40,6 +40,12 @@ def texts(words: Iterable[str]) -> str:
     return ", ".join(f"'{word}'" for word in words)
 
 
+def plain_name(name: str) -> str:
+    """SQL for what is the same of a name however it is typed: letters by their form, one blank."""
+    seen = f"regexp_replace(normalize({name}, NFKC), '[{UNSEEN}]', '', 'g')"
+    return f"lower(btrim(regexp_replace({seen}, '\\s+', ' ', 'g')))"
+
+
 def _fits(column: str, pairs: Mapping[str, str]) -> str:
     """SQL for the event that fits what a drafted row says."""
     return " ".join(
@@ -48,7 +54,6 @@ def _fits(column: str, pairs: Mapping[str, str]) -> str:
 
 
 _LINE = "d.reconciliation_id, d.break_id, d.what, d.by, d.reason, d.until, d.side, d.owner"
-_PERSON = "lower(regexp_replace(btrim({}), '\\s+', ' ', 'g'))"
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 
 
@@ -258,7 +263,7 @@ DECISIONS_OF: Mapping[str, str] = {
         END IF;
         -- The one who prepared is held against the one who approves, so it is there before.
         IF one.role = '{Role.APPROVED}' AND (prepared.role IS NULL
-            OR {_PERSON.format('prepared."by"')} = {_PERSON.format('one."by"')}
+            OR {plain_name('prepared."by"')} = {plain_name('one."by"')}
             OR run.verdict NOT IN ({texts([*RECONCILED])}))
         THEN
             RAISE EXCEPTION 'reconciliation % is not to be approved by %: it says %, prepared by %',

@@ -194,8 +194,9 @@ def test_terms_that_cannot_hold_are_refused(
 def test_nobody_approves_what_they_proposed(workspace: Workspace) -> None:
     reconcile(workspace, found("1"))
     number = propose_rule(workspace, None, TERMS, "Ann  Lee")
-    with pytest.raises(AccountRefused, match="Nobody approves a rule of acceptance that they"):
-        approve_rule(workspace, number, by="ann lee ", reason="")
+    for name in ("ann lee ", "\tANN LEE", "\uff21nn\u00a0Lee", "Ann\u200b Lee"):
+        with pytest.raises(AccountRefused, match="Nobody approves a rule of acceptance that they"):
+            approve_rule(workspace, number, by=name, reason="")
     with pytest.raises(AccountRefused, match="no rule of acceptance 7"):
         approve_rule(workspace, 7, by="bob", reason="")
 

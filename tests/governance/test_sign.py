@@ -74,7 +74,9 @@ def test_without_a_number_the_run_is_signed_that_alone_can_be_meant(workspace: W
 
 
 @pytest.mark.long(but=(" ANN\\tMEYER ",))
-@pytest.mark.parametrize("name", ["Ann Meyer", "ann meyer", " ANN\tMEYER ", "\uff21nn Meyer"])
+@pytest.mark.parametrize(
+    "name", ["Ann Meyer", "ann meyer", " ANN\tMEYER ", "\uff21nn Meyer", "Ann\u200b Meyer"]
+)
 def test_nobody_approves_their_own_report(workspace: Workspace, name: str) -> None:
     reconcile(workspace, found())
     with pytest.raises(SignatureRefused, match="Nobody has prepared"):

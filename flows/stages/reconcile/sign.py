@@ -6,6 +6,7 @@ whenever somebody signs, and whenever a later run builds on what was signed.
 
 import getpass
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date
@@ -45,7 +46,7 @@ from flows.steps.rules.canonical import rules_hash
 from flows.steps.rules.rules import Rules
 from schemas.accounts import SELF_DECLARED, approval
 from schemas.counting import agree, quantity
-from schemas.life import RECONCILED, Role
+from schemas.life import RECONCILED, UNSEEN, Role
 
 RECORDS = "records.parquet"
 """The records of the database as a run found them; what a signature is later held against."""
@@ -376,6 +377,7 @@ def _same(one: str, other: str) -> bool:
     """Whether two names are one person's, however they are typed."""
 
     def plain(name: str) -> str:
-        return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        seen = re.sub(f"[{UNSEEN}]", "", unicodedata.normalize("NFKC", name))
+        return " ".join(seen.casefold().split())
 
     return plain(one) == plain(other)

@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "4d3ec7d8c771c40c96f91c6fa12c57c1d383234c29b20962eaea3ae0ff74b1d0"
+derived = "6fbbb9853d7fa7446156077888a152b0bd01a1d63327874a4fc720cf17facf3d"
 
 
 def upgrade() -> None:
