@@ -95,7 +95,7 @@ _CHANGED_RULES = refuse(
     NOT_ALLOWED,
     "nobody approves a run whose rules they changed: %s made reconciliation %s by other rules "
     "than the one before",
-    "whose, number",
+    "whose, changed",
 )
 
 DECISIONS_OF: Mapping[str, str] = {
@@ -105,6 +105,8 @@ DECISIONS_OF: Mapping[str, str] = {
         run {SCHEMA}.reconciliation;
         accepted bigint;
         by_rule text;
+        approved integer;
+        changed integer;
     BEGIN
         SELECT * INTO STRICT run FROM {SCHEMA}.reconciliation r WHERE r.id = number;
         IF EXISTS (SELECT FROM {SCHEMA}.signature s JOIN {SCHEMA}.event e ON e.id = s.event_id
@@ -130,11 +132,16 @@ DECISIONS_OF: Mapping[str, str] = {
         IF accepted > 0 THEN
             {_ACCEPTED_IN_IT};
         END IF;
-        IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.id = run.event_id AND e.person = $1)
-            AND run.rules_hash IS DISTINCT FROM (
-                SELECT b.rules_hash FROM {SCHEMA}.reconciliation b WHERE b.id = run.previous_id)
-            AND run.previous_id IS NOT NULL
-        THEN
+        SELECT max(s.reconciliation_id) INTO approved FROM {SCHEMA}.signature s
+            JOIN {SCHEMA}.reconciliation r ON r.id = s.reconciliation_id
+            WHERE s.role = '{Role.APPROVED}' AND r.scope_hash = run.scope_hash AND r.id < run.id;
+        -- Run once more by the same rules, they are as new to who approves as they were before.
+        SELECT min(r.id) INTO changed FROM {SCHEMA}.reconciliation r
+            JOIN {SCHEMA}.reconciliation b ON b.id = r.previous_id
+            JOIN {SCHEMA}.event e ON e.id = r.event_id
+            WHERE r.scope_hash = run.scope_hash AND r.id > coalesce(approved, 0) AND r.id <= run.id
+            AND e.person = $1 AND r.rules_hash IS DISTINCT FROM b.rules_hash;
+        IF changed IS NOT NULL THEN
             {_CHANGED_RULES};
         END IF;
     END $$""",

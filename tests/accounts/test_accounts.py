@@ -240,6 +240,31 @@ def test_nobody_approves_what_they_prepared_with_both_roles(workspace: Workspace
         approve(anna, run.id, by=None, comment="")
 
 
+@pytest.mark.parametrize("again", [0, 1, 2])
+def test_nobody_approves_by_rules_they_changed_however_often_it_is_run(
+    workspace: Workspace, rows: Any, again: int
+) -> None:
+    both = replace(ANNA, roles=(AccountRole.PREPARER, AccountRole.APPROVER))
+    add(workspace, both, BO, replace(both, name="dan"))
+    anna, bo, dan = (logged_in(workspace, one) for one in (both, BO, replace(both, name="dan")))
+    run = reconcile(workspace, found())
+    prepare(dan, run.id, by=None, comment="")
+    approve(bo, run.id, by=None, comment="")
+    reconcile(anna, found(), rules="1" * 64)
+    for _ in range(again):
+        reconcile(workspace, found(), rules="1" * 64)
+    (last,) = rows("SELECT max(id) FROM reconciliation")[0]
+    prepare(dan, last, by=None, comment="")
+    asked = "SELECT refuse_interested(%s, %s)"
+    with (
+        pytest.raises(AccountRefused, match="whose rules they changed: anna made reconciliation 2"),
+        workspace.database.connect() as connection,
+    ):
+        connection.execute(asked, ["anna", last])
+    with workspace.database.connect() as connection:
+        connection.execute(asked, ["bo", last])
+
+
 def test_the_database_holds_to_it_whatever_program_asks(workspace: Workspace, rows: Any) -> None:
     """The same by hand: a signature in another name, or by nobody, is refused."""
     add(workspace, ANNA, BO)

@@ -67,10 +67,11 @@ def reconcile(
     delivered: Iterable[tuple[str, int]] = (),
     records: Mapping[str, pl.DataFrame] | None = None,
     page: str | None = None,
+    rules: str = "0" * 64,
 ) -> Reconciliation:
     """Run a scope: `delivered` are keys of payments with the newest batch that brought them.
 
-    `page` is its report in HTML.
+    `page` is its report in HTML, `rules` the hash of its rules.
     """
     newest = pl.DataFrame(
         [("payment", key, batch) for key, batch in delivered],
@@ -95,7 +96,7 @@ def reconcile(
             number=number,
             scope=scope,
             as_of=as_of,
-            rules_hash="0" * 64,
+            rules_hash=rules,
             verdict=verdict or ("NOT_RECONCILED" if left else sound),
             report_hash=whole,
             chain_hash=chain_hash(previous.chain_hash if previous else None, whole),

@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "6fbbb9853d7fa7446156077888a152b0bd01a1d63327874a4fc720cf17facf3d"
+derived = "ebb679714cd0c7cceb71dd740fac8ee104dd335fdb437fc52dfb33d9d1c5f913"
 
 
 def upgrade() -> None:
