@@ -136,7 +136,9 @@ def test_a_password_is_changed_by_who_knows_it(workspace: Workspace) -> None:
 
 
 def test_what_is_kept_of_a_password_logs_nobody_in(workspace: Workspace, rows: Any) -> None:
-    add(workspace, ANNA)
+    with workspace.database.connect() as connection:
+        keep_account(connection, ANNA)
+        set_password(connection, "anna", PASSWORD)
     [(salt, verifier)] = rows("SELECT salt, verifier FROM account")
     assert salt.startswith("argon2id$v=19$m=19456,t=2,p=1$")
     with workspace.database.connect() as connection:
