@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from connectors.postgres.accounts import keep_account
+from flows.desk.pages.entry import _ours
 from flows.stages.workspace import Workspace
 from tests.accounts.people import ANNA, PASSWORD, add
 from tests.desk.browser import Browser
@@ -102,3 +103,9 @@ def test_every_answer_keeps_a_browser_from_being_talked_into_things(
     cookies = page.open("/").log_in("anna").answer.history[-1].headers["set-cookie"]
     assert "HttpOnly" in cookies
     assert "SameSite=lax" in cookies
+
+
+@pytest.mark.parametrize("there", ["http://[", "//[", "//evil.example", "/\\evil", "/\t/evil", "x"])
+def test_a_login_leads_to_no_other_place(there: str) -> None:
+    assert _ours(there) == "/"
+    assert _ours("/runs/1?code=AMOUNT") == "/runs/1?code=AMOUNT"

@@ -1,7 +1,6 @@
 """Logging in and out."""
 
 from http import HTTPStatus
-from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -84,6 +83,5 @@ def logout(visit: Visit) -> Response:
 
 def _ours(address: str) -> str:
     """An address on this desk; any other one is the home page."""
-    parts = urlsplit(address)
     ours = address.startswith("/") and not address.startswith(("//", "/\\"))
-    return address if ours and not parts.netloc and address.isprintable() else "/"
+    return address if ours and address.isprintable() else "/"
