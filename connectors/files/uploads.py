@@ -112,12 +112,12 @@ def uploads_folder(settings: Settings) -> Path:
 def upload_paths(settings: Settings, token: str) -> list[str]:
     """What a delivery calls the files of an upload; raises DeliveryError where none are kept."""
     folder = uploads_folder(settings) / token
-    if re.match(UPLOAD_NAMED, token) is None or not (folder / UPLOAD_NAMES).is_file():
+    if re.fullmatch(UPLOAD_NAMED, token) is None or not (folder / UPLOAD_NAMES).is_file():
         raise DeliveryError("The uploaded files are not kept any more. Upload them again.")
     return [location for location, _ in place_of(f"{UPLOAD}://").entries(f"{UPLOAD}://{folder}")]
 
 
 def drop_upload(settings: Settings, token: str) -> None:
     """Remove an upload whose files were taken in."""
-    if re.match(UPLOAD_NAMED, token) is not None:
+    if re.fullmatch(UPLOAD_NAMED, token) is not None:
         shutil.rmtree(uploads_folder(settings) / token, ignore_errors=True)

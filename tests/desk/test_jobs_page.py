@@ -285,3 +285,22 @@ def test_a_job_goes_on_in_a_process_of_its_own(
         assert settled(page, "Ended.")
         page.client.close()
     assert rows("SELECT count(*) FROM payment") == [(1,)]
+
+
+def test_headers_of_a_part_are_bounded_before_anything_is_kept(
+    workspace: Workspace, browser: New
+) -> None:
+    page = browser().open("/batches/upload")
+    for part in (b"X-Long: " + b"x" * 200_000, b"\r\n".join(b"X-%d: 1" % n for n in range(200))):
+        body = b'--b\r\nContent-Disposition: form-data; name="csrf"\r\n' + part + b"\r\n\r\nx\r\n"
+        kind = {"Content-Type": "multipart/form-data; boundary=b"}
+        told = page.client.post("/batches/upload", content=body + b"--b--\r\n", headers=kind)
+        assert told.status_code == 400, told.text
+    assert left(workspace) == []
+
+
+def test_an_origin_that_is_none_is_not_ours(browser: New) -> None:
+    page = browser().open("/batches")
+    for origin in ("http://[", "null", "http://elsewhere", "x"):
+        told = page.client.post("/jobs", data={"kind": "push"}, headers={"Origin": origin})
+        assert told.status_code == 403, origin
