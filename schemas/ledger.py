@@ -155,6 +155,7 @@ ACCOUNT = Table(
         Field("failed", INTEGER, required=True, note="logins refused since the last one"),
         Field("failed_at", INSTANT, note="the last of them"),
         Field("event_id", INTEGER64, required=True, note="the last that changed it"),
+        Field("show_as", STRING, note="how figures are shown to them; none: as to everybody"),
     ),
 )
 

@@ -22,6 +22,7 @@ from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
 from schemas.derived.sql import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE
+from schemas.show_as import AS_EVER, ShowAs
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 1024
 """Characters; what is longer costs time to hash and makes nothing safer."""
@@ -64,6 +65,8 @@ class Person:
     """Whether they log in with a password that they can change here."""
     subject: str | None = None
     """How a provider or proxy knows them."""
+    show_as: ShowAs = AS_EVER
+    """How dates and numbers are written for them."""
 
     def has(self, *roles: AccountRole) -> bool:
         """Whether one of these roles is theirs."""
@@ -83,6 +86,7 @@ def acting(connection: psycopg.Connection) -> Person | None:
         _tenants(told["tenants"]),
         told["own_password"],
         told["subject"],
+        ShowAs.read(told["show_as"]),
     )
 
 
@@ -143,6 +147,17 @@ def keep_account(connection: psycopg.Connection, account: Account) -> None:
             who(connection, None),
         ],
     )
+
+
+def chosen_show_as(connection: psycopg.Connection, name: str) -> ShowAs | None:
+    """How dates and numbers are written for an account; None: there is none of this name."""
+    row = connection.execute("SELECT show_as FROM account WHERE name = %s", [name]).fetchone()
+    return ShowAs.read(row[0]) if row else None
+
+
+def choose_show_as(connection: psycopg.Connection, name: str, show: ShowAs) -> None:
+    """Keep how dates and numbers are written for an account: one's own, or as administrator."""
+    connection.execute(f"SELECT {SCHEMA}.choose_show_as(%s, %s)", [name, show.words])
 
 
 def set_password(

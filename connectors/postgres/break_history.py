@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 import psycopg
@@ -20,7 +20,7 @@ class PastDecision:
     what: Choice
     by: str
     reason: str
-    until: str | None
+    until: date | None
     side: str | None
     owner: str | None
     up_to: Decimal | None
@@ -32,6 +32,8 @@ class PastDecision:
         object.__setattr__(self, "what", Choice(self.what))
         if self.up_to is not None:
             object.__setattr__(self, "up_to", Decimal(self.up_to))
+        if self.until is not None:
+            object.__setattr__(self, "until", date.fromisoformat(str(self.until)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,13 @@ class PastState:
     """A break as one run of its scope left it."""
 
     reconciliation_id: int
-    as_of: str
+    as_of: date
     state: str
     currency: int | None
     amount: Decimal | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "as_of", date.fromisoformat(str(self.as_of)))
 
 
 def decisions_about(

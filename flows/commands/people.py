@@ -15,6 +15,7 @@ from connectors.settings import read_settings
 from flows.commands.console import ANY_ID, out, print_json, print_table, within, workspace
 from flows.commands.deliver import Json
 from schemas.accounts import HOURS, AccountRole
+from schemas.show_as import Dates, Negatives, Numbers, ShowAs
 
 if TYPE_CHECKING:
     from connectors.postgres.accounts import Account
@@ -276,6 +277,43 @@ def unsubscribe_command(name: Name, scope: Scope) -> int:
     """
     _subscribed(name, scope, None)
     out().print(f"{name} is sent no more reports of {scope}.")
+    return 0
+
+
+@user_command.command(name="show-as")
+def show_as_command(
+    name: Name,
+    *,
+    dates: Annotated[
+        Dates | None,
+        Parameter(help="2026-11-23, 23.11.2026, 23/11/2026 or 11/23/2026, in this order."),
+    ] = None,
+    numbers: Annotated[
+        Numbers | None, Parameter(help="What groups digits, and what stands before decimals.")
+    ] = None,
+    negatives: Annotated[Negatives | None, Parameter(help="-1.00, (1.00) or 1.00-.")] = None,
+) -> int:
+    """Choose how an account is shown dates and numbers at the desk; what is not given stays.
+
+    Everybody may for themselves, an administrator for all. Files and what is signed stay as ever.
+
+    Example: `recon user show-as anna.meyer --dates dots --numbers point-comma`
+    """
+    from connectors.postgres.accounts import choose_show_as, chosen_show_as  # noqa: PLC0415 -- slow.
+
+    with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
+        before = chosen_show_as(connection, name)
+        if before is None:
+            raise AccountUnknown(f"There is no account {name}. `recon user list` names all.")
+        chosen = ShowAs(
+            dates or before.dates, numbers or before.numbers, negatives or before.negatives
+        )
+        if chosen != before:
+            choose_show_as(connection, name, chosen)
+    out().print(
+        f"{name} is shown dates as {chosen.dates}, numbers as {chosen.numbers} and negatives as "
+        f"{chosen.negatives}."
+    )
     return 0
 
 

@@ -163,6 +163,7 @@ ADDRESSES = (
     Address("/people", people.show),
     Address("/people", people.keep, ("POST",)),
     Address("/account", people.own, ("GET", "POST")),
+    Address("/account/show-as", people.show_as, ("POST",)),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/login/provider", entry.to_provider, open_to_all=True),
     Address("/login/back", entry.from_provider, open_to_all=True),

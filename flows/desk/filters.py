@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from urllib.parse import urlencode
 
 import polars as pl
 
 from connectors.errors import DecisionRefused
+from flows.desk.shown import read_number, typed
 from flows.stages.reconcile.breaks import in_state
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import BASIS
@@ -15,6 +16,7 @@ from flows.steps.frames.beyond import largest_first
 from schemas.amounts import BEYOND
 from schemas.breaks import Money, Severity
 from schemas.kinds import AMOUNT
+from schemas.show_as import AS_EVER, Numbers, ShowAs
 
 NONE = "-"
 """In place of a value: breaks that have none."""
@@ -28,6 +30,8 @@ FIELDS = (*TEXTS, *NUMBERS, *WORDS, "state", "age", "amount", "text")
 
 `age` is the least age in days, `amount` the least amount; a break has to fit all that are given.
 """
+TYPED = ("age", "amount")
+"""Fields whose number a form has as whoever fills it in is shown numbers."""
 LONGEST = 200
 """Characters of a value; the others are not looked at."""
 
@@ -53,6 +57,18 @@ class BreakSearch:
         """The same filter as an address has it, some fields given anew; empty ones go."""
         told = {**self.typed, **{name: str(value) for name, value in more.items()}}
         return urlencode({name: value for name, value in told.items() if value != ""})
+
+    def canonical(self, numbers: Numbers) -> "BreakSearch":
+        """The same with the numbers of a form as addresses have them; raises DecisionRefused."""
+        show = ShowAs(numbers=numbers)
+        read = {name: _number(name, self[name], show) for name in TYPED if self[name]}
+        return BreakSearch({**self.typed, **{name: format(one, "f") for name, one in read.items()}})
+
+    def in_form(self, name: str, numbers: Numbers) -> str:
+        """A number of an address as a form has it; what is none, and what is as ever, stays."""
+        show = ShowAs(numbers=numbers)
+        number = None if show == AS_EVER else read_number(AS_EVER, self[name])
+        return self[name] if number is None else typed(show, number)
 
     def fitting(self, breaks: pl.DataFrame) -> pl.DataFrame:
         """The breaks that fit, of a frame as `Kept.breaks` gives it; raises DecisionRefused."""
@@ -96,17 +112,14 @@ def _one_of(name: str, value: str) -> str:
     return value
 
 
-def _number(name: str, value: str) -> Decimal:
+def _number(name: str, value: str, show: ShowAs = AS_EVER) -> Decimal:
     """A number as somebody types it: blanks and apostrophes between its digits are nothing."""
-    text = "".join(value.split()).replace("'", "")
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = Decimal("NaN")
-    whole = name != "amount"
-    ours = number.is_finite() and abs(number) < (2**31 if whole else 10**20)
-    if not ours or (whole and number != number.to_integral_value()):
-        example = "a whole number, as 30" if whole else "an amount, as 1250.00"
+    number, whole = read_number(show, value), name != "amount"
+    ours = number is not None and abs(number) < (2**31 if whole else 10**20)
+    if number is None or not ours or (whole and number != number.to_integral_value()):
+        example = (
+            "a whole number, as 30" if whole else f"an amount, as {typed(show, Decimal('1250.00'))}"
+        )
         raise DecisionRefused(
             "{value!r} is no {what} to look for: give {example}.",
             value=value, what=name, example=example,

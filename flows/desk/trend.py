@@ -3,16 +3,19 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
 
 from connectors.postgres.reconciliations import Reconciliation
-from flows.report.spelling import digits
+from flows.desk.shown import day, number
 from flows.stages.reconcile.rules import TOTALS
 from flows.stages.workspace import Workspace
 from schemas.counting import quantity
+from schemas.show_as import ShowAs
 
 RUNS = 30
 """Runs a picture shows."""
@@ -48,20 +51,25 @@ def trend_point(place: Workspace, run: Reconciliation) -> TrendPoint | None:
         return None
 
 
-def open_breaks(points: Sequence[TrendPoint], scope: int) -> Markup:
+def open_breaks(show: ShowAs, points: Sequence[TrendPoint], scope: int) -> Markup:
     """Bars of how many were open; `scope` makes ids of the page its own."""
-    told = [quantity(one.breaks, "open break", digits) for one in points]
-    return _bars(points, [Decimal(one.breaks) for one in points], told, "Open breaks", f"t{scope}")
+    told = [quantity(one.breaks, "open break", partial(number, show)) for one in points]
+    return _bars(
+        show, points, [Decimal(one.breaks) for one in points], told, "Open breaks", f"t{scope}"
+    )
 
 
-def open_money(points: Sequence[TrendPoint], scope: int, currency: str, label: str) -> Markup:
+def open_money(
+    show: ShowAs, points: Sequence[TrendPoint], scope: int, currency: str, label: str
+) -> Markup:
     """Bars of the differences that were open in one currency."""
     amounts = [one.money.get(currency, Decimal(0)) for one in points]
-    told = [f"{digits(amount)} {label}" for amount in amounts]
-    return _bars(points, amounts, told, f"Open differences, {label}", f"t{scope}-{currency}")
+    told = [f"{number(show, amount)} {label}" for amount in amounts]
+    return _bars(show, points, amounts, told, f"Open differences, {label}", f"t{scope}-{currency}")
 
 
 def _bars(
+    show: ShowAs,
     points: Sequence[TrendPoint],
     sizes: Sequence[Decimal],
     told: Sequence[str],
@@ -80,7 +88,7 @@ def _bars(
                 '<rect class="bar" x="{x}" y="{y}" width="{wide}" height="{tall}"/></a>'
             ).format(
                 run=point.number,
-                day=point.as_of,
+                day=day(show, date.fromisoformat(point.as_of)),
                 words=words,
                 x=place * WIDTH,
                 wide=WIDTH - GAP,

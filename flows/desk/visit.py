@@ -19,6 +19,7 @@ from connectors.postgres.accounts import LONGEST_LOGIN, Person, acting, has_acco
 from flows.desk.templates import page
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole, How
+from schemas.show_as import AS_EVER, ShowAs
 
 LOGIN_COOKIE, VISIT_COOKIE = "recon_login", "recon_visit"
 """The token of a login; what stands for a browser where nobody is logged in."""
@@ -67,6 +68,11 @@ class Visit:
         return hmac.compare_digest(sent.encode(), self.csrf.encode())
 
     @property
+    def show(self) -> ShowAs:
+        """How dates and numbers are written for whoever asks, and by them."""
+        return self.person.show_as if self.person else AS_EVER
+
+    @property
     def path(self) -> Mapping[str, Any]:
         """The parts of the address that a route names."""
         return self.request.path_params
@@ -99,7 +105,7 @@ class Visit:
         self, template: str, status: HTTPStatus | int = HTTPStatus.OK, **values: Any
     ) -> Response:
         """A template filled in; every one knows who is visiting."""
-        text = page(template).render(visit=self, **values)
+        text = page(template, self.show).render(visit=self, **values)
         response = HTMLResponse(text, status)
         if self.new:
             self.keep(response, VISIT_COOKIE, self.key)

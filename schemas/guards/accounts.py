@@ -23,6 +23,7 @@ from schemas.accounts import (
     How,
 )
 from schemas.derived.sql import SCHEMA
+from schemas.show_as import PATTERN
 
 REFUSED = "RC"
 """The class of SQLSTATE of what an account may not do."""
@@ -118,7 +119,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
     $$""",
     "acting_as()": f"""RETURNS json LANGUAGE sql STABLE {_SAFE} AS $$
         SELECT json_build_object('name', a.name, 'full_name', a.full_name, 'roles', a.roles,
-            'tenants', a.tenants, 'subject', a.subject,
+            'tenants', a.tenants, 'subject', a.subject, 'show_as', a.show_as,
             'own_password', a.verifier IS NOT NULL)
         FROM {SCHEMA}.acting() a WHERE a.name IS NOT NULL
     $$""",
@@ -275,6 +276,26 @@ ACCOUNTS_OF: Mapping[str, str] = {
         UPDATE {SCHEMA}.report_mail m SET sent_at = clock_timestamp()
             WHERE m.reconciliation_id = $1 AND m.account = $2 AND m.sent_at IS NULL
     $$""",
+    "choose_show_as(whose text, chosen text)": f"""
+    RETURNS void LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        person {SCHEMA}.account := {SCHEMA}.acting();
+    BEGIN
+        -- It is no right of anybody, so the trail says nothing of it.
+        IF whose IS DISTINCT FROM person.name AND NOT {_OWNER} THEN
+            PERFORM {require([AccountRole.ADMINISTRATOR], "'choosing for another account'")};
+            IF person.name IS NULL THEN
+                {refuse(NOBODY, "nobody is logged in")};
+            END IF;
+        END IF;
+        IF $2 !~ '^{PATTERN}$' THEN
+            {refuse(NOT_ALLOWED, "nothing is shown as %L", "$2")};
+        END IF;
+        UPDATE {SCHEMA}.account a SET show_as = $2 WHERE a.name = whose;
+        IF NOT FOUND THEN
+            {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
+        END IF;
+    END $$""",
     "set_password(whose text, salt text, verifier text, old_key text, said_by text)": f"""
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE

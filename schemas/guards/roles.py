@@ -94,6 +94,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
     "claim_mail": (MERGER,),
     "mail_sent": (MERGER,),
     "set_password": (LOADER, READER),
+    "choose_show_as": (LOADER, READER),
     "keep_limit": (LOADER, READER),
     "refuse_interested": (LOADER, READER),
     "look_at": (LOADER, READER),

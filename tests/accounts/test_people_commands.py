@@ -135,3 +135,15 @@ def test_a_login_file_that_is_none_is_told(
     assert (ran.returncode, "cannot be read as a login" in ran.stderr) == (2, True)
     (tmp_path / "private" / "login").write_text("no token\n")
     assert typed("status").returncode == 0
+
+
+def test_what_an_account_is_shown_is_chosen(typed: Callable[..., Any]) -> None:
+    added(typed, "anna", "Anna Meyer", "preparer")
+    told = typed("user", "show-as", "anna", "--dates", "dots", "--numbers", "point-comma")
+    assert told.stdout == (
+        "anna is shown dates as dots, numbers as point-comma and negatives as minus.\n"
+    )
+    told = typed("user", "show-as", "anna", "--negatives", "brackets")
+    assert "dots, numbers as point-comma and negatives as brackets" in told.stdout
+    refused = typed("user", "show-as", "bo", "--dates", "dots")
+    assert "There is no account bo. `recon user list` names all." in refused.stderr

@@ -1,7 +1,7 @@
 """Rules of acceptance: proposed by one, approved by another, withdrawn by either."""
 
 from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from http import HTTPStatus
 
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.acceptance_rules import RuleState, RuleTerms
 from connectors.postgres.reconciliations import latest_runs
 from flows.desk.runs import only_seen, run_by
+from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
 from flows.stages.reconcile.acceptance_rules import (
     approve_rule,
@@ -65,10 +66,10 @@ def _decide(visit: Visit) -> None:
 
 
 def _terms(visit: Visit) -> RuleTerms:
-    try:
-        until = date.fromisoformat(visit.typed("until"))
-    except ValueError:
-        raise DecisionRefused("{until} is no day, as 2026-12-31.") from None
+    until = read_day(visit.show, visit.typed("until"))
+    if until is None:
+        example = day(visit.show, date(2026, 12, 31))
+        raise DecisionRefused("{until} is no day, as {example}.", example=example)
     return RuleTerms(
         "",
         visit.typed("code"),
@@ -91,12 +92,13 @@ def _number(visit: Visit, name: str, what: str) -> int:
 
 
 def _amount(visit: Visit, name: str) -> Decimal:
-    try:
-        return Decimal(visit.typed(name))
-    except InvalidOperation:
+    found = read_number(visit.show, visit.typed(name))
+    if found is None:
         raise DecisionRefused(
-            "{typed!r} is no amount, as 12.50.", typed=visit.typed(name)
-        ) from None
+            "{typed!r} is no amount, as {example}.",
+            typed=visit.typed(name), example=typed(visit.show, Decimal("12.50")),
+        )  # fmt: skip
+    return found
 
 
 def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:

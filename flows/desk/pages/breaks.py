@@ -11,7 +11,7 @@ from connectors.errors import DecisionRefused
 from connectors.files.currencies import read_currencies
 from connectors.postgres.looks import look_at
 from connectors.postgres.reconciliations import latest_run
-from flows.desk.filters import NONE, WORDS, BreakSearch
+from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch
 from flows.desk.review import POOLS, figures_of
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
@@ -21,6 +21,7 @@ from flows.steps.frames.beyond import largest_first, whole
 from schemas.accounts import MAY_DECIDE
 from schemas.breaks import BREAKS, Money
 from schemas.life import BreakState, Choice, Look
+from schemas.show_as import Numbers
 from schemas.tables import EXTRACTS
 
 ON_A_PAGE = 50
@@ -55,8 +56,14 @@ def show(visit: Visit) -> Response:
         asked = BreakSearch.read(visit.asked)
         if asked == ALL_ACCEPTED:
             look_at(connection, run.id, Look.ACCEPTED)
-    said = ""
+    said, form = "", {name: asked.in_form(name, visit.show.numbers) for name in TYPED}
     try:
+        if visit.asked.get("numbers") in [*Numbers]:
+            form = {name: asked[name] for name in TYPED}
+            plain = asked.canonical(Numbers(visit.asked["numbers"]))
+            return visit.go(
+                f"/runs/{run.id}/breaks?{plain.query(sort=visit.asked.get('sort', ''))}"
+            )
         fitting = asked.fitting(breaks)
     except DecisionRefused as refused:
         said, fitting = str(refused), breaks.clear()
@@ -73,6 +80,7 @@ def show(visit: Visit) -> Response:
         may_decide=last == run and visit.may(*MAY_DECIDE[Choice.COMMENT]),
         said=said,
         asked=asked,
+        form=form,
         sort=sort,
         sorts=SORTS,
         count=fitting.height,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from http import HTTPStatus
 from urllib.parse import urlencode
 
@@ -17,6 +17,7 @@ from connectors.postgres.breaks import Decision, newest_decision
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import BreakSearch
 from flows.desk.runs import run_of
+from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
 from flows.stages.reconcile.breaks import (
     Chosen,
@@ -295,30 +296,33 @@ def _read(visit: Visit, what: Choice) -> Decision:
         what,
         visit.typed("reason"),
         visit.by,
-        until=_day(until, visit.typed(until)) if until in asked else None,
+        until=_day(visit, until) if until in asked else None,
         side=visit.typed("side") if "side" in asked else None,
         owner=visit.typed("assignee") if "assignee" in asked else None,
-        up_to=_amount(visit.typed("up_to")) if "up_to" in asked else None,
+        up_to=_amount(visit) if "up_to" in asked else None,
     )
 
 
-def _day(name: str, text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
+def _day(visit: Visit, name: str) -> date | None:
+    text = visit.typed(name)
+    found = read_day(visit.show, text)
+    if text and found is None:
         raise DecisionRefused(
-            f"{{{name}}}: {{text!r}} is no day. Write it as 2026-12-31.", text=text
-        ) from None
+            f"{{{name}}}: {{text!r}} is no day. Write it as {{example}}.",
+            text=text, example=day(visit.show, date(2026, 12, 31)),
+        )  # fmt: skip
+    return found
 
 
-def _amount(text: str) -> Decimal | None:
-    """An amount as somebody types it: blanks between its digits are nothing."""
-    try:
-        return Decimal("".join(text.split())) if text else None
-    except InvalidOperation:
+def _amount(visit: Visit) -> Decimal | None:
+    text = visit.typed("up_to")
+    found = read_number(visit.show, text)
+    if text and found is None:
         raise DecisionRefused(
-            "{up_to}: {text!r} is no amount. Write it as 1250.00.", text=text
-        ) from None
+            "{up_to}: {text!r} is no amount. Write it as {example}.",
+            text=text, example=typed(visit.show, Decimal("1250.00")),
+        )  # fmt: skip
+    return found
 
 
 def _number(text: str) -> int:

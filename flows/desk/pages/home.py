@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 
 from markupsafe import Markup
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.acceptance_rules import AcceptanceRule, RuleState, list_rules
 from connectors.postgres.reconciliations import Reconciliation, latest_runs, runs_of
 from connectors.postgres.signatures import Signature, signatures_of
+from flows.desk import shown
 from flows.desk.filters import NONE, BreakSearch
 from flows.desk.review import Figures, Review
 from flows.desk.runs import only_seen
@@ -21,6 +23,7 @@ from flows.desk.visit import Visit
 from schemas.accounts import MAY_DECIDE, MAY_SIGN, approval
 from schemas.counting import agree, quantity
 from schemas.life import Choice, Role
+from schemas.show_as import ShowAs
 
 DRAWN, CURRENCIES = 12, 3
 """Scopes whose money and trend are shown, those with the latest runs; currencies of a trend."""
@@ -65,7 +68,7 @@ def show(visit: Visit) -> Response:
         for one in scopes[:DRAWN]:
             runs = runs_of(connection, one.run.scope, one.run.id, RUNS)
             points = [kept.trend_point(place, run) for run in runs]
-            trends[one.run.id] = _pictures([of for of in points if of], one, names)
+            trends[one.run.id] = _pictures(visit.show, [of for of in points if of], one, names)
         rules = list_rules(connection)
     return visit.page(
         "home.html.jinja",
@@ -80,7 +83,9 @@ def show(visit: Visit) -> Response:
     )
 
 
-def _pictures(points: list[TrendPoint], one: _Scope, names: dict[str, str]) -> list[Markup]:
+def _pictures(
+    show: ShowAs, points: list[TrendPoint], one: _Scope, names: dict[str, str]
+) -> list[Markup]:
     """One run alone has no trend."""
     if len(points) < 2:
         return []
@@ -91,9 +96,9 @@ def _pictures(points: list[TrendPoint], one: _Scope, names: dict[str, str]) -> l
     }
     most = sorted((of for of in told if largest[of]), key=largest.__getitem__, reverse=True)
     return [
-        open_breaks(points, one.run.id),
+        open_breaks(show, points, one.run.id),
         *(
-            open_money(points, one.run.id, told[of], currency(of, names))
+            open_money(show, points, one.run.id, told[of], currency(of, names))
             for of in most[:CURRENCIES]
         ),
     ]
@@ -102,6 +107,7 @@ def _pictures(points: list[TrendPoint], one: _Scope, names: dict[str, str]) -> l
 def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
     """What whoever visits can do about the last run of a scope; the database has the last word."""
     number, found = one.run.id, []
+    spell = partial(shown.number, visit.show)
     named = f"Run {number}"
     prepared, person = one.signatures.get(Role.PREPARED), visit.person
     sign = f"/runs/{number}/sign"
@@ -117,13 +123,15 @@ def _waiting(visit: Visit, one: _Scope) -> list[_Waiting]:
     if person:
         breaks = one.review.owners.get(person.name, 0)
         if breaks:
-            told = f"{quantity(breaks, 'open break')} {agree(breaks, 'is', 'are')}"
+            told = f"{quantity(breaks, 'open break', spell)} {agree(breaks, 'is', 'are')}"
             found.append(
                 _Waiting(named, _open(number, owner=person.name), f"{told} assigned to you.")
             )
     for by, breaks in one.review.proposals.items():
         if visit.may(*MAY_DECIDE[Choice.ACCEPT]) and (person is None or by != person.name):
-            told = f"{quantity(breaks, 'acceptance')} proposed by {by}, to be taken by another."
+            told = (
+                f"{quantity(breaks, 'acceptance', spell)} proposed by {by}, to be taken by another."
+            )
             found.append(_Waiting(named, _open(number, proposed_by=by), told))
     return found
 

@@ -1,13 +1,23 @@
 """Accounts: those of everybody, for administrators, and one's own."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from http import HTTPStatus
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, AccountUnknown, LoginRefused, ReconError
+from connectors.errors import (
+    AccountRefused,
+    AccountUnknown,
+    LoginRefused,
+    ReconError,
+    SettingsError,
+)
 from connectors.postgres.accounts import (
     Account,
+    choose_show_as,
     keep_account,
     list_accounts,
     list_limits,
@@ -18,9 +28,24 @@ from connectors.postgres.subscriptions import (
     list_subscriptions,
     scopes_to_follow,
 )
+from flows.desk.shown import day, number
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed
 from schemas.accounts import AccountRole
+from schemas.show_as import Dates, Negatives, Numbers, ShowAs
+
+EXAMPLES: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "dates": ("Dates", {one: day(ShowAs(dates=one), date(2026, 11, 23)) for one in Dates}),
+    "numbers": (
+        "Numbers",
+        {one: number(ShowAs(numbers=one), Decimal("1234.56")) for one in Numbers},
+    ),
+    "negatives": (
+        "Negatives",
+        {one: number(ShowAs(negatives=one), Decimal("-1.00")) for one in Negatives},
+    ),
+}
+"""What there is to choose, each written so: name -> what it is about, and word -> example."""
 
 
 def show(visit: Visit) -> Response:
@@ -78,7 +103,25 @@ def _own(
         done=done,
         subscriptions=mine,
         scopes=scopes,
+        examples=EXAMPLES,
     )
+
+
+def show_as(visit: Visit) -> Response:
+    """Choose how dates and numbers are written on one's own pages."""
+    if visit.person is None:
+        return visit.go("/account")
+    try:
+        chosen = ShowAs(
+            Dates(visit.typed("dates")),
+            Numbers(visit.typed("numbers")),
+            Negatives(visit.typed("negatives")),
+        )
+    except ValueError:
+        raise SettingsError("There is no such form. Choose one of those of the page.") from None
+    with visit.place.database.connect() as connection:
+        choose_show_as(connection, visit.person.name, chosen)
+    return visit.go("/account")
 
 
 def _people(visit: Visit, status: HTTPStatus = HTTPStatus.OK, said: str = "") -> Response:

@@ -1,30 +1,15 @@
 """The pages' templates: every text escaped, a name that is not given an error."""
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
-from decimal import Decimal
 from functools import cache, partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from flows.desk.filters import NONE
-from flows.report.spelling import digits, neutral, record_title, visible
+from flows.desk.shown import day, moment, money, number
+from flows.report.spelling import neutral, record_title, visible
 from schemas.counting import agree, quantity
-
-
-def moment(at: datetime) -> str:
-    """A moment to the minute, in UTC."""
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
-
-
-def money(amount: Decimal | None, *, signed: bool = False) -> str:
-    """An amount, exact, with two decimals or more; nothing where there is none."""
-    return "" if amount is None else digits(amount, signed=signed)
-
-
-def day(of: date | None) -> str:
-    """A day as ISO writes it."""
-    return "" if of is None else of.isoformat()
+from schemas.show_as import ShowAs
 
 
 def worded(constant: str | None) -> str:
@@ -42,7 +27,9 @@ def currency(of: str | int | None, names: Mapping[str, str]) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _environment(show: ShowAs) -> Environment:
+    # One for each form, so that macros have it as well, which do not know who is visiting.
+    spell = partial(number, show)
     environment = Environment(
         loader=PackageLoader("flows.desk", "templates"),
         autoescape=True,
@@ -53,12 +40,12 @@ def _environment() -> Environment:
     environment.filters |= {
         "agree": agree,
         "currency": currency,
-        "day": day,
-        "digits": digits,
-        "moment": moment,
-        "money": money,
+        "day": partial(day, show),
+        "digits": spell,
+        "moment": partial(moment, show),
+        "money": partial(money, show),
         "neutral": neutral,
-        "quantity": partial(quantity, spell=digits),
+        "quantity": partial(quantity, spell=spell),
         "record": record_title,
         "visible": visible,
         "worded": worded,
@@ -66,6 +53,6 @@ def _environment() -> Environment:
     return environment
 
 
-def page(name: str) -> Template:
-    """The template of this name."""
-    return _environment().get_template(name)
+def page(name: str, show: ShowAs) -> Template:
+    """The template of this name, its figures in the form that was chosen."""
+    return _environment(show).get_template(name)

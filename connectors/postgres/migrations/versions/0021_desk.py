@@ -11,7 +11,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
-derived = "ebb679714cd0c7cceb71dd740fac8ee104dd335fdb437fc52dfb33d9d1c5f913"
+derived = "4fc611d60b9cdcf5c4a16d33451e953989c24dd986805ac238818f2bbe3d7eb9"
 
 
 def upgrade() -> None:
@@ -68,6 +68,7 @@ def upgrade() -> None:
         schema="recon",
         comment="Where an account is sent the reports of a scope",
     )
+    op.add_column("account", sa.Column("show_as", sa.TEXT(), nullable=True), schema="recon")
     op.create_index(
         "break_state_record",
         "break_state",
