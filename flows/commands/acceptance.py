@@ -1,7 +1,7 @@
 """Rules of acceptance: `recon acceptance propose`, `approve`, `withdraw` and `list`."""
 
 from dataclasses import asdict
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -110,18 +110,19 @@ def list_command(*, json: Json = False) -> int:
     Example: `recon acceptance list`
     """
     from flows.stages.reconcile.acceptance_rules import list_rules  # noqa: PLC0415 -- slow.
+    from flows.stages.reconcile.as_of import today  # noqa: PLC0415
 
     with workspace(quiet=True) as place:
         rules = list_rules(place)
-    today = datetime.now(UTC).date()
+    now = today(place.settings.time_zone)
     if json:
-        print_json({"rules": [_as_json(one, today) for one in rules]})
+        print_json({"rules": [_as_json(one, now) for one in rules]})
     elif rules:
         print_table(
             ("Rule", "State", "Scope", "Code", "Record", "TenantsId", "CurrenciesId", "Each",
              "Total", "Until", "Proposed", "Approved", "Why"),
             [
-                (one.number, one.state(today), one.terms.scope, one.terms.code, one.terms.record,
+                (one.number, one.state(now), one.terms.scope, one.terms.code, one.terms.record,
                  one.terms.tenant, one.terms.currency, format(one.terms.each, "f"),
                  format(one.terms.total, "f"), one.terms.until, one.proposed.by,
                  one.approved.by if one.approved else "", one.terms.reason)

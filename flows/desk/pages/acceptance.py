@@ -1,6 +1,6 @@
 """Rules of acceptance: proposed by one, approved by another, withdrawn by either."""
 
-from datetime import UTC, date, datetime
+from datetime import date
 from decimal import Decimal
 from http import HTTPStatus
 
@@ -19,6 +19,7 @@ from flows.stages.reconcile.acceptance_rules import (
     propose_rule,
     withdraw_rule,
 )
+from flows.stages.reconcile.as_of import today
 from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.breaks import BREAKS
 from schemas.life import Choice, Role
@@ -104,14 +105,14 @@ def _amount(visit: Visit, name: str) -> Decimal:
 def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
     with visit.place.database.connect() as connection:
         runs = only_seen(connection, latest_runs(connection))
-    today = datetime.now(UTC).date()
+    now = today(visit.place.settings.time_zone)
     rules = list_rules(visit.place)
     me = visit.person.name if visit.person else None
     return visit.page(
         "acceptance.html.jinja",
         status,
         said=said,
-        rules=[(one, one.state(today)) for one in rules],
+        rules=[(one, one.state(now)) for one in rules],
         states=RuleState,
         runs=runs,
         names=read_currencies(visit.place.settings.currencies),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 
@@ -20,6 +19,7 @@ from flows.desk.runs import only_seen
 from flows.desk.templates import currency
 from flows.desk.trend import RUNS, TrendPoint, open_breaks, open_money
 from flows.desk.visit import Visit
+from flows.stages.reconcile.as_of import today
 from schemas.accounts import MAY_DECIDE, MAY_SIGN, approval
 from schemas.counting import agree, quantity
 from schemas.life import Choice, Role
@@ -140,10 +140,10 @@ def _rules_waiting(visit: Visit, rules: Sequence[AcceptanceRule]) -> Iterator[_W
     """Rules of acceptance that somebody else has proposed."""
     if not visit.may(*MAY_SIGN[Role.APPROVED]):
         return
-    today = datetime.now(UTC).date()
+    now = today(visit.place.settings.time_zone)
     for one in rules:
         by = one.proposed.by
-        if one.state(today) is RuleState.PROPOSED and (not visit.person or by != visit.person.name):
+        if one.state(now) is RuleState.PROPOSED and (not visit.person or by != visit.person.name):
             text = f"Proposed by {by}, to be approved or withdrawn by another."
             yield _Waiting(f"Rule {one.number} of acceptance", "/acceptance", text)
 
