@@ -28,14 +28,10 @@ from starlette.types import Message, Receive
 from connectors.desk_settings import DeskSettings
 from connectors.errors import (
     AccountRefused,
-    BatchUnknown,
-    BreakUnknown,
-    DatabaseUnusable,
-    JobUnknown,
-    ReconciliationUnknown,
     ReconError,
 )
 from connectors.oidc import Provider
+from flows.desk.forms import status_of
 from flows.desk.jobs import start_here
 from flows.desk.kept import Kept
 from flows.desk.pages import (
@@ -77,15 +73,6 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-STATUS = {
-    AccountRefused: HTTPStatus.FORBIDDEN,
-    BatchUnknown: HTTPStatus.NOT_FOUND,
-    BreakUnknown: HTTPStatus.NOT_FOUND,
-    JobUnknown: HTTPStatus.NOT_FOUND,
-    ReconciliationUnknown: HTTPStatus.NOT_FOUND,
-    DatabaseUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
-}
-"""What a refusal is to a browser; any other one is a bad request."""
 NOT_OURS = (
     "This form did not come from a page of this desk that is still open. Go back, load the page "
     "again and send it once more."
@@ -162,7 +149,9 @@ ADDRESSES = (
     Address("/trail.csv", trail.export),
     Address("/people", people.show),
     Address("/people", people.keep, ("POST",)),
-    Address("/account", people.own, ("GET", "POST")),
+    Address("/account", people.own),
+    Address("/account/password", people.change_password, ("POST",)),
+    Address("/account/reports", people.subscribe, ("POST",)),
     Address("/account/show-as", people.show_as, ("POST",)),
     Address("/login", entry.login, ("GET", "POST"), open_to_all=True),
     Address("/login/provider", entry.to_provider, open_to_all=True),
@@ -294,9 +283,7 @@ def _page(
         visit.keep_login(response)
         return response
     except ReconError as error:
-        status = next(
-            (of for kind, of in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST
-        )
+        status = status_of(error)
         if visit is None:
             return PlainTextResponse(f"{error}\n", status)
         return visit.page("refused.html.jinja", status, title="Not done", said=str(error))

@@ -8,10 +8,8 @@ import psycopg
 from connectors.errors import BatchUnknown
 from connectors.postgres.accounts import is_batch_seen
 from connectors.postgres.ledger import Batch, find_batch
+from flows.desk.forms import LARGEST
 from flows.desk.visit import Visit
-
-LARGEST = 2**31 - 1
-"""The largest number a batch can have."""
 
 
 def batch_of(visit: Visit, connection: psycopg.Connection) -> Batch:

@@ -12,16 +12,15 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from connectors.errors import AccountRefused, JobRefused, ReconError
+from connectors.errors import AccountRefused, ReconError
 from connectors.postgres.jobs import may_do_jobs, order_again, order_job
+from flows.desk.forms import refuse_nameless
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import check_arguments
 from flows.stages.workspace import Workspace
 from schemas.jobs import MAY_ORDER, ORDERING, JobKind
 
 log = logging.getLogger("recon.desk")
-
-NAMELESS = "Name who asks."
 
 
 def order(visit: Visit, kind: JobKind, **arguments: Any) -> int:
@@ -53,8 +52,7 @@ def refuse_unless_operator(visit: Visit) -> None:
             f"{ORDERING.capitalize()} takes the role {' or '.join(MAY_ORDER)}. Ask somebody who "
             "has it, or an administrator for the role. Nothing was ordered."
         )
-    if not visit.person and not visit.by:
-        raise JobRefused(NAMELESS)
+    refuse_nameless(visit)
 
 
 def _start(visit: Visit, number: int) -> None:

@@ -10,10 +10,8 @@ import psycopg
 from connectors.errors import ReconciliationUnknown
 from connectors.postgres.accounts import scopes_seen
 from connectors.postgres.reconciliations import Reconciliation, find_run
+from flows.desk.forms import LARGEST
 from flows.desk.visit import Visit
-
-LARGEST = 2**31 - 1
-"""The largest number a run can have."""
 
 
 def run_of(visit: Visit, connection: psycopg.Connection) -> Reconciliation:

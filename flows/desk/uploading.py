@@ -19,6 +19,7 @@ from starlette.requests import Request
 from connectors.errors import DeliveryError, ReconError
 from connectors.files.uploads import Upload
 from connectors.settings import Settings
+from flows.desk.forms import FormBroken, FormTooLarge
 from schemas.counting import grouped, quantity
 
 if TYPE_CHECKING:
@@ -31,14 +32,6 @@ MOST_FIELDS, FIELD_BYTES = 50, 64 * 1024
 
 class FormNotOurs(Exception):
     """The mark is missing, or of another browser."""
-
-
-class FormTooLarge(ReconError):
-    """More was sent than any delivery can have."""
-
-
-class FormBroken(ReconError):
-    """What was sent is no form with files, or came to no end."""
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ COVERED = (BreakState.NEW, BreakState.OPEN)
 
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 _MONEY = "^[0-9]{1,20}([.][0-9]{1,18})?$"
-_NUMBER = "^-?[0-9]{1,10}$"
+_NUMBER = "^-?[0-9]{1,19}$"
 _LISTED = ", ".join(f"'{one}'" for one in COVERED)
 _BESIDE = ", ".join(f"'{one}'" for one in BESIDE)
 

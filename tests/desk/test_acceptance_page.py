@@ -46,7 +46,7 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert bo.open(PAGE).send(PAGE, what="approve", rule=str(number)).status == 200
     assert f"{number} In force" in bo.text
     assert "approved by bo" in bo.text
-    assert bo.send(PAGE, what="withdraw", rule=str(number)).status == 409
+    assert bo.send(PAGE, what="withdraw", rule=str(number)).status == 400
     assert "the reason is kept" in bo.text
     assert bo.send(PAGE, what="withdraw", rule=str(number), reason="booked now").status == 200
     assert f"{number} Withdrawn" in bo.text
@@ -58,7 +58,7 @@ def test_what_was_typed_is_kept_where_it_is_refused(
 ) -> None:
     run = reconcile(workspace, found("1"))
     for typed, told in (
-        ({}, "Fill in your name"),
+        ({}, "Fill in Your name"),
         ({"each": "ten"}, "'ten' is no amount"),
         ({"currency": "EUR"}, "'EUR' is no number of the currency"),
         ({"until": "soon"}, "Last day is no day"),
@@ -67,8 +67,22 @@ def test_what_was_typed_is_kept_where_it_is_refused(
         ({"code": "X"}, "no break code"),
     ):
         page = propose(browser(), run.id, **({"by": "Ann"} if typed else {}), **typed)
-        assert (page.status, told in page.text) == (409, True), page.text
+        assert (page.status, told in page.text) == (400, True), page.text
         assert 'value="bank charges"' in page.answer.text or typed.get("code"), typed
-    assert propose(browser(), 99, by="Ann").status == 409
+    assert propose(browser(), 99, by="Ann").status == 404
     assert "no reconciliation 99" in propose(browser(), 99, by="Ann").text
     assert rows("SELECT count(*) FROM event WHERE what LIKE 'acceptance%'") == [(0,)]
+
+
+def test_a_rule_is_of_any_tenant_that_an_account_can_have(
+    workspace: Workspace, browser: New, rows: Any
+) -> None:
+    add(workspace, ANNA)
+    run = reconcile(workspace, found("1"))
+    page = browser().log_in("anna")
+    for tenant in ("-3", str(2**62)):
+        assert propose(page, run.id, tenant=tenant).status == 200, page.text
+    for tenant in ("٣", "1e3", str(2**63)):
+        assert propose(page, run.id, tenant=tenant).status == 400, page.text
+    told = rows("SELECT detail::json ->> 'tenant' FROM event WHERE what = 'acceptance rule proposed'")
+    assert told == [("-3",), (str(2**62),)]

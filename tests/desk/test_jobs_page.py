@@ -103,7 +103,7 @@ def test_a_name_is_data_and_never_a_path(
         ([("a.csv", b"x")], {"tenant": "seven"}, "tenant: Input should be a valid integer"),
         ([("a.csv", b"x")], {"profile": "../../x"}, "profile: String should match"),
         ([("a.csv", b"x")], {"record": "nothing"}, "has to be one of"),
-        ([("a.csv", b"x")], {"by": ""}, "Name who asks"),
+        ([("a.csv", b"x")], {"by": ""}, "Fill in Your name"),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind_and_keeps_what_was_typed(
@@ -194,8 +194,8 @@ def test_an_undo_shows_what_it_changes_and_takes_a_reason(
     page.open("/batches/2/undo", look=1)
     assert "Payment 0 1" in page.text
     assert "Nothing stands against it" in page.text
-    assert page.send("/batches/2/undo", by="Otto", reason=" ").status == 409
-    assert "Say why" in page.text
+    assert page.send("/batches/2/undo", by="Otto", reason=" ").status == 400
+    assert "Fill in Why" in page.text
     page.send("/batches/2/undo", by="Otto", reason="wrong month")
     assert "Batch 2 is undone: 1 restored." in page.text
     assert rows("SELECT by, reason FROM event WHERE what = 'undo'") == [("Otto", "wrong month")]

@@ -55,9 +55,9 @@ def test_the_files_of_its_report_are_given_as_written_or_not_at_all(
         assert page.open(f"/batches/1/files/{name}").status == 404, name
     (folder / "report.txt").write_bytes(b"x")
     page.open("/batches/1/files/report.txt")
-    assert (page.status, "not what was written" in page.text) == (400, True)
+    assert (page.status, "not what was written" in page.text) == (409, True)
     (folder / "report.html").unlink()
-    assert page.open("/batches/1/files/report.html").status == 400
+    assert page.open("/batches/1/files/report.html").status == 409
 
 
 def test_a_report_with_delivered_text_of_others_is_not_given_to_an_account_of_one_tenant(

@@ -32,7 +32,7 @@ def test_an_administrator_keeps_accounts(workspace: Workspace, browser: New) -> 
     their = browser().log_in("bo")
     assert "Bo <i>Osei</i>" in their.text
     post(ada, "/people", **bo, password=PASSWORD)
-    assert (ada.status, "There is an account bo already" in ada.text) == (409, True)
+    assert (ada.status, "There is an account bo already" in ada.text) == (400, True)
     assert 'value="Bo &lt;i&gt;Osei&lt;/i&gt;"' in ada.answer.text, "what was typed is kept"
     post(ada, "/people", what="disable", name="bo")
     assert "disabled" in ada.text
@@ -60,7 +60,7 @@ def test_what_cannot_be_is_told(
     add(workspace, ADA)
     ada = browser().log_in("ada")
     post(ada, "/people", **{"full_name": "Bo", "role": ["viewer"]} | fields)
-    assert (ada.status, told in ada.text) == (409, True), ada.text
+    assert (ada.status in (400, 403), told in ada.text) == (True, True), ada.text
 
 
 def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
@@ -71,7 +71,7 @@ def test_the_first_account_is_not_added_by_whoever_opens_the_desk(
     csrf = page.open("/trail").answer.text.partition('name="csrf" value="')[2][:64]
     eve = {"what": "add", "name": "eve", "full_name": "Eve", "role": ["administrator"]}
     told = page.client.post("/people", data={"csrf": csrf} | eve)
-    assert (told.status_code, "is added by" in told.text) == (409, True)
+    assert (told.status_code, "is added by" in told.text) == (403, True)
 
 
 @pytest.mark.parametrize("owner", [True, False])
@@ -85,7 +85,7 @@ def test_nobody_else_keeps_accounts(
     fields = {"name": "bo", "full_name": "Bo", "role": ["administrator"]}
     for what in ("add", "change", "disable"):
         post(anna, "/people", what=what, **fields | ({"name": "x"} if what == "add" else {}))
-        assert (anna.status, "takes administrator" in anna.text) == (409, True), what
+        assert (anna.status, "takes administrator" in anna.text) == (403, True), what
     anna.client.close()
 
 
@@ -97,9 +97,9 @@ def test_everybody_changes_their_own_password(workspace: Workspace, browser: New
         (PASSWORD, NEW, "other", "are not the same"),
         (PASSWORD, "short", "short", "12 to 1024"),
     ):
-        anna.open("/account").send("/account", old=old, new=new, again=again)
-        assert (anna.status, told in anna.text) == (409, True)
-    anna.open("/account").send("/account", old=PASSWORD, new=NEW, again=NEW)
+        anna.open("/account").send("/account/password", old=old, new=new, again=again)
+        assert (anna.status in (400, 403), told in anna.text) == (True, True)
+    anna.open("/account").send("/account/password", old=PASSWORD, new=NEW, again=NEW)
     assert "The password is set" in anna.text
     assert "Password" in elsewhere.open("/").text
     assert "Anna Meyer" in anna.open("/").text
@@ -112,17 +112,19 @@ def test_reports_are_subscribed_to_on_ones_own_page(workspace: Workspace, browse
     anna = browser().log_in("anna")
     assert "You are sent no report." in anna.open("/account").text
     sent = {"what": "subscribe", "scope": "tenants 8; <i>x"}
-    post(anna, "/account", **sent, address="anna@<b>")
-    assert (anna.status, "no address of e-mail" in anna.text) == (409, True)
+    post(anna, "/account/reports", **sent, address="anna@<b>")
+    assert (anna.status, "no address of e-mail" in anna.text) == (403, True)
     assert 'value="anna@&lt;b&gt;"' in anna.answer.text, "what was typed is kept"
-    post(anna, "/account", **sent, address="anna@example.com")
+    post(anna, "/account/reports", **sent, address="anna@example.com")
     assert "tenants 8; <i>x is sent to anna@example.com." in anna.text
-    post(anna, "/account", what="unsubscribe", scope="tenants 8; <i>x")
+    post(anna, "/account/reports", what="unsubscribe", scope="tenants 8; <i>x")
     assert "You are sent no report." in anna.text
 
     tessa = browser().log_in("tessa").open("/account")
     assert "tenants 8" not in tessa.text
-    post(tessa, "/account", **sent, address="tessa@example.com")
-    assert (tessa.status, "no reconciliation of a scope" in tessa.text) == (409, True)
-    post(tessa, "/account", what="subscribe", scope="tenants 7", address="tessa@example.com")
+    post(tessa, "/account/reports", **sent, address="tessa@example.com")
+    assert (tessa.status, "no reconciliation of a scope" in tessa.text) == (403, True)
+    post(
+        tessa, "/account/reports", what="subscribe", scope="tenants 7", address="tessa@example.com"
+    )
     assert "tenants 7 is sent to tessa@example.com." in tessa.text

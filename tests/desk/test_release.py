@@ -45,10 +45,10 @@ def test_without_accounts_everybody_discards_who_gives_a_name(
     workspace: Workspace, browser: New, held: int
 ) -> None:
     page = browser().open(f"/batches/{held}").send(DECIDE, what="discard", reason="wrong month")
-    assert (page.status, "Name who decides." in page.text) == (409, True)
+    assert (page.status, "Fill in Your name" in page.text) == (400, True)
     assert ">wrong month</textarea>" in page.answer.text, "what was typed is kept"
     page.send(DECIDE, what="discard", by="Ann", reason=" ")
-    assert "Say why" in page.text
+    assert "Fill in Why" in page.text
     page.send(DECIDE, by="Ann", reason="wrong month")
     assert "Say whether" in page.text
     assert state(workspace) is State.HELD

@@ -6,10 +6,19 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, DecisionRefused, ReconError
+from connectors.errors import DecisionRefused, ReconError
 from connectors.files.currencies import read_currencies
 from connectors.postgres.acceptance_rules import RuleState, RuleTerms
 from connectors.postgres.reconciliations import latest_runs
+from flows.desk.forms import (
+    FormIncomplete,
+    read_tenant,
+    read_whole,
+    reason_of,
+    refuse_nameless,
+    said_by,
+    status_of,
+)
 from flows.desk.runs import only_seen, run_by
 from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
@@ -26,8 +35,6 @@ from schemas.life import Choice, Role
 from schemas.tables import EXTRACTS
 
 TERMS = ("code", "record", "tenant", "currency", "each", "total", "until", "reason", "by", "run")
-LABELS = {"give_reason": "Fill in Why", "until": "Last day"}
-LONGEST_ID = 10
 
 
 def show(visit: Visit) -> Response:
@@ -40,16 +47,13 @@ def decide(visit: Visit) -> Response:
     try:
         _decide(visit)
     except ReconError as error:
-        status = HTTPStatus.FORBIDDEN if isinstance(error, AccountRefused) else HTTPStatus.CONFLICT
-        said = error.worded(LABELS) if isinstance(error, DecisionRefused) else str(error)
-        return _page(visit, said=said, status=status)
+        return _page(visit, said=said_by(error), status=status_of(error))
     return visit.go("/acceptance")
 
 
 def _decide(visit: Visit) -> None:
     what, reason = visit.typed("what"), visit.typed("reason")
-    if not visit.person and not visit.by:
-        raise DecisionRefused("Fill in your name.")
+    refuse_nameless(visit)
     if what == "propose":
         with visit.place.database.connect() as connection:
             run = run_by(connection, _number(visit, "run", "the run"))
@@ -59,11 +63,9 @@ def _decide(visit: Visit) -> None:
     if what == "approve":
         approve_rule(visit.place, number, by=visit.by, reason=reason or "approved")
     elif what == "withdraw":
-        if not reason:
-            raise DecisionRefused("{give_reason}: the reason is kept in the audit trail.")
-        withdraw_rule(visit.place, number, by=visit.by, reason=reason)
+        withdraw_rule(visit.place, number, by=visit.by, reason=reason_of(visit))
     else:
-        raise DecisionRefused("Say whether the rule is approved or withdrawn.")
+        raise FormIncomplete("Say whether the rule is approved or withdrawn.")
 
 
 def _terms(visit: Visit) -> RuleTerms:
@@ -85,11 +87,10 @@ def _terms(visit: Visit) -> RuleTerms:
 
 
 def _number(visit: Visit, name: str, what: str) -> int:
-    typed = visit.typed(name)
-    digits = typed.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < LONGEST_ID):
-        raise DecisionRefused("{typed!r} is no number of {what}.", typed=typed, what=what)
-    return int(typed)
+    found = (read_tenant if name == "tenant" else read_whole)(visit.typed(name))
+    if found is None:
+        raise FormIncomplete(f"{visit.typed(name)!r} is no number of {what}.")
+    return found
 
 
 def _amount(visit: Visit, name: str) -> Decimal:

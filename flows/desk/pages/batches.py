@@ -7,7 +7,7 @@ from starlette.responses import Response
 from connectors.postgres.ledger import State
 from connectors.postgres.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
-from flows.desk.batches import LARGEST
+from flows.desk.forms import read_whole
 from flows.desk.visit import Visit
 from flows.report.next_step import next_in_words, next_step, told_repaired
 
@@ -26,7 +26,7 @@ def show(visit: Visit) -> Response:
                 connection,
                 ON_A_PAGE + 1,
                 state=State(state) if state else None,
-                before=int(before) if before else None,
+                before=read_whole(before),
                 seen=True,
             )
     return visit.page(
@@ -48,7 +48,6 @@ def show(visit: Visit) -> Response:
 def _wrong(state: str, before: str) -> str:
     if state and state not in [*State]:
         return f"There is no state {state!r} of a batch. Choose one of the list."
-    number = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= LARGEST
-    if before and not number:
+    if before and read_whole(before) is None:
         return f"{before!r} is no number of a batch."
     return ""

@@ -12,6 +12,7 @@ from connectors.files.currencies import read_currencies
 from connectors.postgres.looks import look_at
 from connectors.postgres.reconciliations import latest_run
 from flows.desk.filters import NONE, TYPED, WORDS, BreakSearch
+from flows.desk.forms import read_whole
 from flows.desk.review import POOLS, figures_of
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
@@ -70,7 +71,7 @@ def show(visit: Visit) -> Response:
     sort = visit.asked.get("sort", "")
     sort = sort if sort in SORTS else "amount"
     pages = max(1, -(-fitting.height // ON_A_PAGE))
-    number = min(max(1, _whole(visit.asked.get("page", "1"))), pages)
+    number = min(max(1, read_whole(visit.asked.get("page", "")) or 1), pages)
     rows = _sorted(fitting, sort).slice((number - 1) * ON_A_PAGE, ON_A_PAGE)
     return visit.page(
         "breaks.html.jinja",
@@ -124,10 +125,6 @@ def _sorted(breaks: pl.DataFrame, sort: str) -> pl.DataFrame:
     return breaks.sort(
         *order, descending=[SORTS[sort][1], True, False, False, False, False], nulls_last=True
     )
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else 1
 
 
 def _values(breaks: pl.DataFrame, name: str, chosen: str) -> list[tuple[str, int]]:

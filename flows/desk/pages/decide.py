@@ -11,11 +11,12 @@ import polars as pl
 import psycopg
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, DecisionRefused, DecisionsMoved, ReconError
+from connectors.errors import DecisionRefused, ReconError
 from connectors.files.currencies import read_currencies
 from connectors.postgres.breaks import Decision, newest_decision
 from connectors.postgres.reconciliations import Reconciliation
 from flows.desk.filters import BreakSearch
+from flows.desk.forms import LARGEST_ROW, read_whole, said_by, status_of
 from flows.desk.runs import run_of
 from flows.desk.shown import day, read_day, read_number, typed
 from flows.desk.visit import Visit
@@ -45,21 +46,6 @@ SHOWN = 20
 """Breaks that are shown; more of them than that are looked at once more before it is done."""
 TERMS = ("reason", "until", "up_to", "side", "assignee", "due", "by")
 """Fields of the form; none is called like one of the filter."""
-LABELS: Mapping[str, str] = {
-    "give_reason": "fill in Why",
-    "by": "Your name",
-    "until": "Last day",
-    "give_until": "fill in Last day",
-    "up_to": "Up to",
-    "side": "Where",
-    "give_owner": "fill in Owner",
-    "due": "Due",
-    "one_currency": "Choose breaks of one of them",
-    "a_filter": "all that fit a filter",
-    "run": "run",
-    "the_list": "The list of breaks",
-}
-"""What the page calls the terms of a decision (`schemas.life.OPTIONS`)."""
 ASKED: Mapping[Choice, tuple[str, ...]] = {
     Choice.ACCEPT: ("until", "up_to"),
     Choice.PROPOSE: ("until", "up_to"),
@@ -142,7 +128,7 @@ def decide(visit: Visit) -> Response:
         try:
             meant = _find(visit, connection, run, selection, what)
         except DecisionRefused as refused:
-            said, meant = refused.worded(LABELS), None
+            said, meant = said_by(refused), None
     if meant is None:
         return _nothing(visit, run, said, selection, what, offered)
     page = _Form(visit, run, selection, what, offered, meant)
@@ -158,14 +144,8 @@ def decide(visit: Visit) -> Response:
             page.refuse_if_moved()
             return page.confirm(decision)
         return page.done(decision)
-    except DecisionRefused as refused:
-        moved = isinstance(refused, DecisionsMoved)
-        status = HTTPStatus.CONFLICT if moved else HTTPStatus.BAD_REQUEST
-        return page.show(refused.worded(LABELS), status)
-    except AccountRefused as refused:
-        return page.show(str(refused), HTTPStatus.FORBIDDEN)
     except ReconError as refused:
-        return page.show(str(refused), HTTPStatus.BAD_REQUEST)
+        return page.show(said_by(refused), status_of(refused))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +168,7 @@ class _Form:
     @property
     def seen(self) -> Looked:
         """What the page showed that the form came from."""
-        through = _number(self.visit.typed("through"))
+        through = read_whole(self.visit.typed("through"), LARGEST_ROW) or 0
         return Looked(self.visit.typed("digest"), through, self.meant.seen.about)
 
     def refuse_if_moved(self) -> None:
@@ -323,7 +303,3 @@ def _amount(visit: Visit) -> Decimal | None:
             text=text, example=typed(visit.show, Decimal("1250.00")),
         )  # fmt: skip
     return found
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 19 else 0

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from connectors.errors import JobRefused, JobUnknown
 from connectors.postgres.accounts import is_batch_seen
 from connectors.postgres.jobs import Job, find_job, list_jobs
-from flows.desk.batches import LARGEST
+from flows.desk.forms import LARGEST, read_whole
 from flows.desk.jobs import order, start_again
 from flows.desk.visit import Visit
 from schemas.jobs import JobKind
@@ -26,9 +26,8 @@ BUTTONS: Mapping[JobKind, tuple[str, ...]] = {
 def show(visit: Visit) -> Response:
     """The jobs that the visit sees, the latest first."""
     before = visit.asked.get("before", "")
-    known = before.isascii() and before.isdigit() and len(before) < 11 and int(before) <= LARGEST
     with visit.place.database.connect() as connection:
-        found = list_jobs(connection, ON_A_PAGE + 1, int(before) if known else None)
+        found = list_jobs(connection, ON_A_PAGE + 1, read_whole(before))
     jobs = found[:ON_A_PAGE]
     return visit.page(
         "jobs.html.jinja",

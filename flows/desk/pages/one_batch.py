@@ -18,6 +18,7 @@ from connectors.postgres.push.gate import held_text, why_held
 from connectors.postgres.push.send_page import UNSETTLED
 from connectors.postgres.trail_search import TrailSearch, search_trail
 from flows.desk.batches import batch_of, shows_text
+from flows.desk.forms import FormIncomplete, reason_of, refuse_nameless, status_of
 from flows.desk.pages.files import report_files
 from flows.desk.pages.jobs import told
 from flows.desk.visit import Visit
@@ -68,8 +69,7 @@ def decide(visit: Visit) -> Response:
     try:
         _decide(visit, batch)
     except ReconError as error:
-        status = HTTPStatus.FORBIDDEN if isinstance(error, AccountRefused) else HTTPStatus.CONFLICT
-        return _page(visit, said=str(error), status=status)
+        return _page(visit, said=str(error), status=status_of(error))
     return visit.go(f"/batches/{batch.id}")
 
 
@@ -81,19 +81,15 @@ def _decide(visit: Visit, batch: Batch) -> None:
         )
     decision = DECISIONS.get(visit.typed("what"))
     if decision is None:
-        raise BatchStateError("Say whether the batch is released or discarded.")
+        raise FormIncomplete("Say whether the batch is released or discarded.")
     refuse_unless_held(visit.place, batch.id)
     if visit.typed("seen") != str(batch.lease_epoch):
         raise BatchStateError(
             f"Batch {batch.id} was worked on since that page was loaded. Look at what it holds "
             "now, and decide again. Nothing was changed."
         )
-    if not visit.person and not visit.by:
-        raise BatchStateError("Name who decides.")
-    reason = visit.typed("reason")
-    if not reason:
-        raise BatchStateError("Say why: the reason is kept in the audit trail.")
-    decision(visit.place, batch.id, by=visit.by, reason=reason)
+    refuse_nameless(visit)
+    decision(visit.place, batch.id, by=visit.by, reason=reason_of(visit))
 
 
 def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:

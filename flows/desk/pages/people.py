@@ -28,6 +28,7 @@ from connectors.postgres.subscriptions import (
     list_subscriptions,
     scopes_to_follow,
 )
+from flows.desk.forms import FormIncomplete, read_tenant, status_of
 from flows.desk.shown import day, number
 from flows.desk.visit import Visit
 from flows.stages.witness import witnessed
@@ -57,34 +58,42 @@ def keep(visit: Visit) -> Response:
     """Add an account, or change one: what was typed is kept where it is refused."""
     try:
         _keep(visit)
-    except (AccountRefused, AccountUnknown, LoginRefused) as error:
-        return _people(visit, HTTPStatus.CONFLICT, said=str(error))
+    except ReconError as error:
+        return _people(visit, status_of(error), said=str(error))
     return visit.go("/people")
 
 
 def own(visit: Visit) -> Response:
-    """One's own account: a new password for it, and the reports that it is mailed."""
-    if visit.request.method == "GET" or visit.person is None:
+    """One's own account, and the reports that it is mailed."""
+    return _own(visit)
+
+
+def subscribe(visit: Visit) -> Response:
+    """Have the reports of a scope mailed to oneself, or no longer."""
+    if visit.person is None:
         return _own(visit)
-    what = visit.typed("what")
+    scope, address = str(visit.form.get("scope", "")), visit.typed("address")
     try:
-        if what in ("subscribe", "unsubscribe"):
-            scope, address = str(visit.form.get("scope", "")), visit.typed("address")
-            with visit.place.database.connect() as connection, witnessed(visit.place, connection):
-                keep_subscription(
-                    connection,
-                    visit.person.name,
-                    scope,
-                    address if what == "subscribe" else None,
-                )
-            return visit.go("/account")
+        with visit.place.database.connect() as connection, witnessed(visit.place, connection):
+            wanted = address if visit.typed("what") == "subscribe" else None
+            keep_subscription(connection, visit.person.name, scope, wanted)
+    except ReconError as error:
+        return _own(visit, status_of(error), said=str(error))
+    return visit.go("/account")
+
+
+def change_password(visit: Visit) -> Response:
+    """Set one's own password, knowing the one before."""
+    if visit.person is None:
+        return _own(visit)
+    try:
         new = str(visit.form.get("new", ""))
         if new != visit.form.get("again"):
             raise LoginRefused("The two new passwords are not the same. Nothing was changed.")
         with visit.place.database.connect() as connection, witnessed(visit.place, connection):
             set_password(connection, visit.person.name, new, str(visit.form.get("old", "")))
     except ReconError as error:
-        return _own(visit, HTTPStatus.CONFLICT, said=str(error))
+        return _own(visit, status_of(error), said=str(error))
     return _own(visit, done=True)
 
 
@@ -167,12 +176,13 @@ def _typed(visit: Visit, account: Account) -> Account:
     tenants = visit.typed("tenants").replace(",", " ").split()
     if not {*roles} <= {*map(str, AccountRole)}:
         raise AccountUnknown("There is no such role.")
-    if not all(one.removeprefix("-").isdecimal() and len(one) < 20 for one in tenants):
-        raise AccountUnknown(f"{visit.typed('tenants')!r} are no numbers of tenants, as 7 12.")
+    numbers = [number for one in tenants if (number := read_tenant(one)) is not None]
+    if len(numbers) < len(tenants):
+        raise FormIncomplete(f"{visit.typed('tenants')!r} are no numbers of tenants, as 7 12.")
     return replace(
         account,
         full_name=visit.typed("full_name"),
         roles=tuple(map(AccountRole, roles)),
-        tenants=tuple(map(int, tenants)),
+        tenants=tuple(numbers),
         subject=visit.typed("subject") or None,
     )

@@ -12,13 +12,16 @@ from starlette.responses import Response, StreamingResponse
 
 from connectors.errors import AccountRefused
 from connectors.postgres.attempts import later_attempts
-from flows.desk.batches import LARGEST, batch_of, shows_text
+from flows.desk.batches import batch_of, shows_text
+from flows.desk.forms import read_row
 from flows.desk.visit import Visit
 from flows.report.reject_book import RejectLine, write_reject_book
 from flows.stages.rows.reject_page import ShownReject, list_rejects
 from flows.stages.rows.rejects import repaired_elsewhere, write_rejects
 
 ON_A_PAGE, AT_ONCE = 50, 500
+FIRST = 0, 0
+"""What the first row is behind."""
 WORKBOOK = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 BLOCK_BYTES = 1 << 18
 WITHHELD = (
@@ -34,8 +37,9 @@ def show(visit: Visit) -> Response:
         batch = batch_of(visit, connection)
         _refuse_without_text(visit)
         elsewhere = later_attempts(connection, batch.id)
+        after = read_row(visit.asked.get("after", "")) or FIRST
         rows = list_rejects(
-            visit.place, connection, batch.id, elsewhere, most=ON_A_PAGE + 1, after=_after(visit)
+            visit.place, connection, batch.id, elsewhere, most=ON_A_PAGE + 1, after=after
         )
     last = rows[ON_A_PAGE - 1] if len(rows) > ON_A_PAGE else None
     return visit.page(
@@ -88,7 +92,7 @@ def workbook(visit: Visit) -> Response:
 def _all_rejects(
     visit: Visit, connection: psycopg.Connection, batch_id: int
 ) -> Iterator[ShownReject]:
-    elsewhere, after = later_attempts(connection, batch_id), (0, 0)
+    elsewhere, after = later_attempts(connection, batch_id), FIRST
     while rows := list_rejects(
         visit.place, connection, batch_id, elsewhere, most=AT_ONCE, after=after
     ):
@@ -125,11 +129,3 @@ def _blocks(packed: IO[bytes]) -> Iterator[bytes]:
 def _refuse_without_text(visit: Visit) -> None:
     if not shows_text(visit):
         raise AccountRefused(WITHHELD)
-
-
-def _after(visit: Visit) -> tuple[int, int]:
-    """The row behind which the page begins; what is no row begins at the first."""
-    extract, _, number = visit.asked.get("after", "").partition(":")
-    if not all(one.isascii() and one.isdigit() and len(one) < 11 for one in (extract, number)):
-        return 0, 0
-    return min(int(extract), LARGEST), int(number)

@@ -6,11 +6,20 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, BatchStateError, ReconError
+from connectors.errors import AccountRefused, ReconError
 from connectors.postgres.ledger import Batch
 from connectors.postgres.push.send_page import count_unsettled, list_unsettled
 from connectors.postgres.push.sends import DECIDABLE, SendDecision, SendState
-from flows.desk.batches import LARGEST, batch_of, shows_text
+from flows.desk.batches import batch_of, shows_text
+from flows.desk.forms import (
+    LARGEST_ROW,
+    FormIncomplete,
+    read_row,
+    read_whole,
+    reason_of,
+    refuse_nameless,
+    status_of,
+)
 from flows.desk.jobs import order
 from flows.desk.visit import Visit
 from schemas.accounts import AccountRole
@@ -45,8 +54,7 @@ def settle(visit: Visit) -> Response:
     try:
         number = _settle(visit, batch)
     except ReconError as error:
-        status = HTTPStatus.FORBIDDEN if isinstance(error, AccountRefused) else HTTPStatus.CONFLICT
-        return _page(visit, said=str(error), status=status)
+        return _page(visit, said=str(error), status=status_of(error))
     return visit.go(f"/jobs/{number}")
 
 
@@ -59,22 +67,19 @@ def _settle(visit: Visit, batch: Batch) -> int:
     operation, state = visit.typed("operation"), visit.typed("state")
     what = visit.typed("what")
     if state not in (DECIDABLE[SendDecision(what)] if what in DECISIONS else ()):
-        raise BatchStateError("Say what the rows are: confirmed, to be sent again, or abandoned.")
-    reason = visit.typed("reason")
-    if not reason:
-        raise BatchStateError("Say why: the reason is kept in the audit trail.")
-    if not visit.person and not visit.by:
-        raise BatchStateError("Name who decides.")
-    places: list[list[int]] = []
+        raise FormIncomplete("Say what the rows are: confirmed, to be sent again, or abandoned.")
+    reason = reason_of(visit)
+    refuse_nameless(visit)
+    places: list[tuple[int, int]] = []
     if visit.typed("all"):
-        expected = visit.typed("count")
+        expected = read_whole(visit.typed("count"), LARGEST_ROW)
     else:
-        places = [place for one in visit.form.getlist("row") if (place := _place(str(one)))]
-        expected = str(len(places))
+        places = [place for one in visit.form.getlist("row") if (place := read_row(str(one)))]
+        expected = len(places)
         if not places:
-            raise BatchStateError("Choose rows, or all of them. Nothing was changed.")
-    if not (expected.isascii() and expected.isdigit() and len(expected) < 19):
-        raise BatchStateError("Load the page again: it does not say how many rows it showed.")
+            raise FormIncomplete("Choose rows, or all of them. Nothing was changed.")
+    if expected is None:
+        raise FormIncomplete("Load the page again: it does not say how many rows it showed.")
     return order(
         visit,
         JobKind.RESOLVE,
@@ -83,16 +88,9 @@ def _settle(visit: Visit, batch: Batch) -> int:
         operation=operation,
         states=[state],
         places=places,
-        expected=int(expected),
+        expected=expected,
         reason=reason,
     )
-
-
-def _place(text: str) -> list[int] | None:
-    extract, _, number = text.partition(":")
-    if not all(one.isascii() and one.isdigit() and len(one) < 19 for one in (extract, number)):
-        return None
-    return [int(extract), int(number)] if int(extract) <= LARGEST else None
 
 
 def _chosen(counted: Collection[tuple[str, str]], operation: str, state: str) -> tuple[str, str]:
@@ -105,7 +103,7 @@ def _chosen(counted: Collection[tuple[str, str]], operation: str, state: str) ->
 def _page(visit: Visit, *, said: str = "", status: HTTPStatus = HTTPStatus.OK) -> Response:
     asked = visit.form if visit.request.method == "POST" else visit.asked
     after = str(asked.get("after", ""))
-    behind = int(after) if after.isascii() and after.isdigit() and len(after) < 19 else 0
+    behind = read_whole(after, LARGEST_ROW) or 0
     with visit.place.database.connect() as connection:
         batch = batch_of(visit, connection)
         counted = count_unsettled(connection, batch.id)

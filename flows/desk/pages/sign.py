@@ -1,7 +1,6 @@
 """Signing: what exactly is signed, what keeps a report from it, and the two signatures."""
 
 from datetime import date
-from http import HTTPStatus
 from typing import Any
 
 import psycopg
@@ -11,6 +10,7 @@ from connectors.errors import ReconError, SignatureRefused
 from connectors.postgres.reconciliations import Reconciliation, latest_run
 from connectors.postgres.signatures import signatures_of
 from flows.desk.filters import BreakSearch
+from flows.desk.forms import FormIncomplete, refuse_nameless, status_of
 from flows.desk.runs import run_of
 from flows.desk.visit import Visit
 from flows.stages.reconcile.as_of import RESTATED
@@ -38,20 +38,19 @@ def send(visit: Visit) -> Response:
     try:
         _sign(visit, run, facts)
     except ReconError as error:
-        return visit.page("sign.html.jinja", HTTPStatus.CONFLICT, said=str(error), **facts)
+        return visit.page("sign.html.jinja", status_of(error), said=str(error), **facts)
     return visit.go(f"/runs/{run.id}/sign")
 
 
 def _sign(visit: Visit, run: Reconciliation, facts: dict[str, Any]) -> None:
     role = visit.typed("role")
     if role not in (Role.PREPARED, Role.APPROVED):
-        raise SignatureRefused("Say whether you prepare the report or approve it.")
+        raise FormIncomplete("Say whether you prepare the report or approve it.")
     if visit.typed("report_hash") != run.report_hash:
         raise SignatureRefused(
             "This page showed another report. Load it again, and look once more."
         )
-    if not visit.person and not visit.by:
-        raise SignatureRefused("Name who signs.")
+    refuse_nameless(visit)
     comment = visit.typed("comment")
     if role == Role.PREPARED:
         prepare(visit.place, run.id, by=visit.by, comment=comment)

@@ -11,6 +11,7 @@ from starlette.responses import Response, StreamingResponse
 from connectors.errors import SettingsError
 from connectors.postgres.audit import TrailEntry, verify
 from connectors.postgres.trail_search import TrailSearch, search_trail
+from flows.desk.forms import LARGEST, LARGEST_ROW, read_whole
 from flows.desk.visit import Visit
 from flows.report.spelling import neutral
 from flows.stages.witness_proof import check_witnesses
@@ -18,7 +19,6 @@ from flows.stages.witness_proof import check_witnesses
 ON_A_PAGE = 50
 EXPORTED = ("position", "id", "at", "what", "batch_id", "by", "person", "account", "reason",
             "detail", "hash")  # fmt: skip
-LARGEST = 2**63 - 1
 
 
 def show(visit: Visit) -> Response:
@@ -82,20 +82,21 @@ def _asked(visit: Visit) -> TrailSearch:
         what=asked.get("what", "").strip(),
         who=asked.get("who", "").strip(),
         text=asked.get("text", "").strip(),
-        batch=_number(visit, "batch", 2**31 - 1),
-        run=_number(visit, "run", 2**31 - 1),
+        batch=_number(visit, "batch", LARGEST),
+        run=_number(visit, "run", LARGEST),
         since=_day(visit, "since"),
         until=_day(visit, "until"),
     )
 
 
-def _number(visit: Visit, name: str, largest: int = LARGEST) -> int | None:
+def _number(visit: Visit, name: str, largest: int = LARGEST_ROW) -> int | None:
     text = visit.asked.get(name, "").strip()
     if not text:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= largest):
+    found = read_whole(text, largest)
+    if found is None:
         raise ValueError(f"{text!r} is no number of a {name}.")
-    return int(text)
+    return found
 
 
 def _day(visit: Visit, name: str) -> date | None:

@@ -5,15 +5,14 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from connectors.errors import (
-    AccountRefused,
     BatchStateError,
-    JobRefused,
     ReconError,
     StatementRefused,
 )
 from connectors.postgres.ledger import Batch, State
 from connectors.postgres.overview import list_overview
 from flows.desk.batches import batch_of
+from flows.desk.forms import reason_of, status_of
 from flows.desk.jobs import order
 from flows.desk.visit import Visit
 from flows.stages.undo import why_not_undone
@@ -36,19 +35,15 @@ def show(visit: Visit) -> Response:
                 f"Batch {batch.id} was worked on since that page was loaded. Look at what undoing "
                 "it changes now, and decide again. Nothing was ordered."
             )
-        if not visit.typed("reason"):
-            raise JobRefused("Say why: the reason is kept in the audit trail.")
         number = order(
             visit,
             JobKind.UNDO,
             batch=batch.id,
-            reason=visit.typed("reason"),
+            reason=reason_of(visit),
             over_changes=bool(visit.typed("over_changes")),
         )
     except ReconError as error:
-        refused = isinstance(error, AccountRefused)
-        status = HTTPStatus.FORBIDDEN if refused else HTTPStatus.CONFLICT
-        return _page(visit, said=str(error), status=status)
+        return _page(visit, said=str(error), status=status_of(error))
     return visit.go(f"/jobs/{number}")
 
 

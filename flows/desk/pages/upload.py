@@ -5,25 +5,17 @@ from typing import Any
 
 from starlette.responses import Response
 
-from connectors.errors import AccountRefused, DeliveryError, JobRefused, ReconError
+from connectors.errors import DeliveryError, ReconError
 from connectors.files.uploads import Upload
 from connectors.postgres.ledger import Batch
 from flows.desk.batches import batch_of
+from flows.desk.forms import status_of
 from flows.desk.jobs import order
-from flows.desk.uploading import FormBroken, FormTooLarge
 from flows.desk.visit import Visit
 from flows.stages.jobs.arguments import profile_names
 from schemas.counting import quantity
 from schemas.jobs import JobKind
 from schemas.tables import EXTRACTS
-
-STATUS = {
-    AccountRefused: HTTPStatus.FORBIDDEN,
-    FormTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    FormBroken: HTTPStatus.BAD_REQUEST,
-    JobRefused: HTTPStatus.BAD_REQUEST,
-    DeliveryError: HTTPStatus.BAD_REQUEST,
-}
 
 
 def show(visit: Visit) -> Response:
@@ -63,10 +55,7 @@ def _ordered(visit: Visit, batch: Batch | None, kind: JobKind, **arguments: Any)
     except ReconError as error:
         if isinstance(upload, Upload):
             upload.drop()
-        status = next((of for kind, of in STATUS.items() if isinstance(error, kind)), None)
-        if status is None:
-            raise
-        return _page(visit, batch, said=f"{error} Choose the files again.", status=status)
+        return _page(visit, batch, said=f"{error} Choose the files again.", status=status_of(error))
     return visit.go(f"/jobs/{number}")
 
 

@@ -1,0 +1,112 @@
+"""What a form or an address of the desk says, read and refused in one way by every page."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+from connectors.errors import (
+    AccountRefused,
+    BatchStateError,
+    BatchUnknown,
+    BreakUnknown,
+    DatabaseUnusable,
+    DecisionRefused,
+    DecisionsMoved,
+    JobUnknown,
+    ReconciliationUnknown,
+    ReconError,
+    SignatureRefused,
+)
+from flows.desk.visit import Visit
+
+LARGEST = 2**31 - 1
+"""The largest number that a batch, an extract, a run or a job can have."""
+LARGEST_ROW = 2**63 - 1
+"""The largest number that a row, a tenant or an event of the trail can have."""
+
+
+class FormIncomplete(ReconError):
+    """A field lacks what the page asks for, or has what cannot be read there."""
+
+
+class FormTooLarge(ReconError):
+    """More was sent than any delivery can have."""
+
+
+class FormBroken(ReconError):
+    """What was sent is no form with files, or came to no end."""
+
+
+STATUS: Mapping[type[ReconError], HTTPStatus] = {
+    AccountRefused: HTTPStatus.FORBIDDEN,
+    BatchUnknown: HTTPStatus.NOT_FOUND,
+    BreakUnknown: HTTPStatus.NOT_FOUND,
+    JobUnknown: HTTPStatus.NOT_FOUND,
+    ReconciliationUnknown: HTTPStatus.NOT_FOUND,
+    BatchStateError: HTTPStatus.CONFLICT,
+    DecisionsMoved: HTTPStatus.CONFLICT,
+    SignatureRefused: HTTPStatus.CONFLICT,
+    FormTooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    DatabaseUnusable: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+"""What a refusal is to a browser; any other one is a bad request."""
+LABELS: Mapping[str, str] = {
+    "give_reason": "fill in Why",
+    "by": "Your name",
+    "until": "Last day",
+    "give_until": "fill in Last day",
+    "up_to": "Up to",
+    "side": "Where",
+    "give_owner": "fill in Owner",
+    "due": "Due",
+    "one_currency": "Choose breaks of one of them",
+    "a_filter": "all that fit a filter",
+    "run": "run",
+    "the_list": "The list of breaks",
+}
+"""What pages call the terms of a decision (`schemas.life.OPTIONS`)."""
+
+
+def status_of(error: ReconError) -> HTTPStatus:
+    """What a refusal is to a browser."""
+    return next(
+        (of for kind, of in STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_REQUEST
+    )
+
+
+def said_by(error: ReconError) -> str:
+    """A refusal in the words of the pages."""
+    return error.worded(LABELS) if isinstance(error, DecisionRefused) else str(error)
+
+
+def read_whole(text: str, largest: int = LARGEST) -> int | None:
+    """A whole number of at least zero in plain digits; None where it is none, or too large."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
+        return None
+    number = int(text)
+    return number if number <= largest else None
+
+
+def read_tenant(text: str) -> int | None:
+    """The number of a tenant, which may be below zero; None where it is none."""
+    size = read_whole(text.removeprefix("-"), LARGEST_ROW)
+    return -size if size and text.startswith("-") else size
+
+
+def read_row(text: str) -> tuple[int, int] | None:
+    """A row of a batch as `EXTRACT:RECORD NUMBER`; None where it is none."""
+    extract, _, number = text.partition(":")
+    of, at = read_whole(extract), read_whole(number, LARGEST_ROW)
+    return None if of is None or at is None else (of, at)
+
+
+def refuse_nameless(visit: Visit) -> None:
+    """Have whoever asks named, by a login or in the form; raises FormIncomplete."""
+    if not visit.person and not visit.by:
+        raise FormIncomplete("Fill in Your name: nobody is logged in here. Nothing was changed.")
+
+
+def reason_of(visit: Visit) -> str:
+    """Why something is done; raises FormIncomplete where nothing is said."""
+    if reason := visit.typed("reason"):
+        return reason
+    raise FormIncomplete("Fill in Why: the reason is kept in the audit trail. Nothing was changed.")
