@@ -139,7 +139,7 @@ class JobUnknown(ReconError):
 
 
 class JobRefused(ReconError):
-    """Work that cannot be asked for so; nothing was ordered."""
+    """Work that cannot be asked for so, or was asked for by somebody who may not any more."""
 
 
 class JobHeldElsewhere(ReconError):

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from connectors.errors import JobHeldElsewhere, JobUnknown
+from connectors.errors import JobHeldElsewhere, JobRefused, JobUnknown
 from connectors.postgres.accounts import who
 from connectors.postgres.heartbeat import holder_text, renewed, take
 from schemas.derived.sql import SCHEMA
@@ -127,6 +127,7 @@ def hold_job(
 ) -> Iterator[Job]:
     """Do a job, alone; raises JobHeldElsewhere where another process does it, or it has ended.
 
+    Raises JobRefused where whoever ordered it may not do so any more; the job has ended then.
     It is free once the connection is gone, so that a job whose process was killed can be started
     again.
     """
@@ -138,8 +139,11 @@ def hold_job(
             "done here."
         )
     with renewed(connection, taken):
+        before = find_job(connection, number).state
         row = connection.execute(f"SELECT {SCHEMA}.take_job(%s, %s)", [number, flow_run]).fetchone()
         if not (row and row[0]):
+            if before is not JobState.ENDED:
+                raise JobRefused(find_job(connection, number).said or "")
             raise JobHeldElsewhere(
                 f"Job {number} has ended already, and is not done twice. Order it again at the "
                 "desk if it is needed once more."

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql import SCHEMA
-from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED, plain_name
 from schemas.life import BESIDE, BreakState, Choice, Role
 
@@ -42,6 +42,14 @@ _COVERS = f"""b.state IN ({_LISTED}) AND b.code = terms ->> 'code'
         WHERE e.break_id = b.break_id AND r.scope_hash = run.scope_hash
         AND e.what NOT IN ({_BESIDE}) AND (e."by" !~ '^{BY_RULE}$' OR r.id = run.id))"""
 """SQL: whether a rule of these `terms` covers a break `b` as the run `run` left it."""
+
+_STILL = f"""{SCHEMA}.account_sees(one.person, one.detail::jsonb ->> 'scope')
+    AND {SCHEMA}.account_may(one.person, {array(MAY_DECIDE[Choice.PROPOSE])},
+        one.detail::jsonb ->> 'tenant')"""
+"""SQL: whether who proposed a rule, the event `one`, may do so now."""
+_NO_LONGER = (
+    "%s may not propose rule %s any more, or was not logged in: whoever may proposes it anew"
+)
 
 ACCEPTANCE_RULES_OF: Mapping[str, str] = {
     "rule_terms(rule bigint)": f"""RETURNS jsonb LANGUAGE sql STABLE {_SAFE} AS $$
@@ -104,6 +112,9 @@ ACCEPTANCE_RULES_OF: Mapping[str, str] = {
             'one."by", rule',
         )
     };
+        END IF;
+        IF person IS NOT NULL AND NOT ({_STILL}) THEN
+            {refuse(NOT_ALLOWED, _NO_LONGER, 'one."by", rule')};
         END IF;
         IF EXISTS (SELECT FROM {SCHEMA}.event e WHERE e.what IN ('{RULE_APPROVED}', '{
         RULE_WITHDRAWN

@@ -65,7 +65,8 @@ _OWNER = f"(pg_has_role(session_user, current_user, 'MEMBER') AND {SCHEMA}.actin
 _ROLES = ", ".join(f"'{role}'" for role in AccountRole)
 
 
-def _array(words: Iterable[str]) -> str:
+def array(words: Iterable[str]) -> str:
+    """SQL for some words."""
     listed = ", ".join(f"'{word}'" for word in words)
     return f"ARRAY[{listed}]"
 
@@ -81,7 +82,7 @@ def scope_within(scope: str, tenants: str) -> str:
 
 def require(roles: Iterable[AccountRole], what: str) -> str:
     """SQL for the name of who is acting, null where there are no accounts; `what` is SQL too."""
-    return f"{SCHEMA}.require_role({_array(roles)}, {what})"
+    return f"{SCHEMA}.require_role({array(roles)}, {what})"
 
 
 def refuse(state: str, message: str, values: str = "") -> str:
@@ -132,6 +133,13 @@ ACCOUNTS_OF: Mapping[str, str] = {
     "account_sees(whose text, scope text)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
         SELECT EXISTS (SELECT FROM {SCHEMA}.account a
             WHERE a.name = $1 AND NOT a.disabled AND ({_SEES}))
+    $$""",
+    "account_may(whose text, wanted text[], tenant text)": f"""
+    RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        -- What somebody proposed counts while they may propose it.
+        SELECT EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = $1 AND NOT a.disabled
+            AND string_to_array(a.roles, ' ') && $2
+            AND (coalesce(a.tenants, '') = '' OR $3 = ANY (string_to_array(a.tenants, ' '))))
     $$""",
     "sees_batch(number integer)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
         -- A batch that is bound to no tenant may hold rows of any; what is about none is about all.
@@ -187,6 +195,7 @@ ACCOUNTS_OF: Mapping[str, str] = {
     "disabled boolean, said_by text)": f"""RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
         there boolean;
+        known_as text;
     BEGIN
         IF NOT {_OWNER} THEN
             PERFORM {require([AccountRole.ADMINISTRATOR], "'keeping accounts'")};
@@ -203,7 +212,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
         IF EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.subject = $5 AND a.name <> $1) THEN
             {refuse(NOT_ALLOWED, "%L is another account already", "$5")};
         END IF;
-        there := EXISTS (SELECT FROM {SCHEMA}.account a WHERE a.name = $1);
+        SELECT a.subject INTO known_as FROM {SCHEMA}.account a WHERE a.name = $1 FOR UPDATE;
+        there := FOUND;
         INSERT INTO {SCHEMA}.account AS a (name, full_name, roles, tenants, subject, disabled,
             failed, event_id) VALUES ($1, btrim($2), $3, $4, $5, $6, 0, 0)
         ON CONFLICT ON CONSTRAINT account_pkey DO UPDATE SET (full_name, roles, tenants, subject,
@@ -212,9 +222,11 @@ ACCOUNTS_OF: Mapping[str, str] = {
         IF $4 <> '' THEN
             PERFORM {SCHEMA}.shut_targets();
         END IF;
-        IF $6 THEN
+        -- Whoever was shown to be it by another name is somebody else now.
+        IF $6 OR $5 IS DISTINCT FROM known_as THEN
             UPDATE {SCHEMA}.login l SET ended_at = clock_timestamp()
-                WHERE l.account = $1 AND l.ended_at IS NULL;
+                WHERE l.account = $1 AND l.ended_at IS NULL
+                AND ($6 OR l.how <> '{How.PASSWORD}');
         END IF;
         RETURN {SCHEMA}.account_event(
             CASE WHEN there THEN '{CHANGED}' ELSE '{ADDED}' END, $7, $1);

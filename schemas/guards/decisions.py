@@ -11,7 +11,7 @@ from typing import Any
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
 from schemas.derived.sql import SCHEMA
-from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
 from schemas.life import RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 
 DECIDED: Mapping[str, str] = {
@@ -171,7 +171,8 @@ DECISIONS_OF: Mapping[str, str] = {
             WHERE (p.reconciliation_id, p.break_id, p.what) =
                 (d.reconciliation_id, d.break_id, '{Choice.PROPOSE}')
             AND (p.until, p.up_to) IS NOT DISTINCT FROM (d.until, d.up_to)
-            AND e.person <> $1);
+            AND e.person <> $1 AND {SCHEMA}.account_may(
+                e.person, {array(MAY_DECIDE[Choice.PROPOSE])}, b.tenant::text));
         IF larger > 0 THEN
             {_ONE_ALONE};
         END IF;

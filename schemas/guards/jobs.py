@@ -8,7 +8,7 @@ writes to the trail while it does a job carries the name of who asked, and the n
 from collections.abc import Mapping
 
 from schemas.derived.sql import SCHEMA
-from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, refuse, require
+from schemas.guards.accounts import BATCH_SCOPE, NOT_ALLOWED, NOT_YOURS, refuse, require
 from schemas.guards.decisions import as_the_person, texts
 from schemas.jobs import (
     ARGUMENTS_LENGTH,
@@ -21,7 +21,9 @@ from schemas.jobs import (
 )
 
 JOB_ORDERED, JOB_AGAIN = "job ordered", "job ordered again"
-JOB_EVENTS = (JOB_ORDERED, JOB_AGAIN)
+JOB_REFUSED = "job refused"
+"""Whoever ordered it may not do so any more, now that it is taken."""
+JOB_EVENTS = (JOB_ORDERED, JOB_AGAIN, JOB_REFUSED)
 JOB_FACTS = ("kind", "arguments", "asked_by", "person")
 """What nobody changes of a job; its event says their hash."""
 
@@ -57,15 +59,43 @@ JOBS_OF: Mapping[str, str] = {
         AND j.state = '{JobState.RUNNING}' AND j.account = session_user
         AND ({SCHEMA}.acting()).name IS NULL
     $$""",
-    "job_within(kind text, told jsonb)": f"""RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
-        -- Whether a job is about the tenants of who asks alone.
-        SELECT coalesce(CASE
-            WHEN $1 = '{JobKind.IMPORT}' THEN {SCHEMA}.sees_scope('tenants ' || ($2 ->> 'tenant'))
-            WHEN $1 = '{JobKind.RECONCILE}' THEN (SELECT {SCHEMA}.sees_scope(r.scope)
-                FROM {SCHEMA}.reconciliation r WHERE r.id = ($2 ->> 'run')::integer)
-            ELSE {SCHEMA}.sees_batch(($2 ->> 'batch')::integer)
-        END, false)
+    "job_within(whose text, kind text, told jsonb)": f"""
+    RETURNS boolean LANGUAGE sql STABLE {_SAFE} AS $$
+        -- Whether an account is for all tenants, or a job about its own alone.
+        SELECT {SCHEMA}.account_sees($1, NULL) OR {SCHEMA}.account_sees($1, CASE
+            WHEN $2 = '{JobKind.IMPORT}' THEN 'tenants ' || ($3 ->> 'tenant')
+            WHEN $2 = '{JobKind.RECONCILE}' THEN (SELECT r.scope
+                FROM {SCHEMA}.reconciliation r WHERE r.id = ($3 ->> 'run')::integer)
+            ELSE (SELECT {BATCH_SCOPE} FROM {SCHEMA}.batch b
+                WHERE b.id = ($3 ->> 'batch')::integer)
+        END)
     $$""",
+    "job_refused(number integer)": f"""RETURNS text LANGUAGE plpgsql STABLE {_SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.job;
+        orderer text;
+        account {SCHEMA}.account;
+        why text;
+    BEGIN
+        SELECT * INTO STRICT one FROM {SCHEMA}.job j WHERE j.id = number;
+        -- Whoever ordered it last answers for it.
+        SELECT e.person INTO orderer FROM {SCHEMA}.event e WHERE e.id = one.event_id
+            OR e.what = '{JOB_AGAIN}' AND e.detail::jsonb -> 'job' = to_jsonb(number)
+            ORDER BY e.id DESC LIMIT 1;
+        SELECT * INTO account FROM {SCHEMA}.account a WHERE a.name = orderer;
+        why := CASE
+            WHEN orderer IS NULL THEN CASE WHEN {SCHEMA}.has_accounts()
+                THEN 'it was ordered by nobody who was logged in, and there are accounts now' END
+            WHEN account.disabled IS DISTINCT FROM false
+                THEN format('%s ordered it, and is disabled now', orderer)
+            WHEN NOT string_to_array(account.roles, ' ') && ARRAY[{texts(MAY_ORDER)}]
+                THEN format('%s ordered it, and may not order work any more', orderer)
+            WHEN NOT {SCHEMA}.job_within(orderer, one.kind, one.arguments::jsonb)
+                THEN format('%s ordered it, and acts for the tenants %s alone now', orderer,
+                    replace(account.tenants, ' ', ', '))
+        END;
+        RETURN 'Nothing was done: ' || why || '. Whoever may order it starts it again.';
+    END $$""",
     "order_job(kind text, arguments text, said_by text)": f"""
     RETURNS integer LANGUAGE plpgsql {_SAFE} AS $$
     DECLARE
@@ -80,7 +110,8 @@ JOBS_OF: Mapping[str, str] = {
         THEN
             {_NO_WORK};
         END IF;
-        IF ({SCHEMA}.acting()).tenants <> '' AND NOT {SCHEMA}.job_within($1, told) THEN
+        IF ({SCHEMA}.acting()).tenants <> '' AND NOT {SCHEMA}.job_within(person, $1, told)
+        THEN
             {_OTHER_TENANTS};
         END IF;
         INSERT INTO {SCHEMA}.job (kind, arguments, asked_by, person, asked_at, state, batches,
@@ -105,7 +136,7 @@ JOBS_OF: Mapping[str, str] = {
         END IF;
         -- Its tenants may be others than when it was ordered.
         IF ({SCHEMA}.acting()).tenants <> ''
-            AND NOT {SCHEMA}.job_within(one.kind, one.arguments::jsonb)
+            AND NOT {SCHEMA}.job_within(person, one.kind, one.arguments::jsonb)
         THEN
             {_OTHER_TENANTS};
         END IF;
@@ -121,6 +152,9 @@ JOBS_OF: Mapping[str, str] = {
     END $$""",
     "take_job(number integer, flow_run text)": f"""
     RETURNS boolean LANGUAGE plpgsql {_SAFE} AS $$
+    DECLARE
+        one {SCHEMA}.job;
+        refused text;
     BEGIN
         IF NOT EXISTS (SELECT FROM {SCHEMA}.lease l WHERE l.name = 'job ' || number
             AND l.pid = pg_backend_pid() AND {SCHEMA}.lease_lives(l.pid, l.mark))
@@ -129,8 +163,16 @@ JOBS_OF: Mapping[str, str] = {
         END IF;
         UPDATE {SCHEMA}.job j SET state = '{JobState.RUNNING}', started_at = clock_timestamp(),
             account = session_user, flow_run = $2
-            WHERE j.id = number AND j.state <> '{JobState.ENDED}';
-        RETURN FOUND;
+            WHERE j.id = number AND j.state <> '{JobState.ENDED}' RETURNING * INTO one;
+        refused := CASE WHEN one.id IS NOT NULL THEN {SCHEMA}.job_refused(number) END;
+        IF refused IS NULL THEN
+            RETURN one.id IS NOT NULL;
+        END IF;
+        UPDATE {SCHEMA}.job j SET state = '{JobState.ENDED}', ended_at = clock_timestamp(),
+            exit_code = {COULD_NOT_RUN}, said = refused WHERE j.id = number;
+        PERFORM {SCHEMA}.new_event((one.arguments::jsonb ->> 'batch')::integer, '{JOB_REFUSED}',
+            session_user, refused, json_build_object('job', number, 'kind', one.kind)::text);
+        RETURN false;
     END $$""",
     "end_job(number integer, exit_code integer, said text, named text, "
     "reconciliation integer)": f"""

@@ -136,3 +136,22 @@ def test_a_limit_that_is_none(place: Workspace, currency: str, above: str) -> No
         place.database.connect() as connection,
     ):
         keep_limit(connection, currency, Decimal(above))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"disabled": True}, {"roles": (AccountRole.VIEWER,)}, {"tenants": (8,)}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_proposal_of_somebody_who_may_not_make_it_any_more_is_none(
+    place: Workspace, change: dict[str, Any]
+) -> None:
+    large = found("1", amount="101")
+    reconcile(place, large)
+    decide(logged_in(place, ANNA), PROPOSE, *ids(large))
+    add(place, replace(ANNA, **change))
+    bo = logged_in(place, BO)
+    with pytest.raises(AccountRefused, match="takes two people"):
+        decide(bo, ACCEPT, *ids(large))
+    add(place, ANNA)
+    decide(bo, ACCEPT, *ids(large))

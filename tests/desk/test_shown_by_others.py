@@ -16,9 +16,10 @@ import pytest
 from connectors.desk_settings import DeskSettings, ProxySettings, read_desk_settings
 from connectors.errors import LoginRefused, SettingsError
 from connectors.oidc import Provider, ProviderSettings
-from connectors.postgres.accounts import keep_account
+from connectors.postgres.accounts import acting, keep_account, vouch
 from flows.stages.workspace import Workspace
-from tests.accounts.people import ANNA, BO, add
+from schemas.accounts import How
+from tests.accounts.people import ANNA, BO, add, logged_in
 from tests.desk.browser import Browser, desk_of
 
 SECRET = "a secret of the proxy alone"
@@ -173,6 +174,21 @@ def test_a_proxy_says_who_somebody_is(workspace: Workspace) -> None:
         with workspace.database.connect() as connection:
             keep_account(connection, replace(ANNA, subject="proxy anna@corp", disabled=True))
         assert "or it is disabled" in client.get("/", headers=anna).text
+
+
+def test_whoever_is_known_by_another_name_from_now_on_is_logged_out(workspace: Workspace) -> None:
+    """A login by the old name of a provider or proxy ends; one by password stays."""
+    add(workspace, replace(ANNA, subject="proxy anna@corp"))
+    with workspace.database.connect() as connection:
+        by_proxy = vouch(connection, "anna@corp", How.PROXY)
+    by_password = logged_in(workspace, ANNA)
+    for subject, there in (("proxy anna@corp", True), ("proxy other@corp", False)):
+        with workspace.database.connect() as owner:
+            keep_account(owner, replace(ANNA, subject=subject))
+        with workspace.as_login(by_proxy).database.connect() as connection:
+            assert (acting(connection) is not None) == there
+        with by_password.database.connect() as connection:
+            assert acting(connection) is not None
 
 
 SETTINGS = [

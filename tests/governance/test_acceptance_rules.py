@@ -11,6 +11,7 @@ import pytest
 
 from connectors.errors import AccountRefused, DecisionRefused
 from connectors.postgres.acceptance_rules import RuleState, RuleTerms
+from connectors.postgres.accounts import keep_account
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import Reconciliation, find_run
@@ -256,3 +257,32 @@ def test_a_rule_is_not_forged_and_nobody_is_called_like_one(
     assert apply(workspace, run) == []
     with workspace.database.connect() as connection:
         assert find_run(connection, run.id).scope == SCOPE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"disabled": True}, {"roles": (AccountRole.VIEWER,)}, {"tenants": (8,)}],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_rule_of_somebody_who_may_not_propose_it_any_more_is_not_approved(
+    workspace: Workspace, change: dict[str, Any]
+) -> None:
+    add(workspace, ANNA, BO)
+    reconcile(workspace, found("1"), scope="tenants 7")
+    number = propose_rule(logged_in(workspace, ANNA), None, TERMS, None)
+    with workspace.database.connect() as owner:
+        keep_account(owner, replace(ANNA, **change))
+    bo = logged_in(workspace, BO)
+    with pytest.raises(AccountRefused, match=f"Anna may not propose rule {number} any more"):
+        approve_rule(bo, number, by=None, reason="seen")
+    with workspace.database.connect() as owner:
+        keep_account(owner, ANNA)
+    approve_rule(bo, number, by=None, reason="seen")
+
+
+def test_a_rule_of_nobody_is_proposed_anew_once_there_are_accounts(workspace: Workspace) -> None:
+    reconcile(workspace, found("1"))
+    number = propose_rule(workspace, None, TERMS, "ann")
+    add(workspace, BO)
+    with pytest.raises(AccountRefused, match="whoever may proposes it anew"):
+        approve_rule(logged_in(workspace, BO), number, by=None, reason="seen")

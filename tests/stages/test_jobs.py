@@ -270,3 +270,43 @@ def test_a_job_whose_process_is_killed_has_stopped_and_goes_on(
     assert seen(workspace, number).batches == (1,)
     assert rows("SELECT count(*) FROM payment") == [(1,)]
     assert rows("SELECT count(*) FROM batch") == [(1,)]
+
+
+CHANGES: dict[str, tuple[Account, str]] = {
+    "disabled": (replace(OTTO, disabled=True), "otto ordered it, and is disabled now"),
+    "role": (replace(OTTO, roles=(AccountRole.VIEWER,)), "may not order work any more"),
+    "tenants": (replace(OTTO, tenants=(7,)), "acts for the tenants 7 alone now"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_job_is_asked_again_who_ordered_it_when_it_is_taken(
+    workspace: Workspace, otto: Workspace, rows: Rows, change: str
+) -> None:
+    """What somebody ordered who may not any more ends as refused; somebody else starts it again."""
+    account, said = CHANGES[change]
+    number = ordered(otto, JobKind.PUSH)
+    with workspace.database.connect() as owner:
+        keep_account(owner, account)
+    with pytest.raises(JobRefused, match=said):
+        do_job(workspace, number)
+    add(workspace, replace(OTTO, name="olga"))
+    olga = logged_in(workspace, replace(OTTO, name="olga"))
+    job = seen(olga, number)
+    assert (job.state, job.exit_code, job.may_start_again) == (JobState.ENDED, COULD_NOT_RUN, True)
+    assert said in (job.said or "")
+    ((reason, detail),) = rows("SELECT reason, detail FROM event WHERE what = 'job refused'")
+    assert (said in reason, json.loads(detail)["job"]) == (True, number)
+    with pytest.raises(JobHeldElsewhere, match="has ended already"):
+        do_job(workspace, number)
+    again(olga, number)
+    assert do_job(workspace, number).said == "Nothing is unsent."
+    with workspace.database.connect() as connection:
+        assert verify(connection).broken is None
+
+
+def test_a_job_of_nobody_is_not_done_once_there_are_accounts(workspace: Workspace) -> None:
+    number = ordered(workspace, JobKind.PUSH)
+    add(workspace, OTTO)
+    with pytest.raises(JobRefused, match="ordered by nobody who was logged in"):
+        do_job(workspace, number)

@@ -7,7 +7,7 @@ revision = "0022"
 down_revision = "0021"
 branch_labels = None
 depends_on = None
-derived = "07672f49035d48678af15921a830e24012fc2b356837e41ef6b935ad636dd451"
+derived = "4e4e742a5c3b55949a7769b458b6f7e78e5c4582dde2456aa8a05c4bfd0bc016"
 
 
 def upgrade() -> None:
