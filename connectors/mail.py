@@ -124,6 +124,11 @@ def send(settings: MailSettings, message: EmailMessage, address: str) -> None:
     except smtplib.SMTPNotSupportedError:
         what = "login" if settings.tls is Tls.IMPLICIT else "STARTTLS, or no login behind it"
         raise MailUnusable(f"{where} offers no {what}") from None
+    except ssl.SSLCertVerificationError as error:
+        raise MailUnusable(
+            f"{where} is not trusted: {error.verify_message}. A certificate of one's own is named "
+            "by SSL_CERT_FILE"
+        ) from None
     except (smtplib.SMTPException, OSError) as error:
         raise MailUnusable(f"{where} cannot be reached ({type(error).__name__})") from None
 

@@ -1,6 +1,8 @@
 """A mail server on a socket: takes messages, or refuses and dies where it is told to."""
 
+import base64
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +17,13 @@ class MailServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
+        self.tls = tls
+        """What it offers STARTTLS with, and a login behind it."""
+        self.plain: list[str] = []
+        """The commands that came before TLS."""
+        self.logins: list[str] = []
         self.raw: list[bytes] = []
         self.to: list[str] = []
         self.refused: set[str] = set()
@@ -41,6 +48,18 @@ class _Connection(socketserver.StreamRequestHandler):
     def say(self, line: str) -> None:
         self.wfile.write(f"{line}\r\n".encode())
 
+    def finish(self) -> None:
+        super().finish()
+        self.request.close()  # The server closes the one that it gave, which may be inside.
+
+    def encrypt(self, context: ssl.SSLContext) -> bool:
+        try:
+            self.request = context.wrap_socket(self.request, server_side=True)
+        except OSError:
+            return False  # The other side has not trusted it.
+        self.rfile, self.wfile = self.request.makefile("rb"), self.request.makefile("wb", 0)
+        return True
+
     def handle(self) -> None:
         if self.server.meeting is not None:
             self.server.meeting.wait(10)
@@ -48,7 +67,20 @@ class _Connection(socketserver.StreamRequestHandler):
         to = ""
         while line := self.rfile.readline().decode().strip():
             verb = line.split(":")[0].split()[0].upper()
-            if verb == "RCPT":
+            if not isinstance(self.request, ssl.SSLSocket):
+                self.server.plain.append(verb)
+            if verb == "EHLO" and self.server.tls:
+                inside = isinstance(self.request, ssl.SSLSocket)
+                self.say("250-here")
+                self.say("250 AUTH PLAIN" if inside else "250 STARTTLS")
+            elif verb == "STARTTLS" and self.server.tls:
+                self.say("220 go on")
+                if not self.encrypt(self.server.tls):
+                    return
+            elif verb == "AUTH":
+                self.server.logins.append(base64.b64decode(line.split()[-1]).decode())
+                self.say("235 come in")
+            elif verb == "RCPT":
                 to = line.partition("<")[2].partition(">")[0]
                 self.say("550 no\x1b such person" if to in self.server.refused else "250 ok")
             elif verb == "DATA":
@@ -67,9 +99,9 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 @contextmanager
-def mail_server() -> Iterator[MailServer]:
+def mail_server(tls: ssl.SSLContext | None = None) -> Iterator[MailServer]:
     """A server that listens until the block ends."""
-    with MailServer() as server:
+    with MailServer(tls) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:

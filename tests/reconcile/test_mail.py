@@ -4,13 +4,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date
+from email.message import EmailMessage
+from ipaddress import ip_address
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
 import pytest
+from cryptography import x509
 
-from connectors.errors import AccountRefused, SettingsError, StatementRefused
-from connectors.mail import Tls, read_mail_settings
+from connectors.errors import AccountRefused, MailUnusable, SettingsError, StatementRefused
+from connectors.mail import MailSettings, Tls, read_mail_settings, send
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify
 from connectors.postgres.subscriptions import claim_mail, keep_subscription, list_subscriptions
@@ -23,6 +27,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.guards.roles import LOADER, MERGER
 from tests.accounts.people import ADA, ANNA, BO, CLEO, TESSA, add, logged_in
+from tests.certificates import made
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.reconcile.smtp_server import MailServer, mail_server
 from tests.stages.conftest import As
@@ -284,3 +289,27 @@ def test_a_report_is_never_sent_without_tls_where_that_is_asked_for(
     assert post.to == []
     assert "offers no STARTTLS" in caplog.text
     assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_password_is_told_to_a_server_that_is_trusted_and_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trusted: bool
+) -> None:
+    known = made(tmp_path, x509.IPAddress(ip_address("127.0.0.1")))
+    message = EmailMessage()
+    message["Subject"] = "recon"
+    with mail_server(known.context) as server:
+        if trusted:
+            monkeypatch.setenv("SSL_CERT_FILE", str(known.path))
+        settings = MailSettings(
+            "127.0.0.1", server.port, "recon@example.com", user="anna", password="secret"
+        )
+        if trusted:
+            send(settings, message, "bo@example.com")
+        else:
+            with pytest.raises(MailUnusable, match="is not trusted: self-signed") as refused:
+                send(settings, message, "bo@example.com")
+            assert "SSL_CERT_FILE" in str(refused.value)
+        assert server.plain == ["EHLO", "STARTTLS"]
+        assert server.logins == (["\0anna\0secret"] if trusted else [])
+        assert server.to == (["bo@example.com"] if trusted else [])
