@@ -5,6 +5,7 @@ own pages is refused, and so is a host that the desk is not called by.
 """
 
 import logging
+from asyncio import timeout
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,6 +14,8 @@ from importlib.resources import files as packaged
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from anyio import CapacityLimiter, WouldBlock
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData
@@ -79,6 +82,14 @@ NOT_OURS = (
 )
 NOTHING_SET = DeskSettings()
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+FORM_SECONDS = 30.0
+"""How long a form without files may take to arrive."""
+LOGINS_AT_ONCE, UPLOADS_AT_ONCE = 4, 16
+"""A login takes memory and time, whether or not it is refused; an upload takes a connection."""
+BUSY = (
+    f"{UPLOADS_AT_ONCE} uploads are under way already. Nothing was read of this one; send it again "
+    "in a moment.\n"
+)
 FORM_FIELDS, FIELD_BYTES, FORM_BYTES = 2_000, 64 * 1024, 1024 * 1024
 
 
@@ -93,6 +104,8 @@ class Desk:
     """What pages of runs are made of."""
     start: Callable[[Workspace, int], None] = start_here
     """Has a job done that was ordered."""
+    logins: CapacityLimiter = field(default_factory=partial(CapacityLimiter, LOGINS_AT_ONCE))
+    uploads: CapacityLimiter = field(default_factory=partial(CapacityLimiter, UPLOADS_AT_ONCE))
 
     @property
     def hosts(self) -> Sequence[str]:
@@ -206,8 +219,13 @@ async def _answer(desk: Desk, place: Address, request: Request) -> Response:
     if request.method == "POST":
         try:
             bounded = Request(request.scope, _bounded(request.receive))
-            form = await bounded.form(
-                max_files=0, max_fields=FORM_FIELDS, max_part_size=FIELD_BYTES
+            async with timeout(FORM_SECONDS):
+                form = await bounded.form(
+                    max_files=0, max_fields=FORM_FIELDS, max_part_size=FIELD_BYTES
+                )
+        except TimeoutError:
+            return _closing(
+                PlainTextResponse("The form did not arrive in time.\n", HTTPStatus.REQUEST_TIMEOUT)
             )
         except _TooLarge:
             return PlainTextResponse(
@@ -218,7 +236,9 @@ async def _answer(desk: Desk, place: Address, request: Request) -> Response:
         except MultiPartException as error:
             return PlainTextResponse(f"{error.message}\n", HTTPStatus.BAD_REQUEST)
     try:
-        return await run_in_threadpool(_page, desk, place, request, form)
+        # Logins wait for each other, and for nothing else.
+        turn = desk.logins if place.page is entry.login and request.method == "POST" else None
+        return await run_sync(_page, desk, place, request, form, limiter=turn)
     finally:
         await form.close()
 
@@ -241,9 +261,15 @@ async def _answer_files(desk: Desk, place: Address, request: Request) -> Respons
     if not visits:
         return _closing(before)
     try:
+        desk.uploads.acquire_on_behalf_of_nowait(request)
+    except WouldBlock:
+        return _closing(PlainTextResponse(BUSY, HTTPStatus.SERVICE_UNAVAILABLE))
+    try:
         form, upload = await receive_files(request, desk.workspace.settings, visits[0].is_mark)
     except FormNotOurs:
         return _closing(await run_in_threadpool(_page, desk, place, request, FormData()))
+    finally:
+        desk.uploads.release_on_behalf_of(request)
 
     def with_files(visit: Visit) -> Response:
         return place.page(replace(visit, upload=upload))

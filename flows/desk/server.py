@@ -9,10 +9,11 @@ import uvicorn
 
 from connectors.errors import ReconError
 from flows.desk.app import Desk, build
+from flows.desk.bounded import BoundedHttp
 from flows.desk.warm import warming
 
 START_SECONDS, STOP_SECONDS = 30, 5
-MOST_AT_ONCE = 64
+MOST_AT_ONCE = 256
 """Requests under way; the next one is told to come again."""
 
 
@@ -28,6 +29,7 @@ class DeskServer:
         with self._listening() as listening:
             config = uvicorn.Config(
                 build(self._desk),
+                http=BoundedHttp,
                 log_config=None,
                 access_log=False,
                 server_header=False,

@@ -4,7 +4,7 @@ The first field is the mark of the form. Nothing is written before it was seen t
 whatever goes wrong leaves nothing behind.
 """
 
-from asyncio import wait_for
+from asyncio import get_running_loop, wait_for
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,7 +17,7 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
 
 from connectors.errors import DeliveryError, ReconError
-from connectors.files.uploads import Upload
+from connectors.files.uploads import MOST_FILES, Upload
 from connectors.settings import Settings
 from flows.desk.forms import FormBroken, FormTooLarge
 from schemas.counting import grouped, quantity
@@ -25,9 +25,10 @@ from schemas.counting import grouped, quantity
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
-SILENT_SECONDS = 60.0
-"""How long nothing may arrive."""
+PACE_SECONDS, PACE_BYTES = 60.0, 64 * 1024
+"""In every so many seconds so many bytes arrive at the least."""
 MOST_FIELDS, FIELD_BYTES = 50, 64 * 1024
+TOO_MUCH = "The form has more in it than it can. Nothing was kept."
 
 
 class FormNotOurs(Exception):
@@ -48,6 +49,8 @@ class _Form:
     _value: bytes = b""
     _filed: bool = False
     """Whether this part is a file."""
+    _parts: int = 0
+    """Those with nothing in them as well."""
     _ended: bool = False
 
     def callbacks(self) -> "MultipartCallbacks":
@@ -71,6 +74,9 @@ class _Form:
 
     def _part(self) -> None:
         self._headers, self._value = {}, b""
+        self._parts += 1
+        if self._parts > MOST_FIELDS + MOST_FILES:
+            raise FormTooLarge(TOO_MUCH)
 
     def _add(self, which: int, data: bytes, start: int, end: int) -> None:
         self._header[which] += data[start:end]
@@ -95,8 +101,8 @@ class _Form:
     def _data(self, data: bytes, start: int, end: int) -> None:
         if not self._filed:
             self._value += data[start:end]
-            if len(self._value) > FIELD_BYTES or len(self.fields) >= MOST_FIELDS:
-                raise FormTooLarge("The form has more in its fields than it can. Nothing was kept.")
+            if len(self._value) > FIELD_BYTES:
+                raise FormTooLarge(TOO_MUCH)
         elif self.upload is not None and self.upload.is_open:
             self.upload.write(data[start:end])
 
@@ -168,17 +174,23 @@ def _refuse_large(size: int, most: int) -> None:
 
 
 async def _blocks(request: Request) -> AsyncIterator[bytes]:
-    """What arrives; raises FormBroken where nothing does."""
+    """What arrives; raises FormBroken where it does so too slowly."""
     blocks = request.stream().__aiter__()
+    now = get_running_loop().time
+    until, arrived = now() + PACE_SECONDS, 0
     while True:
         try:
-            block = await wait_for(blocks.__anext__(), SILENT_SECONDS)
+            block = await wait_for(blocks.__anext__(), until - now())
         except StopAsyncIteration:
             return
         except TimeoutError:
             raise FormBroken(
-                f"Nothing arrived for {quantity(int(SILENT_SECONDS), 'second')}. Nothing of the "
-                "files was kept; try again."
+                f"Less than {quantity(PACE_BYTES, 'byte', grouped)} arrived in "
+                f"{quantity(int(PACE_SECONDS), 'second')}. Nothing of the files was kept; try "
+                "again, or put them into the inbox."
             ) from None
+        arrived += len(block)
+        if arrived >= PACE_BYTES:
+            until, arrived = now() + PACE_SECONDS, 0
         if block:
             yield block
