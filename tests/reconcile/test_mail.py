@@ -226,10 +226,18 @@ def test_what_is_no_address(workspace: Workspace, address: str) -> None:
         keep_subscription(connection, "anna", SEVEN, address)
 
 
-def test_no_name_begins_a_header_of_its_own() -> None:
+ENCODED = (
+    "feed x\r\nBcc: eve@example.com\r\n\r\n<script>",
+    "feed =?utf-8?q?x=0D=0ABcc:_eve@example.com?=",
+    "feed =?utf-8?b?eA0KQmNjOiBlQGUuY29t?=",
+)
+
+
+@pytest.mark.parametrize("scope", ENCODED)
+def test_no_name_begins_a_header_of_its_own(scope: str) -> None:
     told: dict[str, Any] = {
         "number": 7, "day": "2026-01-31", "verdict": "ODD\r\nBcc: eve@example.com",
-        "scope": "feed x\r\nBcc: eve@example.com\r\n\r\n<script>", "report_hash": "0" * 64,
+        "scope": scope, "report_hash": "0" * 64,
         "report_text": "<script>\n", "account": "a\r\nb", "link": None, "workbook": None,
     }  # fmt: skip
     one = letter(sender="recon@example.com", address="anna@example.com", **told)

@@ -36,7 +36,9 @@ def letter(
     words = VERDICTS.get(verdict)
     told = words.word if words else visible(verdict)
     message = EmailMessage(policy=SMTP)
-    message["Subject"] = f"{shortened(scope, LONGEST_SCOPE)}, {day}: {told}"
+    subject = f"{shortened(scope, LONGEST_SCOPE)}, {day}: {told}"
+    # What looks like an encoded word would be decoded, and so would ends of lines in it.
+    message["Subject"] = subject.replace("=?", "= ?")
     message["From"] = sender
     message["To"] = address
     message["Date"] = localtime()
