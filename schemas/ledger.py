@@ -151,6 +151,7 @@ ACCOUNT = Table(
         Field("subject", STRING, note="what a provider or proxy calls them; none: a password"),
         Field("salt", STRING, note="how the key is made of the password"),
         Field("verifier", STRING, note="sha256 of the key"),
+        Field("pepper", STRING, note="keeps the password from being guessed by what events say"),
         Field("disabled", Kind.BOOLEAN, required=True),
         Field("failed", INTEGER, required=True, note="logins refused since the last one"),
         Field("failed_at", INSTANT, note="the last of them"),

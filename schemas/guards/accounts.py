@@ -176,8 +176,9 @@ ACCOUNTS_OF: Mapping[str, str] = {
     END $$""",
     "password_told(whose text)": f"""RETURNS text LANGUAGE sql STABLE {_SAFE} AS $$
         -- What an event says of a password: that it is the same one, and nothing to guess it by.
-        SELECT encode(sha256(convert_to(a.salt || '|' || a.verifier, 'UTF8')), 'hex')
-        FROM {SCHEMA}.account a WHERE a.name = $1
+        SELECT encode(sha256(convert_to(
+            concat_ws('|', a.pepper, a.salt || '|' || a.verifier), 'UTF8')), 'hex')
+        FROM {SCHEMA}.account a WHERE a.name = $1 AND a.verifier IS NOT NULL
     $$""",
     "account_event(what text, said_by text, whose text)": f"""
     RETURNS bigint LANGUAGE plpgsql {_SAFE} AS $$
@@ -329,7 +330,8 @@ ACCOUNTS_OF: Mapping[str, str] = {
         THEN
             {refuse(NOT_ALLOWED, "this is no key of a password")};
         END IF;
-        UPDATE {SCHEMA}.account a SET salt = $2, verifier = $3, failed = 0 WHERE a.name = whose;
+        UPDATE {SCHEMA}.account a SET salt = $2, verifier = $3, failed = 0,
+            pepper = gen_random_uuid()::text || gen_random_uuid()::text WHERE a.name = whose;
         IF NOT FOUND THEN
             {refuse(NOT_ALLOWED, "there is no account %L", "whose")};
         END IF;

@@ -111,7 +111,7 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
 LOADED = ("batch", "extract", "receipt", "outcome", "note", "secret_constant")
 """What a loader writes beside the staged rows."""
 _STAGED_NAMES = {table.name for table in STAGED.values()}
-OF_OWNER = {"account": ("salt", "verifier"), "login": ("token_hash",)}
+OF_OWNER = {"account": ("salt", "verifier", "pepper"), "login": ("token_hash",)}
 """Columns that the functions of the owner alone read."""
 WITH_ROWS = OF_OWNER | {
     "before_image": ("image",),

@@ -1,5 +1,6 @@
 """Who acts is shown to the database by the key of a password, and it holds them to their roles."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -34,6 +35,7 @@ from tests.accounts.people import (
     OTTO,
     PASSWORD,
     TESSA,
+    VERIFIER,
     add,
     logged_in,
 )
@@ -148,6 +150,27 @@ def test_what_is_kept_of_a_password_logs_nobody_in(workspace: Workspace, rows: A
             ).fetchone()
             assert told == ("wrong",)
     assert PASSWORD not in str(rows("SELECT * FROM event"))
+
+
+def test_what_the_trail_says_of_a_password_cannot_be_guessed_at(
+    workspace: Workspace, controller: str
+) -> None:
+    """Whoever reads the trail, and the salt that logging in needs, holds no guess against it."""
+    add(workspace, CLEO)
+    with psycopg.connect(controller) as connection:
+        told, salt = connection.execute(
+            "SELECT recon.password_told('cleo'), recon.login_salt('cleo')"
+        ).fetchone() or ("", "")
+        guessed = hashlib.sha256(f"{salt}|{VERIFIER}".encode()).hexdigest()
+        assert (len(told), told == guessed) == (64, False)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT pepper FROM recon.account")
+    again, before = logged_in(workspace, CLEO), told
+    add(workspace, CLEO)
+    with again.database.connect() as connection:
+        told = str(connection.execute("SELECT recon.password_told('cleo')").fetchone())
+        assert before not in told, "the same password, set again"
+        assert verify(connection).broken is None
 
 
 def test_a_provider_or_proxy_vouches_for_whom_an_account_names(workspace: Workspace) -> None:
