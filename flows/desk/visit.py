@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -101,6 +102,14 @@ class Visit:
         """Whether a part of a page is asked for, not a whole one."""
         return self.request.headers.get("HX-Request") == "true"
 
+    @property
+    def _by_tls(self) -> bool:
+        """Whether the browser came by TLS, by the word of the proxy or of the settings."""
+        public = urlsplit(self.desk.settings.url or "")
+        asked = self.request.url
+        known = public.scheme == "https" and public.hostname == asked.hostname
+        return known or asked.scheme == "https"
+
     def page(
         self, template: str, status: HTTPStatus | int = HTTPStatus.OK, **values: Any
     ) -> Response:
@@ -128,7 +137,7 @@ class Visit:
             max_age=seconds,
             httponly=True,
             samesite="lax",
-            secure=self.request.url.scheme == "https",
+            secure=self._by_tls,
         )
 
 
@@ -138,10 +147,16 @@ def shown_by_proxy(visit: Visit, proxy: ProxySettings) -> Visit:
     Whoever cannot show that they are the proxy is not listened to.
     """
     headers = visit.request.headers
-    known_as = headers.get(proxy.header, "")
+    names = headers.getlist(proxy.header)
     given = headers.get("X-Recon-Proxy", "")
-    if not known_as or not hmac.compare_digest(given.encode(), proxy.secret.encode()):
+    if not any(names) or not hmac.compare_digest(given.encode(), proxy.secret.encode()):
         return visit
+    if len(names) > 1:  # One of them may be the visitor's own.
+        raise LoginRefused(
+            f"The proxy sends {proxy.header} more than once, so nobody can tell who you are. "
+            "It has to replace what a browser sends: ask who runs it."
+        )
+    (known_as,) = names
     if visit.person and visit.person.subject == f"{How.PROXY} {known_as}":
         return visit
     with visit.place.database.connect() as connection:

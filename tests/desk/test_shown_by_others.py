@@ -176,6 +176,29 @@ def test_a_proxy_says_who_somebody_is(workspace: Workspace) -> None:
         assert "or it is disabled" in client.get("/", headers=anna).text
 
 
+def test_a_name_that_a_browser_adds_to_that_of_the_proxy_is_nobodys(workspace: Workspace) -> None:
+    """Where a proxy adds its header and leaves that of the browser, there are two."""
+    known(workspace, "proxy anna@corp")
+    with behind(workspace) as url:
+        for first, second in (("anna@corp", "eve@corp"), ("eve@corp", "anna@corp"), ("", "x")):
+            sent = [("X-Remote-User", first), ("X-Remote-User", second), ("X-Recon-Proxy", SECRET)]
+            told = httpx.get(url, headers=sent)
+            assert "more than once" in told.text
+            assert "recon_login" not in told.cookies
+
+
+@pytest.mark.parametrize(
+    ("host", "secure"), [("desk.example.com", True), ("localhost", False)], ids=["public", "here"]
+)
+def test_cookies_are_kept_to_tls_where_the_desk_is_called_by_it(
+    workspace: Workspace, host: str, secure: bool
+) -> None:
+    add(workspace, ANNA)
+    with desk_of(workspace, DeskSettings(url="https://desk.example.com")) as url:
+        told = httpx.get(f"{url}/login", headers={"Host": host})
+    assert ("Secure" in told.headers["set-cookie"]) == secure
+
+
 def test_whoever_is_known_by_another_name_from_now_on_is_logged_out(workspace: Workspace) -> None:
     """A login by the old name of a provider or proxy ends; one by password stays."""
     add(workspace, replace(ANNA, subject="proxy anna@corp"))
