@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
@@ -10,8 +11,10 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
-from connectors.files.profile_keys import KEYS, SECTIONS, as_section, choice, known
+from connectors.files.profile_keys import KEYS, SECTIONS, WRITTEN, as_section, choice, known
 from connectors.files.rule_files import written_text
+from schemas.cells.day_numbers import EPOCHS
+from schemas.cells.numbers import NEGATIVE, POSITIVE, NoNumberForm, NumberForm, check_forms
 from schemas.cells.reading import Unread, read_integer, read_number
 from schemas.field import Kind
 from schemas.reasons import NOT_SHOWN
@@ -34,8 +37,17 @@ class Profile:
     encoding: str | None = None
     decimal: str = "."
     thousands: str | None = None
+    negative: tuple[str, ...] = NEGATIVE
+    """Examples of how minus one is written."""
+    positive: tuple[str, ...] = POSITIVE
+    currency: tuple[str, ...] = ()
+    """Examples of one with a sign or code of a currency."""
+    percent: str | None = None
+    """What a number with a percent sign means: a `share`, or percentage `points`."""
     date_format: str | None = None
-    """In directives of `datetime.strptime`; None: ISO 8601."""
+    """In directives of `datetime.strptime`, or a name of `EPOCHS`; None: ISO 8601."""
+    months: tuple[str, ...] = ()
+    """What the months are called; none: in English."""
     date_zeros: str = "kept"
     """Whether the feed writes the leading zeros of a date's digits: `kept`, or `dropped`."""
     offset: str | None = None
@@ -44,6 +56,9 @@ class Profile:
     """What a time without offset means: an IANA zone."""
     null: tuple[str, ...] = ("",)
     """Texts that stand for no value, in quotes or not; the default alone leaves `""` a text."""
+    true: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    """Words for true and false, in any case; none: True and False, 1 and 0."""
     unknown_columns: str = "refuse"
     tenant: int | None = None
     """The one tenant the batch may write."""
@@ -51,6 +66,8 @@ class Profile:
     """Kind of the records inside insert-batch data."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Our field by their column name."""
+    fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Field -> keys of `WRITTEN`, where it is written in another way than the rest."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Fields the sender does not deliver, with their text in every row."""
     duplicate: str = "conflict"
@@ -86,9 +103,24 @@ _LATER = {
     "keep": "text",
     "date_zeros": "kept",
     "complete": False,
+    "negative": NEGATIVE,
+    "positive": POSITIVE,
+    "currency": (),
+    "percent": None,
+    "months": (),
+    "true": (),
+    "false": (),
+    "fields": {},
 }
 """Rules that older profiles know nothing of: unset, they leave the hash as it was."""
 DEFAULT = Profile()
+TOGETHER = (
+    {"decimal", "thousands"},
+    {"date_format", "date_zeros", "months"},
+    {"offset", "zone"},
+    {"true", "false"},
+)
+"""Keys that say one thing together."""
 
 
 def load_profile(path: Path) -> Profile:
@@ -139,13 +171,66 @@ def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
     return replace(profile, **{name: readers[name](name, value) for name, value in given.items()})
 
 
+def written_of(profile: Profile, name: str | None = None) -> dict[str, Any]:
+    """How the feed writes values, or its field of a name: every key of `WRITTEN`.
+
+    A field that states one key of a group states the group, and not what the feed says beside it.
+    """
+    of_feed = {key: getattr(profile, key) for key in WRITTEN}
+    stated = profile.fields.get(name, {}) if name else {}
+    usual = {
+        key: getattr(DEFAULT, key) for group in TOGETHER for key in group if stated.keys() & group
+    }
+    return {**of_feed, **usual, **stated}
+
+
+def number_form(written: Mapping[str, Any]) -> NumberForm:
+    """How numbers are written, by the keys of `WRITTEN`."""
+    return NumberForm(
+        written["decimal"],
+        written["thousands"] or "",
+        written["negative"],
+        written["positive"],
+        written["currency"],
+        written["percent"],
+    )
+
+
+def _check_written(written: Mapping[str, Any], at: str) -> None:
+    """Refuse what cannot hold together; `at` is what stands before a key."""
+    if written["offset"] and written["zone"]:
+        raise ProfileError(
+            f"{at}offset and {at}zone both say what a time without offset means. Keep one."
+        )
+    form = written["date_format"]
+    if written["date_zeros"] == "dropped" and (not form or form in EPOCHS or written["months"]):
+        raise ProfileError(
+            f"{at}date_zeros is about a date_format that is all numbers. Add one, or take "
+            "date_zeros out."
+        )
+    if written["months"] and not (form and re.search("%[bB]", form)):
+        raise ProfileError(f"{at}months are for a date_format with %B or %b. Add one.")
+    if written["thousands"] == written["decimal"]:
+        raise ProfileError(
+            f"{at}thousands and decimal are both {written['decimal']!r}. They must differ."
+        )
+    if bool(written["true"]) != bool(written["false"]):
+        raise ProfileError(f"{at}true and false are stated together, or neither.")
+    both = {one.casefold() for one in written["true"]} & {
+        one.casefold() for one in written["false"]
+    }
+    if both:
+        raise ProfileError(f"{at}true and {at}false both have the word {min(both)!r}.")
+    try:
+        check_forms(number_form(written))
+    except NoNumberForm as error:
+        raise ProfileError(f"{at}negative, positive or currency: {error}.") from None
+
+
 def _check_together(profile: Profile) -> None:
-    if profile.offset and profile.zone:
-        raise ProfileError("offset and zone both say what a time without offset means. Keep one.")
-    if profile.date_zeros == "dropped" and not profile.date_format:
-        raise ProfileError("date_zeros is about date_format. Add one, or take date_zeros out.")
-    if profile.thousands == profile.decimal:
-        raise ProfileError(f"thousands and decimal are both {profile.decimal!r}. They must differ.")
+    _check_written(written_of(profile), "")
+    for name in profile.fields:
+        _check_written(written_of(profile, name), f"fields.{name}.")
     if profile.delimiter == profile.quote:
         raise ProfileError(f"delimiter and quote are both {profile.quote!r}. They must differ.")
     if profile.inner_record and profile.record not in {None, "insert_batch_data"}:
@@ -157,6 +242,7 @@ def _check_together(profile: Profile) -> None:
     for section, names in (
         ("columns", profile.columns.values()),
         ("constants", profile.constants),
+        ("fields", profile.fields),
     ):
         for name in names:
             choice(section, name, fields, f"a field of {profile.record or 'any record'}")

@@ -13,10 +13,12 @@ from zoneinfo import ZoneInfo, available_timezones
 from connectors.errors import ProfileError
 from connectors.files.content import canonical_encoding, contains_ascii, shown
 from schemas.cells.dates import NoForm, date_form
+from schemas.cells.day_numbers import EPOCHS
+from schemas.cells.numbers import BLANK
 from schemas.tables import EXTRACTS
 from schemas.toml_text import suggestion
 
-THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}")
+THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", BLANK)
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 Reader = Callable[[str, Any], Any]
@@ -106,6 +108,8 @@ def _encoding(key: str, value: object) -> str:
 
 def _date_format(key: str, value: object) -> str:
     text = _text(key, value)
+    if text in EPOCHS:
+        return text
     moment = datetime(2031, 12, 30, 23, 58, 57, tzinfo=UTC)
     try:
         read = date_form(text).wall(moment.strftime(text))
@@ -139,8 +143,49 @@ def _zone(key: str, value: object) -> str:
 
 
 def _nulls(key: str, value: object) -> tuple[str, ...]:
-    texts = _typed(key, value, list, 'a list of texts such as ["", "NULL"]')
-    return tuple(sorted({_text(key, text) for text in texts}))
+    return tuple(sorted({*_texts(key, value, '["", "NULL"]')}))
+
+
+def _texts(key: str, value: object, such_as: str) -> list[str]:
+    return [
+        _text(key, one) for one in _typed(key, value, list, f"a list of texts such as {such_as}")
+    ]
+
+
+def _examples(such_as: str) -> Reader:
+    def read(key: str, value: object) -> tuple[str, ...]:
+        if not (texts := _texts(key, value, such_as)):
+            raise ProfileError(f"{key} is an empty list. Take it out, or write {such_as}.")
+        return tuple(sorted({*texts}))
+
+    return read
+
+
+def _months(key: str, value: object) -> tuple[str, ...]:
+    names = [one.strip() for one in _texts(key, value, '["Januar", "Februar", ...]')]
+    each = {name.casefold() for name in names}
+    if len(names) != 12 or len(each) != 12 or not all(any(map(str.isalpha, one)) for one in each):
+        raise ProfileError(f"{key} are not the twelve names of the months, from January on.")
+    return tuple(names)
+
+
+def _words(key: str, value: object) -> tuple[str, ...]:
+    words = tuple(sorted({one.strip() for one in _texts(key, value, '["ja", "j"]')}))
+    if "" in words:
+        raise ProfileError(f"{key} has an empty word. What stands for no value is null.")
+    return words
+
+
+def _fields(key: str, value: object) -> dict[str, dict[str, Any]]:
+    return {name: _written(f"{key}.{name}", one) for name, one in as_section(key, value).items()}
+
+
+def _written(section: str, value: object) -> dict[str, Any]:
+    told = {}
+    for key, one in as_section(section, value).items():
+        name, reader = known(f"{section}.{key}", key, WRITTEN)
+        told[name] = reader(f"{section}.{key}", one)
+    return told
 
 
 def _whole(least: int, most: int) -> Reader:
@@ -185,19 +230,30 @@ def _constant(key: str, value: object) -> str:
     return text
 
 
+WRITTEN: dict[str, tuple[str, Reader]] = {
+    "decimal": ("decimal", _one_of(".", ",")),
+    "thousands": ("thousands", _one_of(*THOUSANDS)),
+    "negative": ("negative", _examples('["1-", "(1)"]')),
+    "positive": ("positive", _examples('["1", "1+"]')),
+    "currency": ("currency", _examples('["€1", "1 EUR"]')),
+    "percent": ("percent", _one_of("share", "points")),
+    "date_format": ("date_format", _date_format),
+    "date_zeros": ("date_zeros", _one_of("kept", "dropped")),
+    "months": ("months", _months),
+    "offset": ("offset", _offset),
+    "zone": ("zone", _zone),
+    "null": ("null", _nulls),
+    "true": ("true", _words),
+    "false": ("false", _words),
+}
+"""How values are written: keys of the whole feed, and of a field in `fields`."""
 KEYS: dict[str, tuple[str, Reader]] = {
     "feed": ("feed", _feed),
     "record": ("record", _record),
     "delimiter": ("delimiter", _sign),
     "quote": ("quote", _sign),
     "encoding": ("encoding", _encoding),
-    "decimal": ("decimal", _one_of(".", ",")),
-    "thousands": ("thousands", _one_of(*THOUSANDS)),
-    "date_format": ("date_format", _date_format),
-    "date_zeros": ("date_zeros", _one_of("kept", "dropped")),
-    "offset": ("offset", _offset),
-    "zone": ("zone", _zone),
-    "null": ("null", _nulls),
+    **WRITTEN,
     "unknown_columns": ("unknown_columns", _one_of("refuse", "ignore")),
     "tenant": ("tenant", _whole(-(2**31), 2**31 - 1)),
     "inner_record": ("inner_record", _record),
@@ -205,6 +261,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "compare_only": ("compare_only", _flag),
     "keep": ("keep", _one_of("text", "reference")),
     "columns": ("columns", _columns),
+    "fields": ("fields", _fields),
     "constants": ("constants", _constants),
 }
 """Each top-level key with the Profile field it fills and how it is read."""

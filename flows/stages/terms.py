@@ -42,8 +42,9 @@ def restored_profile(batch: Batch) -> Profile:
             f"Batch {batch.id} was opened by another version of recon, on terms that this one does "
             f"not know: {', '.join(unknown)}. Go on with that version. Nothing was changed."
         )
-    if "null" in values:
-        values["null"] = tuple(values["null"])
+    lists = [values, *values.get("fields", {}).values()]
+    for of in lists:  # JSON has no tuples.
+        of |= {name: tuple(one) for name, one in of.items() if isinstance(one, list)}
     return Profile(**values)
 
 

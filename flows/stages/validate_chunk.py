@@ -1,14 +1,18 @@
 """Validate a chunk: the records of a chunk by the profile of their feed."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
 from connectors.files.cells import as_delivered
 from connectors.files.header import Header
-from connectors.files.profile import Profile
+from connectors.files.profile import Profile, number_form, written_of
 from connectors.files.reader import Chunk
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.left_out import FindRepaired, Repaired
-from flows.steps.validate.normalise import Writing
+from flows.steps.validate.normalise import CellForm, Writing
+from flows.steps.validate.times import TimeForm
 from schemas.cells.reading import Unread, offset_minutes
 
 
@@ -64,15 +68,23 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
 
 def writing_of(profile: Profile) -> Writing:
     """How the feed of a profile writes values."""
-    offset = offset_minutes(profile.offset)
+    fields = {name: _form(written_of(profile, name)) for name in profile.fields}
+    return Writing(_form(written_of(profile)), fields, profile.constants)
+
+
+def _form(written: Mapping[str, Any]) -> CellForm:
+    offset = offset_minutes(written["offset"])
     assert not isinstance(offset, Unread)  # The profile was refused otherwise.
-    return Writing(
-        decimal=profile.decimal,
-        thousands=profile.thousands or "",
-        date_format=profile.date_format,
-        zeros_dropped=profile.date_zeros == "dropped",
-        offset_minutes=offset,
-        zone=profile.zone,
-        null=profile.null,
-        constants=profile.constants,
+    return CellForm(
+        number_form(written),
+        TimeForm(
+            written["date_format"],
+            written["date_zeros"] == "dropped",
+            written["months"],
+            offset,
+            written["zone"],
+        ),
+        written["null"],
+        written["true"],
+        written["false"],
     )

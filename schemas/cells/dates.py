@@ -123,6 +123,24 @@ def date_form(text: str, *, zeros_dropped: bool = False) -> DateForm:
     return DateForm(text, re.compile("".join(parts)), names, runs)
 
 
+def named_months(text: str, form: str, months: tuple[str, ...]) -> datetime | str:
+    """The time that a text says whose month has one of twelve names, in any case; or why none."""
+    found = [match for match in _month(months).finditer(text) if match[0]]
+    if len(found) != 1:
+        return f"not written as {form}: its month is none of {', '.join(months)}"
+    (match,) = found
+    number = [name.casefold() for name in months].index(match[0].casefold()) + 1
+    numbered = f"{text[: match.start()]}{number:02}{text[match.end() :]}"
+    wall = date_form(re.sub("%[bB]", "%m", form)).wall(numbered)
+    return f"not written as {form}" if isinstance(wall, str) else wall
+
+
+@cache
+def _month(months: tuple[str, ...]) -> re.Pattern[str]:
+    longest = sorted(months, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
+
+
 def _part(tokens: Sequence[Token], at: int) -> str:
     name, literal = tokens[at]
     if name is None:

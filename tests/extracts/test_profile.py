@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ProfileError
-from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile
+from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile, written_of
 from connectors.files.profile_keys import KEYS, SECTIONS
 from tests.odd_toml import ODD_TOML
 
@@ -43,6 +43,22 @@ reference = "reject"
 errors = 100
 rate = 0.05
 """
+
+
+MONTHS = [
+    "Januar",
+    "Februar",
+    "März",
+    "April",
+    "Mai",
+    "Juni",
+    "Juli",
+    "August",
+    "September",
+    "Oktober",
+    "November",
+    "Dezember",
+]
 
 
 def test_every_key(tmp_path: Path) -> None:
@@ -146,7 +162,27 @@ def test_hash_is_of_the_rules_only() -> None:
         ('date_format = "%d.%m.%Y %Y"', "stands in it twice"),
         ('date_format = "%d.%m.%Y %Z"', "is none of its directives"),
         ('date_format = "%d.%m.%Y %"', "ends within a directive"),
-        ('date_zeros = "dropped"', "date_zeros is about date_format"),
+        ('date_zeros = "dropped"', "date_zeros is about a date_format"),
+        ('date_format = "excel"\ndate_zeros = "dropped"', "date_zeros is about a date_format"),
+        ('negative = ["-"]', "'-' does not show how one is written"),
+        ('negative = ["1"]', "'1' is below zero and above it"),
+        ('negative = ["1,-"]\ndecimal = ","', "stands in an example"),
+        ('negative = "1-"', "is not a list of texts such as"),
+        ("negative = []", "an empty list"),
+        ('currency = ["1"]', "'1' has no sign of a currency"),
+        ('percent = "yes"', "Allowed: share, points"),
+        ('months = ["Jan"]', "are not the twelve names"),
+        (f"months = {MONTHS}", "months are for a date_format with %B or %b"),
+        ('true = ["ja"]', "true and false are stated together"),
+        ('true = ["ja"]\nfalse = ["JA"]', "both have the word 'ja'"),
+        ('true = [""]\nfalse = ["no"]', "true has an empty word"),
+        ("[fields]\nPaidAmount = 1", "write [fields.PaidAmount]"),
+        ('[fields.PaidAmout]\ndecimal = ","', "Did you mean PaidAmount?"),
+        ("[fields.PaidAmount]\ndelimiter = 1", "fields.PaidAmount.delimiter is not a key"),
+        (
+            '[fields.PaidAmount]\nthousands = "."',
+            "fields.PaidAmount.thousands and decimal are both",
+        ),
         ('date_format = "%d.%m.%Y %I:%M"', "morning from evening"),
         ("date_format = 2026-01-15", "is not a text in quotes"),
         ('offset = "+1"', "offset = '+1' is no offset. Write +01:00"),
@@ -250,6 +286,20 @@ def test_the_page_documents_every_key_and_its_example_loads() -> None:
     assert examples
     for example in examples:
         read_profile(tomllib.loads(example))
+
+
+def test_a_field_that_states_one_thing_takes_none_of_it_from_the_feed() -> None:
+    feed = {"feed": "x", "decimal": ",", "thousands": ".", "offset": "Z", "negative": ["1-"]}
+    profile = read_profile(feed | {"fields": {"PaidAmount": {"decimal": ".", "zone": "UTC"}}})
+    written = written_of(profile, "PaidAmount")
+    assert [written[key] for key in ("decimal", "thousands", "offset", "zone")] == [
+        ".",
+        None,
+        None,
+        "UTC",
+    ]
+    assert written["negative"] == ("1-",)
+    assert written_of(profile, "DiscountAmount") == written_of(profile)
 
 
 @pytest.mark.parametrize("constant", ["0,50", "1.234,5", "abc", "1 000.50", "1,234.50"])

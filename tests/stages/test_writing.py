@@ -1,9 +1,14 @@
 """Cells as feeds write them: read as the profile states, or rejected with the delivered text."""
 
+from decimal import Decimal
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from connectors.files.profile import read_profile
 from connectors.settings import Settings
@@ -15,13 +20,29 @@ from schemas.tables import EXTRACTS
 PAYMENT = EXTRACTS["payment"]
 
 
-def normal(field: str, cell: str, **stated: str) -> str:
+def normal(field: str, cell: str, **stated: Any) -> str:
     writing = writing_of(read_profile({"feed": "bank-x", **stated}))
     cells = pl.DataFrame({"0": [cell]})
     text: str = normalise(PAYMENT, cells, [field], writing)[field][0]
     return text
 
 
+EXCEL = {"date_format": "excel"}
+MONTHS = [
+    "Januar",
+    "Februar",
+    "März",
+    "April",
+    "Mai",
+    "Juni",
+    "Juli",
+    "August",
+    "September",
+    "Oktober",
+    "November",
+    "Dezember",
+]
+GERMAN = {"date_format": "%d. %B %Y", "months": MONTHS}
 COMMA = {"decimal": ",", "thousands": "."}
 
 
@@ -34,7 +55,7 @@ COMMA = {"decimal": ",", "thousands": "."}
         (COMMA, "1,5e-3", "1.5e-3"),
         ({"thousands": ","}, "1,234.50", "1234.50"),
         ({"thousands": ","}, "1234.50", "1234.50"),
-        ({"thousands": "'"}, "+1'234'567", "+1234567"),
+        ({"thousands": "'"}, "+1'234'567", "1234567"),
         ({"thousands": "\N{NO-BREAK SPACE}"}, "1\N{NO-BREAK SPACE}234.5", "1234.5"),
     ],
 )
@@ -62,15 +83,65 @@ def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell
     assert normal("PaidAmount", cell, **stated).startswith(f"{cell} (decimal sign is ")
 
 
+SAP = COMMA | {"negative": ["1-"]}
+BOOKED = {"thousands": ",", "negative": ["(1)", "\N{MINUS SIGN}1"], "currency": ["€1", "1 EUR"]}
+FLAGGED = {"negative": ["1 DR"], "positive": ["1 CR"]}
+
+
+@pytest.mark.parametrize(
+    ("stated", "cell", "number"),
+    [
+        (SAP, "1.234,56-", "-1234.56"),
+        (SAP, "1.234,56", "1234.56"),
+        (SAP, "-1,00", None),
+        (SAP, "1-", "-1"),
+        (SAP, "1--", None),
+        (BOOKED, "(1,234.56)", "-1234.56"),
+        (BOOKED, "\N{MINUS SIGN}12", "-12"),
+        (BOOKED, "(\N{MINUS SIGN}12)", None),
+        (BOOKED, "€5", "5"),
+        (BOOKED, "(€5)", "-5"),
+        (BOOKED, "€(5)", "-5"),
+        (BOOKED, "5\N{NARROW NO-BREAK SPACE}EUR", "5"),
+        (BOOKED, "5EUR", None),
+        (BOOKED, "€5 EUR", None),
+        (BOOKED, "$5", None),
+        (FLAGGED, "12.50 DR", "-12.50"),
+        (FLAGGED, "12.50 CR", "12.50"),
+        (FLAGGED, "12.50", None),
+        (FLAGGED, "12.50 dr", None),
+        ({"thousands": "blank"}, "1 234\N{NO-BREAK SPACE}567", "1234567"),
+        ({"thousands": "blank"}, "1  234", None),
+        ({"percent": "share"}, "12.5%", "12.5e-2"),
+        ({"percent": "share"}, "-12.5 %", "-12.5e-2"),
+        ({"percent": "share"}, "12.5", None),
+        ({"percent": "points"}, "12.5 %", "12.5"),
+    ],
+)
+def test_a_sign_is_where_the_feed_says(
+    stated: dict[str, Any], cell: str, number: str | None
+) -> None:
+    read = normal("PaidAmount", cell, **stated)
+    assert read == number if number else read.startswith(f"{cell} (decimal sign is ")
+
+
 @pytest.mark.parametrize(
     ("stated", "cell", "time"),
     [
         ({"date_format": "%d.%m.%Y %H:%M%z"}, "31.12.2026 23:59+0130", "2026-12-31T23:59:00+01:30"),
         ({"zone": "Europe/Berlin"}, "2026-07-01T10:00:00", "2026-07-01T10:00:00+02:00"),
         ({"zone": "Europe/Berlin"}, "2026-07-01T10:00:00Z", "2026-07-01T10:00:00Z"),
+        (EXCEL, "45292", "2024-01-01T00:00:00"),
+        (EXCEL, "45292.75", "2024-01-01T18:00:00"),
+        (EXCEL, "45292.4270833333", "2024-01-01T10:15:00"),
+        (EXCEL, "45292.427083338", "2024-01-01T10:15:00"),
+        (EXCEL, "61", "1900-03-01T00:00:00"),
+        ({"date_format": "excel-1904"}, "0", "1904-01-01T00:00:00"),
+        (GERMAN, "3. märz 2026", "2026-03-03T00:00:00"),
+        (GERMAN, "31. Dezember 2026", "2026-12-31T00:00:00"),
     ],
 )
-def test_time(stated: dict[str, str], cell: str, time: str) -> None:
+def test_time(stated: dict[str, Any], cell: str, time: str) -> None:
     assert normal("PaymentDate", cell, **stated) == time
 
 
@@ -141,13 +212,21 @@ DAY = {"date_format": "%d.%m.%Y", "zone": "Europe/Berlin"}
     [
         (DAY, "1\N{ARABIC-INDIC DIGIT THREE}.01.2026", "not written as %d.%m.%Y"),
         (DAY, "31.02.2026", "not written as %d.%m.%Y"),
+        (EXCEL, "60", "a day before 1 March 1900"),
+        (EXCEL, "2024-01-01", "not a number of days of excel"),
+        (EXCEL, "9999999", "no such day"),
+        (EXCEL, "45,292", "not a number of days"),
+        (GERMAN, "3. 03 2026", "its month is none of Januar"),
+        (GERMAN, "3. March 2026", "its month is none of"),
+        (GERMAN, "31. Februar 2026", "not written as"),
+        (GERMAN, "Mai. Mai 2026", "its month is none of"),
         (DAY, "01.01.1890", "its offset in Europe/Berlin has seconds"),
         ({"zone": "Europe/Berlin"}, "2026-03-29T02:30:00", "does not exist once"),
         ({"zone": "Europe/Berlin"}, "2026-10-25T02:30:00", "does not exist once"),
     ],
 )
 def test_a_time_that_may_be_another_is_not_guessed(
-    stated: dict[str, str], cell: str, why: str
+    stated: dict[str, Any], cell: str, why: str
 ) -> None:
     text = normal("PaymentDate", cell, **stated)
     assert text.startswith(f"{cell} (")
@@ -173,3 +252,53 @@ def test_a_null_text_counts_in_quotes_too(
     profile = read_profile({"feed": "bank-x", **stated})
     [verdict] = examine(Settings(tmp_path), [str(path)], profile)
     assert [list(cells)[one.record_number - 1] for one in verdict.rejects] == rejected
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [("ja", "true"), ("JA ", "true"), ("n", "false"), ("yes", None), ("true", None), ("1", None)],
+)
+def test_truth_in_the_words_of_the_feed(cell: str, said: str | None) -> None:
+    writing = writing_of(read_profile({"feed": "x", "true": ["ja", "j"], "false": ["nein", "n"]}))
+    cells = pl.DataFrame({"0": [cell]})
+    read = normalise(EXTRACTS["insert_batch_data"], cells, ["Merged"], writing)["Merged"][0]
+    assert read == (said or f"{cell} (true is j or ja, false is n or nein)")
+
+
+SIGNS = ("-1", "1-", "(1)", "\N{MINUS SIGN}1", "1 DR", "<1>")
+
+
+@given(
+    number=st.decimals(-(10**9), 10**9, places=2),
+    decimal=st.sampled_from(".,"),
+    thousands=st.sampled_from([None, ".", ",", "'", " ", "blank"]),
+    negative=st.lists(st.sampled_from(SIGNS), min_size=1, max_size=3, unique=True),
+    currency=st.sampled_from([None, "€1", "1 EUR", "CHF 1"]),
+    drawn=st.randoms(use_true_random=False),
+)
+def test_what_is_written_in_a_stated_form_is_read_back(
+    number: Decimal,
+    decimal: str,
+    thousands: str | None,
+    negative: list[str],
+    currency: str | None,
+    drawn: Random,
+) -> None:
+    """And no other form of the same number is, where it is not stated."""
+    assume(thousands != decimal)
+    stated: dict[str, Any] = {"decimal": decimal, "negative": negative}
+    stated |= {"thousands": thousands} if thousands else {}
+    stated |= {"currency": [currency]} if currency else {}
+
+    def written(form: str) -> str:
+        digits = f"{abs(number):,.2f}"
+        group = {"blank": "\N{NO-BREAK SPACE}", None: ""}.get(thousands, thousands)
+        digits = digits.translate({ord(","): group, ord("."): decimal})
+        if currency and drawn.random() < 0.5:
+            digits = currency.replace("1", digits)
+        return form.replace("1", digits) if number < 0 else digits
+
+    assert Decimal(normal("PaidAmount", written(drawn.choice(negative)), **stated)) == number
+    for other in {*SIGNS} - {*negative}:
+        if number < 0:
+            assert "(decimal sign is" in normal("PaidAmount", written(other), **stated)

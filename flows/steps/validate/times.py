@@ -1,0 +1,76 @@
+"""Times as a feed writes them: by the form and the zone that it states, and not guessed."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from schemas.cells.dates import date_form, named_months
+from schemas.cells.day_numbers import EPOCHS, day_number
+from schemas.cells.reading import Moment, read_moment
+from schemas.derived.json_text import datetime_text
+
+
+@dataclass(frozen=True, slots=True)
+class TimeForm:
+    """How a feed writes times; the default is ISO 8601 with an offset."""
+
+    date_format: str | None = None
+    """Directives, or a name of `EPOCHS`."""
+    zeros_dropped: bool = False
+    """Whether digits of a date lack their leading zeros."""
+    months: tuple[str, ...] = ()
+    """What the twelve months are called; none: in English."""
+    offset_minutes: int | None = None
+    """What times without an offset mean, by a fixed offset ..."""
+    zone: str | None = None
+    """... or by the rules of a zone; a time the zone skips or repeats is not guessed."""
+
+    def plain(self, text: pl.Expr) -> pl.Expr:
+        """The time that each text says as ISO 8601; a text that says none is marked."""
+        return text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
+
+    def _plain(self, texts: pl.Series) -> pl.Series:
+        each = texts.drop_nulls().unique()
+        if each.is_empty():
+            return texts
+        plain = pl.Series([self.of(one) for one in each], dtype=pl.String)
+        return texts.replace_strict(each, plain, default=None, return_dtype=pl.String)
+
+    def of(self, cell: str) -> str:
+        """One of them."""
+        wall = self._wall(cell)
+        if isinstance(wall, str):
+            return wall
+        offset = self._offset(wall)
+        return f"{cell} ({offset})" if isinstance(offset, str) else datetime_text(wall, offset)
+
+    def _wall(self, cell: str) -> datetime | str:
+        """The time without an offset; or the text that stands for the cell."""
+        if self.date_format is None:
+            moment = read_moment(cell, offset_required=False)
+            return moment.wall if isinstance(moment, Moment) and moment.offset is None else cell
+        text = cell.strip(" \t")
+        if self.date_format in EPOCHS:
+            wall = day_number(text, self.date_format)
+        elif self.months:
+            wall = named_months(text, self.date_format, self.months)
+        else:
+            wall = date_form(self.date_format, zeros_dropped=self.zeros_dropped).wall(text)
+        if isinstance(wall, str):
+            return f"{cell} ({wall})"
+        return wall.isoformat() if wall.tzinfo is not None else wall
+
+    def _offset(self, wall: datetime) -> int | str | None:
+        if self.zone is None:
+            return self.offset_minutes
+        zone: tzinfo = ZoneInfo(self.zone)
+        early, late = (wall.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+        assert early is not None
+        assert late is not None
+        if early != late:
+            return f"this time does not exist once in {self.zone}"
+        if early % timedelta(minutes=1):
+            return f"its offset in {self.zone} has seconds"
+        return early // timedelta(minutes=1)

@@ -1,0 +1,127 @@
+"""Numbers as a feed writes them: in the forms that it states by examples, and in no other.
+
+An example is how one is written: `-1`, `1-`, `(1)`, `1 DR`. What stands around its 1 stands around
+every number of that form; a blank in it is one blank of any kind.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+import polars as pl
+
+BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
+BLANK = "blank"
+"""As a sign between thousands: a blank of any kind."""
+NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
+_ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
+_DIGIT = r"\p{Nd}"
+
+
+class NoNumberForm(ValueError):
+    """Texts that state no form of numbers, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberForm:
+    """How a feed writes numbers; the default is how the service document does."""
+
+    decimal: str = "."
+    thousands: str = ""
+    """What stands between groups of three digits; `BLANK`: any one blank."""
+    negative: tuple[str, ...] = NEGATIVE
+    """Examples of minus one."""
+    positive: tuple[str, ...] = POSITIVE
+    """Examples of one."""
+    currency: tuple[str, ...] = ()
+    """Examples of one with a sign or code of a currency, which a number may have or not."""
+    percent: str | None = None
+    """Of numbers with a percent sign behind them, `share`: 5 % is 0.05; `points`: it is 5."""
+
+    def plain(self, text: pl.Expr) -> pl.Expr:
+        """The number that each text says, with a decimal point; a text that says none is marked.
+
+        A text without a digit stays as it is: it may be told by its name, as NaN is.
+        """
+        body = text.str.strip_chars(" \t")
+        around = body.str.replace(_core(self), "1").str.replace_all(f"[{BLANKS[1:]}]", " ")
+        sign = around.replace_strict(_signs(self), default=None, return_dtype=pl.String)
+        number = pl.concat_str(sign, self._digits(body.str.extract(_core(self), 0)))
+        told = pl.concat_str(text, pl.lit(f" ({self.said})"))
+        marked = pl.when(text.str.contains(_DIGIT)).then(told)
+        return pl.when(sign.is_not_null()).then(number).otherwise(marked.otherwise(text))
+
+    @property
+    def said(self) -> str:
+        """The form, as whoever corrects a number is told it."""
+        said = [f"decimal sign is {self.decimal!r}"]
+        if self.negative != NEGATIVE:
+            said.append(f"minus one is {' or '.join(self.negative)}")
+        if self.percent:
+            said.append("with a percent sign")
+        return "; ".join(said)
+
+    def _digits(self, core: pl.Expr) -> pl.Expr:
+        if self.thousands:
+            core = core.str.replace_all(_class(self.thousands), "")
+        if self.decimal != ".":
+            core = core.str.replace(self.decimal, ".", literal=True)
+        return pl.concat_str(core, pl.lit("e-2")) if self.percent == "share" else core
+
+
+def check_forms(form: NumberForm) -> None:
+    """Refuse examples that state nothing, or of which one is both signs; raises NoNumberForm."""
+    read = [_around(one) for one in (*form.negative, *form.positive)]
+    for one in form.currency:
+        if _around(one) == ("", ""):
+            raise NoNumberForm(f"{one!r} has no sign of a currency. Write '€1' or '1 EUR'")
+    both = {_around(one) for one in form.negative} & {_around(one) for one in form.positive}
+    if both:
+        before, behind = min(both)
+        raise NoNumberForm(f"'{before}1{behind}' is below zero and above it")
+    signs = {form.decimal, form.thousands} - {"", BLANK, *BLANKS}
+    if any(sign in before + behind for sign in signs for before, behind in read):
+        raise NoNumberForm("the decimal sign, or that between thousands, stands in an example")
+
+
+def _around(example: str) -> tuple[str, str]:
+    """What stands before the one of an example, and behind it."""
+    match = _ONE.fullmatch(example)
+    if match is None:
+        raise NoNumberForm(f"{example!r} does not show how one is written. Write '1-', '(1)'")
+    return match[1], match[2]
+
+
+@cache
+def _core(form: NumberForm) -> str:
+    """The digits of a number with what stands between them."""
+    whole = "[0-9]+"
+    if form.thousands:
+        whole = f"(?:[1-9][0-9]{{0,2}}(?:{_class(form.thousands)}[0-9]{{3}})+|{whole})"
+    point = re.escape(form.decimal)
+    exponent = "" if form.percent == "share" else "(?:[eE][+-]?[0-9]+)?"
+    return f"(?:{whole}(?:{point}[0-9]+)?|{point}[0-9]+){exponent}"
+
+
+@cache
+def _signs(form: NumberForm) -> Mapping[str, str]:
+    """What may stand around the digits, with 1 for them and one blank for each, and its sign."""
+    currencies = [("", ""), *map(_around, form.currency)]
+    percents = ("%", " %") if form.percent else ("",)
+    found = {}
+    for one in (*form.negative, *form.positive):
+        before, behind = _around(one)
+        for (left, right), percent in product(currencies, percents):
+            sign = "-" if one in form.negative else ""
+            found[f"{before}{left}1{percent}{right}{behind}"] = sign
+            found[f"{left}{before}1{percent}{behind}{right}"] = sign
+    return {
+        "".join(" " if sign in BLANKS else sign for sign in text): sign
+        for text, sign in found.items()
+    }
+
+
+def _class(sign: str) -> str:
+    return f"[{BLANKS}]" if sign == BLANK else re.escape(sign)
