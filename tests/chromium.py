@@ -76,10 +76,14 @@ class Tab:
         field = self.ask("DOM.querySelector", nodeId=whole, selector=selector)["nodeId"]
         self.ask("DOM.setFileInputFiles", files=[*paths], nodeId=field)
 
-    def picture(self, path: Path, width: int = 1280, height: int = 900) -> None:
-        """Keep what is seen, whole."""
+    def size(self, width: int, height: int = 900) -> None:
+        """Have the page this wide."""
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.ask("Emulation.setDeviceMetricsOverride", **size)
+
+    def picture(self, path: Path, width: int = 1280, height: int = 900) -> None:
+        """Keep what is seen, whole."""
+        self.size(width, height)
         seen = self.ask("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(b64decode(seen["data"]))
 

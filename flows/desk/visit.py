@@ -5,6 +5,7 @@ import hmac
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -72,6 +73,11 @@ class Visit:
     def show(self) -> ShowAs:
         """How dates and numbers are written for whoever asks, and by them."""
         return self.person.show_as if self.person else AS_EVER
+
+    @property
+    def now(self) -> datetime:
+        """When the page is made: on paper it says so."""
+        return datetime.now(UTC)
 
     @property
     def path(self) -> Mapping[str, Any]:

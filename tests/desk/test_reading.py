@@ -1,0 +1,111 @@
+"""Pages for whoever has them read out, goes through them by keys, holds a telephone, or paper."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from flows.desk.app import ADDRESSES
+from flows.stages.workspace import Workspace
+from tests.accounts.people import ADA, ANNA, BO, OTTO, add
+from tests.chromium import Tab, needed, opened
+from tests.chromium import browser as chromium  # noqa: F401 -- the fixture.
+from tests.desk.browser import Browser
+from tests.desk.reading import wrongs
+from tests.desk.test_batches import bring
+from tests.desk.test_clicked import log_in
+from tests.governance.runs import found, ids, reconcile
+from tests.stages.payments import line
+
+New = Callable[[], Browser]
+PAGES = [one for one in ADDRESSES if "GET" in one.methods]
+DECIDE = "/runs/1/decide?break={id}&what="
+MORE = [DECIDE + what for what in ("accept", "assign", "comment", "resolve")]
+LONG = pytest.mark.long
+WIDE = ["/", "/runs/1", "/runs/1/breaks", "/runs/1/sign", "/acceptance", "/batches/1", "/people"]
+
+
+@pytest.fixture
+def place(workspace: Workspace, tmp_path: Path) -> Workspace:
+    """A batch with a row in error, a run with a break, people."""
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    reconcile(workspace, found("4711"))
+    add(workspace, ADA, ANNA, BO, OTTO)
+    return workspace
+
+
+def path_of(path: str) -> str:
+    (there,) = ids(found("4711"))
+    for name, value in {"{number:int}": "1", "{id}": there, "{name:path}": "report.html"}.items():
+        path = path.replace(name, value)
+    return path
+
+
+def html_of(page: Browser, path: str) -> str | None:
+    told = page.open(path_of(path)).answer
+    assert told is not None
+    is_page = told.headers.get("content-type", "").startswith("text/html")
+    return told.text if is_page and "/files/" not in path else None
+
+
+@pytest.mark.parametrize(
+    "who", ["anna", *(pytest.param(who, marks=LONG) for who in ("nobody", "ada", "bo", "otto"))]
+)
+def test_a_page_can_be_read_out_and_gone_through_by_keys(
+    place: Workspace, browser: New, who: str
+) -> None:
+    """One heading above all, a name for every field, table and link, and headers for columns."""
+    page = browser() if who == "nobody" else browser().log_in(who)
+    found_wrong = {}
+    for path in [*(one.path for one in PAGES), *MORE, "/runs/99", "/trail?since=x"]:
+        html = html_of(page, path)
+        if html and (wrong := wrongs(html)):
+            found_wrong[path] = wrong
+    assert found_wrong == {}
+
+
+def test_what_is_refused_is_read_out(place: Workspace, browser: New) -> None:
+    page = browser().log_in("anna")
+    for address in PAGES:
+        html = html_of(page, address.path.replace("{number:int}", "999"))
+        if html and page.status >= 400:
+            assert 'role="alert"' in html, address.path
+
+
+def test_the_law_finds_what_is_wrong() -> None:
+    html = (
+        '<html lang="en"><title>x</title><a href="#main">Skip</a><main id="main"><h1>A</h1><h3>B'
+        '</h3><input name="c"><label for="d">D</label><table><tr><td>1</td></tr></table>'
+        '<a href="/"></a><p id="e" tabindex="3"></p><p id="e"></p></main></html>'
+    )
+    told = " | ".join(wrongs(html))
+    for what in (
+        "leave one out", "input c has no name", "for=d is nothing", "without headers",
+        "a table without a name", "a {'href': '/'} has no name", "id e stands twice",
+        "order of keys",
+    ):  # fmt: skip
+        assert what in told
+
+
+@pytest.fixture
+def tab(chromium: str) -> Iterator[Tab]:  # noqa: F811
+    with opened(chromium) as tab:
+        yield tab
+
+
+@needed
+def test_pages_fit_a_telephone_and_paper_has_no_buttons(
+    place: Workspace, desk: str, tab: Tab
+) -> None:
+    log_in(tab, desk, "anna")
+    for path in WIDE:
+        tab.ask("Emulation.setEmulatedMedia", media="screen")
+        tab.size(420)
+        tab.open(desk + path)
+        assert tab.value("document.documentElement.scrollWidth") <= 420, path
+        tab.ask("Emulation.setEmulatedMedia", media="print")
+        tab.size(700)
+        assert tab.value("document.documentElement.scrollWidth") <= 700, path
+        seen = "[...document.querySelectorAll('form, nav, button, .button')]"
+        assert tab.value(f"{seen}.filter(one => one.checkVisibility()).length") == 0, path
+        assert "Shown to Anna Meyer on" in tab.text
