@@ -323,3 +323,21 @@ def test_two_csv_keys_are_the_same_by_their_text_whatever_the_other_keys_are(
         for one, other in ((left, pl.Series(others)), (pl.Series(others), left)):
             first, second = comparable(one, other, cells)
             assert (first == second).to_list() == same
+
+
+def test_results_go_into_a_folder_that_is_there_and_into_no_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows that are equal on both sides are pairs as well, whatever is found quickly."""
+    rows = "".join(f"{number},1\n" for number in range(50))
+    left = csv_file(tmp_path / "l.csv", f"id,v\n{rows}50,1\n")
+    right = csv_file(tmp_path / "r.csv", f"id,v\n{rows}50,2\n")
+    sides = (str(left), str(right), "--key", "id", "--out")
+    assert run(*sides, str(left)) == 2
+    assert "l.csv is not a folder" in capsys.readouterr().err
+    out = tmp_path / "out"
+    out.mkdir()
+    assert run(*sides, str(out)) == 1
+    summary = json.loads((out / "summary.json").read_text())
+    assert summary["pairs"] == 51
+    assert summary["statuses"]["MATCHED_EXACT"] == 50

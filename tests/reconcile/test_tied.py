@@ -19,8 +19,11 @@ from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
+from schemas.operations import PUSHES
 from schemas.tables import EXTRACTS
 from tests.stages.payments import line, write
+
+SAMPLES = Path(__file__).parents[2] / "data_samples" / "clean"
 
 
 def run(workspace: Workspace) -> Reconciled:
@@ -50,6 +53,19 @@ def test_as_it_was_taken_in_it_ties(delivered: Workspace) -> None:
     assert cover.verdict == "NOT_RECONCILED", cover.because
     assert not any("taken in" in one for one in cover.because)
     assert [(one.name, one.rows) for one in cover.inputs] == [("a.csv", 5), ("b.csv", 2)]
+
+
+def test_what_could_have_been_compared_and_was_not_is_told(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Answers are missed for what is sent to the service, and for nothing else."""
+    import_delivery(workspace, [write(tmp_path / "a.csv", line(1))], DEFAULT)
+    import_delivery(workspace, [str(SAMPLES / "avatars.csv")], DEFAULT)
+    told = {one.record: one for one in run(workspace).report.cover.truths}
+    assert {record: "A" in one.missing for record, one in told.items()} == {
+        record: record in PUSHES for record in told
+    }
+    assert {record in PUSHES for record in told} == {True, False}
 
 
 @pytest.mark.long(but=("statements9-told9",))
