@@ -13,6 +13,7 @@ from connectors.errors import SettingsError
 from connectors.settings import read_settings
 from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
+from flows.report.reconciled.words import word_of
 from flows.stages.pull import wanted
 from flows.stages.reconcile.as_of import PARAMETERS, later_run
 from flows.stages.reconcile.rules import read_rules
@@ -142,7 +143,9 @@ def reconcile_task(
 def publish(done: Reconciled) -> None:
     """Fixed keys, so that the UI shows the versions of one report after each other."""
     number = done.run.id
-    about = f"Reconciliation {number}, {done.run.verdict}. All of it: {done.written.folder}."
+    about = (
+        f"Reconciliation {number}: {word_of(done.run.verdict)}. All of it: {done.written.folder}."
+    )
     page = reconciliation_markdown(done.report)
     publish_markdown(page, key="reconciliation-report", about=about, run=number)
     show = f"{about} A row is shown by: `recon row BATCH FILE --line LINE`."
@@ -152,7 +155,8 @@ def publish(done: Reconciled) -> None:
 def end_state(done: ReconciliationEnd) -> RunState[Any]:
     """Completed, Breaks or Incomplete; operators filter by these names."""
     data = done.model_dump(mode="json")
-    where = f"Reconciliation {done.number} of {done.scope}: {done.verdict}. Report: {done.folder}."
+    verdict = word_of(done.verdict)
+    where = f"Reconciliation {done.number} of {done.scope}: {verdict}. Report: {done.folder}."
     match done.verdict:
         case "RECONCILED" | "RECONCILED_WITH_ACCEPTED":
             return Completed(name="Completed", message=where, data=data)

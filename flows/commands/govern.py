@@ -273,10 +273,12 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
             }
         )
         return 0
+    from flows.report.reconciled.words import word_of  # noqa: PLC0415 -- it imports polars.
+
     out().print(
         f"The report of reconciliation {signed.run.id} ({signed.run.scope}, as of "
-        f"{signed.run.as_of}, {signed.run.verdict}) is {role.value} by {signature.by}; its hash "
-        f"is {signed.run.report_hash}"
+        f"{signed.run.as_of}, {word_of(signed.run.verdict)}) is {role.value} by {signature.by}; "
+        f"its hash is {signed.run.report_hash}"
     )
     if signature.person is None:
         said = f"{signed.approval}: " if signed.approval else ""

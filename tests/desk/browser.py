@@ -27,9 +27,9 @@ class Browser:
 
     @property
     def text(self) -> str:
-        """The words of the page, as they are read."""
+        """The words of the page, as they are read on a screen."""
         assert self.answer is not None
-        body = re.sub(r"(?s)<(script|style)\b.*?</\1>", "", self.answer.text)
+        body = re.sub(r"(?s)<(script|style|footer)\b.*?</\1>", "", self.answer.text)
         return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
     @property

@@ -40,7 +40,7 @@ def test_a_rule_is_proposed_by_one_and_approved_by_another(
     assert 'value="approve"' not in anna.answer.text, "whoever proposed it does not approve it"
     assert anna.send(PAGE, what="approve", rule=str(number)).status == 403
     assert "anna is preparer" in anna.text.lower()
-    assert "/acceptance" not in cleo.open(PAGE).answer.text.replace('href="/acceptance"', "")
+    assert 'action="/acceptance"' not in cleo.open(PAGE).answer.text
     waits = f"Rule {number} of acceptance : Proposed by anna"
     assert (waits in bo.open("/").text, waits in anna.open("/").text) == (True, False)
     assert bo.open(PAGE).send(PAGE, what="approve", rule=str(number)).status == 200

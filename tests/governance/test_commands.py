@@ -39,7 +39,7 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
     assert recon("sign", "prepare", "--by", "Ann", "--comment", "January").returncode == 0
     early = recon("sign", "approve", str(run.id), "--by", "Bo")
     assert (early.returncode, early.stdout) == (1, "")
-    assert "Open breaks of reconciliation 1: 2 (NOT_RECONCILED)" in early.stderr
+    assert "Open breaks of reconciliation 1: 2 (Not reconciled)" in early.stderr
 
     late = recon("breaks", "accept", one, "--reason", "why", "--until", "2026-01-01")
     assert (late.returncode, late.stdout) == (2, "")
@@ -55,7 +55,7 @@ def test_from_open_breaks_to_a_signed_report(recon: Any, workspace: Workspace) -
 
     again = recon("sign", "approve", "--by", "Bo")
     assert (again.returncode, again.stdout) == (1, "")
-    assert "says NOT_RECONCILED" in again.stderr
+    assert "says “Not reconciled”" in again.stderr
 
     run = reconcile(workspace, breaks, verdict="RECONCILED_WITH_ACCEPTED")
     assert recon("sign", "prepare", "--by", "Ann", "--comment", "January").returncode == 0

@@ -16,6 +16,7 @@ from connectors.errors import DecisionsMissing, ScopeHeldElsewhere, SignatureRef
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import hold_scope
+from flows.report.reconciled.words import word_of
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.report_files import MANIFEST
 from flows.stages.reconcile.sign import (
@@ -107,7 +108,7 @@ def test_open_breaks_wait_for_a_decision(workspace: Workspace) -> None:
     with pytest.raises(DecisionsMissing, match="1: 2"):
         approve(workspace, None, by="bo", comment="")
     decide_breaks(workspace, None, Chosen(state="open"), ACCEPT)
-    with pytest.raises(DecisionsMissing, match="says NOT_RECONCILED"):
+    with pytest.raises(DecisionsMissing, match="says “Not reconciled”"):
         approve(workspace, None, by="bo", comment="")
     reconcile(workspace, found("1", "2"), verdict="RECONCILED_WITH_ACCEPTED")
     prepare(workspace, None, by="ann", comment="")
@@ -134,7 +135,7 @@ def test_what_waits_is_told_gravest_first_with_the_command_that_goes_on(
     assert (refused.returncode, refused.stdout) == (1, "")
     told = " ".join(refused.stderr.split())
     assert told.endswith(
-        "Open breaks of reconciliation 1: 5 (NOT_RECONCILED), 1 high (TENANT_CROSS 1), 2 medium "
+        "Open breaks of reconciliation 1: 5 (Not reconciled), 1 high (TENANT_CROSS 1), 2 medium "
         "(AMOUNT 2), 2 low (AMOUNT 1, OFFSET 1). Gravest first: TENANT_CROSS payment 5; AMOUNT "
         "payment 4 PaidAmount; AMOUNT payment 2 PaidAmount; OFFSET payment 1 PaymentDate; AMOUNT "
         "payment 3 PaidAmount. See them: recon breaks list --run 1 --state open. Resolve them, or "
@@ -151,13 +152,13 @@ def test_what_waits_is_told_gravest_first_with_the_command_that_goes_on(
 WAITS = [
     # breaks, verdict, what prepare says beside
     ((), None, None),
-    (("1",), None, "Open breaks of reconciliation 1: 1 (NOT_RECONCILED)"),
-    ((), "INCOMPLETE", "The report of reconciliation 1 says INCOMPLETE"),
+    (("1",), None, "Open breaks of reconciliation 1: 1 (Not reconciled)"),
+    ((), "INCOMPLETE", "The report of reconciliation 1 says “Incomplete”"),
 ]
 
 
-@pytest.mark.long(but=("keys2-INCOMPLETE-The report of reconciliation 1 says INCOMPLETE",))
-@pytest.mark.parametrize(("keys", "verdict", "waits"), WAITS)
+@pytest.mark.long(but=("incomplete",))
+@pytest.mark.parametrize(("keys", "verdict", "waits"), WAITS, ids=["nothing", "open", "incomplete"])
 def test_who_prepares_is_told_what_keeps_it_from_being_approved(
     workspace: Workspace, keys: tuple[str, ...], verdict: str | None, waits: str | None
 ) -> None:
@@ -185,7 +186,7 @@ def test_what_is_unreconciled_for_no_break_cannot_be_waved_through(
 ) -> None:
     reconcile(workspace, found(), verdict=verdict)
     prepare(workspace, None, by="ann", comment="")
-    with pytest.raises(DecisionsMissing, match=f"says {verdict}"):
+    with pytest.raises(DecisionsMissing, match=f"says “{word_of(verdict)}”"):
         approve(workspace, None, by="bo", comment="")
 
 

@@ -7,13 +7,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from flows.desk.filters import NONE
 from flows.desk.shown import day, moment, money, number
+from flows.report.reconciled.words import word_of
 from flows.report.spelling import neutral, record_title, visible
 from schemas.counting import agree, quantity
 from schemas.show_as import ShowAs
 
 
 def worded(constant: str | None) -> str:
-    """A verdict or state in words: `RECONCILED_WITH_ACCEPTED` as people say it."""
+    """A state in words: `RESOLVED_SOURCE` as people say it."""
     text = (constant or "").replace("_", " ").lower()
     return text[:1].upper() + text[1:]
 
@@ -47,6 +48,7 @@ def _environment(show: ShowAs) -> Environment:
         "neutral": neutral,
         "quantity": partial(quantity, spell=spell),
         "record": record_title,
+        "verdict": word_of,
         "visible": visible,
         "worded": worded,
     }

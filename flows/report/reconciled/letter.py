@@ -6,8 +6,8 @@ from email.policy import SMTP
 from email.utils import localtime
 from html import escape
 
-from flows.report.reconciled.words import VERDICTS
-from flows.report.spelling import shortened, visible
+from flows.report.reconciled.words import word_of
+from flows.report.spelling import shortened
 
 LONGEST_SCOPE = 150
 """Characters of a scope in a subject."""
@@ -33,8 +33,7 @@ def letter(
 
     Its Message-ID follows from run and account, so that one that comes twice is known by it.
     """
-    words = VERDICTS.get(verdict)
-    told = words.word if words else visible(verdict)
+    told = word_of(verdict)
     message = EmailMessage(policy=SMTP)
     subject = f"{shortened(scope, LONGEST_SCOPE)}, {day}: {told}"
     # What looks like an encoded word would be decoded, and so would ends of lines in it.

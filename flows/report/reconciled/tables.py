@@ -38,6 +38,7 @@ from flows.report.reconciled.words import (
     currency_label,
     sources,
     with_unreadable,
+    word_of,
 )
 from flows.report.spelling import record_title
 from flows.steps.breaks.ageing import BUCKETS
@@ -354,7 +355,7 @@ def facts(report: ReconciliationReport) -> Iterator[tuple[str, Cell]]:
     yield "Version", f"recon {cover.version}"
     if cover.previous:
         before = cover.previous
-        yield "Previous run", f"{before.as_of.isoformat()}, {before.verdict}"
+        yield "Previous run", f"{before.as_of.isoformat()}, {word_of(before.verdict)}"
         yield "Previous report hash", before.report_hash
     else:
         yield "Previous run", "none: this is the first run of its scope"

@@ -63,7 +63,7 @@ def shown(cell: Cell, kind: ColumnKind) -> str:
 def _cover(report: ReconciliationReport) -> Iterator[str]:
     verdict = verdict_of(report)
     yield from (visible(report.cover.title), "=" * WIDTH)
-    yield from _wrapped(f"{visible(report.cover.verdict)}: {verdict.meaning}", "")
+    yield from _wrapped(f"{verdict.word}: {verdict.meaning}", "")
     for told in to_sign(report):
         yield from _wrapped(visible(told), "")
     for because in report.cover.because:

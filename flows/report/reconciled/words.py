@@ -102,7 +102,14 @@ SOURCES: Mapping[str, str] = {
 def verdict_of(report: ReconciliationReport) -> VerdictWords:
     """The verdict in words; one nobody knows is told as it is, and is never good."""
     told = report.cover.verdict
-    return VERDICTS.get(told) or VerdictWords(visible(told), "This verdict is not known.", "bad")
+    unknown = VerdictWords(word_of(told), "This verdict is not known.", "bad")
+    return VERDICTS.get(told) or unknown
+
+
+def word_of(verdict: str) -> str:
+    """A verdict in a word or two; one nobody knows is told as it is."""
+    known = VERDICTS.get(verdict)
+    return known.word if known else visible(verdict)
 
 
 def currency_label(report: ReconciliationReport, currency: str) -> str:

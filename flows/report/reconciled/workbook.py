@@ -151,7 +151,7 @@ def _cover(
     verdict = verdict_of(report)
     sheet.write_string(0, 0, cell_text(report.cover.title), formats["title"])
     sheet.write_string(2, 0, "Verdict", formats["label"])
-    sheet.write_string(2, 1, cell_text(report.cover.verdict), formats[verdict.tone])
+    sheet.write_string(2, 1, cell_text(verdict.word), formats[verdict.tone])
     sheet.write_string(3, 1, verdict.meaning)
     line = 4
     for told in to_sign(report):

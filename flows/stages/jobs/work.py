@@ -18,6 +18,7 @@ from connectors.postgres.jobs import Job, done_for, end_job, hold_job
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
+from flows.report.reconciled.words import word_of
 from flows.report.text import verdict_of
 from flows.stages.jobs.arguments import (
     CorrectArguments,
@@ -206,7 +207,7 @@ def _reconcile(workspace: Workspace, asked: ReconcileArguments, job: Job) -> Don
     with workspace.database.connect() as connection:
         if event := done_for(connection, job, SAVED):
             made = run_of_event(connection, event)
-            said = f"Reconciliation {made.id} of {made.scope}: {made.verdict}. {BEFORE}"
+            said = f"Reconciliation {made.id} of {made.scope}: {word_of(made.verdict)}. {BEFORE}"
             return Done(int(made.verdict not in RECONCILED), said, (), made.id)
         scope, rules = _terms(workspace, connection, asked)
     day = today(workspace.settings.time_zone)

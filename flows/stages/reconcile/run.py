@@ -33,6 +33,7 @@ from connectors.postgres.reconciliations import (
 from connectors.postgres.resume import resumed
 from connectors.postgres.signatures import approved_runs
 from connectors.recovery import reach
+from flows.report.reconciled.words import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
 from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.reconcile.breaks import breaks_left
@@ -111,7 +112,8 @@ class Reconciled:
     def sentence(self) -> str:
         """The run in one sentence, and what an incomplete one lacks."""
         because = "; ".join(self.report.cover.because)
-        return f"Reconciliation {self.run.id} of {self.run.scope}: {self.run.verdict}. {because}"
+        verdict = word_of(self.run.verdict)
+        return f"Reconciliation {self.run.id} of {self.run.scope}: {verdict}. {because}"
 
     def text(self) -> str:
         """The report for a terminal, and where all of it is."""
@@ -151,7 +153,7 @@ def shown(workspace: Workspace, number: int | None) -> Shown:
 
 def _where(run: Reconciliation, folder: Path) -> str:
     lines = [
-        f"reconciliation {run.id} of {run.scope}: {run.verdict}",
+        f"reconciliation {run.id} of {run.scope}: {word_of(run.verdict)}",
         f"report: {folder / 'report.html'}",
         f"report hash {run.report_hash}",
     ]
@@ -296,7 +298,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         accept_by_rules(connection, run)
         witness_trail(workspace, connection)
         workspace.progress("reconcile", 3, 3)
-    log.info("Reconciliation %s of %s: %s", run.id, scope, run.verdict)
+    log.info("Reconciliation %s of %s: %s", run.id, scope, word_of(run.verdict))
     return Reconciled(run, report, written)
 
 

@@ -26,6 +26,7 @@ from connectors.postgres.reconciliations import (
 )
 from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
 from connectors.process import whoami
+from flows.report.reconciled.words import word_of
 from flows.report.spelling import shortened
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import breaks_now, what_is_open
@@ -272,15 +273,15 @@ def _waits_in_full(
         rules = rules_of(workspace, connection, run.rules_hash) or Rules()
         told = what_is_open(breaks, severities(breaks, rules, run.as_of))
         return (
-            f"Open breaks of reconciliation {run.id}: {left} ({run.verdict}), {told}. "
+            f"Open breaks of reconciliation {run.id}: {left} ({word_of(run.verdict)}), {told}. "
             f"See them: recon breaks list --run {run.id} --state open. Resolve them, or accept "
             f"them: recon breaks accept --run {run.id} --state open --reason REASON "
             f"--until YYYY-MM-DD. Then reconcile again: {again}"
         )
     return (
-        f"The report of reconciliation {run.id} says {run.verdict}, and nobody approves that. "
-        "Where its breaks are accepted since, reconcile again for a report that says so; "
-        f"otherwise its cover says what is missing: {again}"
+        f"The report of reconciliation {run.id} says “{word_of(run.verdict)}”, and nobody "
+        "approves that. Where its breaks are accepted since, reconcile again for a report that "
+        f"says so; otherwise its cover says what is missing: {again}"
     )
 
 

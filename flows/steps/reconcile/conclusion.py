@@ -147,9 +147,13 @@ def conclude(
     of_aside = aside_forward(carried)
     every = (*forward, *of_accepted, *of_aside)
     unexplained = [
-        *(f"{p.record} {p.field}: {p.unexplained} unexplained" for p in proven if p.unexplained),
-        *(f"{c.record}: a residual in the control totals" for c in controls if _leaves(c)),
-        *(f"{c.record}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
+        *(
+            f"{_title(p.record)} {p.field}: {p.unexplained} unexplained"
+            for p in proven
+            if p.unexplained
+        ),
+        *(f"{_title(c.record)}: a residual in the control totals" for c in controls if _leaves(c)),
+        *(f"{_title(c.record)}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
         *("the roll-forward does not tie" for one in every if _off(one)),
         *_missed(self_test),
     ]
@@ -245,9 +249,13 @@ def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
     for (record, field), rows in counts.items():
         have = agree(rows, "has", "have")
         yield (
-            f"{record}: {quantity(rows, 'rejected row')} {have} no readable {field}, "
+            f"{_title(record)}: {quantity(rows, 'rejected row')} {have} no readable {field}, "
             "so that no total holds what was delivered there"
         )
+
+
+def _title(record: str) -> str:
+    return EXTRACTS[record].title if record in EXTRACTS else record
 
 
 def _told_accepted(breaks: int) -> str:

@@ -221,7 +221,7 @@ def test_finance_found_a_break(clicked: Machine, page: Browser, folder: Path) ->
     somebody(clicked, 'UPDATE recon.payment SET "PaidAmount" = "PaidAmount" + 100 WHERE "Id" = 310')
     assert reconcile(page, rules, batch)[1] == "Breaks"
     page.artifact("reconciliation-report")
-    page.see("NOT_RECONCILED")
+    page.see("Not reconciled")
     page.picture("reconciliation")
     page.artifact("breaks")
     page.see("310")

@@ -14,7 +14,7 @@ from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconcil
 from flows.report.reconciled.table import TableRow
 from flows.report.reconciled.tables import facts, roll_forward
 from flows.report.reconciled.text import render_text
-from flows.report.reconciled.words import with_unreadable
+from flows.report.reconciled.words import with_unreadable, word_of
 from flows.report.spelling import MINUS
 from flows.steps.reconcile.reported_breaks import Breaks
 from tests.report.reconciliation.sample import REPORTS, everything, many
@@ -24,7 +24,7 @@ from tests.report.reconciliation.sample import REPORTS, everything, many
 def test_the_text_tells_the_verdict_and_why_and_moves_no_cursor(name: str) -> None:
     report = REPORTS[name]()
     text = render_text(report)
-    assert f"\n{report.cover.verdict}: " in text
+    assert f"\n{word_of(report.cover.verdict)}: " in text
     for because in report.cover.because:
         assert f"because {because}" in text
     assert not re.search(
