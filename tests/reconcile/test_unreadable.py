@@ -55,7 +55,7 @@ def test_it_is_told_and_never_a_zero(
     assert one.note.startswith(told)
     assert (one.basis, one.amount, one.counted) == ("not readable", None, None)
     assert one.currency == currency
-    because = "payment: 1 rejected row has no readable PaidAmount, so that no total holds what"
+    because = "Payment: 1 rejected row has no readable PaidAmount, so that no total holds what"
     assert any(text.startswith(because) for text in report.cover.because)
     proof = next(p for p in report.proofs if p.field == "PaidAmount" and p.currency == currency)
     unread = {part.text: part.unreadable for part in proof.lines}

@@ -1,0 +1,151 @@
+"""Forms with anything in them: a page that says what is wrong, and keeps what was typed."""
+
+from collections.abc import Callable, Iterator
+from html import unescape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from connectors.postgres.accounts import Account
+from flows.desk.app import ADDRESSES
+from flows.stages.workspace import Workspace
+from schemas.accounts import AccountRole
+from tests.accounts.people import ANNA, BO, add
+from tests.desk.browser import Browser
+from tests.desk.test_batches import bring
+from tests.governance.runs import found, ids, reconcile
+from tests.stages.payments import line
+
+New = Callable[[], Browser]
+MAX = Account("max", "Max Both", (*AccountRole,))
+NONSENSE = {
+    "nothing": "", "blank": " ", "letter": "x", "zero": "0", "negative": "-1", "float": "1e9",
+    "digits": "9" * 30, "fraction": "1.5", "not a number": "NaN", "no such day": "2026-02-30",
+    "first day": "0001-01-01", "last day": "9999-12-31", "amount": "1.234,56", "null": "\x00",
+    "beyond ascii": "\ud7ff\U0001f4a5", "quote": "'; --", "percent": "%", "path": "../..",
+    "digit of another script": "\u0663", "long": "a" * 3000,
+}  # fmt: skip
+PAGES = [one.path for one in ADDRESSES if "GET" in one.methods and not one.open_to_all]
+LONGEST = 1000
+"""What a browser lets anybody type."""
+FURTHER = ["/runs/1/decide?break={id}&what=" + what for what in ("accept", "assign", "comment")]
+
+
+class Form(NamedTuple):
+    """One form: where it goes, how, what is filled in, and every name it can send."""
+
+    action: str
+    method: str
+    filled: dict[str, str]
+    choices: dict[str, list[str]]
+    typed: set[str]
+    """The fields that somebody types text into."""
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[Form] = []
+        self.select = self.area = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self.forms.append(
+                Form(given.get("action", ""), given.get("method", "get"), {}, {}, set())
+            )
+        if not self.forms:
+            return
+        form, name, value = self.forms[-1], given.get("name", ""), given.get("value", "")
+        if tag in ("input", "button") and name:
+            form.choices.setdefault(name, []).append(value)
+            silent = given.get("type") in ("checkbox", "radio") and "checked" not in given
+            if tag == "input" and not silent:
+                form.filled[name] = value
+            if tag == "input" and given.get("type", "text") in ("text", "search", "number", "date"):
+                form.typed.add(name)
+        elif tag in ("select", "textarea"):
+            form.choices.setdefault(name, [])
+            form.filled.setdefault(name, "")
+            self.select = name if tag == "select" else self.select
+            if tag == "textarea":
+                form.typed.add(name)
+        elif tag == "option" and self.select:
+            form.choices[self.select].append(value)
+
+
+def forms(page: str) -> list[Form]:
+    reader = _Reader()
+    reader.feed(page)
+    return reader.forms
+
+
+@pytest.fixture
+def place(workspace: Workspace, tmp_path: Path) -> Workspace:
+    bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
+    reconcile(workspace, found("4711", "4712"))
+    add(workspace, ANNA, BO, MAX)
+    return workspace
+
+
+def path_of(path: str) -> str:
+    (there, *_) = ids(found("4711"))
+    for name, value in {"{number:int}": "1", "{id}": there, "{name:path}": "report.html"}.items():
+        path = path.replace(name, value)
+    return path
+
+
+def bent(form: Form, value: str) -> Iterator[dict[str, str]]:
+    """The form as it stands with one field bent or left out, for each of its fields and buttons."""
+    for chosen in form.choices.get("what") or [""]:
+        base = form.filled | ({"what": chosen} if chosen else {})
+        for name in form.choices:
+            if name != "csrf":
+                yield base | {name: value}
+                yield {one: told for one, told in base.items() if one != name}
+
+
+def wrong(page: Browser, form: Form, sent: dict[str, str], value: str) -> str | None:
+    """What is wrong with the answer to a form, if anything is."""
+    if form.method.lower() == "get":
+        told = page.client.get(form.action, params=sent)
+    else:
+        told = page.client.post(form.action, data=sent)
+    if told.status_code >= 500:
+        return f"{told.status_code}"
+    if told.status_code < 400:
+        return None
+    if 'role="alert"' not in told.text:
+        return "it does not say what is wrong"
+    if value in unescape(told.text) or not value.isprintable() or len(value) > LONGEST:
+        return None
+    there = {name for one in forms(told.text) if one.action == form.action for name in one.typed}
+    lost = {name for name in form.typed & there if sent.get(name) == value}
+    return f"it lost what was typed as {lost}" if lost else None
+
+
+@pytest.mark.long(but=("digits",))
+@pytest.mark.parametrize("value", [*NONSENSE.values()], ids=[*NONSENSE])
+def test_no_form_breaks_a_page_or_loses_what_was_typed(
+    place: Workspace, browser: New, value: str
+) -> None:
+    page = browser().log_in("max")
+    found_wrong: dict[str, set[str]] = {}
+    seen: set[tuple[object, ...]] = set()
+    for path in map(path_of, [*PAGES, *FURTHER]):
+        told = page.client.get(path)
+        assert told.status_code < 500, path
+        is_page = told.headers.get("content-type", "").startswith("text/html")
+        for form in forms(told.text) if is_page and "/files/" not in path else []:
+            key = (form.action, form.method, *form.choices)
+            if key in seen or form.action == "/logout":
+                continue
+            seen.add(key)
+            there = form._replace(action=form.action or path)
+            for sent in bent(there, value):
+                if told_wrong := wrong(page, there, sent, value):
+                    found_wrong.setdefault(there.action, set()).add(f"{told_wrong}: {sent}")
+    assert found_wrong == {}
+    assert len(seen) > 15, "the forms of the desk were found"
