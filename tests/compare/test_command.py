@@ -55,6 +55,13 @@ def test_columns_tell_what_differs_and_what_is_tolerated(
     assert by_column(result) == {"a": (5, 2, 2, "-3"), "b": (5, 2, 0, "2")}
 
 
+def test_rows_without_a_partner_move_no_value_to_another_row(tmp_path: Path) -> None:
+    left = csv_file(tmp_path / "l.csv", "id,a\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n")
+    right = csv_file(tmp_path / "r.csv", "id,a\n7,7\n6,6\n4,0\n2,2\n")
+    result = compared(left, right)
+    assert values(result) == [("a", "4", "0", "-4")]
+
+
 def test_results_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     left, right = csv_file(tmp_path / "l.csv", LEFT), csv_file(tmp_path / "r.csv", RIGHT)
     out = tmp_path / "out"

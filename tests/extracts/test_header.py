@@ -111,6 +111,10 @@ def test_positions_of_utf16_are_those_of_its_blocks(tmp_path: Path) -> None:
     assert (body, header.body_line) == ("7,3,Grüße\r\n".encode(), 3)
 
 
+def _unknown(columns: int) -> str:
+    return ",".join(f"X{n}" for n in range(columns))
+
+
 @pytest.mark.parametrize(
     ("text", "code", "said"),
     [
@@ -125,6 +129,8 @@ def test_positions_of_utf16_are_those_of_its_blocks(tmp_path: Path) -> None:
         ("City,Street,Zip,Phone\n", "missing_column", "most of user_account"),
         ("Colour,Shape\n", "missing_column", "None of the 2 columns"),
         (f"{TONE},Colour\n", "inconsistent_columns", "not have: Colour.*fields are TenantsId, Av"),
+        (f"{TONE},{_unknown(30)}\n", "inconsistent_columns", "X28, X29(?! and)"),
+        (f"{TONE},{_unknown(31)}\n", "inconsistent_columns", "X28, X29 and 1 more"),
         (f"{TONE},\n", "inconsistent_columns", "column 4 without a name"),
         (f"{PAYMENT},{RATE.replace('Id,TenantsId,', '')}\n", "inconsistent_columns", "FromCurr"),
         (",,,\n1,2,3\n", "missing_header", "the first record is data"),
