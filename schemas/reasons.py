@@ -244,7 +244,7 @@ REFUSALS = _by_code(
         "text_before_header",
         "text before the header",
         "this is no header, and line {header} looks like one ({of})",
-        "Remove the lines above the header.",
+        "Remove the lines above the header, or say header_line in a feed profile.",
     ),
     Reason(
         "missing_column",
@@ -286,8 +286,8 @@ REFUSALS = _by_code(
     Reason("too_large", "over a limit", "over the limit: {detail}", "Raise the limit if meant."),
     Reason(
         "incomplete_file",
-        "does not match its manifest",
-        "not what the manifest says: {detail}",
+        "not what is stated of it",
+        "not what is stated of it: {detail}",
         "Deliver the whole file.",
     ),
     Reason(

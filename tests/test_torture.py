@@ -127,4 +127,4 @@ def test_a_manifest_is_compared_without_a_database(tmp_path: Path) -> None:
         ("a.csv", "incomplete_file"),
         ("missing.csv", "incomplete_file"),
     }
-    assert "states 3, the file has 2" in (verdicts[0].message or "")
+    assert "stated 3, the file has 2" in (verdicts[0].message or "")

@@ -1,8 +1,10 @@
 """The first record of an extract, read with the dialect in which most of its names are known."""
 
 import csv
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, zip_longest
 
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
@@ -12,6 +14,8 @@ from connectors.settings import Limits
 from schemas.counting import quantity
 
 DELIMITERS = (",", ";", "\t", "|")
+SEPARATOR = re.compile(rb'"?sep=([^\w"\r\n])"?\s*', re.IGNORECASE)
+"""A first line that says what the delimiter is, as spreadsheets write and read it."""
 HEAD_BYTES = 1 << 16
 
 
@@ -45,20 +49,38 @@ def candidates(
 
 
 def first_record(
-    content: Content, dialects: list[Dialect], limits: Limits, known: set[str]
+    content: Content,
+    dialects: Sequence[Dialect],
+    limits: Limits,
+    known: set[str],
+    *,
+    line: int = 1,
+    rows: int = 1,
 ) -> FirstRecord:
-    """The first record that is not blank, in the dialect in which most names are known."""
+    """The first record that is not blank, in the dialect in which most names are known.
+
+    It begins on the line of that number, or below it. Of several rows that make up the names, those
+    of one column are joined by a blank.
+    """
     for head, final in heads(content, limits):
         lines = head.splitlines(keepends=True)
         if not final:
             # The last line may go on, and its CR may be half of CRLF.
             lines = lines[:-1]
-        blank = next((n for n, line in enumerate(lines) if line.strip(b" \t\r\n")), len(lines))
-        if blank == len(lines):
+        above = line - 1
+        if above == 0 and lines and (said := SEPARATOR.fullmatch(lines[0])):
+            dialects, above = _separated(content, dialects, said[1]), 1
+        blank = above
+        while blank < len(lines) and not lines[blank].strip(b" \t\r\n"):
+            blank += 1
+        if blank >= len(lines):
+            if final and above:
+                found = f"The file has {quantity(len(lines), 'line')}, and no text there."
+                raise refused("missing_header", content.name, line=above + 1, found=found)
             if final:
                 raise refused("empty_file", content.name)
             continue
-        readings, fault = _read_with_each(content, lines, blank, dialects)
+        readings, fault = _read_with_each(content, lines, blank, dialects, rows)
         best = max(readings, key=lambda line: len(known & line.folded_names), default=None)
         # Read with a sign it was not written with, a broken header is one long unknown name.
         if best and (known & best.folded_names or not fault):
@@ -70,25 +92,43 @@ def first_record(
     raise refused("too_large", content.name, line=1, detail=detail)
 
 
+def _separated(content: Content, dialects: Sequence[Dialect], sign: bytes) -> list[Dialect]:
+    """The dialects with the delimiter that the file states itself."""
+    if all(sign != one.delimiter for one in dialects) and len(dialects) == 1:
+        detail = (
+            f"the file says that its delimiter is {sign.decode()!r}, and the feed profile that it "
+            f"is {dialects[0].delimiter.decode()!r}"
+        )
+        raise refused("malformed_csv", content.name, line=1, detail=detail)
+    return [replace(dialects[0], delimiter=sign)]
+
+
 UNFINISHED = "unexpected end of data"
 """The csv module's words for a quote that is not closed in the lines it was given."""
 
 
 def _read_with_each(
-    content: Content, lines: list[bytes], blank: int, dialects: list[Dialect]
+    content: Content, lines: list[bytes], blank: int, dialects: Sequence[Dialect], rows: int
 ) -> tuple[list[FirstRecord], str]:
     readings, fault = [], ""
     before = content.text_start + sum(map(len, lines[:blank]))
     for dialect in dialects:
         reader = csv.reader(_decoded(content, lines, blank), **dialect.signs, strict=True)
         try:
-            cells = next(reader)
+            found = [*islice(reader, rows)]
         except csv.Error as error:
             fault = fault or str(error)
             continue
+        if len(found) < rows:
+            fault = UNFINISHED
+            continue
         taken = blank + reader.line_num
         end = before + sum(map(len, lines[blank:taken]))
-        names = tuple(clean(cell, dialect.quote.decode()) for cell in cells)
+        quote = dialect.quote.decode()
+        columns = zip_longest(*found, fillvalue="")
+        names = tuple(
+            " ".join(filter(None, (clean(cell, quote) for cell in cells))) for cells in columns
+        )
         readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1))
     return readings, fault
 

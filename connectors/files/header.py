@@ -12,7 +12,9 @@ from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.first_record import candidates, cells, first_record, folded, heads
+from connectors.files.footer import Footer, read_footer
 from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_keys import FOUND
 from connectors.settings import Limits
 from schemas.counting import quantity
 from schemas.field import Kind, Table
@@ -62,6 +64,8 @@ class Header:
     """Place of the `ReconRow` column."""
     quoted_column: int | None = None
     """Place of the `ReconQuoted` column, in a file that has `ReconRow` too."""
+    footer: Footer | None = None
+    """What stands behind the records and is none."""
 
     @property
     def width(self) -> int:
@@ -99,8 +103,14 @@ def _read_header(
     profile: Profile,
     limits: Limits,
 ) -> Header:
+    dialects = candidates(content, dialect, profile, limits)
     line = first_record(
-        content, candidates(content, dialect, profile, limits), limits, _known_names(profile)
+        content,
+        dialects,
+        limits,
+        _known_names(profile),
+        line=_first_line(content, dialects, table, profile, limits),
+        rows=profile.header_lines,
     )
     if len(line.names) > limits.columns:
         detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
@@ -119,7 +129,25 @@ def _read_header(
         body_line=line.end_line,
         parent_column=reading.place_of(PARENT_COLUMN),
         quoted_column=reading.place_of(QUOTED_COLUMN) if _is_guarded(names) else None,
+        footer=read_footer(content, profile, line.dialect, line.end),
     )
+
+
+def _first_line(
+    content: Content,
+    dialects: Sequence[Dialect],
+    table: Table | None,
+    profile: Profile,
+    limits: Limits,
+) -> int:
+    """Number of the line at which the header is looked for."""
+    if profile.header_line != FOUND:
+        return int(profile.header_line)
+    for number, line in _numbered(content, limits):
+        for dialect in dialects:
+            if _Reading(content.name, number, cells(line, dialect), profile).whole(table):
+                return number
+    return 1
 
 
 def _is_guarded(names: Sequence[str]) -> bool:
@@ -267,9 +295,7 @@ def _check_text_before(
     limits: Limits,
 ) -> None:
     """Raise `text_before_header` where the first record is none, and one below is a header."""
-    head, _ = next(heads(content, limits))
-    lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
-    numbered = list(enumerate(lines, 1))[(refusal.line or 1) - 1 :][:LINES_LOOKED_AT]
+    numbered = _numbered(content, limits, refusal.line or 1)
     first: list[_Reading] = []
     for number, line in numbered:
         for dialect in dialects:
@@ -292,6 +318,13 @@ def _check_text_before(
                     header=number,
                     of=found.name,
                 ) from refusal
+
+
+def _numbered(content: Content, limits: Limits, first: int = 1) -> list[tuple[int, str]]:
+    """The lines that are looked at from one on, as text, with their numbers."""
+    head, _ = next(heads(content, limits))
+    lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
+    return [*enumerate(lines, 1)][first - 1 :][:LINES_LOOKED_AT]
 
 
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -13,13 +13,16 @@ from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.archive import BROKEN, Stored
 from connectors.files.content import refused, shown
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
+from connectors.files.footer import Footer
 from connectors.files.stores import unreadable
+from schemas.cells.numbers import exact_number
 
 MANIFEST_BYTES = 16 << 20
 READ_BYTES = 1 << 20
 MOST_SIGNS = 1000
 """Of a hash total, and of a name under which a sum is stated."""
 EXACT = Context(prec=200)
+OWN_FOOTER = "its footer"
 ALL = ""
 """The currency of a sum that is stated without one."""
 
@@ -98,6 +101,34 @@ def read_manifests(delivery: OpenedDelivery) -> Statement:
     return Statement(entries, tuple(sorted(gaps, key=lambda gap: gap.name)))
 
 
+def with_footer(entry: ManifestEntry | None, footer: Footer, name: str) -> ManifestEntry:
+    """What is stated of a file, with what its own footer states.
+
+    Raises ExtractRefused `incomplete_file` where the two differ.
+    """
+    said = ManifestEntry(
+        OWN_FOOTER, footer.rows, sums={f: {ALL: n} for f, n in footer.sums.items()}
+    )
+    if entry is None:
+        return said
+    stated = entry.sums or {}
+    details = [
+        f"sum of {field}: {total:f} by {entry.manifest}, {own[ALL]:f} by the footer"
+        for field, own in (said.sums or {}).items()
+        if field in stated and (total := _total(stated[field])) != own[ALL]
+    ]
+    if None not in (entry.rows, footer.rows) and entry.rows != footer.rows:
+        details.append(f"rows: {entry.rows} by {entry.manifest}, {footer.rows} by the footer")
+    if details:
+        raise refused("incomplete_file", name, detail="; ".join(details))
+    return replace(
+        entry,
+        manifest=f"{entry.manifest} and {OWN_FOOTER}",
+        rows=footer.rows if entry.rows is None else entry.rows,
+        sums={**(said.sums or {}), **stated},
+    )
+
+
 def check_bytes(entry: ManifestEntry, stored: Stored) -> None:
     """Compare bytes and hash, of the file as delivered or of its decompressed content.
 
@@ -138,11 +169,10 @@ def _sum_differences(
     field: str, stated: Mapping[str, Decimal], read: Mapping[str, Decimal] | None
 ) -> list[str]:
     if read is None:
-        return [f"the manifest states a sum of {field}, which is no amount of this record"]
+        return [f"a sum of {field} is stated, which is no amount of this record"]
     if ALL in stated:
         # Not an amount of money but a control number: the sender added up all currencies.
-        with localcontext(EXACT):
-            total = sum(read.values(), Decimal(0))
+        total = _total(read)
         return [] if stated[ALL] == total else [_difference(f"sum of {field}", stated[ALL], total)]
     return [
         _difference(f"sum of {field} in currency {shown(currency, 20)}", expected, actual)
@@ -152,9 +182,19 @@ def _sum_differences(
     ]
 
 
+def _total(by_currency: Mapping[str, Decimal]) -> Decimal:
+    with localcontext(EXACT):
+        return sum(by_currency.values(), Decimal(0))
+
+
 def _difference(what: str, stated: object, read: object) -> str:
-    numbers = [f"{n:f}" if isinstance(n, Decimal) else str(n) for n in (stated, read)]
-    return f"{what}: the manifest states {numbers[0]}, the file has {numbers[1]}"
+    numbers = [_shown(n) if isinstance(n, Decimal) else str(n) for n in (stated, read)]
+    return f"{what}: stated {numbers[0]}, the file has {numbers[1]}"
+
+
+def _shown(number: Decimal) -> str:
+    """Without the zeros that only the form it is kept in adds behind the hundredths."""
+    return re.sub(r"(\.\d\d\d*?)0+$", r"\1", f"{number:f}")
 
 
 def _both(values: tuple[object, object]) -> str:
@@ -367,9 +407,10 @@ def _can_be_kept(text: str) -> bool:
 def _amount(source: Source, where: str, value: object) -> Decimal:
     text = str(value).strip()
     # Decimal reads more than numbers of money: digits of other scripts, underscores, NaN.
-    if isinstance(value, bool) or not re.fullmatch(r"[-+]?[0-9]{1,30}(\.[0-9]{1,30})?", text):
+    number = None if isinstance(value, bool) else exact_number(text)
+    if number is None:
         raise _unusable(source, f"{where} is not a plain decimal number: {shown(text, 60)}")
-    return Decimal(text)
+    return number
 
 
 def _unusable(source: Source, why: str) -> DeliveryError:

@@ -11,7 +11,15 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
-from connectors.files.profile_keys import KEYS, SECTIONS, WRITTEN, as_section, choice, known
+from connectors.files.profile_keys import (
+    FOUND,
+    KEYS,
+    SECTIONS,
+    WRITTEN,
+    as_section,
+    choice,
+    known,
+)
 from connectors.files.rule_files import written_text
 from schemas.cells.day_numbers import EPOCHS
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NoNumberForm, NumberForm, check_forms
@@ -21,6 +29,8 @@ from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
 from schemas.toml_text import key_lines, read_toml
 
+ROWS = "rows"
+"""In the pattern of a footer: how many records there are."""
 NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
 
 
@@ -35,6 +45,12 @@ class Profile:
     """None: recognised by the header."""
     quote: str = '"'
     encoding: str | None = None
+    header_line: int | str = 1
+    """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""
+    header_lines: int = 1
+    """Records the names of columns are made of, one below the other."""
+    footer: tuple[str, ...] = ()
+    """Patterns of lines at the end that are no records; their groups are totals."""
     decimal: str = "."
     thousands: str | None = None
     negative: tuple[str, ...] = NEGATIVE
@@ -98,6 +114,9 @@ class Profile:
 
 
 _LATER = {
+    "header_line": 1,
+    "header_lines": 1,
+    "footer": (),
     "push": False,
     "compare_only": False,
     "keep": "text",
@@ -238,7 +257,15 @@ def _check_together(profile: Profile) -> None:
             f"inner_record is for record insert_batch_data, not for {profile.record}. "
             "Take one of them out."
         )
+    if profile.header_line == FOUND and profile.header_lines > 1:
+        raise ProfileError(
+            "header_line cannot be found where header_lines says that it is several. Write its "
+            "number."
+        )
     fields = _fields(profile.record)
+    for line in profile.footer:
+        for name in re.compile(line).groupindex:
+            choice("footer", name, (ROWS, *fields), "rows, or a field")
     for section, names in (
         ("columns", profile.columns.values()),
         ("constants", profile.constants),

@@ -19,6 +19,9 @@ from schemas.tables import EXTRACTS
 from schemas.toml_text import suggestion
 
 THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", BLANK)
+FOUND = "found"
+"""The header is on the first line that is one of the record."""
+MOST_LINES = 1000
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 Reader = Callable[[str, Any], Any]
@@ -188,6 +191,33 @@ def _written(section: str, value: object) -> dict[str, Any]:
     return told
 
 
+def _header_line(key: str, value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_LINES:
+        return value
+    if value == FOUND:
+        return FOUND
+    raise ProfileError(
+        f"{key} = {shown(str(value))!r} is no line. Write its number, 1 to {MOST_LINES}, or "
+        '"found".'
+    )
+
+
+def _footer(key: str, value: object) -> tuple[str, ...]:
+    lines = _texts(key, value, "['Total,,,(?P<PaidAmount>[^,]*),.*']")
+    for line in lines:
+        try:
+            pattern = re.compile(line)
+        except re.error as error:
+            raise ProfileError(f"{key}: {shown(line)!r} is no pattern: {error}.") from None
+        if pattern.fullmatch(""):
+            raise ProfileError(
+                f"{key}: {shown(line)!r} fits an empty line. Say what it begins with."
+            )
+    if len(set(lines)) != len(lines):
+        raise ProfileError(f"{key} names a line twice.")
+    return tuple(lines)
+
+
 def _whole(least: int, most: int) -> Reader:
     def read(key: str, value: object) -> int:
         number: int = _typed(key, value, int, "a whole number")
@@ -252,6 +282,9 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "record": ("record", _record),
     "delimiter": ("delimiter", _sign),
     "quote": ("quote", _sign),
+    "header_line": ("header_line", _header_line),
+    "header_lines": ("header_lines", _whole(1, 5)),
+    "footer": ("footer", _footer),
     "encoding": ("encoding", _encoding),
     **WRITTEN,
     "unknown_columns": ("unknown_columns", _one_of("refuse", "ignore")),

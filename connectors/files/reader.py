@@ -198,8 +198,19 @@ def read_chunks(
     content: Content, header: Header, place: Place, block_bytes: int
 ) -> Iterator[Chunk]:
     """The records of an extract from `place` on, in chunks of about `block_bytes`."""
-    pieces = Pieces(blocks(content, place.byte, block_bytes))
-    return chunks(pieces, header.width, header.dialect, place)
+    text = blocks(content, place.byte, block_bytes)
+    if header.footer:
+        text = _up_to(text, header.footer.start - place.byte)
+    return chunks(Pieces(text), header.width, header.dialect, place)
+
+
+def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:
+    for block in text:
+        if piece := block[:size]:
+            yield piece
+        size -= len(block)
+        if size <= 0:
+            return
 
 
 def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:

@@ -15,7 +15,13 @@ from connectors.files.content import Content, open_kept
 from connectors.files.delivery import Source, find_extracts
 from connectors.files.evidence import MISSING
 from connectors.files.header import Header, read_header
-from connectors.files.manifest import ManifestEntry, check_bytes, entry_text, read_manifests
+from connectors.files.manifest import (
+    ManifestEntry,
+    check_bytes,
+    entry_text,
+    read_manifests,
+    with_footer,
+)
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.heartbeat import in_turn
@@ -244,6 +250,8 @@ def open_extract(
             check_bytes(entry, stored)
         content = open_kept(stored.evidence, profile.encoding, name=source.name)
         header = header_of(content, profile, record, settings)
+        if header.footer is not None:
+            entry = with_footer(entry, header.footer, source.name)
         return Opened(source.name, stored, header, entry=entry)
     except ExtractRefused as refusal:
         return Opened(source.name, stored, refusal=refusal)

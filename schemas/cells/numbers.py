@@ -7,6 +7,7 @@ every number of that form; a blank in it is one blank of any kind.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from itertools import product
 
@@ -18,6 +19,7 @@ BLANK = "blank"
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
 _ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
 _DIGIT = r"\p{Nd}"
+_EXACT = re.compile(r"[-+]?[0-9]{1,30}(\.[0-9]{1,30})?")
 
 
 class NoNumberForm(ValueError):
@@ -69,6 +71,11 @@ class NumberForm:
         if self.decimal != ".":
             core = core.str.replace(self.decimal, ".", literal=True)
         return pl.concat_str(core, pl.lit("e-2")) if self.percent == "share" else core
+
+
+def exact_number(text: str) -> Decimal | None:
+    """The number that a text says in plain digits, none of them lost; None: it says none."""
+    return Decimal(text) if _EXACT.fullmatch(text) else None
 
 
 def check_forms(form: NumberForm) -> None:

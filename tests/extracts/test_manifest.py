@@ -89,12 +89,12 @@ def test_absent_and_unlisted_files_are_told(folder: Path) -> None:
     assert gaps(statement) == [
         (
             "../c.csv",
-            "../c.csv: not what the manifest says: listed in manifest.json, but not delivered. "
+            "../c.csv: not what is stated of it: listed in manifest.json, but not delivered. "
             "Deliver the whole file.",
         ),
         (
             "b.csv",
-            "b.csv: not what the manifest says: delivered, but not listed in manifest.json. "
+            "b.csv: not what is stated of it: delivered, but not listed in manifest.json. "
             "Deliver the whole file.",
         ),
     ]
@@ -154,7 +154,7 @@ def test_members_and_bytes_of_a_zip_in_a_folder_manifest(folder: Path) -> None:
     write(folder / "manifest.json", {**listed, "z.zip": {"sha256": sha256, "bytes": 3}})
     statement = read(folder)
     assert [name for name, _ in gaps(statement)] == ["z.zip/m.csv", "z.zip/n.csv"]
-    said = f"bytes of z.zip: the manifest states 3, the file has {path.stat().st_size}"
+    said = f"bytes of z.zip: stated 3, the file has {path.stat().st_size}"
     assert said in gaps(statement)[0][1]
     write(folder / "manifest.json", {**listed, "z.zip": {"rows": 3}})
     with pytest.raises(DeliveryError, match=r"State them under z\.zip/m\.csv"):
@@ -243,26 +243,26 @@ PAID = {"PaidAmount": {"1": Decimal("100.00"), "2": Decimal("5.25")}}
     [
         ({}, []),
         ({"rows": 99}, []),
-        ({"rows": 100}, ["rows: the manifest states 100, the file has 99"]),
+        ({"rows": 100}, ["rows: stated 100, the file has 99"]),
         ({"hash_total": "0012"}, []),
-        ({"hash_total": "13"}, ["hash total: the manifest states 13, the file has 12"]),
+        ({"hash_total": "13"}, ["hash total: stated 13, the file has 12"]),
         ({"sums": {"PaidAmount": {"1": Decimal(100), "2": Decimal("5.250")}}}, []),
         ({"sums": {"PaidAmount": {"": Decimal("105.25")}}}, []),
         (
             {"sums": {"PaidAmount": {"": Decimal("105.26")}}},
-            ["sum of PaidAmount: the manifest states 105.26, the file has 105.25"],
+            ["sum of PaidAmount: stated 105.26, the file has 105.25"],
         ),
         (
             {"sums": {"PaidAmount": {"1": Decimal(100)}}},
-            ["sum of PaidAmount in currency 2: the manifest states 0, the file has 5.25"],
+            ["sum of PaidAmount in currency 2: stated 0, the file has 5.25"],
         ),
         (
             {"sums": {"PaidAmount": {"1": Decimal("1E+2"), "2": Decimal("5.25"), "3": Decimal(1)}}},
-            ["sum of PaidAmount in currency 3: the manifest states 1, the file has 0"],
+            ["sum of PaidAmount in currency 3: stated 1, the file has 0"],
         ),
         (
             {"sums": {"PaidAmout": {"1": Decimal(100)}}},
-            ["the manifest states a sum of PaidAmout, which is no amount of this record"],
+            ["a sum of PaidAmout is stated, which is no amount of this record"],
         ),
     ],
 )
@@ -280,7 +280,7 @@ def test_the_refusal_has_every_difference() -> None:
     entry = ManifestEntry("manifest.json", rows=100, hash_total="13")
     error = incomplete(entry, "a.csv", differences(entry, 99, {}, 12))
     assert str(error) == (
-        "a.csv: not what the manifest says: rows: the manifest states 100, the file has 99; "
-        "hash total: the manifest states 13, the file has 12 (manifest.json). "
+        "a.csv: not what is stated of it: rows: stated 100, the file has 99; "
+        "hash total: stated 13, the file has 12 (manifest.json). "
         "Deliver the whole file."
     )

@@ -141,18 +141,18 @@ def test_secrets_are_shown_nowhere_and_left_out_of_rejects(
 
 @pytest.mark.long(
     but=(
-        "statement0-rows: the manifest states 3, the file has 2",
-        "statement4-bytes: the manifest states 1",
+        "statement0-rows: stated 3, the file has 2",
+        "statement4-bytes: stated 1",
     )
 )
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ({"rows": 3}, "rows: the manifest states 3, the file has 2"),
+        ({"rows": 3}, "rows: stated 3, the file has 2"),
         ({"sums": {"PaidAmount": {"1": "21.01"}}}, "states 21.01, the file has 21"),
-        ({"hash_total": "4"}, "hash total: the manifest states 4, the file has 3"),
-        ({"hash_total": "three"}, "hash total: the manifest states three, the file has 3"),
-        ({"bytes": 1}, "bytes: the manifest states 1"),
+        ({"hash_total": "4"}, "hash total: stated 4, the file has 3"),
+        ({"hash_total": "three"}, "hash total: stated three, the file has 3"),
+        ({"bytes": 1}, "bytes: stated 1"),
     ],
 )
 def test_a_file_that_is_not_what_its_manifest_says_is_refused(

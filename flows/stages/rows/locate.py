@@ -116,7 +116,7 @@ def _why_not(
     behind, lines = header.body_line, _count_lines(content)
     if spot.line < behind:
         return (
-            f"Line {spot.line} of {name} is its header, or blank in front of it. Records begin "
+            f"Line {spot.line} of {name} is its header, or above it. Records begin "
             f"at line {behind}; the file has {quantity(lines, 'line')}."
         )
     if spot.line > lines:
@@ -124,7 +124,8 @@ def _why_not(
         return f"{name} has {size}, and no line {spot.line}.{unread}"
     if unread:
         return f"Line {spot.line} of {name} is in no record so far.{unread}"
-    return f"Line {spot.line} of {name} is blank and belongs to no record.{before}"
+    nothing = "is blank, or of its footer," if header.footer else "is blank"
+    return f"Line {spot.line} of {name} {nothing} and belongs to no record.{before}"
 
 
 def _count_lines(content: Content) -> int:

@@ -1,0 +1,99 @@
+"""The lines behind the last record that are none, and the totals that stand there."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+import polars as pl
+
+from connectors.errors import ExtractRefused
+from connectors.files.blocks import blocks
+from connectors.files.content import Content, refused, shown
+from connectors.files.dialect import Dialect
+from connectors.files.profile import ROWS, Profile, number_form, written_of
+from schemas.cells.numbers import exact_number
+
+FOOTER_BYTES = 1 << 16
+"""How far from the end of a file its footer is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """Where the footer of a file begins, and what it states."""
+
+    start: int
+    """Position of its first byte: the records end there."""
+    rows: int | None
+    sums: Mapping[str, Decimal]
+    """By field, over all currencies."""
+
+
+def read_footer(
+    content: Content, profile: Profile, dialect: Dialect, body_start: int
+) -> Footer | None:
+    """The footer that every file of the feed has; None: its files have none.
+
+    Raises ExtractRefused `incomplete_file` where one of its lines is missing, or states no number.
+    """
+    if not profile.footer:
+        return None
+    start, seen, said = body_start, set[str](), dict[str, str]()
+    for begin, line in _from_the_end(content, body_start):
+        # The last line of a text in quotes has their end: it is of a record, whatever it says.
+        match = None if line.count(dialect.quote) % 2 else _fitting(content, profile, line)
+        if match is None:
+            break
+        start = begin
+        seen.add(match.re.pattern)
+        for name, text in match.groupdict().items():
+            if text is not None and said.setdefault(name, text) != text:
+                raise _refused(content, f"its footer states {name} twice: {said[name]!r}, {text!r}")
+    for pattern in profile.footer:
+        if pattern not in seen:
+            raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
+    numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
+    rows = numbers.pop(ROWS, None)
+    return Footer(start, None if rows is None else int(rows), numbers)
+
+
+def _from_the_end(content: Content, body_start: int) -> Iterator[tuple[int, bytes]]:
+    """The lines with text from the last one up, each with the position of its first byte."""
+    at, text = _tail(content, body_start)
+    lines = text.splitlines(keepends=True)
+    end = at + len(text)
+    for line in reversed(lines if at == body_start else lines[1:]):
+        end -= len(line)
+        if line.strip():
+            yield end, line
+
+
+def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
+    """Position and bytes of the end of a file, behind its header."""
+    at = body_start if content.transcoded else max(body_start, content.size - FOOTER_BYTES)
+    text = b""
+    for block in blocks(content, at, FOOTER_BYTES):
+        text += block
+        at, text = at + max(0, len(text) - FOOTER_BYTES), text[-FOOTER_BYTES:]
+    return at, text
+
+
+def _fitting(content: Content, profile: Profile, line: bytes) -> re.Match[str] | None:
+    text = line.decode(content.encoding, "replace").strip()
+    found = (re.fullmatch(pattern, text) for pattern in profile.footer)
+    return next(filter(None, found), None)
+
+
+def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
+    """A number of the footer, written as the feed writes those of the records."""
+    form = number_form(written_of(profile, None if name == ROWS else name))
+    plain = pl.select(form.plain(pl.lit(text.strip(' "')))).item()
+    number = exact_number(plain)
+    if number is None or (name == ROWS and (number % 1 or number < 0)):
+        what = "no count of rows" if name == ROWS else f"no number: {form.said}"
+        raise _refused(content, f"its footer states {name} as {shown(text, 60)!r}, which is {what}")
+    return number
+
+
+def _refused(content: Content, detail: str) -> ExtractRefused:
+    return refused("incomplete_file", content.name, detail=detail)

@@ -1,0 +1,211 @@
+"""What stands around the records of a file: text above the header, and a footer with totals."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from connectors.errors import ExtractRefused, ProfileError
+from connectors.files.content import open_content
+from connectors.files.footer import FOOTER_BYTES, Footer
+from connectors.files.header import Header, read_header
+from connectors.files.manifest import ManifestEntry, with_footer
+from connectors.files.profile import Profile, read_profile
+from connectors.files.reader import first_place, read_chunks
+from connectors.settings import Limits
+from schemas.tables import EXTRACTS
+
+COLUMNS = {"Zahlung": "Id", "Betrag": "PaidAmount", "Mandant": "TenantsId"}
+REST = {
+    name: "1"
+    for name in EXTRACTS["payment"].columns
+    if name not in COLUMNS.values() and EXTRACTS["payment"].by_name[name].needs_value
+}
+HEADER = "Zahlung;Betrag;Mandant\n"
+ROWS = "4711;1.234,56;7\n4712;-20,00;7\n"
+SUM, COUNT = r"Summe;(?P<PaidAmount>[^;]*);", r"(?P<rows>\d+) Buchungen;;"
+FOOTER = "Summe;1.214,56;\n2 Buchungen;;\n"
+
+
+def bank(**keys: object) -> Profile:
+    shape = {"feed": "bank", "record": "payment", "decimal": ",", "thousands": "."}
+    return read_profile({**shape, "columns": COLUMNS, "constants": REST, **keys})
+
+
+def read(folder: Path, text: str, profile: Profile, encoding: str = "utf-8") -> tuple[Header, str]:
+    """The header, and the texts of the records one below the other."""
+    path = folder / "a.csv"
+    path.write_bytes(text.encode(encoding))
+    content = open_content(path, profile.encoding)
+    header = read_header(content, None, None, profile, Limits())
+    # Small blocks, so that records and footer lie in several.
+    chunks = read_chunks(content, header, first_place(header), 7)
+    return header, "".join(f"{one}\n" for chunk in chunks for one in chunk.positions()["data"])
+
+
+def refused(folder: Path, text: str, profile: Profile) -> ExtractRefused:
+    with pytest.raises(ExtractRefused) as caught:
+        read(folder, text, profile)
+    return caught.value
+
+
+ABOVE = [
+    # text above the header, keys of the profile
+    ("", {"header_line": "found"}),
+    ("Kontoauszug 11/2026\nvon;bis\n\n", {"header_line": "found"}),
+    ("Zahlung;Betrag\n1;2\n", {"header_line": "found"}),
+    ('"Zahlung\nBetrag"\n', {"header_line": 3}),
+    ("\n\nx\n", {"header_line": 4}),
+    ("x\n", {"header_line": 2, "delimiter": ";"}),
+    ("sep=;\n", {}),
+    ('"sep=;"\r\n', {}),
+    ("SEP=;\n", {"delimiter": ";"}),
+    ("sep=;\n", {"header_line": "found"}),
+]
+
+
+@pytest.mark.parametrize(("above", "keys"), ABOVE)
+def test_the_header_is_where_the_profile_says(
+    tmp_path: Path, above: str, keys: dict[str, object]
+) -> None:
+    header, records = read(tmp_path, above + HEADER + ROWS, bank(**keys))
+    assert header.names == ("Zahlung", "Betrag", "Mandant")
+    assert header.body_line == above.count("\n") + 2
+    assert records == ROWS
+
+
+def test_any_sign_may_be_stated_by_the_file(tmp_path: Path) -> None:
+    text = "sep=^\n" + (HEADER + ROWS).replace(";", "^")
+    header, records = read(tmp_path, text, bank())
+    assert (header.dialect.delimiter, records) == (b"^", ROWS.replace(";", "^"))
+
+
+def test_names_of_several_rows_are_joined(tmp_path: Path) -> None:
+    mapped = {"Zahlung Nr.": "Id", "Betrag": "PaidAmount", "Mandant": "TenantsId"}
+    profile = bank(header_line=2, header_lines=2, columns=mapped)
+    text = "Auszug\nZahlung;Betrag\nNr.;;Mandant\n"
+    header, records = read(tmp_path, text + ROWS, profile)
+    assert header.names == ("Zahlung Nr.", "Betrag", "Mandant")
+    assert (header.body_line, records) == (4, ROWS)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys", "code", "said"),
+    [
+        (HEADER + ROWS, {"header_line": 9}, "missing_header", "line 9: .*has 3 lines, and no text"),
+        (HEADER + ROWS, {"header_line": 2}, "missing_header", "line 2: the first record is data"),
+        ("sep=;\n" + HEADER, {"delimiter": ","}, "malformed_csv", "says .* is ';', .* is ','"),
+        ("x\ny\n", {"header_line": "found"}, "missing_column", "line 1: required columns"),
+        ("x\n" + HEADER, {}, "text_before_header", "or say header_line in a feed profile"),
+        ("Zahlung;Betrag\n", {"header_lines": 2}, "malformed_csv", "never closed"),
+    ],
+)
+def test_a_header_that_is_not_there(
+    tmp_path: Path, text: str, keys: dict[str, object], code: str, said: str
+) -> None:
+    error = refused(tmp_path, text, bank(**keys))
+    assert error.code == code
+    with pytest.raises(ExtractRefused, match=said):
+        raise error
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n\r\n  \r\n"])
+def test_the_footer_is_no_record_and_its_totals_are_read(
+    tmp_path: Path, encoding: str, end: str
+) -> None:
+    keys = {} if encoding != "cp1252" else {"encoding": encoding}
+    profile = bank(footer=[SUM, COUNT], header_line="found", **keys)
+    text = "Größe\n" + HEADER + ROWS + FOOTER.rstrip("\n") + end
+    header, records = read(tmp_path, text, profile, encoding)
+    assert records == ROWS
+    assert header.footer is not None
+    assert header.footer.rows == 2
+    assert header.footer.sums == {"PaidAmount": Decimal("1214.56")}
+
+
+def test_a_file_that_was_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    """By its footer: whatever is left of the records, their end is not there."""
+    profile = bank(footer=[SUM, COUNT])
+    whole = HEADER + ROWS + FOOTER
+    last = len(whole.rstrip("\n"))
+    for size in range(len(HEADER), last):
+        assert refused(tmp_path, whole[:size], profile).code == "incomplete_file", size
+    assert read(tmp_path, whole[:last], profile)[1] == ROWS
+
+
+@pytest.mark.parametrize(
+    ("behind", "records"),
+    [
+        (FOOTER, ROWS),
+        ("\n\n" + FOOTER, ROWS),
+        ("Summe;1.214,56;\n\n2 Buchungen;;\n", ROWS),
+        # In the middle it is a record, and so is the end of a text in quotes.
+        ("Summe;1;\n4713;1;7\n" + FOOTER, ROWS + "Summe;1;\n4713;1;7\n"),
+        ('1;"\nSumme;2;";7\n' + FOOTER, ROWS + '1;"\nSumme;2;";7\n'),
+    ],
+)
+def test_where_the_records_end(tmp_path: Path, behind: str, records: str) -> None:
+    _, found = read(tmp_path, HEADER + ROWS + behind, bank(footer=[SUM, COUNT]))
+    assert found == records
+
+
+def test_records_between_header_and_a_footer_far_away(tmp_path: Path) -> None:
+    rows = ROWS * (2 * FOOTER_BYTES // len(ROWS))
+    _, found = read(tmp_path, HEADER + rows + FOOTER, bank(footer=[SUM, COUNT]))
+    assert found == rows
+
+
+@pytest.mark.parametrize(
+    ("behind", "said"),
+    [
+        ("2 Buchungen;;\n", "no line at its end fits the pattern 'Summe"),
+        ("Summe;1;\n2 Buchungen;;\nx;y;z\n", "no line at its end fits the pattern 'Summe"),
+        ("Summe;1,234.56;\n2 Buchungen;;\n", "PaidAmount as '1,234.56', which is no number"),
+        ("Summe;;\n2 Buchungen;;\n", "PaidAmount as '', which is no number"),
+        ("Summe;1,00;\nSumme;2,00;\n2 Buchungen;;\n", "states PaidAmount twice: '2,00', '1,00'"),
+    ],
+)
+def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str) -> None:
+    error = refused(tmp_path, HEADER + ROWS + behind, bank(footer=[SUM, COUNT]))
+    assert error.code == "incomplete_file"
+    with pytest.raises(ExtractRefused, match=said):
+        raise error
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"header_line": 0}, "header_line = '0' is no line. Write its number, 1 to 1000"),
+        ({"header_line": "last"}, "header_line = 'last' is no line"),
+        ({"header_line": True}, "header_line = 'True' is no line"),
+        ({"header_lines": 9}, "header_lines = 9 is out of range. Use 1 to 5"),
+        ({"header_line": "found", "header_lines": 2}, "header_line cannot be found where"),
+        ({"footer": ["("]}, "footer: '.' is no pattern"),
+        ({"footer": [".*"]}, "fits an empty line. Say what it"),
+        ({"footer": ["Total", "Total"]}, "footer names a line twice"),
+        ({"footer": ["Total (?P<Total>.*)"]}, "footer names 'Total', not rows, or a field"),
+        ({"footer": "Total"}, "footer = 'Total' is not a list of texts"),
+    ],
+)
+def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> None:
+    with pytest.raises(ProfileError, match=said):
+        bank(**keys)
+
+
+def test_what_manifest_and_footer_state_has_to_agree() -> None:
+    footer = Footer(0, 2, {"PaidAmount": Decimal("5.00")})
+    by_currency = {
+        "PaidAmount": {"1": Decimal(2), "2": Decimal(3)},
+        "DiscountAmount": {"": Decimal(1)},
+    }
+    entry = ManifestEntry("manifest.json", rows=None, sums=by_currency, bytes=9)
+    both = with_footer(entry, footer, "a.csv")
+    assert (both.manifest, both.rows, both.bytes) == ("manifest.json and its footer", 2, 9)
+    assert both.sums == by_currency
+    for other in (
+        ManifestEntry("m", rows=3),
+        ManifestEntry("m", sums={"PaidAmount": {"": Decimal(4)}}),
+    ):
+        with pytest.raises(ExtractRefused, match=r"(3|4) by m, (2|5.00) by the footer"):
+            with_footer(other, footer, "a.csv")

@@ -1,0 +1,107 @@
+"""A bank's statement: text above the header, a total below the records, and a row that is wrong."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchUnknown
+from connectors.files.profile import DEFAULT, read_profile
+from connectors.postgres.ledger import State
+from flows.stages.examine import examine
+from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+
+TOP = "Kontoauszug;11/2026\nerstellt am;22.11.2026\n\n"
+HEADER = "Zahlung;Betrag;Schuld;Datum;Währung\n"
+ROWS = "1;1.234,56;5;01.11.2026 10:00;1\n2;20,00-;5;02.11.2026 10:00;EUR\n"
+FOOTER = "\nSumme;{sum};;;\n2 Buchungen;;;;\n"
+PROFILE = read_profile(
+    {
+        "feed": "bank",
+        "record": "payment",
+        "decimal": ",",
+        "thousands": ".",
+        "negative": ["1-"],
+        "date_format": "%d.%m.%Y %H:%M",
+        "zone": "Europe/Berlin",
+        "header_line": "found",
+        "footer": [r"Summe;(?P<PaidAmount>[^;]*);*", r"(?P<rows>\d+) Buchungen;*"],
+        "columns": {
+            "Zahlung": "Id",
+            "Betrag": "PaidAmount",
+            "Schuld": "DebtsId",
+            "Datum": "PaymentDate",
+            "Währung": "CurrenciesId",
+        },
+        "constants": {
+            "TenantsId": 7,
+            "ActionsId": 1,
+            "DiscountAmount": "0.00",
+            "CurrencyRatesId": 9,
+        },
+    }
+)
+
+
+def statement(folder: Path, total: str) -> str:
+    path = folder / "statement.csv"
+    path.write_text(TOP + HEADER + ROWS + FOOTER.format(sum=total))
+    return str(path)
+
+
+def test_a_statement_is_imported_and_its_wrong_row_corrected(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    batch = import_delivery(workspace, [statement(tmp_path, "1.214,56")], PROFILE).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    assert rows('SELECT "Id", "PaidAmount" FROM payment') == [(1, Decimal("1234.56"))]
+    lines = rows(
+        "SELECT first_line, data FROM staged_row WHERE batch_id = %s ORDER BY 1", [batch.id]
+    )
+    assert lines == [*zip((5, 6), ROWS.splitlines(), strict=True)]
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    header, row = rejects.read_text().splitlines()
+    assert header == "ReconRow;" + HEADER.strip()
+    rejects.write_text(f"{header}\n{row.replace('EUR', '1')}\n")
+    corrected = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=batch.id).batch
+    assert corrected.state is State.COMPLETE
+    assert rows('SELECT sum("PaidAmount") FROM payment') == [(Decimal("1214.56"),)]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (1, "Line 1 of statement.csv is its header, or above it"),
+        (4, "Line 4 of statement.csv is its header, or above it"),
+        (8, "Line 8 of statement.csv is blank, or of its footer"),
+        (11, "statement.csv has 9 lines"),
+    ],
+)
+def test_a_line_around_the_records_is_told_as_such(
+    workspace: Workspace, tmp_path: Path, line: int, told: str
+) -> None:
+    batch = import_delivery(workspace, [statement(tmp_path, "1.214,56")], PROFILE).batch
+    with (
+        pytest.raises(BatchUnknown, match=told),
+        workspace.database.connect() as connection,
+    ):
+        locate(workspace, connection, batch.id, "statement.csv", Spot(line=line))
+
+
+def test_a_total_that_does_not_tie_refuses_the_file_with_both_numbers(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = statement(tmp_path, "1.214,65")
+    told = (
+        "statement.csv: not what is stated of it: sum of PaidAmount: stated 1214.65, "
+        "the file has 1214.56 (its footer). Deliver the whole file."
+    )
+    (verdict,) = examine(workspace.settings, [path], PROFILE)
+    assert verdict.message == told
+    batch = import_delivery(workspace, [path], PROFILE).batch
+    assert rows("SELECT message FROM extract WHERE batch_id = %s", [batch.id]) == [(told,)]
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
