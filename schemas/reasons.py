@@ -280,7 +280,7 @@ REFUSALS = _by_code(
         "unsupported_format",
         "not CSV text",
         "not CSV text: {detail}",
-        "Deliver CSV, .csv.gz, .csv.zst or a .zip of CSV files.",
+        "Deliver CSV, as it is or packed (.gz, .zst, .xz, .bz2, .zip).",
     ),
     Reason("no_data", "header only", "a header but no record", "Deliver the records."),
     Reason("too_large", "over a limit", "over the limit: {detail}", "Raise the limit if meant."),

@@ -20,6 +20,7 @@ from connectors.files.dialect import dialect_within
 from connectors.files.first_record import DELIMITERS
 from connectors.files.header import Header
 from connectors.files.reader import Chunk, first_place, read_chunks
+from connectors.files.unpack import PACKED
 from connectors.settings import Limits
 from schemas.cells.readings import Column, Reading
 from schemas.counting import quantity
@@ -110,7 +111,7 @@ def _line_numbers(chunk: Chunk) -> pl.Series | None:
 
 def _plain(path: Path, scratch: Path, limits: Limits) -> Path:
     """The file itself, or what it is compressed from; within the limits of an import."""
-    if path.suffix.lower() not in (".gz", ".zst"):
+    if path.suffix.lower() not in PACKED:
         if path.stat().st_size > limits.file_bytes:
             detail = f"more than {quantity(limits.file_bytes, 'byte')}"
             raise refused("too_large", path.name, detail=detail)

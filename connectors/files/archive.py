@@ -6,20 +6,17 @@ first and takes its final name only when it is complete and on disk.
 
 import fcntl
 import hashlib
-import lzma
 import os
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-import zstandard
-
 from connectors.errors import ReconError
+from connectors.files import unpack
 from connectors.files.atomic import file_alone, private_folder
 from connectors.files.content import (
     HEAD_BYTES,
@@ -32,19 +29,14 @@ from connectors.files.content import (
 from connectors.files.delivery import Source, is_broken_zip, open_source
 from connectors.files.evidence import MISSING, Evidence, PieceHashes, difference
 from connectors.files.stores import store_errors, unreadable
+from connectors.files.unpack import PACKED, READ_BYTES, packing_of
 from connectors.recovery import reach
 from connectors.settings import Limits
 from schemas.counting import quantity
 
-READ_BYTES = 1 << 20
-GZIP_MAGIC, ZSTD_MAGIC = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
-# Zstd turns four bytes into 128 KiB at best, and its decoder cannot be told to stop: what it is
-# fed at once bounds what it can return.
-ZSTD_FEED_BYTES = 1024
-ZSTD_WINDOW_BYTES = 128 << 20
 LOCK = ".lock"
 HOLD_SECONDS = 60
-BROKEN = (zlib.error, zstandard.ZstdError, lzma.LZMAError, zipfile.BadZipFile, EOFError)
+BROKEN = (*unpack.BROKEN, zipfile.BadZipFile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,21 +152,20 @@ def _unpacked(source: Source, delivered: _Delivered) -> Iterator[bytes]:
     pieces = _pieces(source, delivered)
     try:
         first = next(pieces, b"")
-        if first.startswith(GZIP_MAGIC):
+        if packing := packing_of(first):
             delivered.packed = True
-            yield from _gunzip(first, pieces)
-        elif first.startswith(ZSTD_MAGIC) or _is_skippable_frame(first):
-            delivered.packed = True
-            yield from _unzstd(first, pieces)
-        elif first and (suffix := source.key.lower().rpartition(".")[2]) in {"gz", "zst"}:
-            raise refused("corrupt_archive", source.name, detail=f"no .{suffix} inside")
+            yield from packing.unpack(first, pieces)
+        elif first and (suffix := Path(source.key.lower()).suffix) in PACKED:
+            raise refused("corrupt_archive", source.name, detail=f"no {suffix} inside")
         else:
             if first:
                 yield first
             yield from pieces
     except BROKEN as error:
-        if "too much memory" in str(error):
-            raise refused("too_large", source.name, detail="zstd window over 128 MiB") from error
+        if "too much memory" in str(error) or "Memory usage limit" in str(error):
+            raise refused(
+                "too_large", source.name, detail="unpacked over 128 MiB at once"
+            ) from error
         raise refused("corrupt_archive", source.name, detail=shown(str(error))) from error
     except (NotImplementedError, RuntimeError) as error:
         # The zip reader's words for a compression it does not know and for an encrypted member.
@@ -212,52 +203,6 @@ def _state(source: Source, file: BinaryIO) -> tuple[int, int]:
         return 0, 0
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns
-
-
-def _gunzip(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Every gzip member, one after the other; anything between or behind them is an error."""
-    member = None
-    for piece in _prepended(first, pieces):
-        rest, block = piece, b""
-        # Output may still be waiting inside when all input is consumed: a full block says so.
-        while rest or len(block) == READ_BYTES:
-            member = member or zlib.decompressobj(wbits=31)
-            block = member.decompress(rest, READ_BYTES)
-            if block:
-                yield block
-            rest = member.unused_data if member.eof else member.unconsumed_tail
-            if member.eof:
-                member, block = None, b""
-    if member is not None:
-        raise EOFError("it ends in the middle")
-
-
-def _unzstd(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Every zstd frame, one after the other; anything between or behind them is an error."""
-    decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
-    frame = None
-    for piece in _prepended(first, pieces):
-        for begin in range(0, len(piece), ZSTD_FEED_BYTES):
-            rest = piece[begin : begin + ZSTD_FEED_BYTES]
-            while rest:
-                frame = frame or decompressor.decompressobj()
-                block = frame.decompress(rest)
-                if block:
-                    yield block
-                rest = frame.unused_data if frame.eof else b""
-                if frame.eof:
-                    frame = None
-    if frame is not None:
-        raise EOFError("it ends in the middle")
-
-
-def _prepended(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from pieces
-
-
-def _is_skippable_frame(first: bytes) -> bool:
-    return first[1:4] == b"\x2a\x4d\x18" and first[0] >> 4 == 5
 
 
 def _check_size(source: Source, size: int, delivered: _Delivered, limits: Limits) -> None:

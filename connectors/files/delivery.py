@@ -16,10 +16,16 @@ from typing import BinaryIO, NamedTuple, cast
 from connectors.errors import DeliveryError
 from connectors.files.content import shown
 from connectors.files.stores import FileStore, Sort, location_of, place_of, unreadable
+from connectors.files.unpack import PACKED
 from connectors.settings import Limits
 from schemas.counting import quantity
 
-EXTRACT_SUFFIXES = (".csv", ".csv.gz", ".csv.zst")
+TEXT_SUFFIXES = (".csv", ".tsv", ".tab")
+LOOSE_SUFFIX = ".txt"
+"""May be a text of any sort: an extract only where it is named, or a pattern names it."""
+EXTRACT_SUFFIXES = tuple(
+    f"{text}{packed}" for text in (*TEXT_SUFFIXES, LOOSE_SUFFIX) for packed in ("", *PACKED)
+)
 CONTROL_NAME = "manifest.json"
 # Descriptions, checksums, signatures and marks of completion that travel with extracts.
 BESIDE_SUFFIXES = (
@@ -93,7 +99,8 @@ def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
         beside = f" Left alone: {', '.join(sorted(found.left_alone))}." if found.left_alone else ""
         raise DeliveryError(
             f"{', '.join(shown(path) for path in paths) or 'No path'}: no extract found.{beside} "
-            "Name .csv, .csv.gz, .csv.zst or .zip files, or a folder that holds some."
+            "Name .csv or .tsv files, packed ones (.gz, .zst, .xz, .bz2, .zip), or a folder that "
+            "holds some."
         )
     sources = sorted(found.sources.values(), key=lambda source: (source.key, source.location))
     return OpenedDelivery(
@@ -169,7 +176,8 @@ def _look(path: str, found: _Found) -> None:
             _take(location, sort, found, named=True)
         elif matches := place.matching(location):
             for entry in matches:
-                _take(entry, place.sort(entry) or "other", found, named=False)
+                loose = any(f"{LOOSE_SUFFIX}{packed}" in path.lower() for packed in ("", *PACKED))
+                _take(entry, place.sort(entry) or "other", found, named=loose)
                 _take_neighbour(entry, place, found)
         else:
             raise DeliveryError(
@@ -187,14 +195,13 @@ def _take(location: str, sort: Sort, found: _Found, *, named: bool) -> None:
     folder, _, file_name = location.rpartition("/")
     source = Source(shown(file_name), location, folder, file_name)
     lower = file_name.lower()
-    extract_like = ".csv" in lower or lower.endswith(".zip")
     if sort == "folder":
         found.left_alone.add(f"{source.name}/")
     elif _is_control(lower):
         about = file_name[: -len(".manifest.json")] if lower != CONTROL_NAME else None
         found.add_control(Control(source, of_file=about))
         found.left_alone.add(source.name)
-    elif not named and (_is_beside(lower) or not extract_like):
+    elif not named and (_is_beside(lower) or not _is_extract_like(lower)):
         found.left_alone.add(source.name)
     elif sort == "other":
         found.add_source(
@@ -255,7 +262,7 @@ def _take_member(archive: Source, number: int, member: zipfile.ZipInfo, found: _
         found.add_control(Control(source, prefix=f"{archive.key}/"))
         found.left_alone.add(source.name)
         return False
-    if _is_beside(lower) or (".csv" not in lower and not lower.endswith(".zip")):
+    if _is_beside(lower) or not _is_extract_like(lower):
         found.left_alone.add(source.name)
         return False
     fault = _name_fault(lower)
@@ -265,6 +272,10 @@ def _take_member(archive: Source, number: int, member: zipfile.ZipInfo, found: _
         fault = DeliveryFault("unsupported_format", "encrypted")
     found.add_source(replace(source, fault=fault))
     return True
+
+
+def _is_extract_like(lower_name: str) -> bool:
+    return lower_name.endswith(".zip") or any(one in lower_name for one in TEXT_SUFFIXES)
 
 
 def _is_control(lower_name: str) -> bool:

@@ -19,7 +19,7 @@ FOOTER_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Footer:
+class ExtractFooter:
     """Where the footer of a file begins, and what it states."""
 
     start: int
@@ -31,7 +31,7 @@ class Footer:
 
 def read_footer(
     content: Content, profile: Profile, dialect: Dialect, body_start: int
-) -> Footer | None:
+) -> ExtractFooter | None:
     """The footer that every file of the feed has; None: its files have none.
 
     Raises ExtractRefused `incomplete_file` where one of its lines is missing, or states no number.
@@ -54,7 +54,7 @@ def read_footer(
             raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
     numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
     rows = numbers.pop(ROWS, None)
-    return Footer(start, None if rows is None else int(rows), numbers)
+    return ExtractFooter(start, None if rows is None else int(rows), numbers)
 
 
 def _from_the_end(content: Content, body_start: int) -> Iterator[tuple[int, bytes]]:

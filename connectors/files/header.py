@@ -12,7 +12,7 @@ from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.first_record import candidates, cells, first_record, folded, heads
-from connectors.files.footer import Footer, read_footer
+from connectors.files.footer import ExtractFooter, read_footer
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_keys import FOUND
 from connectors.settings import Limits
@@ -64,7 +64,7 @@ class Header:
     """Place of the `ReconRow` column."""
     quoted_column: int | None = None
     """Place of the `ReconQuoted` column, in a file that has `ReconRow` too."""
-    footer: Footer | None = None
+    footer: ExtractFooter | None = None
     """What stands behind the records and is none."""
 
     @property

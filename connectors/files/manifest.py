@@ -13,7 +13,7 @@ from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.archive import BROKEN, Stored
 from connectors.files.content import refused, shown
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
-from connectors.files.footer import Footer
+from connectors.files.footer import ExtractFooter
 from connectors.files.stores import unreadable
 from schemas.cells.numbers import exact_number
 
@@ -101,7 +101,7 @@ def read_manifests(delivery: OpenedDelivery) -> Statement:
     return Statement(entries, tuple(sorted(gaps, key=lambda gap: gap.name)))
 
 
-def with_footer(entry: ManifestEntry | None, footer: Footer, name: str) -> ManifestEntry:
+def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -> ManifestEntry:
     """What is stated of a file, with what its own footer states.
 
     Raises ExtractRefused `incomplete_file` where the two differ.

@@ -11,7 +11,7 @@ from flows.commands.deliver import Json
 Side = Annotated[
     str,
     Parameter(
-        help="A CSV file (.gz and .zst too), a Parquet file or a folder of them, or "
+        help="A CSV file (packed ones too), a Parquet file or a folder of them, or "
         "postgresql://HOST/DB?table=SCHEMA.TABLE."
     ),
 ]

@@ -1,6 +1,8 @@
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import random
 import subprocess
 import sys
@@ -55,6 +57,12 @@ def zipped(content: bytes, name: str = "m.csv", method: int = zipfile.ZIP_DEFLAT
         ("a.csv.zst", ZSTD.compress(TEXT)),
         ("a.csv.zst", ZSTD.compress(TEXT[:99]) + SKIPPABLE + ZSTD.compress(TEXT[99:])),
         ("a.csv.zst", SKIPPABLE + ZSTD.compress(TEXT)),
+        ("a.csv.xz", lzma.compress(TEXT)),
+        ("a.csv.xz", lzma.compress(TEXT[:99]) + lzma.compress(TEXT[99:])),
+        ("a.csv.bz2", bz2.compress(TEXT)),
+        ("a.csv.bz2", bz2.compress(TEXT[:99]) + bz2.compress(b"") + bz2.compress(TEXT[99:])),
+        ("a.tsv", TEXT),
+        ("a.txt", bz2.compress(TEXT)),
         ("a.zip", zipped(TEXT)),
         ("a.zip", zipped(TEXT, method=zipfile.ZIP_BZIP2)),
         ("a.zip", zipped(TEXT, method=zipfile.ZIP_LZMA)),
@@ -95,9 +103,13 @@ def test_a_damaged_archive_is_healed_by_delivering_again(tmp_path: Path) -> None
     assert path.read_bytes() == TEXT
 
 
+GREEDY = lzma.compress(TEXT, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}])
+"""It asks for half a gigabyte to be unpacked."""
 PACKED = {
     "csv.gz": gzip.compress(TEXT[:400], mtime=0),
     "csv.zst": ZSTD.compress(TEXT[:400]),
+    "csv.xz": lzma.compress(TEXT[:400]),
+    "csv.bz2": bz2.compress(TEXT[:400]),
     "zip": zipped(TEXT[:400]),
 }
 
@@ -143,6 +155,13 @@ def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) 
         ("a.csv.gz", TEXT, "corrupt_archive"),
         ("a.csv.zst", ZSTD.compress(TEXT) + b"garbage", "corrupt_archive"),
         ("a.csv.zst", TEXT, "corrupt_archive"),
+        ("a.csv.xz", TEXT, "corrupt_archive"),
+        ("a.csv.xz", lzma.compress(TEXT) + b"garbage", "corrupt_archive"),
+        ("a.csv.bz2", bz2.compress(TEXT) + b"garbage", "corrupt_archive"),
+        ("a.csv.bz2", b"BZh9garbage", "corrupt_archive"),
+        ("a.csv.xz", lzma.compress(b"x" * (1 << 19)), "too_large"),
+        ("a.csv.xz", GREEDY, "too_large"),
+        ("a.csv.bz2", bz2.compress(b"x" * (1 << 19)), "too_large"),
         ("a.csv", b"", "empty_file"),
         ("a.csv", b"\xef\xbb\xbf", "empty_file"),
         ("a.csv", b"\xef\xbb\xbf \r\n\t\n", "empty_file"),
@@ -168,7 +187,7 @@ def test_no_flipped_bit_changes_the_content_unseen(tmp_path: Path, suffix: str) 
         ("a.csv", b"<!doctype html><html>", "unsupported_format"),
         ("a.csv", b"<?xml version='1.0'?>", "unsupported_format"),
         ("a.csv", bytes(range(32)) * 9, "unsupported_format"),
-        ("a.txt", TEXT, "unsupported_format"),
+        ("a.text", TEXT, "unsupported_format"),
     ],
 )
 def test_refusals(tmp_path: Path, name: str, delivered: bytes, code: str) -> None:

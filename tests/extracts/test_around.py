@@ -7,7 +7,7 @@ import pytest
 
 from connectors.errors import ExtractRefused, ProfileError
 from connectors.files.content import open_content
-from connectors.files.footer import FOOTER_BYTES, Footer
+from connectors.files.footer import FOOTER_BYTES, ExtractFooter
 from connectors.files.header import Header, read_header
 from connectors.files.manifest import ManifestEntry, with_footer
 from connectors.files.profile import Profile, read_profile
@@ -194,7 +194,7 @@ def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> N
 
 
 def test_what_manifest_and_footer_state_has_to_agree() -> None:
-    footer = Footer(0, 2, {"PaidAmount": Decimal("5.00")})
+    footer = ExtractFooter(0, 2, {"PaidAmount": Decimal("5.00")})
     by_currency = {
         "PaidAmount": {"1": Decimal(2), "2": Decimal(3)},
         "DiscountAmount": {"": Decimal(1)},

@@ -37,16 +37,13 @@ def faults(delivery: OpenedDelivery) -> dict[str, str]:
 def test_folder_gives_its_extracts_by_name_and_says_what_it_left(tmp_path: Path) -> None:
     write(
         tmp_path,
-        *("b.csv", "a.CSV", "c.csv.gz", "d.csv.zst", "e.csv.bz2", "f.csv.part", "deep/g.csv"),
+        *("b.csv", "a.CSV", "c.csv.gz", "d.csv.zst", "e.tsv.bz2", "f.csv.part", "deep/g.csv"),
         *(".hidden.csv", "README.md", "feed.toml", "x.json", "manifest.json", "notes.txt"),
         *("b.csv.manifest.json", "b.csv.sha256", "report.xlsx"),
     )
     delivery = find_extracts([str(tmp_path)], LIMITS)
-    assert names(delivery) == ["a.CSV", "b.csv", "c.csv.gz", "d.csv.zst", "e.csv.bz2", "f.csv.part"]
-    assert faults(delivery) == {
-        "e.csv.bz2": "unsupported_format",
-        "f.csv.part": "unsupported_format",
-    }
+    assert names(delivery) == ["a.CSV", "b.csv", "c.csv.gz", "d.csv.zst", "e.tsv.bz2", "f.csv.part"]
+    assert faults(delivery) == {"f.csv.part": "unsupported_format"}
     assert delivery.left_alone == (
         *(".hidden.csv", "README.md", "b.csv.manifest.json", "b.csv.sha256", "deep/"),
         *("feed.toml", "manifest.json", "notes.txt", "report.xlsx", "x.json"),
@@ -57,10 +54,23 @@ def test_folder_gives_its_extracts_by_name_and_says_what_it_left(tmp_path: Path)
     ]
 
 
+def test_a_text_is_an_extract_where_it_is_named_or_a_pattern_names_it(tmp_path: Path) -> None:
+    write(tmp_path, "a.txt", "b.TXT.gz", "c.csv", "notes.md")
+    for asked, found in (
+        ("", ["c.csv"]),
+        ("a.txt", ["a.txt"]),
+        ("*.txt", ["a.txt"]),
+        ("*.TXT*", ["b.TXT.gz"]),
+        ("*", ["c.csv"]),
+    ):
+        delivery = find_extracts([str(tmp_path / asked)], LIMITS)
+        assert (names(delivery), faults(delivery)) == (found, {}), asked
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("notes.txt", "the name ends in .txt"),
+        ("notes.text", "the name ends in .text"),
         ("book.xlsx", "the name ends in .xlsx"),
         ("data.json", "the name ends in .json"),
         ("plain", "no suffix"),

@@ -1,0 +1,133 @@
+"""What delivered files are packed with, told by their first bytes, and how they are unpacked.
+
+Every unpacker takes several packed texts one behind the other, gives blocks of at most
+`READ_BYTES` (of zstd, of what `ZSTD_FEED_BYTES` can become), and raises one of `BROKEN` for
+anything between or behind them.
+"""
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+import zstandard
+
+READ_BYTES = 1 << 20
+# Zstd turns four bytes into 128 KiB at best, and its decoder cannot be told to stop: what it is
+# fed at once bounds what it can return.
+ZSTD_FEED_BYTES = 1024
+WINDOW_BYTES = 128 << 20
+"""What a packing may keep of the text while it unpacks."""
+SKIPPABLE = b"\x2a\x4d\x18"
+"""Behind its first byte, a frame of zstd that says nothing."""
+BROKEN = (zlib.error, zstandard.ZstdError, lzma.LZMAError, EOFError)
+
+Unpacker = Callable[[bytes, Iterator[bytes]], Iterator[bytes]]
+
+
+class PackedForm(NamedTuple):
+    """One way in which a file is packed."""
+
+    suffix: str
+    begins: Callable[[bytes], bool]
+    unpack: Unpacker
+    """The first piece of the packed bytes and the others, to blocks of the text."""
+
+
+class _Stream(Protocol):
+    """A decompressor of the standard library that can be told to stop."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
+
+
+def packing_of(first: bytes) -> PackedForm | None:
+    """What a file is packed with that begins with these bytes; None: with nothing known here."""
+    return next((one for one in PACKINGS if one.begins(first)), None)
+
+
+def _gunzip(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    member = None
+    for piece in chain([first], pieces):
+        rest, block = piece, b""
+        # Output may still be waiting inside when all input is consumed: a full block says so.
+        while rest or len(block) == READ_BYTES:
+            member = member or zlib.decompressobj(wbits=31)
+            block = member.decompress(rest, READ_BYTES)
+            if block:
+                yield block
+            rest = member.unused_data if member.eof else member.unconsumed_tail
+            if member.eof:
+                member, block = None, b""
+    if member is not None:
+        raise EOFError("it ends in the middle")
+
+
+def _unzstd(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    decompressor = zstandard.ZstdDecompressor(max_window_size=WINDOW_BYTES)
+    frame = None
+    for piece in chain([first], pieces):
+        for begin in range(0, len(piece), ZSTD_FEED_BYTES):
+            rest = piece[begin : begin + ZSTD_FEED_BYTES]
+            while rest:
+                frame = frame or decompressor.decompressobj()
+                block = frame.decompress(rest)
+                if block:
+                    yield block
+                rest = frame.unused_data if frame.eof else b""
+                if frame.eof:
+                    frame = None
+    if frame is not None:
+        raise EOFError("it ends in the middle")
+
+
+def _unxz(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    return _streams(first, pieces, lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, WINDOW_BYTES))
+
+
+def _unbzip2(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    try:
+        yield from _streams(first, pieces, bz2.BZ2Decompressor)
+    except OSError as error:
+        if error.errno is not None:
+            raise  # Of the file, and not of what is in it.
+        raise EOFError(str(error)) from error
+
+
+def _streams(
+    first: bytes, pieces: Iterator[bytes], begin: Callable[[], _Stream]
+) -> Iterator[bytes]:
+    stream: _Stream | None = None
+    for piece in chain([first], pieces):
+        rest = piece
+        while rest or (stream is not None and not stream.needs_input):
+            stream = stream or begin()
+            block = stream.decompress(rest, READ_BYTES)
+            if block:
+                yield block
+            rest = stream.unused_data if stream.eof else b""
+            if stream.eof:
+                stream = None
+    if stream is not None:
+        raise EOFError("it ends in the middle")
+
+
+def _zstd_begins(first: bytes) -> bool:
+    return first.startswith(b"\x28\xb5\x2f\xfd") or (first[1:4] == SKIPPABLE and first[0] >> 4 == 5)
+
+
+PACKINGS = (
+    PackedForm(".gz", lambda first: first.startswith(b"\x1f\x8b"), _gunzip),
+    PackedForm(".zst", _zstd_begins, _unzstd),
+    PackedForm(".xz", lambda first: first.startswith(b"\xfd7zXZ\x00"), _unxz),
+    PackedForm(".bz2", lambda first: first.startswith(b"BZh"), _unbzip2),
+)
+PACKED = tuple(one.suffix for one in PACKINGS)
+"""Suffixes of packed files."""
