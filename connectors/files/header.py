@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain
@@ -64,6 +64,8 @@ class Header:
     """Place of the `ReconRow` column."""
     quoted_column: int | None = None
     """Place of the `ReconQuoted` column, in a file that has `ReconRow` too."""
+    sources: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Places of the columns that a field is made of, where the profile says which."""
     footer: ExtractFooter | None = None
     """What stands behind the records and is none."""
 
@@ -129,6 +131,7 @@ def _read_header(
         body_line=line.end_line,
         parent_column=reading.place_of(PARENT_COLUMN),
         quoted_column=reading.place_of(QUOTED_COLUMN) if _is_guarded(names) else None,
+        sources=reading.sources_of(table),
         footer=read_footer(content, profile, line.dialect, line.end),
     )
 
@@ -229,8 +232,8 @@ class _Reading:
             raise self._missing_column(table, missing, recognised=False)
         unknown = [
             name or f"column {place} without a name"
-            for place, (name, field) in enumerate(zip(self.names, fields, strict=True), 1)
-            if field is None and name.casefold() not in _OWN_NAMES
+            for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
+            if of is None and folded(name) not in {*_OWN_NAMES, *self._parts()}
         ]
         if unknown and self.profile.unknown_columns == "refuse":
             found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
@@ -242,13 +245,26 @@ class _Reading:
         names = enumerate(self.names)
         return next((place for place, name in names if name.casefold() == own.casefold()), None)
 
+    def sources_of(self, table: Table) -> dict[str, tuple[int, ...]]:
+        """Places of the columns that a field is made of."""
+        places = {folded(name): place for place, name in enumerate(self.names)}
+        return {
+            name: tuple(places[folded(one)] for one in columns)
+            for name, columns in self.profile.sources.items()
+            if name in table.columns and all(folded(one) in places for one in columns)
+        }
+
+    def _parts(self) -> set[str]:
+        return {folded(one) for columns in self.profile.sources.values() for one in columns}
+
     def _rank(self, table: Table) -> tuple[int, float]:
         present = self._present(table)
         return len(present), len(present) / len(table.columns)
 
     def _present(self, table: Table) -> set[str]:
         by_name = _fields_by_name(table, self.profile)
-        return {by_name[name] for name in map(folded, self.names) if name in by_name}
+        own = {by_name[name] for name in map(folded, self.names) if name in by_name}
+        return (own - self.profile.sources.keys()) | self.sources_of(table).keys()
 
     def _missing(self, table: Table) -> list[str]:
         present = self._present(table) | set(self.profile.constants)
@@ -335,8 +351,19 @@ def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:
 def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
     """The field of each name, folded: the profile's mapping outweighs the field's own name."""
     mapped = {folded(theirs): ours for theirs, ours in profile.columns.items()}
-    own = {name: field for name, field in _own_names(table).items() if name not in mapped}
-    return own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
+    own = {
+        name: field
+        for name, field in _own_names(table).items()
+        if name not in mapped and field not in profile.sources
+    }
+    named = own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
+    # The first column a field is made of is where it stands, unless that is a field of its own.
+    first = {
+        folded(columns[0]): name
+        for name, columns in reversed([*profile.sources.items()])
+        if name in table.columns
+    }
+    return first | named
 
 
 @cache

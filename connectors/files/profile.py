@@ -11,6 +11,7 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
+from connectors.files.lookups import with_lookups
 from connectors.files.profile_keys import (
     FOUND,
     KEYS,
@@ -29,6 +30,8 @@ from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
 from schemas.toml_text import key_lines, read_toml
 
+MADE = frozenset({"from", "join", "part", "map", "default"})
+"""Keys of a field that say what it is made of."""
 ROWS = "rows"
 """In the pattern of a footer: how many records there are."""
 NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
@@ -83,7 +86,8 @@ class Profile:
     columns: Mapping[str, str] = field(default_factory=dict)
     """Our field by their column name."""
     fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Field -> keys of `WRITTEN`, where it is written in another way than the rest."""
+    """Field -> keys of `OF_FIELD`: how it is written, where that is another way than the rest,
+    and what it is made of, where that is not one column of its name."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Fields the sender does not deliver, with their text in every row."""
     duplicate: str = "conflict"
@@ -100,6 +104,11 @@ class Profile:
     """What of a clean row's text is kept in the database: `text`, or a `reference` to the file."""
     compare_only: bool = False
     """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
+
+    @property
+    def sources(self) -> Mapping[str, tuple[str, ...]]:
+        """The fields that are made of other columns than one of their own, with those."""
+        return {name: told["from"] for name, told in self.fields.items() if "from" in told}
 
     @property
     def hash(self) -> str:
@@ -152,16 +161,18 @@ def load_profile(path: Path) -> Profile:
     except ValueError as error:
         raise ProfileError(f"{path}: is not TOML: {error}.") from error
     try:
-        return read_profile(document)
+        return read_profile(with_lookups(document, path.parent))
     except ProfileError as error:
         raise ProfileError(f"{path}{_line_of(error, text)}: {error}") from error
 
 
 def _line_of(error: ProfileError, text: str) -> str:
-    """Where the key stands that an error begins with."""
-    path = tuple(str(error).split(" ", 1)[0].split("."))
-    line = key_lines(text).get(path)
-    return f", line {line}" if line else ""
+    """Where the key stands that an error begins with, or what it is in."""
+    lines = {".".join(map(str, path)): line for path, line in key_lines(text).items()}
+    key = str(error).split(" ", 1)[0].rstrip(":")
+    while key and key not in lines:
+        key = key.rpartition(".")[0]
+    return f", line {lines[key]}" if key else ""
 
 
 def read_profile(document: Mapping[str, Any]) -> Profile:
@@ -274,7 +285,9 @@ def _check_together(profile: Profile) -> None:
         for name in names:
             choice(section, name, fields, f"a field of {profile.record or 'any record'}")
     for name, text in profile.constants.items():
-        _check_constant(profile, name, text)
+        _check_constant(profile, f"constants.{name}", name, text)
+    for name, told in profile.fields.items():
+        _check_made(profile, name, told)
     both = set(profile.columns.values()) & set(profile.constants)
     if both:
         raise ProfileError(
@@ -286,10 +299,36 @@ def _check_together(profile: Profile) -> None:
         raise ProfileError("columns names a column twice (case and blanks around do not count).")
 
 
-def _check_constant(profile: Profile, name: str, text: str) -> None:
-    """Refuse a number that is none as constants are written: plainly, whatever the files do."""
+def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse what a field cannot be made of."""
+    made = told.keys() & MADE
+    if made and name in SECRETS:
+        raise ProfileError(f"fields.{name}.{min(made)} is not for a secret. Take it out.")
+    if made and name in profile.constants:
+        raise ProfileError(
+            f"constants.{name} and fields.{name}.{min(made)} both say what {name} is. Keep one."
+        )
+    if "from" in told and name in profile.columns.values():
+        raise ProfileError(f"columns and fields.{name}.from both say what {name} is. Keep one.")
+    if "join" in told and len(told.get("from", ())) < 2:
+        raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
+    if told.keys() & {"part", "map"} and Kind.STRING in _kinds(profile, name):
+        raise ProfileError(
+            f"fields.{name}: part and map are for numbers, times and words for true, because a "
+            "text that does not fit could not be told from one that does."
+        )
+    for text in (*told.get("map", {}).values(), *([told["default"]] if "default" in told else [])):
+        _check_constant(profile, f"fields.{name}", name, text)
+
+
+def _kinds(profile: Profile, name: str) -> set[Kind]:
     tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
-    kinds = {table.by_name[name].kind for table in tables if name in table.by_name}
+    return {table.by_name[name].kind for table in tables if name in table.by_name}
+
+
+def _check_constant(profile: Profile, at: str, name: str, text: str) -> None:
+    """Refuse a number that is none as constants are written: plainly, whatever the files do."""
+    kinds = _kinds(profile, name)
     if not text or not kinds <= NUMBERS:
         return
     whole = Kind.DOUBLE not in kinds
@@ -300,7 +339,7 @@ def _check_constant(profile: Profile, name: str, text: str) -> None:
     what = "a whole number" if whole else 'a number written plainly, such as "1234.50"'
     shown_text = NOT_SHOWN if name in SECRETS else repr(shown(text))
     raise ProfileError(
-        f"constants.{name} = {shown_text} is not {what}. Constants have a decimal point and no "
+        f"{at} = {shown_text} is not {what}. Constants have a decimal point and no "
         f"thousands sign, whatever the files have.{written}"
     )
 

@@ -10,11 +10,14 @@ from difflib import get_close_matches
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
+import polars as pl
+
 from connectors.errors import ProfileError
 from connectors.files.content import canonical_encoding, contains_ascii, shown
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.day_numbers import EPOCHS
 from schemas.cells.numbers import BLANK
+from schemas.counting import quantity
 from schemas.tables import EXTRACTS
 from schemas.toml_text import suggestion
 
@@ -186,7 +189,7 @@ def _fields(key: str, value: object) -> dict[str, dict[str, Any]]:
 def _written(section: str, value: object) -> dict[str, Any]:
     told = {}
     for key, one in as_section(section, value).items():
-        name, reader = known(f"{section}.{key}", key, WRITTEN)
+        name, reader = known(f"{section}.{key}", key, OF_FIELD)
         told[name] = reader(f"{section}.{key}", one)
     return told
 
@@ -216,6 +219,38 @@ def _footer(key: str, value: object) -> tuple[str, ...]:
     if len(set(lines)) != len(lines):
         raise ProfileError(f"{key} names a line twice.")
     return tuple(lines)
+
+
+def _column_names(key: str, value: object) -> tuple[str, ...]:
+    names = [name.strip() for name in _texts(key, value, '["Date", "Time"]')]
+    if not names or "" in names or len({name.casefold() for name in names}) != len(names):
+        raise ProfileError(f"{key} = {names} are not one or more columns, each of them once.")
+    return tuple(names)
+
+
+def _part(key: str, value: object) -> str:
+    text = _text(key, value)
+    try:
+        groups = pl.select(pl.lit("").str.extract_groups(text)).item()
+    except pl.exceptions.PolarsError as error:
+        why = str(error).splitlines()[-1]
+        raise ProfileError(f"{key} = {shown(text)!r} is no pattern: {shown(why)}.") from None
+    if len(groups) != 1:
+        raise ProfileError(
+            f"{key} = {shown(text)!r} has {quantity(len(groups), 'group')}. Put the part that is "
+            "meant, and nothing else, into round brackets; (?:...) groups without being a part."
+        )
+    return text
+
+
+def _map(key: str, value: object) -> dict[str, str]:
+    pairs = {
+        theirs: _constant(f"{key}.{theirs}", ours)
+        for theirs, ours in as_section(key, value).items()
+    }
+    if not pairs:
+        raise ProfileError(f"{key} is empty. Say what stands for what, or take it out.")
+    return pairs
 
 
 def _whole(least: int, most: int) -> Reader:
@@ -277,6 +312,15 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "false": ("false", _words),
 }
 """How values are written: keys of the whole feed, and of a field in `fields`."""
+OF_FIELD: dict[str, tuple[str, Reader]] = {
+    **WRITTEN,
+    "from": ("from", _column_names),
+    "join": ("join", _text),
+    "part": ("part", _part),
+    "map": ("map", _map),
+    "default": ("default", _constant),
+}
+"""Keys of a field in `fields`: how it is written, and what it is made of."""
 KEYS: dict[str, tuple[str, Reader]] = {
     "feed": ("feed", _feed),
     "record": ("record", _record),

@@ -35,6 +35,7 @@ def validate_chunk(
         positions=_with_parent(chunk, cells, header) if with_texts else chunk.places(),
         faults=chunk.faults,
         writing=writing_of(profile),
+        sources=header.sources,
         batch_id=batch_id,
         extract_id=extract_id,
         tenant=profile.tenant,
@@ -87,4 +88,8 @@ def _form(written: Mapping[str, Any]) -> CellForm:
         written["null"],
         written["true"],
         written["false"],
+        written.get("join", ""),
+        written.get("part"),
+        written.get("map"),
+        written.get("default"),
     )

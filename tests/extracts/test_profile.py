@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from connectors.errors import ProfileError
+from connectors.files.lookups import LOOKUP
 from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile, written_of
-from connectors.files.profile_keys import KEYS, SECTIONS
+from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS, WRITTEN
 from tests.odd_toml import ODD_TOML
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
@@ -280,6 +281,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_the_page_documents_every_key_and_its_example_loads() -> None:
     page = PAGE.read_text(encoding="utf-8")
     keys = [*KEYS, *(f"{name}.{key}" for name, section in SECTIONS.items() for key in section)]
+    keys += [*(key for key in OF_FIELD if key not in WRITTEN), LOOKUP]
     documented = re.findall(r"^\| `([a-z_.]+)` \|", page, re.MULTILINE)
     assert documented == keys
     examples = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)

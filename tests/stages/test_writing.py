@@ -23,7 +23,7 @@ PAYMENT = EXTRACTS["payment"]
 def normal(field: str, cell: str, **stated: Any) -> str:
     writing = writing_of(read_profile({"feed": "bank-x", **stated}))
     cells = pl.DataFrame({"0": [cell]})
-    text: str = normalise(PAYMENT, cells, [field], writing)[field][0]
+    text: str = normalise(PAYMENT, cells, [field], writing, {})[field][0]
     return text
 
 
@@ -261,7 +261,7 @@ def test_a_null_text_counts_in_quotes_too(
 def test_truth_in_the_words_of_the_feed(cell: str, said: str | None) -> None:
     writing = writing_of(read_profile({"feed": "x", "true": ["ja", "j"], "false": ["nein", "n"]}))
     cells = pl.DataFrame({"0": [cell]})
-    read = normalise(EXTRACTS["insert_batch_data"], cells, ["Merged"], writing)["Merged"][0]
+    read = normalise(EXTRACTS["insert_batch_data"], cells, ["Merged"], writing, {})["Merged"][0]
     assert read == (said or f"{cell} (true is j or ja, false is n or nein)")
 
 

@@ -146,5 +146,7 @@ class _Reading:
         names = [str(place) for place in range(header.width)]
         frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
         frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
-        written = normalise(header.table, frame, header.fields, writing_of(self._profile))
+        written = normalise(
+            header.table, frame, header.fields, writing_of(self._profile), header.sources
+        )
         return written.row(0, named=True)

@@ -38,6 +38,7 @@ def validate_rows(
     positions: pl.DataFrame,
     faults: Mapping[int, str],
     writing: Writing,
+    sources: Mapping[str, Sequence[int]],
     batch_id: int,
     extract_id: int,
     tenant: int | None,
@@ -51,7 +52,7 @@ def validate_rows(
     `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
     """
     delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
-    frame = normalise(table, cells, fields, writing)
+    frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()
     staging = _Staging(validated, batch_id, extract_id, tenant, repaired)
     if table is INSERT_BATCH_DATA and unwrapped:

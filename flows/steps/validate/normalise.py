@@ -17,6 +17,7 @@ NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 _ISO, _PLAIN = TimeForm(), NumberForm()
 _ABSENT = ("",)
+SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,49 @@ class CellForm:
     """Words for true, in any case; none: True and 1."""
     false: Sequence[str] = ()
 
+    join: str = ""
+    """What stands between the cells of several columns that a field is made of."""
+    part: str | None = None
+    """A pattern with one group: that is the cell."""
+    map: Mapping[str, str] | None = None
+    """What a cell stands for, as the service document writes it; it is one of these."""
+    default: str | None = None
+    """What an empty cell stands for, as the service document writes it."""
+
+    def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
+        """The cells of a field as the service document writes them, from those of some columns."""
+        given = [self._given(cell) for cell in cells]
+        text = given[0]
+        if len(given) > 1:
+            joined = pl.concat_str(given, separator=self.join, ignore_nulls=True)
+            text = pl.when(~pl.all_horizontal(one.is_null() for one in given)).then(joined)
+        found = self._found(of, text)
+        if self.default is None:
+            return found
+        return pl.when(text.is_not_null()).then(found).otherwise(pl.lit(self.default))
+
+    def _given(self, cell: pl.Expr) -> pl.Expr:
+        if tuple(self.null) == _ABSENT:
+            return cell
+        return pl.when(~cell.is_in(list(self.null))).then(cell)
+
+    def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
+        """What the text says by `part` and `map`; one that neither speaks of is marked."""
+        cell = text if self.part is None else text.str.extract(self.part, 1)
+        if self.map is not None:
+            found = cell.replace_strict(self.map, default=None, return_dtype=pl.String)
+            listed = ", ".join(self.map)
+            more = "…" if len(listed) > SHOWN else ""
+            remark = pl.lit(f" (none of those that are mapped: {listed[:SHOWN]}{more})")
+            return pl.coalesce(found, text + remark)
+        found = self.plain(of, cell)
+        if self.part is None:
+            return found
+        remark = pl.lit(f" (no part of it fits {self.part})")
+        return pl.when(cell.is_not_null()).then(found).otherwise(text + remark)
+
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
-        """The cells of a field as the service document writes them."""
-        if tuple(self.null) != _ABSENT:
-            text = pl.when(~text.is_in(list(self.null))).then(text)
+        """A text of a field as the service document writes it."""
         if of.kind in NUMBERS and self.number != _PLAIN:
             return self.number.plain(text)
         if of.kind in TIMES and self.time != _ISO:
@@ -65,17 +105,29 @@ class Writing:
 
 
 def normalise(
-    table: Table, cells: pl.DataFrame, names: Sequence[str | None], writing: Writing
+    table: Table,
+    cells: pl.DataFrame,
+    names: Sequence[str | None],
+    writing: Writing,
+    sources: Mapping[str, Sequence[int]],
 ) -> pl.DataFrame:
-    """One String column per delivered field; `names` says which field each delivered column is."""
-    found = {name: str(column) for column, name in enumerate(names) if name is not None}
+    """One String column per delivered field.
+
+    `names` says which field each delivered column is, `sources` which columns a field is made of
+    that is not one.
+    """
+    found: dict[str, Sequence[int]] = {
+        name: (column,) for column, name in enumerate(names) if name is not None
+    }
+    found |= sources
     columns = []
     for of in table.delivered:
         if of.name in writing.constants:
             columns.append(pl.lit(writing.constants[of.name]).alias(of.name))
         elif of.name in found:
             form = writing.fields.get(of.name, writing.form)
-            columns.append(form.plain(of, pl.col(found[of.name])).alias(of.name))
+            given = [pl.col(str(column)) for column in found[of.name]]
+            columns.append(form.made(of, given).alias(of.name))
         else:
             columns.append(pl.lit(None, pl.String).alias(of.name))
     frame = cells.with_columns(pl.lit(0).alias("__height")).select("__height", *columns)

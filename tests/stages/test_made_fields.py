@@ -1,0 +1,183 @@
+"""Fields that are made of other columns than one of their own, and what of it is refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ProfileError
+from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile
+from connectors.postgres.ledger import State
+from flows.stages.examine import FileVerdict, examine
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+
+HEADER = "No;Amount;D/C;Booked;Time;Currency;Reference\n"
+GOOD = "1;12.50;D;01.11.2026;09:30;EUR;Debt 5 of Ann\n"
+SHAPE: dict[str, Any] = {
+    "feed": "bank",
+    "record": "payment",
+    "date_format": "%d.%m.%Y %H:%M",
+    "offset": "+01:00",
+    "columns": {"No": "Id"},
+    "constants": {"TenantsId": 7, "ActionsId": 1, "CurrencyRatesId": 9},
+    "fields": {
+        "PaidAmount": {"from": ["Amount", "D/C"], "negative": ["1D"], "positive": ["1C"]},
+        "DiscountAmount": {"from": ["Amount"], "part": r"\.(\d\d)$", "default": "0.00"},
+        "PaymentDate": {"from": ["Booked", "Time"], "join": " "},
+        "CurrenciesId": {"from": ["Currency"], "map": {"EUR": 1, "GBP": "3"}, "default": "1"},
+        "DebtsId": {"from": ["Reference"], "part": r"Debt (\d+)"},
+    },
+}
+PROFILE = read_profile(SHAPE)
+
+
+def checked(workspace: Workspace, folder: Path, *rows: str, header: str = HEADER) -> FileVerdict:
+    path = folder / "a.csv"
+    path.write_text(header + "".join(rows))
+    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    return verdict
+
+
+def test_a_field_is_made_of_columns(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(
+        HEADER + GOOD + "2;7.00;C;02.11.2026;10:00;GBP;paid: Debt 6\n" + "3;;;;;;\n"
+        "4;1.25;C;03.11.2026;10:00;;Debt 7, Debt 8\n"
+    )
+    batch = import_delivery(workspace, [str(path)], PROFILE).batch
+    found = rows(
+        'SELECT "Id", "PaidAmount"::text, "DiscountAmount"::text, "PaymentDate"::text, '
+        '"CurrenciesId", "DebtsId" FROM payment ORDER BY 1'
+    )
+    assert [(*one[:3], *one[4:]) for one in found] == [
+        (1, "-12.50", "50", 1, 5),
+        (2, "7.00", "0", 3, 6),
+        (4, "1.25", "25", 1, 7),
+    ]
+    assert [one[3][:16] for one in found] == [
+        "2026-11-01 08:30", "2026-11-02 09:00", "2026-11-03 09:00",
+    ]  # fmt: skip
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+
+
+def test_a_row_that_is_rejected_is_corrected_in_the_columns_it_came_in(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(HEADER + GOOD.replace("EUR", "eur"))
+    batch = import_delivery(workspace, [str(path)], PROFILE).batch
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    assert rejects.read_text().startswith("ReconRow;" + HEADER)
+    rejects.write_text(rejects.read_text().replace("eur", "EUR"))
+    corrected = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=batch.id).batch
+    assert corrected.state is State.COMPLETE
+    assert rows('SELECT "CurrenciesId" FROM payment') == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("EUR", "USD", "USD (none of those that are mapped: EUR, GBP)"),
+        ("EUR", "eur", "eur (none of those that are mapped: EUR, GBP)"),
+        ("Debt 5", "Dept 5", r"Dept 5 of Ann (no part of it fits Debt (\d+))"),
+        ("12.50", "12.5", r"12.5 (no part of it fits \.(\d\d)$)"),
+        (";D;", ";X;", "12.50X (decimal sign is '.'; minus one is 1D)"),
+        (";D;", ";;", "12.50 (decimal sign is '.'; minus one is 1D)"),
+        ("09:30", "", "01.11.2026"),
+        ("09:30", "25:30", "01.11.2026 25:30"),
+    ],
+)
+def test_what_a_field_cannot_be_made_of_is_rejected_as_it_was_delivered(
+    workspace: Workspace, tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    verdict = checked(workspace, tmp_path, GOOD.replace(before, after, 1))
+    (reject,) = verdict.rejects
+    assert said in reject.errors[0]["Message"]
+
+
+@pytest.mark.parametrize(
+    ("header", "code", "said"),
+    [
+        (HEADER.replace("Time", "Clock"), "missing_column", "missing: PaymentDate"),
+        (HEADER.replace("Time", "Time;PaymentDate"), "inconsistent_columns", "have: PaymentDate"),
+        (HEADER.replace("Time", "Time;Clock"), "inconsistent_columns", "not have: Clock"),
+    ],
+)
+def test_a_file_without_the_columns_is_refused(
+    workspace: Workspace, tmp_path: Path, header: str, code: str, said: str
+) -> None:
+    verdict = checked(workspace, tmp_path, header=header)
+    assert verdict.refused == code
+    assert said in (verdict.message or "")
+
+
+def test_a_lookup_is_a_part_of_the_profile(tmp_path: Path) -> None:
+    (tmp_path / "currencies.csv").write_text('code,id\nEUR,1\n"GBP",3\nEUR,1\n')
+    path = tmp_path / "bank.toml"
+    path.write_text('feed = "bank"\n[fields.CurrenciesId]\nlookup = "currencies.csv"\n')
+    profile = load_profile(path)
+    shape = {"feed": "bank", "fields": {"CurrenciesId": {"map": {"EUR": 1, "GBP": 3}}}}
+    assert profile == read_profile(shape)
+    assert profile.hash == read_profile(shape).hash != Profile(feed="bank").hash
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "line 3: fields.CurrenciesId.lookup: .*cannot be read: No such file"),
+        ("code,id\nEUR\n", "line 2 has 1 cell, not two"),
+        ("code,id\nEUR,1\nEUR,2\n", "line 3 says that 'EUR' stands for '2', .* says '1'"),
+        ('code,id\n"EUR,1\n', "is not CSV in UTF-8"),
+        ("code,id\nEUR,x\n", "fields.CurrenciesId = 'x' is not a whole number"),
+        ("code,id\n", "fields.CurrenciesId.map is empty"),
+        ("code,id\n" + "".join(f"{n},1\n" for n in range(10_000)), "has 10001 lines; the limit is"),
+    ],
+)
+def test_a_lookup_that_says_nothing_sure_is_refused(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
+    if text is not None:
+        (tmp_path / "currencies.csv").write_text(text)
+    path = tmp_path / "bank.toml"
+    path.write_text('feed = "bank"\n[fields.CurrenciesId]\nlookup = "currencies.csv"\n')
+    with pytest.raises(ProfileError, match=said):
+        load_profile(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "said"),
+    [
+        ("PaidAmount", {"from": []}, "PaidAmount.from = .* are not one or more columns"),
+        ("PaidAmount", {"from": ["A", " a"]}, "from = .* are not one or more columns, each"),
+        ("PaidAmount", {"from": "A"}, "from = 'A' is not a list of texts"),
+        ("PaidAmount", {"join": " "}, "PaidAmount.join is for several columns"),
+        ("PaidAmount", {"part": "("}, "part = '.' is no pattern"),
+        ("PaidAmount", {"part": "x"}, "has 0 groups. Put the part"),
+        ("PaidAmount", {"part": "(x)(y)"}, "has 2 groups. Put the part"),
+        ("PaidAmount", {"map": {}}, "PaidAmount.map is empty"),
+        ("PaidAmount", {"map": {"a": "b"}}, "PaidAmount = 'b' is not a number written plainly"),
+        ("PaidAmount", {"default": "1,5"}, "PaidAmount = '1,5' is not a number written plainly"),
+        ("Id", {"default": "1"}, "columns and fields.Id.from both|"),
+        ("TenantsId", {"default": "1"}, "constants.TenantsId and fields.TenantsId.default both"),
+        ("Id", {"from": ["A"]}, "columns and fields.Id.from both say what Id is"),
+        ("PaidAmount", {"frm": ["A"]}, "fields.PaidAmount.frm is not a key. Did you mean from"),
+    ],
+)
+def test_a_profile_that_cannot_be_meant(name: str, told: dict[str, object], said: str) -> None:
+    shape = {**SHAPE, "fields": {name: told}}
+    if name == "Id" and "default" in told:
+        read_profile(shape)
+        return
+    with pytest.raises(ProfileError, match=said):
+        read_profile(shape)
+
+
+def test_neither_texts_nor_secrets_are_mapped() -> None:
+    for record, name, said in (
+        ("message_tone", "Name", "part and map are for numbers"),
+        ("client_registration", "Password", "is not for a secret"),
+    ):
+        with pytest.raises(ProfileError, match=said):
+            read_profile({"feed": "x", "record": record, "fields": {name: {"map": {"a": "b"}}}})
