@@ -130,7 +130,8 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, validate_al
     with profile.step("positions"):
         positions = chunk.positions() if validate_all else chunk.places()
     with profile.step("normalise"):
-        normal = normalise(table, cells, header.fields, writing_of(DEFAULT))
+        writing = writing_of(DEFAULT)
+        normal = normalise(table, cells, header.fields, writing, header.sources)
     with profile.step("type"):
         typed = type_cells(normal, table)
     errors: dict[int, list[check.FieldError]] = defaultdict(list)
