@@ -22,6 +22,7 @@ GROUPS = {
         "check": ("deliver", "Judge files without a database: every row, all its errors."),
         "import": ("deliver", "Take a delivery into PostgreSQL with every row accounted for."),
         "watch": ("inbox", "Import every delivery that is complete in an inbox, once."),
+        "profile": ("profile", "Try a feed profile on a file before anything is imported by it."),
         "rejects": (
             "batches",
             "Write the rows with errors as CSV files to correct and import again.",
@@ -93,7 +94,7 @@ GROUPS = {
 """The overview in the order a delivery goes: command -> module in `flows.commands`, line."""
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-READING = ("check", "compare", "fields", "row", "status", "sends", "report")
+READING = ("check", "profile", "compare", "fields", "row", "status", "sends", "report")
 """Commands that leave nothing behind, ended or stopped."""
 OF_BATCHES = ("import", "watch", "rerun", "release", "push", "resolve", "pull", "demo", "job")
 """Commands whose work a batch keeps."""

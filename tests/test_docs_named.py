@@ -11,9 +11,9 @@ import pytest
 from flows.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SPAN = re.compile(r"`(recon [^`]+)`|^(recon [^#\n]+)", re.MULTILINE)
-PARTS = ("acceptance", "breaks", "sign", "audit", "user")
+PARTS = ("acceptance", "breaks", "profile", "sign", "audit", "user")
 """Commands with commands of their own."""
 SOURCE = "\n".join(
     path.read_text()

@@ -216,7 +216,7 @@ class _Reading:
 
     def fields_of(self, table: Table) -> tuple[str | None, ...]:
         """Per column the field it delivers, after every check that concerns names."""
-        by_name = _fields_by_name(table, self.profile)
+        by_name = self._by_name(table)
         fields = tuple(by_name.get(folded(name)) for name in self.names)
         twice = [name for name, count in Counter(filter(None, fields)).items() if count > 1]
         own = Counter(name.casefold() for name in self.names)
@@ -245,6 +245,18 @@ class _Reading:
         names = enumerate(self.names)
         return next((place for place, name in names if name.casefold() == own.casefold()), None)
 
+    def _by_name(self, table: Table) -> dict[str, str]:
+        """The field of each name.
+
+        Where other columns are ignored, that is one of a field's own name beside one mapped to it.
+        """
+        named = _fields_by_name(table, self.profile)
+        if self.profile.unknown_columns != "ignore":
+            return named
+        mapped = {folded(name) for name in self.profile.columns}
+        taken = {named[name] for name in map(folded, self.names) if name in mapped & named.keys()}
+        return {name: of for name, of in named.items() if name in mapped or of not in taken}
+
     def sources_of(self, table: Table) -> dict[str, tuple[int, ...]]:
         """Places of the columns that a field is made of."""
         places = {folded(name): place for place, name in enumerate(self.names)}
@@ -262,7 +274,7 @@ class _Reading:
         return len(present), len(present) / len(table.columns)
 
     def _present(self, table: Table) -> set[str]:
-        by_name = _fields_by_name(table, self.profile)
+        by_name = self._by_name(table)
         own = {by_name[name] for name in map(folded, self.names) if name in by_name}
         return (own - self.profile.sources.keys()) | self.sources_of(table).keys()
 

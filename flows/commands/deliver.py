@@ -48,7 +48,7 @@ def check_command(
     """
     from flows.stages.examine import examine  # noqa: PLC0415
 
-    feed = _profile(profile, record, tenant=tenant)
+    feed = profile_of(profile, record, tenant=tenant)
     with show_progress(quiet=json) as progress:
         verdicts = examine(read_settings(), paths, feed, record=record, progress=progress)
     if json:
@@ -91,7 +91,7 @@ def import_command(
     """
     from flows.stages.sequence import import_delivery  # noqa: PLC0415
 
-    feed = _profile(
+    feed = profile_of(
         profile,
         record,
         tenant=tenant,
@@ -196,7 +196,8 @@ def refuse_unknown(record: str | None) -> None:
         )
 
 
-def _profile(path: Path | None, record: str | None, **terms: Any) -> "Profile":
+def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile":
+    """The profile a command names, with what it states beside it; raises ProfileError."""
     from connectors.files.profile import DEFAULT, load_profile, with_terms  # noqa: PLC0415
 
     refuse_unknown(record)

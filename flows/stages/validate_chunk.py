@@ -13,6 +13,7 @@ from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.left_out import FindRepaired, Repaired
 from flows.steps.validate.normalise import CellForm, Writing
 from flows.steps.validate.times import TimeForm
+from schemas.cells.day_numbers import EPOCHS
 from schemas.cells.reading import Unread, offset_minutes
 
 
@@ -84,6 +85,7 @@ def _form(written: Mapping[str, Any]) -> CellForm:
             written["months"],
             offset,
             written["zone"],
+            written["decimal"] if written["date_format"] in EPOCHS else ".",
         ),
         written["null"],
         written["true"],

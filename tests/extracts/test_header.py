@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -271,8 +272,11 @@ def test_profile_maps_columns_and_fills_constants(tmp_path: Path) -> None:
     error = refusal(tmp_path, text.replace("Id,", "Id,TenantsId,", 1), profile=bank)
     assert error.code == "duplicate_column"
     assert "constants of the feed profile" in str(error)
-    error = refusal(tmp_path, text.replace("DebtsId", "DebtsId,PaidAmount"), profile=bank)
+    twice = text.replace("DebtsId", "DebtsId,PaidAmount")
+    error = refusal(tmp_path, twice, profile=bank)
     assert error.code == "duplicate_column"
+    header = read(tmp_path, twice, profile=replace(bank, unknown_columns="ignore"))
+    assert header.fields[2:5] == ("PaidAmount", "DebtsId", None), "the one that is mapped"
 
 
 def test_dialect(tmp_path: Path) -> None:

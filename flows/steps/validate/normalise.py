@@ -42,7 +42,7 @@ class CellForm:
 
     def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
         """The cells of a field as the service document writes them, from those of some columns."""
-        given = [self._given(cell) for cell in cells]
+        given = [self._given(of, cell) for cell in cells]
         text = given[0]
         if len(given) > 1:
             joined = pl.concat_str(given, separator=self.join, ignore_nulls=True)
@@ -52,10 +52,11 @@ class CellForm:
             return found
         return pl.when(text.is_not_null()).then(found).otherwise(pl.lit(self.default))
 
-    def _given(self, cell: pl.Expr) -> pl.Expr:
-        if tuple(self.null) == _ABSENT:
-            return cell
-        return pl.when(~cell.is_in(list(self.null))).then(cell)
+    def _given(self, of: Field, cell: pl.Expr) -> pl.Expr:
+        null = {*self.null} if tuple(self.null) != _ABSENT else set()
+        if of.kind is not Kind.STRING:
+            null.add("")  # Of a number or a time, quotes around nothing are no text either.
+        return pl.when(~cell.is_in(sorted(null))).then(cell) if null else cell
 
     def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
         """What the text says by `part` and `map`; one that neither speaks of is marked."""

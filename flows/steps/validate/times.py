@@ -26,6 +26,8 @@ class TimeForm:
     """What times without an offset mean, by a fixed offset ..."""
     zone: str | None = None
     """... or by the rules of a zone; a time the zone skips or repeats is not guessed."""
+    decimal: str = "."
+    """What stands before the time of day in a number of days."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The time that each text says as ISO 8601; a text that says none is marked."""
@@ -53,7 +55,8 @@ class TimeForm:
             return moment.wall if isinstance(moment, Moment) and moment.offset is None else cell
         text = cell.strip(" \t")
         if self.date_format in EPOCHS:
-            wall = day_number(text, self.date_format)
+            point = {ord(self.decimal): ".", ord("."): self.decimal}
+            wall = day_number(text.translate(point), self.date_format)
         elif self.months:
             wall = named_months(text, self.date_format, self.months)
         else:

@@ -1,0 +1,107 @@
+"""Feed profiles: `recon profile try`."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, Parameter
+
+from connectors.settings import read_settings
+from flows.commands.console import out, print_json, print_table, within
+from flows.commands.deliver import Feed, Json, Record, profile_of
+from schemas.counting import agree, grouped, quantity
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from flows.stages.try_profile import Tried, TriedRow
+
+REASONS_SHOWN = 20
+
+profile_command = App(
+    name="profile", help="Try a feed profile on a file before anything is imported by it."
+)
+
+
+@profile_command.command(name="try")
+def try_command(
+    file: Annotated[str, Parameter(help="One file, as `recon import` takes it.")],
+    *,
+    profile: Feed = None,
+    record: Record = None,
+    rows: Annotated[int, Parameter(help="Rows that are shown.", validator=within(0, 1000))] = 3,
+    json: Json = False,
+) -> int:
+    """Show what a feed profile makes of a file: columns, first rows, and how many rows pass.
+
+    Nothing is kept and no database is asked.
+
+    Example: `recon profile try statement.csv --profile bank.toml`
+
+    Exit code 0: every row passes; 1: rows or the file would be rejected; 2: could not run.
+    """
+    from flows.stages.try_profile import try_profile  # noqa: PLC0415 -- it imports polars.
+
+    tried = try_profile(
+        read_settings(), file, profile_of(profile, record), record=record, rows=rows
+    )
+    if json:
+        print_json(tried.as_json())
+    else:
+        _show(tried)
+    return int(bool(tried.verdict.refused or tried.verdict.rejects))
+
+
+def _show(tried: "Tried") -> None:
+    console, verdict, header = out(), tried.verdict, tried.header
+    if header is None:
+        console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
+        return
+    sign = {"\t": "a tab"}.get(header.dialect.delimiter.decode(), header.dialect.delimiter.decode())
+    console.print(
+        f"{verdict.name}: {header.table.title}, {header.dialect.encoding}, columns divided by "
+        f"{sign}, records from line {header.body_line} on"
+    )
+    if footer := header.footer:
+        said = ([f"rows: {footer.rows}"] if footer.rows is not None else []) + [
+            f"{name}: {total:f}" for name, total in footer.sums.items()
+        ]
+        console.print(f"Its footer states {', '.join(said) or 'no total'}")
+    console.print()
+    print_table(
+        ("Field", "Kind", "Required", "Comes from"),
+        [
+            (one.field, one.kind, "yes" if one.required else "", one.comes_from)
+            for one in tried.fields
+        ],
+    )
+    if tried.unused:
+        have = agree(len(tried.unused), "becomes", "become")
+        console.print(f"\n{', '.join(tried.unused)} {have} nothing")
+    for row in tried.rows:
+        _show_row(console, row)
+    console.print()
+    if verdict.refused:
+        console.print(f"refused ({verdict.refused}). {verdict.message}")
+        return
+    good = verdict.rows_in - len(verdict.rejects)
+    console.print(
+        f"{good:,} of {quantity(verdict.rows_in, 'row', grouped)} {agree(good, 'passes', 'pass')}"
+    )
+    if reasons := tried.rejected():
+        print_table(
+            ("Field", "Reason", "Rows", "First on line"), reasons[:REASONS_SHOWN],
+            right=("Rows", "First on line"),
+        )  # fmt: skip
+        console.print(f"All of them: recon check {verdict.name} --json, with the same profile")
+
+
+def _show_row(console: "Console", row: "TriedRow") -> None:
+    from flows.report.spelling import visible  # noqa: PLC0415 -- it imports polars.
+
+    console.print(f"\nLine {row.line}: {visible(row.text)}")
+    if row.values:
+        print_table(
+            ("Field", "Delivered", "Becomes"),
+            [(name, cell, value) for name, (cell, value) in row.values.items()],
+        )
+    for error in row.errors:
+        console.print(f"  {error['ErrorCode']}: {visible(error['Message'])}")

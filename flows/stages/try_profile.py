@@ -1,0 +1,177 @@
+"""Try a feed profile on a file: what each column becomes, the first rows, and how many pass."""
+
+import json
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from connectors.errors import DeliveryError
+from connectors.files.cells import split_cells
+from connectors.files.content import open_content
+from connectors.files.delivery import find_extracts
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.files.reader import first_place, read_chunks
+from connectors.settings import Limits, Settings
+from flows.stages.examine import FileVerdict, examine
+from flows.stages.receive import Opened, open_extract
+from flows.stages.validate_chunk import validate_chunk
+from schemas.reasons import NOT_SHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSource:
+    """Where a field comes from."""
+
+    field: str
+    kind: str
+    required: bool
+    comes_from: str
+    """Columns, a constant, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedRow:
+    """One row as it was delivered, and the record it becomes."""
+
+    line: int
+    text: str
+    values: dict[str, tuple[str | None, str | None]]
+    """Per field the cell and the value; of a broken row there are none."""
+    errors: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What a profile makes of one file."""
+
+    verdict: FileVerdict
+    profile: Profile
+    header: Header | None = None
+    fields: tuple[FieldSource, ...] = ()
+    unused: tuple[str, ...] = ()
+    """Columns that become nothing."""
+    rows: tuple[TriedRow, ...] = ()
+
+    def rejected(self) -> list[tuple[str, str, int, int]]:
+        """Rows per field and reason, most first, with the line of the first of them."""
+        found: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for reject in self.verdict.rejects:
+            for error in reject.errors:
+                found[error["FieldName"], error["ErrorCode"]].append(reject.line)
+        each = [(*of, len(lines), min(lines)) for of, lines in found.items()]
+        return sorted(each, key=lambda one: (-one[2], one[3], one[0]))
+
+    def as_json(self) -> dict[str, Any]:
+        """The shape `recon profile try --json` prints."""
+        header = self.header
+        return {
+            "name": self.verdict.name,
+            "refused": self.verdict.refused,
+            "message": self.verdict.message,
+            "record": self.verdict.record,
+            "first_line": header.body_line if header else None,
+            "rows_in": self.verdict.rows_in,
+            "rejected": len(self.verdict.rejects),
+            "reasons": [
+                {"FieldName": name, "ErrorCode": code, "rows": rows, "first_line": line}
+                for name, code, rows, line in self.rejected()
+            ],
+            "fields": [asdict(one) for one in self.fields],
+            "unused_columns": list(self.unused),
+            "rows": [asdict(one) for one in self.rows],
+        }
+
+
+def try_profile(
+    settings: Settings, path: str, profile: Profile, *, record: str | None, rows: int
+) -> Tried:
+    """What a profile makes of a file; nothing is kept and no database is asked.
+
+    Raises DeliveryError where the path is not one file.
+    """
+    sources = find_extracts([path], settings.limits).sources
+    if len(sources) != 1:
+        names = ", ".join(one.name for one in sources[:10])
+        raise DeliveryError(f"{path} is several extracts: {names}. Try a profile on one of them.")
+    (verdict,) = examine(settings, [path], profile, record=record)
+    with tempfile.TemporaryDirectory(prefix="recon-try-") as folder:
+        opened = open_extract(sources[0], settings, Path(folder), profile, record)
+        if opened.header is None:
+            return Tried(verdict, profile)
+        header = opened.header
+        used = {place for places in header.sources.values() for place in places}
+        return Tried(
+            verdict,
+            profile,
+            header,
+            tuple(_fields(header, profile)),
+            tuple(
+                name
+                for place, (name, field) in enumerate(zip(header.names, header.fields, strict=True))
+                if field is None and place not in used
+            ),
+            tuple(_rows(opened, header, profile, settings.limits, rows)),
+        )
+
+
+def _fields(header: Header, profile: Profile) -> Iterator[FieldSource]:
+    for field in header.table.delivered:
+        source = _source(header, profile, field.name)
+        yield FieldSource(field.name, field.kind, field.needs_value, source)
+
+
+def _source(header: Header, profile: Profile, name: str) -> str:
+    if name in profile.constants:
+        secret = name in header.table.secrets
+        return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
+    places = header.sources.get(name)
+    if places is None and name in header.fields:
+        places = (header.fields.index(name),)
+    if places is None:
+        return "nothing"
+    columns = " and ".join(header.names[place] for place in places)
+    told = profile.fields.get(name, {})
+    return f"{columns}, or {told['default']!r} where it is empty" if "default" in told else columns
+
+
+def _rows(
+    opened: Opened, header: Header, profile: Profile, limits: Limits, most: int
+) -> Iterator[TriedRow]:
+    assert opened.stored is not None
+    content = open_content(opened.stored.path, profile.encoding, name=opened.name)
+    chunk = next(read_chunks(content, header, first_place(header), limits.block_bytes), None)
+    if chunk is None:
+        return
+    # Not what is inside of insert-batch data: the columns of the file are those of the rows around.
+    validated = validate_chunk(chunk, header, replace(profile, compare_only=True), 0, 1)
+    staged = validated.rows[header.table.name].sort("record_number").head(most)
+    for row in staged.iter_rows(named=True):
+        cells = split_cells(row["data"] or "", header) if row["raw"] is None else []
+        hidden = header.table.unquotable
+        yield TriedRow(
+            row["first_line"],
+            NOT_SHOWN if hidden else row["data"],
+            {
+                field.name: (NOT_SHOWN, NOT_SHOWN)
+                if hidden
+                else (_cell(header, cells, field.name), _value(row[field.name]))
+                for field in (header.table.delivered if cells else ())
+            },
+            json.loads(row["error_data"] or "[]"),
+        )
+
+
+def _cell(header: Header, cells: list[str], name: str) -> str | None:
+    """What was delivered of a field: the cells of its columns."""
+    places = header.sources.get(name)
+    if places is None:
+        return cells[header.fields.index(name)] if name in header.fields else None
+    return " | ".join(cells[place] for place in places)
+
+
+def _value(value: object) -> str | None:
+    return None if value is None else str(value)

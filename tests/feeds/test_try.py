@@ -1,0 +1,81 @@
+"""`recon profile try`: what a feed profile makes of a file, as somebody who writes one sees it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.feeds.test_gallery import GALLERY
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+
+BANK = GALLERY / "german-bank"
+ASKED = ("--profile", str(BANK / "profile.toml"))
+
+
+def test_columns_rows_and_reasons_are_shown(recon: Any) -> None:
+    code, out, _ = recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--rows", "2")
+    assert code == 1
+    words = " ".join(out.split())
+    for told in (
+        "dirty.csv: Payment, cp1252, columns divided by ;, records from line 5 on",
+        "Its footer states rows: 4, PaidAmount: 1221.61",
+        "DebtsId 64-bit integer yes Verwendungszweck",
+        "DiscountAmount double yes constant '0.00'",
+        "Gegenkonto becomes nothing",
+        "Line 5: 100201;02.11.2026;1.234,56;EUR;Forderung 4711 Müller;DE11",
+        "DebtsId Forderung 4711 Müller 4711",
+        "PaidAmount 20,00- -20.00",
+        "DateTime: 'PaymentDate' is not a date",
+        "1 of 4 rows passes",
+        "PaymentDate DateTime 2 6",
+        "recon check dirty.csv --json",
+    ):
+        assert told in words, told
+    assert "Line 7" not in out, "two rows were asked for"
+
+
+def test_all_rows_of_a_clean_file_pass(recon: Any) -> None:
+    code, out, _ = recon("profile", "try", str(BANK / "clean.csv"), *ASKED, "--rows", "0")
+    assert code == 0
+    assert "3 of 3 rows pass" in out
+    assert "Line" not in out
+
+
+def test_the_same_as_one_document(recon: Any) -> None:
+    code, out, _ = recon("profile", "try", str(BANK / "dirty.csv"), *ASKED, "--json")
+    told = json.loads(out)
+    assert code == 1
+    assert (told["rows_in"], told["rejected"], told["first_line"]) == (4, 3, 5)
+    assert told["rows"][0]["values"]["PaidAmount"] == ["1.234,56", "1234.56"]
+    assert told["unused_columns"] == ["Gegenkonto"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "told"),
+    [
+        ("no.csv", 2, "no such file"),
+        ("folder", 2, "is several extracts: a.csv, b.csv"),
+        ("a.csv", 1, "a.csv: refused (missing_column)"),
+    ],
+)
+def test_what_cannot_be_tried(recon: Any, tmp_path: Path, name: str, code: int, told: str) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in ("a.csv", "folder/a.csv", "folder/b.csv"):
+        (tmp_path / path).write_text("x,y\n1,2\n")
+    ended, out, err = recon("profile", "try", str(tmp_path / name))
+    assert ended == code
+    assert told in " ".join(f"{out} {err}".split())
+
+
+def test_no_secret_is_shown(recon: Any, tmp_path: Path) -> None:
+    path = tmp_path / "registrations.csv"
+    path.write_text(
+        "EMail,FirstName,LastName,Password,ConfirmPassword,Company\n"
+        "ann@mail.example,Ann,Lee,canary-secret,canary-secret,Acme\n"
+        "no-address,Ann,Lee,canary-secret,canary-other,Acme\n"
+    )
+    for more in ((), ("--json",)):
+        _, out, err = recon("profile", "try", str(path), *more)
+        assert "canary" not in out + err
+        assert "Password" in out
