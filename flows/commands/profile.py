@@ -1,12 +1,13 @@
-"""Feed profiles: `recon profile try`."""
+"""Feed profiles: `recon profile draft` and `recon profile try`."""
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, print_table, within
-from flows.commands.deliver import Feed, Json, Record, profile_of
+from flows.commands.deliver import Feed, Json, Record, profile_of, refuse_unknown
 from schemas.counting import agree, grouped, quantity
 
 if TYPE_CHECKING:
@@ -15,15 +16,36 @@ if TYPE_CHECKING:
     from flows.stages.try_profile import Tried, TriedRow
 
 REASONS_SHOWN = 20
+File = Annotated[str, Parameter(help="One file, as `recon import` takes it.")]
 
 profile_command = App(
     name="profile", help="Try a feed profile on a file before anything is imported by it."
 )
 
 
+@profile_command.command(name="draft")
+def draft_command(
+    file: File,
+    *,
+    record: Record = None,
+    feed: Annotated[str, Parameter(help="Name of the feed.")] = "my-feed",
+) -> int:
+    """Print a feed profile for files like this one, with what could not be told marked by `# ?`.
+
+    Nothing is guessed: where a date or a number can be read in two ways, both are named.
+
+    Example: `recon profile draft statement.csv --record payment --feed bank > bank.toml`
+    """
+    from flows.stages.draft_profile import draft_profile  # noqa: PLC0415 -- it imports polars.
+
+    refuse_unknown(record)
+    sys.stdout.write(draft_profile(read_settings(), file, feed, record))
+    return 0
+
+
 @profile_command.command(name="try")
 def try_command(
-    file: Annotated[str, Parameter(help="One file, as `recon import` takes it.")],
+    file: File,
     *,
     profile: Feed = None,
     record: Record = None,

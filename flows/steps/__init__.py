@@ -4,6 +4,7 @@ Each room uses only rooms below it in its list. Of a batch:
 
 fast       records that are clean beyond doubt, in compiled loops
 validate   the verdict on every row
+draft      how a foreign file is written, as far as it tells
 
 Of a reconciliation:
 

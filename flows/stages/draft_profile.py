@@ -1,0 +1,232 @@
+"""Draft a feed profile from a file: what can be told is stated, what cannot is marked.
+
+Nothing is guessed: where two readings fit all that was looked at, both are named in a comment that
+begins with `# ?`, and the key is left out until somebody decides.
+"""
+
+import json
+import re
+import tempfile
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from connectors.errors import DeliveryError
+from connectors.files.archive import store
+from connectors.files.content import byte_order_mark, shown
+from connectors.files.delivery import find_extracts
+from connectors.files.first_record import DELIMITERS, folded
+from connectors.files.profile import read_profile
+from connectors.settings import Settings
+from flows.steps.draft.shape import Shape, shape_of
+from flows.steps.draft.values import ISO, NumberSigns, time_forms
+from schemas.field import Field, Kind, Table
+from schemas.tables import EXTRACTS
+
+LOOKED_AT = 1 << 20
+"""Bytes at the beginning of a file that a draft is made from, and as many at its end."""
+LIKE = 0.5
+"""How alike the names of a column and a field are, at the least, to be named together."""
+TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
+NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
+NAMED = 3
+"""Fields that are named beside a column."""
+
+
+def draft_profile(settings: Settings, path: str, feed: str, record: str | None) -> str:
+    """The text of a profile for files like this one.
+
+    Raises DeliveryError where the path is not one file, ExtractRefused where that is no text, and
+    ProfileError where the feed's name is none.
+    """
+    read_profile({"feed": feed})
+    sources = find_extracts([path], settings.limits).sources
+    if len(sources) != 1:
+        names = ", ".join(one.name for one in sources[:10])
+        raise DeliveryError(f"{path} is several extracts: {names}. Draft from one of them.")
+    with tempfile.TemporaryDirectory(prefix="recon-draft-") as folder:
+        stored = store(sources[0], Path(folder), settings.limits)
+        with stored.path.open("rb") as file:
+            head = file.read(LOOKED_AT)
+            file.seek(max(0, stored.bytes - LOOKED_AT))
+            last = file.read()
+    encoding, told = _encoding(head)
+    lines = _text(head, encoding).splitlines()
+    if stored.bytes > LOOKED_AT:
+        lines = lines[:-1]
+    shape = shape_of(lines, _text(last, encoding).splitlines(), DELIMITERS)
+    table = EXTRACTS[record] if record else None
+    return "\n".join(_Draft(feed, shape, table).lines(sources[0].name, told)) + "\n"
+
+
+def _encoding(head: bytes) -> tuple[str, str | None]:
+    """The encoding of a text, and the line of the profile that says so."""
+    _, marked = byte_order_mark(head)
+    if marked:
+        return marked, None
+    try:
+        head[: head.rfind(b"\n") + 1 or None].decode()
+    except UnicodeDecodeError as error:
+        near = head[max(0, error.start - 10) : error.start + 10].decode("cp1252", "replace")
+        return "cp1252", (
+            f'encoding = "cp1252"  # ? It is not UTF-8. Is this right: {shown(near, 60)}'
+        )
+    return "utf-8", None
+
+
+def _text(part: bytes, encoding: str) -> str:
+    mark, _ = byte_order_mark(part)
+    return part[len(mark) :].decode(encoding, "replace")
+
+
+@dataclass(slots=True)
+class _Draft:
+    feed: str
+    shape: Shape
+    table: Table | None
+
+    def lines(self, name: str, encoding: str | None) -> Iterator[str]:
+        shape = self.shape
+        yield f"# Drafted from {shown(name, 100)}. Decide what begins with `# ?`, then see:"
+        yield f"# recon profile try {shown(name, 100)} --profile THIS_FILE"
+        yield f"feed = {_quoted(self.feed)}"
+        kinds = ", ".join(EXTRACTS)
+        yield (
+            f"record = {_quoted(self.table.name)}" if self.table else f'# ? record = ""  # {kinds}'
+        )
+        if not shape.stated:
+            yield f"delimiter = {_quoted(shape.delimiter)}"
+        if encoding:
+            yield encoding
+        if shape.header_line > 1 + shape.stated:
+            yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
+        yield from self._footer()
+        times = self._times()
+        numbers = [place for place in range(len(shape.names)) if place not in times]
+        yield from self._numbers([shape.column(place) for place in numbers])
+        yield from self._time_lines(times)
+        yield from self._columns(times)
+
+    def _footer(self) -> Iterator[str]:
+        for line in self.shape.behind:
+            yield f"# Behind the records: {shown(line, 100)}"
+        if self.shape.behind:
+            yield "# ? footer = ['...']  # a pattern for each of these lines, totals in groups"
+
+    def _numbers(self, columns: Sequence[list[str]]) -> Iterator[str]:
+        signs = NumberSigns()
+        for cells in columns:
+            signs.add(cells)
+        either = signs.either - signs.decimal - signs.thousands
+        if len(signs.decimal) > 1 or signs.decimal & signs.thousands:
+            yield "# ? decimal and thousands: columns differ in them, see [fields.NAME]"
+        elif signs.decimal == {","}:
+            yield 'decimal = ","'
+            either -= {"."}
+        elif not signs.decimal and either:
+            sign = min(either)
+            yield f"# ? decimal or thousands = {_quoted(sign)}  # one or the other in 1{sign}234"
+        if len(signs.thousands) == 1 and not signs.decimal & signs.thousands:
+            yield f"thousands = {_quoted(min(signs.thousands))}"
+        elif signs.decimal and (signs.either - signs.decimal) and not signs.thousands:
+            yield f"# ? thousands = {_quoted(min(signs.either - signs.decimal))}"
+        if signs.negative:
+            plain = ["-1"] if any(one.startswith("-") for one in signs.around) else []
+            yield f"negative = [{', '.join(map(_quoted, [*plain, *signs.negative]))}]"
+        if signs.currency:
+            yield f"currency = [{', '.join(map(_quoted, signs.currency))}]"
+        for one in signs.others:
+            yield f"# ? positive, negative or part: what stands around the 1 of {shown(one, 20)}"
+
+    def _times(self) -> dict[int, list[str]]:
+        """The forms that fit, by the place of a column of times; numbers in a row are none."""
+        found = {}
+        for place in range(len(self.shape.names)):
+            cells = self.shape.column(place)
+            if cells and not all(map(str.isdigit, cells)) and (forms := time_forms(cells[:200])):
+                found[place] = [form for form in forms if all_fit(form, cells)]
+            elif cells and all(map(ISO.fullmatch, cells)):
+                found[place] = []
+        return found
+
+    def _time_lines(self, times: dict[int, list[str]]) -> Iterator[str]:
+        written = {tuple(forms) for forms in times.values() if forms}
+        if not written:
+            return
+        if len(written) > 1:
+            yield "# ? date_format: columns differ in it, see [fields.NAME]"
+        elif len(forms := min(written)) > 1:
+            yield f"# ? date_format = {' or '.join(map(_quoted, forms))}  # each fits every row"
+        else:
+            yield f"date_format = {_quoted(forms[0])}"
+        yield '# ? zone = "Europe/Berlin" or offset = "Z"  # what a time without an offset means'
+
+    def _columns(self, times: Collection[int]) -> Iterator[str]:
+        tables = [self.table] if self.table else [*EXTRACTS.values()]
+        fields = {field.name: field for table in tables for field in table.delivered}
+        own = {name.casefold() for name in fields}
+        theirs = {folded(name) for name in self.shape.names}
+        places = {folded(name): place for place, name in reversed([*enumerate(self.shape.names)])}
+        unknown = [
+            (place, self.shape.names[place])
+            for name, place in sorted(places.items(), key=lambda one: one[1])
+            if name and name not in own
+        ]
+        if not unknown:
+            return
+        yield 'unknown_columns = "ignore"  # ? without it every column has to be mapped'
+        yield ""
+        yield "[columns]"
+        left = [field for name, field in fields.items() if name.casefold() not in theirs]
+        for place, name in unknown:
+            cells = self.shape.column(place)
+            such = f"such as {shown(cells[0], 40)}" if cells else "always empty"
+            first, *others = _alike(name, _fitting(left, cells, is_time=place in times)) or [""]
+            more = f"; or {', '.join(others)}" if others else ""
+            yield f'# ? {_quoted(name)} = "{first}"  # {such}{more}'
+        if self.table:
+            yield ""
+            yield "[constants]"
+            yield from _constants(self.table, theirs)
+
+
+def all_fit(form: str, cells: Sequence[str]) -> bool:
+    """Whether a form of times fits every cell."""
+    return form in time_forms(cells) if len(cells) > 200 else True
+
+
+def _constants(table: Table, theirs: set[str]) -> Iterator[str]:
+    for field in table.delivered:
+        if field.needs_value and field.name.casefold() not in theirs:
+            yield f"# ? {field.name} = {_example(field)}  # required: of a column, or in all rows"
+
+
+def _example(field: Field) -> str:
+    if field.kind in (Kind.INTEGER, Kind.INTEGER64):
+        return "0"
+    return '"0.00"' if field.kind is Kind.DOUBLE else '""'
+
+
+def _fitting(fields: Sequence[Field], cells: Sequence[str], *, is_time: bool) -> list[str]:
+    """The fields whose kind a column may be of, as it stands or by a map or a part of it."""
+    if is_time:
+        kinds: Collection[Kind] = TIMES
+    elif cells and NumberSigns().add(cells):
+        kinds = NUMBERS
+    else:
+        kinds = [*Kind]
+    return [one.name for one in fields if one.kind in kinds]
+
+
+def _alike(name: str, fields: Sequence[str]) -> list[str]:
+    """The fields whose names are like that of a column; one that is left alone is one as well."""
+    bare = re.sub(r"[^a-z]", "", name.casefold())
+    names = {field.casefold(): field for field in fields}
+    found = get_close_matches(bare, names, n=NAMED, cutoff=LIKE)
+    return [names[one] for one in found] or ([*fields] if len(fields) == 1 else [])
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML has it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,93 @@
+"""The shape of a delimited text: delimiter, header, records, and what stands behind them."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+LINES = 1000
+"""Lines that are looked at, from the first."""
+BEHIND = 10
+"""Lines at the end that may be a footer."""
+FOOT = re.compile(r"\*|\W*(total|sum|summe|gesamt|saldo|anzahl|count|rows|records)", re.IGNORECASE)
+STATED = re.compile(r'"?sep=([^\w"\r\n])"?\s*', re.IGNORECASE)
+_DATA = re.compile(r"[-+(]?[\s$€£]*[.,]?\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a text is divided."""
+
+    delimiter: str
+    stated: bool
+    """Whether its first line says what the delimiter is."""
+    header_line: int
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    behind: tuple[str, ...]
+    """Lines at the end that look like no records, the first one first."""
+
+    def column(self, place: int) -> list[str]:
+        """The cells of one column that hold anything."""
+        return [row[place].strip() for row in self.rows if row[place].strip()]
+
+
+def shape_of(lines: Sequence[str], last: Sequence[str], signs: Sequence[str]) -> Shape:
+    """The shape of a text by its first lines and its last ones."""
+    said = STATED.fullmatch(lines[0]) if lines else None
+    delimiter = said[1] if said else max(signs, key=lambda sign: _fit(lines, sign))
+    begin = 1 if said else 0
+    width, _ = _usual(lines[begin:LINES], delimiter)
+    behind = tuple(_behind(last, delimiter, width))
+    header = next(
+        (
+            number
+            for number, line in enumerate(lines[begin:LINES], begin)
+            if _is_header(_cells(line, delimiter), width)
+        ),
+        begin,
+    )
+    records = csv.reader(lines[header:LINES], delimiter=delimiter)
+    names, *rows = [tuple(one) for one in records if any(cell.strip() for cell in one)] or [()]
+    left = {tuple(_cells(line, delimiter)) for line in behind}
+    return Shape(
+        delimiter,
+        said is not None,
+        header + 1,
+        tuple(name.strip() for name in names),
+        tuple(row for row in rows if len(row) == len(names) and row not in left),
+        behind,
+    )
+
+
+def _fit(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
+    """How well a sign divides the lines: most of them in the same number of cells, above one."""
+    width, count = _usual(lines[:LINES], delimiter)
+    return (count, width) if width > 1 else (0, 0)
+
+
+def _usual(lines: Sequence[str], delimiter: str) -> tuple[int, int]:
+    widths = Counter(len(_cells(line, delimiter)) for line in lines if line.strip())
+    several = Counter({width: count for width, count in widths.items() if width > 1})
+    return (several or widths or Counter({1: 0})).most_common(1)[0]
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    return next(csv.reader([line], delimiter=delimiter), [])
+
+
+def _is_header(cells: Sequence[str], width: int) -> bool:
+    told = [cell.strip() for cell in cells if cell.strip()]
+    return len(cells) == width and len(told) * 2 > width and not any(map(_DATA.match, told))
+
+
+def _behind(last: Sequence[str], delimiter: str, width: int) -> Iterator[str]:
+    found: list[str] = []
+    for line in reversed(last[-BEHIND:]):
+        if line.strip():
+            if len(_cells(line, delimiter)) == width and not FOOT.match(line):
+                break
+            found.append(line)
+    # All of them: the usual width was not that of the records.
+    yield from reversed(found if len(found) < BEHIND else [])

@@ -1,0 +1,196 @@
+"""`recon profile draft`: what a file tells of itself is stated, what it does not is marked."""
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from connectors.errors import DeliveryError, ExtractRefused
+from connectors.files.profile import Profile, number_form, read_profile, written_of
+from connectors.settings import read_settings
+from flows.stages.draft_profile import draft_profile
+from flows.steps.draft.values import DAYS, NumberSigns, time_forms
+from schemas.cells.numbers import exact_number
+from schemas.toml_text import read_toml
+from tests.feeds.test_gallery import FEEDS, GALLERY, file_of
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+
+TORTURE = sorted((Path(__file__).parents[1] / "torture").glob("*/*"))
+STATED = ("encoding", "decimal", "thousands", "negative", "date_format")
+
+
+def drafted(path: str, record: str | None = "payment") -> tuple[str, Profile]:
+    text = draft_profile(read_settings(), path, "x", record)
+    return text, read_profile(read_toml(text))
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: str) -> None:
+    shape = read_toml((GALLERY / feed / "profile.toml").read_text())
+    text, draft = drafted(file_of(feed, "clean"))
+    told = read_toml(text)
+    for key in STATED:
+        if isinstance(told.get(key), list):
+            assert set(told[key]) <= set(shape[key]), key
+        elif key in told:
+            assert told[key] == shape.get(key, told[key]), key
+    if shape.get("header_line") == "found":
+        assert told["header_line"] == 4
+    elif "header_lines" not in shape:
+        assert draft.header_line == shape.get("header_line", 1)
+    assert ("# ? footer" in text) == ("footer" in shape)
+
+
+@pytest.mark.parametrize(
+    ("cells", "told", "not_told"),
+    [
+        # One reading fits, or several: 1 February or 2 January.
+        (("01/02/2026", "13/02/2026"), 'date_format = "%d/%m/%Y"', "%m/%d/%Y"),
+        (("01/02/2026", "02/13/2026"), 'date_format = "%m/%d/%Y"', "%d/%m/%Y"),
+        (("01/02/2026",), '# ? date_format = "%d/%m/%Y" or "%m/%d/%Y"', "\ndate_format"),
+        (("01.02.2026 10:00",), 'date_format = "%d.%m.%Y %H:%M"', "# ? date"),
+        (("2026-01-02T10:00:00+01:00",), 'unknown_columns = "ignore"', "date_format"),
+        (("20260102",), 'unknown_columns = "ignore"', "date_format"),
+        # One thousand, or one and a bit.
+        (("1.234",), '# ? decimal or thousands = "."', "\ndecimal"),
+        (("1,234", "5"), '# ? decimal or thousands = ","', "\ndecimal"),
+        (("1,234", "5,5"), 'decimal = ","', "thousands"),
+        (("1.234", "5,5"), 'decimal = ","', "\nthousands"),
+        (("1,234,567",), 'thousands = ","', "decimal"),
+        (("1,234.5",), 'thousands = ","', "decimal"),
+        (("0.125",), 'unknown_columns = "ignore"', "decimal"),
+        (("1 234,50",), 'thousands = "blank"', "?  "),
+        (("1.5", "1,5"), "# ? decimal and thousands: columns differ", "\ndecimal"),
+        (("12-", "-3"), 'negative = ["-1", "1-"]', "positive"),
+        (("(12.50)",), 'negative = ["(1)"]', "positive"),
+        (("\N{MINUS SIGN}12",), 'negative = ["\N{MINUS SIGN}1"]', "positive"),
+        (("€12.50", "-€1"), 'currency = ["€1"]', "positive"),
+        (("12.50 EUR",), 'currency = ["1 EUR"]', "positive"),
+        (
+            ("12.50 DR",),
+            "negative or part: what stands around the 1 of 1 DR",
+            "\npos",
+        ),
+        (("5 %",), "negative or part: what stands around the 1 of 1 %", "percent"),
+    ],
+)
+def test_what_fits_two_readings_is_marked_and_not_stated(
+    tmp_path: Path, cells: Sequence[str], told: str, not_told: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("Name|Value\n" + "".join(f"x|{cell}\n" for cell in cells))
+    text, _ = drafted(str(path))
+    assert told in text
+    assert not_told not in text
+
+
+@given(
+    st.sampled_from(DAYS[:-1]),
+    st.lists(
+        st.dates(min_value=date(1970, 1, 1), max_value=date(2037, 1, 1)),
+        min_size=1,
+    ),
+)
+def test_the_form_that_times_were_written_in_is_among_those_told(
+    form: str, days: list[Any]
+) -> None:
+    cells = [day.strftime(form) for day in days]
+    assert form in time_forms(cells)
+
+
+@given(
+    st.sampled_from([(".", ""), (".", ","), (",", "."), (",", ""), (".", "'"), (",", " ")]),
+    st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=5),
+    st.integers(0, 4),
+)
+def test_numbers_are_stated_as_they_were_written_or_not_at_all(
+    signs: tuple[str, str], numbers: list[int], places: int
+) -> None:
+    decimal, thousands = signs
+    each = [Decimal(number).scaleb(-places) for number in numbers]
+    cells = [
+        f"{one:,.{places}f}".replace(",", "T").replace(".", decimal).replace("T", thousands)
+        for one in each
+    ]
+    found = NumberSigns()
+    assert found.add(cells)
+    assert found.decimal <= {decimal}
+    assert found.thousands <= {"blank" if thousands == " " else thousands}
+    if found.either - found.decimal - found.thousands or len(found.decimal | found.thousands) > 2:
+        return  # It is marked.
+    shape = {"feed": "x"}
+    if found.decimal:
+        shape["decimal"] = min(found.decimal)
+    if found.thousands:
+        shape["thousands"] = min(found.thousands)
+    elif found.either - found.decimal:
+        return
+    if shape.get("decimal", ".") == shape.get("thousands"):
+        shape["decimal"] = "," if shape["thousands"] == "." else "."
+    form = number_form(written_of(read_profile(shape)))
+    plain = pl.select(form.plain(pl.Series(cells))).to_series().to_list()
+    assert [exact_number(one) for one in plain] == each
+
+
+@pytest.mark.parametrize("path", TORTURE, ids=lambda path: path.name)
+def test_a_hostile_file_has_a_draft_that_can_be_loaded_or_is_refused(path: Path) -> None:
+    try:
+        drafted(str(path))
+    except (DeliveryError, ExtractRefused):
+        return
+
+
+@given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
+def test_whatever_columns_are_called_the_draft_can_be_loaded(names: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.csv"
+        path.write_bytes((";".join(names) + "\n1;2\n").encode("utf-8", "surrogatepass"))
+        try:
+            text, _ = drafted(str(path), None)
+        except ExtractRefused:
+            return
+    mapped = re.sub(r'^# [?] (".*") = "" ', r'\1 = "Id" ', text, flags=re.MULTILINE)
+    read_toml(mapped)
+
+
+def test_the_command_prints_it_and_trying_it_says_what_is_left(recon: Any, tmp_path: Path) -> None:
+    path = file_of("german-bank", "clean")
+    code, out, err = recon("profile", "draft", path, "--record", "payment", "--feed", "bank")
+    assert (code, err) == (0, "")
+    assert out.startswith("# Drafted from clean.csv. Decide what begins with `# ?`")
+    assert '# ? "Buchungstag" = "PaymentDate"  # such as 02.11.2026' in out
+    draft = tmp_path / "bank.toml"
+    draft.write_text(out)
+    code, out, _ = recon("profile", "try", path, "--profile", str(draft), "--json")
+    assert (code, json.loads(out)["refused"]) == (1, "missing_column")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (("no.csv",), "no such file"),
+        (("a.csv", "--record", "refund"), "There is no record kind 'refund'"),
+        (("a.csv", "--feed", "a b"), "feed = 'a b' is not a name"),
+    ],
+)
+def test_what_cannot_be_drafted(
+    recon: Any, tmp_path: Path, asked: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n")
+    code, out, err = recon("profile", "draft", str(tmp_path / asked[0]), *asked[1:])
+    assert (code, out) == (2, "")
+    assert told in " ".join(err.split())
+
+
+def test_days_are_looked_at_however_many_there_are() -> None:
+    days = [(date(2026, 1, 1) + timedelta(days=n)).strftime("%d/%m/%Y") for n in range(400)]
+    assert time_forms(days) == ["%d/%m/%Y"]
