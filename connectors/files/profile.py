@@ -257,6 +257,23 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
         raise ProfileError(f"{at}negative, positive or currency: {error}.") from None
 
 
+def _check_around(profile: Profile, fields: tuple[str, ...]) -> None:
+    """Refuse what cannot stand around the records."""
+    if profile.header_line == FOUND and profile.header_lines > 1:
+        raise ProfileError(
+            "header_line cannot be found where header_lines says that it is several. Write its "
+            "number."
+        )
+    if profile.header_line == FOUND and profile.record is None:
+        raise ProfileError(
+            "header_line is found by the columns of a record. Say which: record = ..., or write "
+            "the number of the line."
+        )
+    for line in profile.footer:
+        for name in re.compile(line).groupindex:
+            choice("footer", name, (ROWS, *fields), "rows, or a field")
+
+
 def _check_together(profile: Profile) -> None:
     _check_written(written_of(profile), "")
     for name in profile.fields:
@@ -268,15 +285,8 @@ def _check_together(profile: Profile) -> None:
             f"inner_record is for record insert_batch_data, not for {profile.record}. "
             "Take one of them out."
         )
-    if profile.header_line == FOUND and profile.header_lines > 1:
-        raise ProfileError(
-            "header_line cannot be found where header_lines says that it is several. Write its "
-            "number."
-        )
     fields = _fields(profile.record)
-    for line in profile.footer:
-        for name in re.compile(line).groupindex:
-            choice("footer", name, (ROWS, *fields), "rows, or a field")
+    _check_around(profile, fields)
     for section, names in (
         ("columns", profile.columns.values()),
         ("constants", profile.constants),

@@ -193,6 +193,11 @@ def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> N
         bank(**keys)
 
 
+def test_a_header_is_found_by_the_columns_of_a_record_that_is_stated() -> None:
+    with pytest.raises(ProfileError, match="found by the columns of a record"):
+        read_profile({"feed": "bank", "header_line": "found"})
+
+
 def test_what_manifest_and_footer_state_has_to_agree() -> None:
     footer = ExtractFooter(0, 2, {"PaidAmount": Decimal("5.00")})
     by_currency = {

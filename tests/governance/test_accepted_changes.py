@@ -226,8 +226,11 @@ def test_what_is_gone_or_of_an_earlier_version_or_of_another_scope(workspace: Wo
 
 @pytest.mark.long
 def test_a_correction_is_read_as_what_it_repairs(workspace: Workspace, tmp_path: Path) -> None:
-    """Its rows are of the record kind of their header, and what comes next is as it was."""
-    stated = replace(DEFAULT, feed="till", record="payment")
+    """Its rows are of the record kind of their header, and what comes next is as it was.
+
+    Nothing stands around its records, whatever does in the files of its feed.
+    """
+    stated = replace(DEFAULT, feed="till", record="payment", header_line="found")
     path = write(tmp_path / "p.csv", line(1, day=28), line(2, day=28, amount="x"))
     first = import_delivery(workspace, [path], stated).batch.id
     done = run(workspace, FIRST)
