@@ -52,10 +52,10 @@ def draft_profile(settings: Settings, path: str, feed: str, record: str | None) 
             file.seek(max(0, stored.bytes - LOOKED_AT))
             last = file.read()
     encoding, told = _encoding(head)
-    lines = _text(head, encoding).splitlines()
+    lines = _lines(head, encoding)
     if stored.bytes > LOOKED_AT:
         lines = lines[:-1]
-    shape = shape_of(lines, _text(last, encoding).splitlines(), DELIMITERS)
+    shape = shape_of(lines, _lines(last, encoding), DELIMITERS)
     table = EXTRACTS[record] if record else None
     return "\n".join(_Draft(feed, shape, table).lines(sources[0].name, told)) + "\n"
 
@@ -75,9 +75,10 @@ def _encoding(head: bytes) -> tuple[str, str | None]:
     return "utf-8", None
 
 
-def _text(part: bytes, encoding: str) -> str:
+def _lines(part: bytes, encoding: str) -> list[str]:
+    """The lines of a part of a file, as an editor counts them; decoding is never refused."""
     mark, _ = byte_order_mark(part)
-    return part[len(mark) :].decode(encoding, "replace")
+    return re.split(r"\r\n|\r|\n", part[len(mark) :].decode(encoding, "replace"))
 
 
 @dataclass(slots=True)
