@@ -12,11 +12,22 @@ from connectors.errors import SettingsError
 from connectors.postgres.corrections import matched_by_key, repaired_row, repairs_of
 from connectors.postgres.overview import list_overview
 from connectors.postgres.push.gate import held_text, why_held
-from flows.commands.console import COUNT, LISTED, MOST, NUMBER, out, print_json, stated, workspace
+from flows.commands.console import (
+    COUNT,
+    LISTED,
+    MOST,
+    NUMBER,
+    out,
+    print_json,
+    print_table,
+    stated,
+    workspace,
+)
 from flows.commands.deliver import Json, Verbose, show_ended
 from flows.report.next_step import next_step, told_repaired
 from flows.stages.rewind import rewind_batch
 from flows.stages.rows.locate import Spot, locate, show_command
+from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 from flows.stages.rows.texts import RowTexts
 from flows.stages.sequence import discard_batch, release_batch, run_batch
@@ -134,20 +145,28 @@ def row_command(
             {**texts.fill(row._asdict()), **_repairs(connection, row), "next": _remedies(row)}
             for row in found
         ]
-    for told in rows:
+        fields = [
+            [one._asdict() for one in made_fields(place, connection, row, told["data"])]
+            for row, told in zip(found, rows, strict=True)
+        ]
+    for told, made in zip(rows, fields, strict=True):
         table = EXTRACTS[str(told["record"])]
         facts = {
             name: shown_record(table, value) if name in TEXTS_OF_ROW and value else value
             for name, value in told.items()
         }
         if json:
-            print_json(facts)
+            print_json(facts | {"fields": made})
         else:
             console = out()
             for name, value in facts.items():
                 for one in value if isinstance(value, list) else [value]:
                     if one is not None:
                         console.print(f"{name:>16}  {_place(one)}")
+            if made:
+                console.print()
+                table_of = ("Field", "Comes from", "Delivered", "Becomes")
+                print_table(table_of, [tuple(one.values()) for one in made])
     return 0
 
 

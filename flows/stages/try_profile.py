@@ -18,6 +18,7 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Limits, Settings
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.receive import Opened, open_extract
+from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
 from schemas.reasons import NOT_SHOWN
 
@@ -120,22 +121,8 @@ def try_profile(
 
 def _fields(header: Header, profile: Profile) -> Iterator[FieldSource]:
     for field in header.table.delivered:
-        source = _source(header, profile, field.name)
+        source = source_of(header, profile, field.name)
         yield FieldSource(field.name, field.kind, field.needs_value, source)
-
-
-def _source(header: Header, profile: Profile, name: str) -> str:
-    if name in profile.constants:
-        secret = name in header.table.secrets
-        return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
-    places = header.sources.get(name)
-    if places is None and name in header.fields:
-        places = (header.fields.index(name),)
-    if places is None:
-        return "nothing"
-    columns = " and ".join(header.names[place] for place in places)
-    told = profile.fields.get(name, {})
-    return f"{columns}, or {told['default']!r} where it is empty" if "default" in told else columns
 
 
 def _rows(
@@ -158,19 +145,11 @@ def _rows(
             {
                 field.name: (NOT_SHOWN, NOT_SHOWN)
                 if hidden
-                else (_cell(header, cells, field.name), _value(row[field.name]))
+                else (delivered_of(header, cells, field.name), _value(row[field.name]))
                 for field in (header.table.delivered if cells else ())
             },
             json.loads(row["error_data"] or "[]"),
         )
-
-
-def _cell(header: Header, cells: list[str], name: str) -> str | None:
-    """What was delivered of a field: the cells of its columns."""
-    places = header.sources.get(name)
-    if places is None:
-        return cells[header.fields.index(name)] if name in header.fields else None
-    return " | ".join(cells[place] for place in places)
 
 
 def _value(value: object) -> str | None:

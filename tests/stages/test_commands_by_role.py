@@ -64,7 +64,7 @@ WHO = {
     "compare {url}&table=recon.payment {url}&table=recon.payment --key Id,TenantsId": ALL,
     "reconcile --as-of 2026-07-01 --batch 1": M,
 }
-ELSEWHERE = {"check", "demo", "fields", "sandbox", "up", "down", "deploy"} | {
+ELSEWHERE = {"check", "profile", "demo", "fields", "sandbox", "up", "down", "deploy"} | {
     "login", "logout", "whoami", "user", "desk", "acceptance"
 }  # fmt: skip
 """Commands that ask no database, or one of their own, or whose right is an account's."""

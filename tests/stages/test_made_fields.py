@@ -1,5 +1,6 @@
 """Fields that are made of other columns than one of their own, and what of it is refused."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from flows.stages.examine import FileVerdict, examine
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 
 HEADER = "No;Amount;D/C;Booked;Time;Currency;Reference\n"
 GOOD = "1;12.50;D;01.11.2026;09:30;EUR;Debt 5 of Ann\n"
@@ -181,3 +183,44 @@ def test_neither_texts_nor_secrets_are_mapped() -> None:
     ):
         with pytest.raises(ProfileError, match=said):
             read_profile({"feed": "x", "record": record, "fields": {name: {"map": {"a": "b"}}}})
+
+
+def test_a_row_shows_how_each_of_its_fields_came_about(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(HEADER + GOOD.replace("EUR", "USD"))
+    import_delivery(workspace, [str(path)], PROFILE)
+    _, out, _ = recon("row", "1", "a.csv", "--line", "2", "--json")
+    made = {one["field"]: [*one.values()][1:] for one in json.loads(out)["fields"]}
+    assert made == {
+        "Id": ["No", "1", "1"],
+        "TenantsId": ["constant '7'", None, "7"],
+        "ActionsId": ["constant '1'", None, "1"],
+        "DebtsId": ["Reference", "Debt 5 of Ann", "5"],
+        "PaymentDate": ["Booked and Time", "01.11.2026 | 09:30", "2026-11-01T09:30:00+01:00"],
+        "PaidAmount": ["Amount and D/C", "12.50 | D", "-12.50"],
+        "DiscountAmount": ["Amount, or '0.00' where it is empty", "12.50", "50"],
+        "CurrenciesId": [
+            "Currency, or '1' where it is empty",
+            "USD",
+            "USD (none of those that are mapped: EUR, GBP)",
+        ],
+        "CurrencyRatesId": ["constant '9'", None, "9"],
+    }
+    _, out, _ = recon("row", "1", "a.csv", "--line", "2")
+    assert "DebtsId Reference Debt 5 of Ann 5" in " ".join(out.split())
+
+
+def test_a_row_with_secrets_shows_nothing_of_its_fields(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "registrations.csv"
+    path.write_text(
+        "EMail,FirstName,LastName,Password,ConfirmPassword,Company\n"
+        "no-address,Ann,Lee,canary-secret,canary-secret,Acme\n"
+    )
+    import_delivery(workspace, [str(path)], DEFAULT)
+    _, out, _ = recon("row", "1", "registrations.csv", "--line", "2", "--json")
+    assert json.loads(out)["fields"] == []
+    assert "canary" not in out

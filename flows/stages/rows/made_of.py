@@ -1,0 +1,89 @@
+"""How the fields of a row came about: which columns, what was delivered there, what it says."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+import psycopg
+
+from connectors.files.cells import split_cells
+from connectors.files.header import Header
+from connectors.files.profile import Profile
+from connectors.postgres import ledger
+from flows.stages.kept import is_cleared, open_archived
+from flows.stages.terms import restored_profile
+from flows.stages.validate_chunk import writing_of
+from flows.stages.workspace import Workspace
+from flows.steps.validate.normalise import normalise
+from schemas.reasons import NOT_SHOWN
+
+
+class MadeField(NamedTuple):
+    """One field of a row."""
+
+    field: str
+    comes_from: str
+    """Columns, a constant, or nothing."""
+    delivered: str | None
+    """The cells of those columns."""
+    becomes: str | None
+    """The text as the service document writes it."""
+
+
+def source_of(header: Header, profile: Profile, name: str) -> str:
+    """Where a field comes from, in words."""
+    if name in profile.constants:
+        secret = name in header.table.secrets
+        return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
+    places = _places(header, name)
+    if not places:
+        return "nothing"
+    columns = " and ".join(header.names[place] for place in places)
+    told = profile.fields.get(name, {})
+    return f"{columns}, or {told['default']!r} where it is empty" if "default" in told else columns
+
+
+def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:
+    """The cells of the columns that a field comes from."""
+    places = _places(header, name)
+    return " | ".join(cells[place] for place in places) if places else None
+
+
+def _places(header: Header, name: str) -> Sequence[int]:
+    own = (header.fields.index(name),) if name in header.fields else ()
+    return header.sources.get(name, own)
+
+
+def made_fields(
+    workspace: Workspace, connection: psycopg.Connection, row: Any, text: str | None
+) -> list[MadeField]:
+    """The fields of a staged row, from its text as it was delivered.
+
+    None of a row whose structure is broken, that is inside insert-batch data, or of a record kind
+    with secrets; none once housekeeping has removed the file.
+    """
+    batch = ledger.find_batch(connection, row.batch_id)
+    (extract,) = (
+        one for one in ledger.list_extracts(connection, batch.id) if one.id == row.extract_id
+    )
+    if text is None or row.raw is not None or is_cleared(workspace, extract):
+        return []
+    profile = restored_profile(batch)
+    _, header = open_archived(workspace, extract, profile)
+    cells = split_cells(text, header)
+    if not cells or header.table.unquotable or header.table.name != row.record:
+        return []
+    names = [str(place) for place in range(header.width)]
+    # Quotes around nothing are not told apart here from nothing: of a text they are one.
+    frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
+    frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
+    plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
+    return [
+        MadeField(
+            field.name,
+            source_of(header, profile, field.name),
+            delivered_of(header, cells, field.name),
+            plain[field.name][0],
+        )
+        for field in header.table.delivered
+    ]
