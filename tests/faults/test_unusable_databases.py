@@ -7,7 +7,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.postgres.database import TAKEN_OVER, THROUGH
+from connectors.errors import StatementRefused
+from connectors.postgres.database import TAKEN_OVER, THROUGH, Database
 from schemas.derived.sql import METADATA, SCHEMA
 from schemas.derived.views import VIEWS
 from schemas.guards.roles import READER, statements
@@ -163,3 +164,10 @@ def test_it_is_refused_before_any_row_is_touched(
 def test_every_table_and_view_is_looked_for() -> None:
     assert {"batch", "payment", "staged_payment"} <= {one.name for one in METADATA.sorted_tables}
     assert set(VIEWS) == {"staged_row", "insert_batch_data", "shown_row"}
+
+
+def test_a_schema_that_is_changed_under_a_command_is_told(database: Database) -> None:
+    told = pytest.raises(StatementRefused, match=r"not what this version made: .* Restore it")
+    with told, database.connect() as connection:
+        connection.execute("DROP TABLE decision CASCADE")
+        connection.execute("SELECT count(*) FROM decision")
