@@ -142,14 +142,18 @@ class Chunk:
     def _texts(self) -> pl.Series:
         settled = self.block[: self.records.consumed]
         # A record's fault is its first one: bytes that are no text may hide behind another.
-        if self.dialect.encoding != "utf-8" or self._no_text:
+        if self._no_text:
             return self._decoded_texts()
+        encoding = self.dialect.encoding
         if self.height == self.records.lines:
-            text = settled.replace(b"\r\n", b"\n") if b"\r" in settled else settled
+            text = settled if encoding == "utf-8" else settled.decode(encoding).encode()
+            text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
             if b"\r" not in text:
                 lines = pl.scan_lines(io.BytesIO(text), name="data").collect()["data"]
                 if len(lines) == self.height:
                     return lines
+        if encoding != "utf-8":
+            return self._decoded_texts()  # Places are of the bytes as they were delivered.
         begin = pl.Series("begin", self.records.start)
         length = pl.Series("length", self.records.end) - begin
         cut = pl.lit(settled).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))

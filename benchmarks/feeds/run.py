@@ -1,0 +1,109 @@
+"""What reading costs where a feed profile changes the files: CPU per byte, beside plain payments.
+
+    python benchmarks/feeds/run.py --rows 300000
+
+For each feed of the gallery in `docs/feeds` its clean rows are repeated, with an Id of their own,
+between its header and its footer. Reading is from the bytes to rows that are ready to be sent to
+PostgreSQL, without a database: split, checked, written out. The plain file has the fields' own
+names and needs no profile; it is read by the fast path.
+"""
+
+import argparse
+import csv
+import io
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parents[2])
+
+from connectors.files.content import open_content  # noqa: E402
+from connectors.files.header import read_header  # noqa: E402
+from connectors.files.profile import DEFAULT, Profile, load_profile  # noqa: E402
+from connectors.files.reader import first_place, read_chunks  # noqa: E402
+from connectors.postgres.ledger import Extract  # noqa: E402
+from connectors.settings import Limits  # noqa: E402
+from flows.stages.write_out import write_out  # noqa: E402
+from tests.stages.payments import HEADER, line  # noqa: E402
+
+GALLERY = Path(__file__).resolve().parents[2] / "docs" / "feeds"
+PLAIN = "plain"
+EXTRACT = Extract(
+    id=1, batch_id=1, name="a.csv", sha256=None, bytes=None, record="payment", header=None,
+    manifest=None, refused=None, message=None, pieces=None,
+)  # fmt: skip
+
+
+def main() -> int:
+    """Measure every feed in turn, that many rounds; print the medians."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=300_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    feeds = [PLAIN, *sorted(one.parent.name for one in GALLERY.glob("*/profile.toml"))]
+    took: dict[str, list[float]] = {feed: [] for feed in feeds}
+    sizes: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {feed: _file(feed, Path(folder), asked.rows) for feed in feeds}
+        for _ in range(asked.rounds + 1):  # The first compiles and warms, and does not count.
+            for feed in feeds:
+                path, profile = paths[feed]
+                sizes[feed] = path.stat().st_size
+                took[feed].append(_read(path, profile, asked.rows))
+    print(f"{asked.rows:,} rows, {asked.rounds} rounds")
+    print("\n| feed | MiB | CPU s | CPU s per 100 MiB | times plain |\n|---|---|---|---|---|")
+    cost = {feed: statistics.median(took[feed][1:]) / sizes[feed] for feed in feeds}
+    for feed in feeds:
+        mib, cpu = sizes[feed] / 2**20, cost[feed] * sizes[feed]
+        print(
+            f"| {feed} | {mib:.1f} | {cpu:.2f} | {cost[feed] * 100 * 2**20:.2f} "
+            f"| {cost[feed] / cost[PLAIN]:.1f} |"
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\npeak memory {peak:.0f} MiB")
+    return 0
+
+
+def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
+    path = folder / f"{feed}.csv"
+    if feed == PLAIN:
+        path.write_text("\n".join([HEADER, *(line(number) for number in range(rows))]) + "\n")
+        return path, DEFAULT
+    profile = load_profile(GALLERY / feed / "profile.toml")
+    (clean,) = (GALLERY / feed).glob("clean.*")
+    content = open_content(clean, profile.encoding)
+    header = read_header(content, None, None, profile, Limits())
+    text = clean.read_bytes()
+    end = header.footer.start if header.footer else len(text)
+    body = text[header.body_start : end].decode(content.encoding)
+    records = [row for row in csv.reader(io.StringIO(body), **header.dialect.signs) if row]
+    place = header.fields.index("Id")
+    with path.open("wb") as file:
+        file.write(text[: header.body_start])
+        wrapped = io.TextIOWrapper(file, content.encoding, newline="", write_through=True)
+        writer = csv.writer(wrapped, **header.dialect.signs, lineterminator="\n")
+        for number in range(rows):
+            row = records[number % len(records)]
+            writer.writerow([*row[:place], 10_000_000 + number, *row[place + 1 :]])
+        wrapped.detach()
+        file.write(text[end:])
+    return path, profile
+
+
+def _read(path: Path, profile: Profile, rows: int) -> float:
+    content = open_content(path, profile.encoding)
+    begun = time.process_time()
+    header = read_header(content, None, None, profile, Limits())
+    limits, good = Limits(), 0
+    for chunk in read_chunks(content, header, first_place(header), limits.block_bytes):
+        written = write_out(chunk, header, profile, EXTRACT, strict_bytes=limits.strict_bytes)
+        good += written.validated.totals["payment"]["ready"].rows
+    assert good == rows, f"{path.name}: {good} of {rows} rows are good"
+    return time.process_time() - begun
+
+
+if __name__ == "__main__":
+    sys.exit(main())
