@@ -12,6 +12,7 @@ from connectors.postgres.accounts import Account
 from flows.desk.app import ADDRESSES
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
+from tests import examples
 from tests.accounts.people import ANNA, BO, add
 from tests.desk.browser import Browser
 from tests.desk.test_batches import bring
@@ -144,7 +145,7 @@ def test_no_form_breaks_a_page_or_loses_what_was_typed(
                 continue
             seen.add(key)
             there = form._replace(action=form.action or path)
-            for sent in bent(there, value):
+            for sent in [*bent(there, value)][:: 1 if examples.ALL else 4]:
                 if told_wrong := wrong(page, there, sent, value):
                     found_wrong.setdefault(there.action, set()).add(f"{told_wrong}: {sent}")
     assert found_wrong == {}
