@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
@@ -106,6 +107,7 @@ def _read_header(
     limits: Limits,
 ) -> Header:
     dialects = candidates(content, dialect, profile, limits)
+    profile = _without_around(content, dialects, profile, limits)
     line = first_record(
         content,
         dialects,
@@ -134,6 +136,19 @@ def _read_header(
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, line.dialect, line.end),
     )
+
+
+def _without_around(
+    content: Content, dialects: Sequence[Dialect], profile: Profile, limits: Limits
+) -> Profile:
+    """The profile; of rows that we wrote, without what stands around those of the feed."""
+    bare = replace(profile, header_line=1, header_lines=1, footer=())
+    if bare != profile:
+        with suppress(ExtractRefused):
+            first = first_record(content, dialects, limits, _known_names(profile))
+            if PARENT_COLUMN.casefold() in first.folded_names:
+                return bare
+    return profile
 
 
 def _first_line(

@@ -5,7 +5,6 @@ tenant only, has the same budget, reads its files the same way and goes to the s
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -21,9 +20,6 @@ from schemas.tables import SECRETS
 KEPT = "(kept in secret_constant)"
 STATED = ("tenant", "budget_errors", "budget_rate", "push")
 """What may be stated of one delivery beside how its feed writes files."""
-
-AROUND: Mapping[str, Any] = {"header_line": 1, "header_lines": 1, "footer": ()}
-"""What stands around the records where only they are delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +60,7 @@ def terms_of_correction(
         theirs = with_secrets(connection, batch_id, restored_profile(batch))
     _refuse_others(batch, theirs, given)
     unstated = replace(DEFAULT, **{name: getattr(given, name) for name in STATED})
-    # A corrected file is written by us: nothing stands above its header or below its records.
-    form = replace(theirs, **AROUND) if given == unstated else given
+    form = theirs if given == unstated else given
     terms: dict[str, Any] = {name: _stated(name, given, theirs) for name in STATED}
     constants = {**secret_constants(theirs), **form.constants}
     profile = replace(form, **terms, constants=constants, feed=theirs.feed)

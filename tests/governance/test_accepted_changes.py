@@ -246,7 +246,8 @@ def test_a_correction_is_read_as_what_it_repairs(workspace: Workspace, tmp_path:
     # In another form than the feed's it is told, and is no measure for what comes next.
     with workspace.database.connect() as connection:
         base = Base(done.run, approved=True, own=True)
-        profile = stored_profile(replace(COMMA, feed="till", record="payment"))
+        other_form = replace(COMMA, feed="till", record="payment", header_line="found")
+        profile = stored_profile(other_form)
         other = ledger.add_batch(
             connection, content_id="c", feed="till", profile=profile, corrects=first
         )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchUnknown
-from connectors.files.profile import DEFAULT, read_profile
+from connectors.files.profile import DEFAULT, Profile, read_profile
 from connectors.postgres.ledger import State
 from flows.stages.examine import examine
 from flows.stages.rows.locate import Spot, locate
@@ -53,8 +53,9 @@ def statement(folder: Path, total: str) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
 def test_a_statement_is_imported_and_its_wrong_row_corrected(
-    workspace: Workspace, rows: Any, tmp_path: Path
+    workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
 ) -> None:
     batch = import_delivery(workspace, [statement(tmp_path, "1.214,56")], PROFILE).batch
     assert batch.state is State.COMPLETE_WITH_ERRORS
@@ -67,7 +68,7 @@ def test_a_statement_is_imported_and_its_wrong_row_corrected(
     header, row = rejects.read_text().splitlines()
     assert header == "ReconRow;" + HEADER.strip()
     rejects.write_text(f"{header}\n{row.replace('EUR', '1')}\n")
-    corrected = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=batch.id).batch
+    corrected = import_delivery(workspace, [str(rejects)], stated, corrects=batch.id).batch
     assert corrected.state is State.COMPLETE
     assert rows('SELECT sum("PaidAmount") FROM payment') == [(Decimal("1214.56"),)]
 

@@ -18,7 +18,6 @@ from connectors.postgres import ledger
 from connectors.postgres.ledger import Batch
 from flows.stages.reconcile.held_against import Base
 from flows.stages.reconcile.method import Method
-from flows.stages.terms import AROUND
 from flows.steps.reconcile.report import RuleChange
 from schemas.counting import quantity
 from schemas.derived.views import LISTING_FEED
@@ -96,14 +95,12 @@ def _told(numbers: list[int], *, last: int) -> str:
 def _keys(batch: Batch, then: Keys | None = None) -> Keys:
     """What a batch was read by; a key that its version did not know has its default.
 
-    Of a secret constant it says only that there is one. What stands around the records of a
-    correction, and where nobody stated it the kind of them, follows from the file itself: it is no
-    other than in what it is held against, `then`.
+    Of a secret constant it says only that there is one. The record kind of a correction is by its
+    header, where nobody stated one: it is no other than that of what it is held against, `then`.
     """
     keys = _flat(asdict(DEFAULT) | json.loads(batch.profile))
-    if batch.corrects is not None and then:
-        by_file = {*AROUND} | ({RECORD} - keys.keys())
-        keys |= {key: text for key, text in then.items() if key in by_file}
+    if batch.corrects is not None and RECORD not in keys and then and RECORD in then:
+        keys[RECORD] = then[RECORD]
     return keys
 
 
