@@ -32,14 +32,16 @@ def bank(**keys: object) -> Profile:
     return read_profile({**shape, "columns": COLUMNS, "constants": REST, **keys})
 
 
-def read(folder: Path, text: str, profile: Profile, encoding: str = "utf-8") -> tuple[Header, str]:
+def read(
+    folder: Path, text: str, profile: Profile, encoding: str = "utf-8", block_bytes: int = 7
+) -> tuple[Header, str]:
     """The header, and the texts of the records one below the other."""
     path = folder / "a.csv"
     path.write_bytes(text.encode(encoding))
     content = open_content(path, profile.encoding)
     header = read_header(content, None, None, profile, Limits())
     # Small blocks, so that records and footer lie in several.
-    chunks = read_chunks(content, header, first_place(header), 7)
+    chunks = read_chunks(content, header, first_place(header), block_bytes)
     return header, "".join(f"{one}\n" for chunk in chunks for one in chunk.positions()["data"])
 
 
@@ -152,7 +154,8 @@ def test_where_the_records_end(tmp_path: Path, behind: str, records: str) -> Non
 
 def test_records_between_header_and_a_footer_far_away(tmp_path: Path) -> None:
     rows = ROWS * (2 * FOOTER_BYTES // len(ROWS))
-    _, found = read(tmp_path, HEADER + rows + FOOTER, bank(footer=[SUM, COUNT]))
+    text, profile = HEADER + rows + FOOTER, bank(footer=[SUM, COUNT])
+    _, found = read(tmp_path, text, profile, block_bytes=FOOTER_BYTES // 3)
     assert found == rows
 
 
