@@ -302,6 +302,13 @@ TABLES: dict[str, Table] = named(
 """Every record of the service document by its snake_case name."""
 
 EXTRACTS: dict[str, Table] = {name: table for name, table in TABLES.items() if table.extract}
+
+
+def title_of(record: str) -> str:
+    """The name people know a record kind by; one nobody knows is called as it is."""
+    return EXTRACTS[record].title if record in EXTRACTS else record
+
+
 """The records that can be delivered as an extract."""
 
 SECRETS = frozenset(name for table in EXTRACTS.values() for name in table.secrets)

@@ -26,6 +26,8 @@ LOOSE_SUFFIX = ".txt"
 EXTRACT_SUFFIXES = tuple(
     f"{text}{packed}" for text in (*TEXT_SUFFIXES, LOOSE_SUFFIX) for packed in ("", *PACKED)
 )
+NAMED = 10
+"""Extracts an error names."""
 CONTROL_NAME = "manifest.json"
 # Descriptions, checksums, signatures and marks of completion that travel with extracts.
 BESIDE_SUFFIXES = (
@@ -110,6 +112,15 @@ def find_extracts(paths: Sequence[str], limits: Limits) -> OpenedDelivery:
     )
 
 
+def find_extract(path: str, limits: Limits) -> Source:
+    """The one extract that a path names; raises DeliveryError where it names several, or none."""
+    sources = find_extracts([path], limits).sources
+    if len(sources) != 1:
+        names = ", ".join(one.name for one in sources[:NAMED])
+        raise DeliveryError(f"{path} is several extracts: {names}. Name one of them.")
+    return sources[0]
+
+
 @contextmanager
 def open_source(source: Source) -> Iterator[BinaryIO]:
     """The bytes of the source as delivered, compressed ones still compressed.
@@ -175,9 +186,9 @@ def _look(path: str, found: _Found) -> None:
         elif sort is not None:
             _take(location, sort, found, named=True)
         elif matches := place.matching(location):
+            named = LOOSE_SUFFIX in path.lower()
             for entry in matches:
-                loose = any(f"{LOOSE_SUFFIX}{packed}" in path.lower() for packed in ("", *PACKED))
-                _take(entry, place.sort(entry) or "other", found, named=loose)
+                _take(entry, place.sort(entry) or "other", found, named=named)
                 _take_neighbour(entry, place, found)
         else:
             raise DeliveryError(

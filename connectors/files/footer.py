@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import polars as pl
@@ -11,9 +11,11 @@ from connectors.errors import ExtractRefused
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
+from connectors.files.manifest import ALL, ManifestEntry, total_of
 from connectors.files.profile import ROWS, Profile, number_form, written_of
 from schemas.cells.numbers import exact_number
 
+OWN_FOOTER = "its footer"
 FOOTER_BYTES = 1 << 16
 """How far from the end of a file its footer is looked for."""
 
@@ -55,6 +57,34 @@ def read_footer(
     numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
     rows = numbers.pop(ROWS, None)
     return ExtractFooter(start, None if rows is None else int(rows), numbers)
+
+
+def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -> ManifestEntry:
+    """What is stated of a file, with what its own footer states.
+
+    Raises ExtractRefused `incomplete_file` where the two differ.
+    """
+    said = ManifestEntry(
+        OWN_FOOTER, footer.rows, sums={f: {ALL: n} for f, n in footer.sums.items()}
+    )
+    if entry is None:
+        return said
+    stated = entry.sums or {}
+    details = [
+        f"sum of {field}: {total:f} by {entry.manifest}, {own[ALL]:f} by the footer"
+        for field, own in (said.sums or {}).items()
+        if field in stated and (total := total_of(stated[field])) != own[ALL]
+    ]
+    if None not in (entry.rows, footer.rows) and entry.rows != footer.rows:
+        details.append(f"rows: {entry.rows} by {entry.manifest}, {footer.rows} by the footer")
+    if details:
+        raise refused("incomplete_file", name, detail="; ".join(details))
+    return replace(
+        entry,
+        manifest=f"{entry.manifest} and {OWN_FOOTER}",
+        rows=footer.rows if entry.rows is None else entry.rows,
+        sums={**(said.sums or {}), **stated},
+    )
 
 
 def _from_the_end(content: Content, body_start: int) -> Iterator[tuple[int, bytes]]:

@@ -245,10 +245,11 @@ class _Reading:
             raise self._refused("duplicate_column", columns=columns, found=found)
         if missing := self._missing(table):
             raise self._missing_column(table, missing, recognised=False)
+        known = {*_OWN_NAMES, *self._parts()}
         unknown = [
             name or f"column {place} without a name"
             for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
-            if of is None and folded(name) not in {*_OWN_NAMES, *self._parts()}
+            if of is None and folded(name) not in known
         ]
         if unknown and self.profile.unknown_columns == "refuse":
             found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from decimal import Context, Decimal, InvalidOperation, localcontext
 from difflib import get_close_matches
 from typing import Any, NamedTuple
@@ -13,7 +13,6 @@ from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.archive import BROKEN, Stored
 from connectors.files.content import refused, shown
 from connectors.files.delivery import Control, OpenedDelivery, Source, open_source
-from connectors.files.footer import ExtractFooter
 from connectors.files.stores import unreadable
 from schemas.cells.numbers import exact_number
 
@@ -22,7 +21,6 @@ READ_BYTES = 1 << 20
 MOST_SIGNS = 1000
 """Of a hash total, and of a name under which a sum is stated."""
 EXACT = Context(prec=200)
-OWN_FOOTER = "its footer"
 ALL = ""
 """The currency of a sum that is stated without one."""
 
@@ -101,34 +99,6 @@ def read_manifests(delivery: OpenedDelivery) -> Statement:
     return Statement(entries, tuple(sorted(gaps, key=lambda gap: gap.name)))
 
 
-def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -> ManifestEntry:
-    """What is stated of a file, with what its own footer states.
-
-    Raises ExtractRefused `incomplete_file` where the two differ.
-    """
-    said = ManifestEntry(
-        OWN_FOOTER, footer.rows, sums={f: {ALL: n} for f, n in footer.sums.items()}
-    )
-    if entry is None:
-        return said
-    stated = entry.sums or {}
-    details = [
-        f"sum of {field}: {total:f} by {entry.manifest}, {own[ALL]:f} by the footer"
-        for field, own in (said.sums or {}).items()
-        if field in stated and (total := _total(stated[field])) != own[ALL]
-    ]
-    if None not in (entry.rows, footer.rows) and entry.rows != footer.rows:
-        details.append(f"rows: {entry.rows} by {entry.manifest}, {footer.rows} by the footer")
-    if details:
-        raise refused("incomplete_file", name, detail="; ".join(details))
-    return replace(
-        entry,
-        manifest=f"{entry.manifest} and {OWN_FOOTER}",
-        rows=footer.rows if entry.rows is None else entry.rows,
-        sums={**(said.sums or {}), **stated},
-    )
-
-
 def check_bytes(entry: ManifestEntry, stored: Stored) -> None:
     """Compare bytes and hash, of the file as delivered or of its decompressed content.
 
@@ -172,7 +142,7 @@ def _sum_differences(
         return [f"a sum of {field} is stated, which is no amount of this record"]
     if ALL in stated:
         # Not an amount of money but a control number: the sender added up all currencies.
-        total = _total(read)
+        total = total_of(read)
         return [] if stated[ALL] == total else [_difference(f"sum of {field}", stated[ALL], total)]
     return [
         _difference(f"sum of {field} in currency {shown(currency, 20)}", expected, actual)
@@ -182,7 +152,8 @@ def _sum_differences(
     ]
 
 
-def _total(by_currency: Mapping[str, Decimal]) -> Decimal:
+def total_of(by_currency: Mapping[str, Decimal]) -> Decimal:
+    """The sum over all currencies, no digit of it lost."""
     with localcontext(EXACT):
         return sum(by_currency.values(), Decimal(0))
 
@@ -345,7 +316,7 @@ def _entry(source: Source, name: str, stated: object) -> ManifestEntry:
         sha256=_sha256(source, f"{where}.sha256", stated.get("sha256")),
         bytes=_count(source, f"{where}.bytes", stated.get("bytes")),
         sums=_sums(source, f"{where}.sums", stated.get("sums")),
-        hash_total=_hash_total(source, f"{where}.hash_total", stated.get("hash_total")),
+        hash_total=_hashtotal_of(source, f"{where}.hash_total", stated.get("hash_total")),
     )
 
 
@@ -383,7 +354,7 @@ def _sums(source: Source, where: str, value: object) -> Sums | None:
     }
 
 
-def _hash_total(source: Source, where: str, value: object) -> str | None:
+def _hashtotal_of(source: Source, where: str, value: object) -> str | None:
     if value is None:
         return None
     text = str(value).strip()

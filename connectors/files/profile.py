@@ -15,6 +15,7 @@ from connectors.files.lookups import with_lookups
 from connectors.files.profile_keys import (
     FOUND,
     KEYS,
+    OF_FIELD,
     SECTIONS,
     WRITTEN,
     as_section,
@@ -30,7 +31,7 @@ from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
 from schemas.toml_text import key_lines, read_toml
 
-MADE = frozenset({"from", "join", "part", "map", "default"})
+MADE = OF_FIELD.keys() - WRITTEN.keys()
 """Keys of a field that say what it is made of."""
 ROWS = "rows"
 """In the pattern of a footer: how many records there are."""

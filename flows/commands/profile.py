@@ -77,7 +77,7 @@ def _show(tried: "Tried") -> None:
     if header is None:
         console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
         return
-    sign = {"\t": "a tab"}.get(header.dialect.delimiter.decode(), header.dialect.delimiter.decode())
+    sign = header.dialect.delimiter.decode().replace("\t", "a tab")
     console.print(
         f"{verdict.name}: {header.table.title}, {header.dialect.encoding}, columns divided by "
         f"{sign}, records from line {header.body_line} on"

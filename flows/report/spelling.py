@@ -8,7 +8,7 @@ from decimal import Decimal
 from flows.steps.totals import plain
 from schemas.amounts import EXACT, MOST_CHARACTERS, spelled
 from schemas.counting import quantity
-from schemas.tables import EXTRACTS
+from schemas.tables import title_of
 
 NARROW = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
@@ -60,7 +60,7 @@ def record_title(record: str | None) -> str:
     """The name people know a record kind by; a file that was refused early has none."""
     if record is None:
         return "record not known"
-    return EXTRACTS[record].title if record in EXTRACTS else visible(record)
+    return visible(title_of(record))
 
 
 def neutral(text: str, most: int = 500) -> str:

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from connectors.errors import DeliveryError
 from connectors.files.archive import store
 from connectors.files.content import byte_order_mark, shown
-from connectors.files.delivery import find_extracts
-from connectors.files.first_record import DELIMITERS, folded
+from connectors.files.delivery import find_extract
+from connectors.files.first_record import folded
 from connectors.files.profile import read_profile
+from connectors.files.shape import Shape, shape_of
 from connectors.settings import Settings
-from flows.steps.draft.shape import Shape, shape_of
-from flows.steps.draft.values import ISO, NumberSigns, time_forms
+from flows.steps.draft import ISO, NumberSigns, time_forms
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
@@ -41,12 +40,9 @@ def draft_profile(settings: Settings, path: str, feed: str, record: str | None) 
     ProfileError where the feed's name is none.
     """
     read_profile({"feed": feed})
-    sources = find_extracts([path], settings.limits).sources
-    if len(sources) != 1:
-        names = ", ".join(one.name for one in sources[:10])
-        raise DeliveryError(f"{path} is several extracts: {names}. Draft from one of them.")
+    source = find_extract(path, settings.limits)
     with tempfile.TemporaryDirectory(prefix="recon-draft-") as folder:
-        stored = store(sources[0], Path(folder), settings.limits)
+        stored = store(source, Path(folder), settings.limits)
         with stored.path.open("rb") as file:
             head = file.read(LOOKED_AT)
             file.seek(max(0, stored.bytes - LOOKED_AT))
@@ -55,9 +51,9 @@ def draft_profile(settings: Settings, path: str, feed: str, record: str | None) 
     lines = _lines(head, encoding)
     if stored.bytes > LOOKED_AT:
         lines = lines[:-1]
-    shape = shape_of(lines, _lines(last, encoding), DELIMITERS)
+    shape = shape_of(lines, _lines(last, encoding))
     table = EXTRACTS[record] if record else None
-    return "\n".join(_Draft(feed, shape, table).lines(sources[0].name, told)) + "\n"
+    return "\n".join(_Draft(feed, shape, table).lines(source.name, told)) + "\n"
 
 
 def _encoding(head: bytes) -> tuple[str, str | None]:
@@ -145,8 +141,8 @@ class _Draft:
         found = {}
         for place in range(len(self.shape.names)):
             cells = self.shape.column(place)
-            if cells and not all(map(str.isdigit, cells)) and (forms := time_forms(cells[:200])):
-                found[place] = [form for form in forms if all_fit(form, cells)]
+            if cells and not all(map(str.isdigit, cells)) and (forms := time_forms(cells)):
+                found[place] = forms
             elif cells and all(map(ISO.fullmatch, cells)):
                 found[place] = []
         return found
@@ -190,11 +186,6 @@ class _Draft:
             yield ""
             yield "[constants]"
             yield from _constants(self.table, theirs)
-
-
-def all_fit(form: str, cells: Sequence[str]) -> bool:
-    """Whether a form of times fits every cell."""
-    return form in time_forms(cells) if len(cells) > 200 else True
 
 
 def _constants(table: Table, theirs: set[str]) -> Iterator[str]:

@@ -87,12 +87,14 @@ def examine(
     *,
     record: str | None = None,
     progress: Progress = silent,
+    look: Callable[[Opened], None] | None = None,
 ) -> list[FileVerdict]:
     """The verdict on every file of a delivery; nothing is kept and no database is asked.
 
     Repeated and conflicting keys are found over the whole delivery. References that it does not
     answer itself may lead to what a database knows, so they are counted as unsettled; of a feed
-    whose deliveries are complete in themselves they are errors.
+    whose deliveries are complete in themselves they are errors. `look` is given every file while
+    its content is there.
     """
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
@@ -104,6 +106,8 @@ def examine(
             progress("check", number, len(delivery.sources))
             entry = statement.entries.get(source.name)
             opened = open_extract(source, settings, Path(folder), profile, record, entry=entry)
+            if look:
+                look(opened)
             gap = gaps.pop(source.name, None)
             run.take(replace(opened, refusal=gap) if gap and not opened.refusal else opened)
         run.settle_references(run.settle_conflicts())

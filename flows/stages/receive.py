@@ -14,14 +14,9 @@ from connectors.files.archive import Stored, store
 from connectors.files.content import Content, open_kept
 from connectors.files.delivery import Source, find_extracts
 from connectors.files.evidence import MISSING
+from connectors.files.footer import with_footer
 from connectors.files.header import Header, read_header
-from connectors.files.manifest import (
-    ManifestEntry,
-    check_bytes,
-    entry_text,
-    read_manifests,
-    with_footer,
-)
+from connectors.files.manifest import ManifestEntry, check_bytes, entry_text, read_manifests
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.heartbeat import in_turn

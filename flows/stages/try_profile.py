@@ -1,23 +1,20 @@
 """Try a feed profile on a file: what each column becomes, the first rows, and how many pass."""
 
 import json
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from connectors.errors import DeliveryError
 from connectors.files.cells import split_cells
 from connectors.files.content import open_content
-from connectors.files.delivery import find_extracts
+from connectors.files.delivery import find_extract
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Limits, Settings
 from flows.stages.examine import FileVerdict, examine
-from flows.stages.receive import Opened, open_extract
+from flows.stages.receive import Opened
 from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
 from schemas.reasons import NOT_SHOWN
@@ -50,7 +47,6 @@ class Tried:
     """What a profile makes of one file."""
 
     verdict: FileVerdict
-    profile: Profile
     header: Header | None = None
     fields: tuple[FieldSource, ...] = ()
     unused: tuple[str, ...] = ()
@@ -94,29 +90,30 @@ def try_profile(
 
     Raises DeliveryError where the path is not one file.
     """
-    sources = find_extracts([path], settings.limits).sources
-    if len(sources) != 1:
-        names = ", ".join(one.name for one in sources[:10])
-        raise DeliveryError(f"{path} is several extracts: {names}. Try a profile on one of them.")
-    (verdict,) = examine(settings, [path], profile, record=record)
-    with tempfile.TemporaryDirectory(prefix="recon-try-") as folder:
-        opened = open_extract(sources[0], settings, Path(folder), profile, record)
-        if opened.header is None:
-            return Tried(verdict, profile)
-        header = opened.header
-        used = {place for places in header.sources.values() for place in places}
-        return Tried(
-            verdict,
-            profile,
-            header,
-            tuple(_fields(header, profile)),
-            tuple(
-                name
-                for place, (name, field) in enumerate(zip(header.names, header.fields, strict=True))
-                if field is None and place not in used
-            ),
-            tuple(_rows(opened, header, profile, settings.limits, rows)),
-        )
+    find_extract(path, settings.limits)
+    looked: list[Tried] = []
+
+    def look(opened: Opened) -> None:
+        looked.append(_tried(opened, profile, settings.limits, rows))
+
+    (verdict,) = examine(settings, [path], profile, record=record, look=look)
+    return replace(looked[0], verdict=verdict)
+
+
+def _tried(opened: Opened, profile: Profile, limits: Limits, rows: int) -> Tried:
+    """What is seen of a file but for the verdict on it."""
+    nothing_yet, header = FileVerdict(opened.name), opened.header
+    if header is None:
+        return Tried(nothing_yet)
+    used = {place for places in header.sources.values() for place in places}
+    columns = enumerate(zip(header.names, header.fields, strict=True))
+    return Tried(
+        nothing_yet,
+        header,
+        tuple(_fields(header, profile)),
+        tuple(name for place, (name, of) in columns if of is None and place not in used),
+        tuple(_rows(opened, header, profile, limits, rows)),
+    )
 
 
 def _fields(header: Header, profile: Profile) -> Iterator[FieldSource]:

@@ -1,6 +1,6 @@
 """Validate a chunk: the records of a chunk by the profile of their feed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -11,7 +11,7 @@ from connectors.files.profile import Profile, number_form, written_of
 from connectors.files.reader import Chunk
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.left_out import FindRepaired, Repaired
-from flows.steps.validate.normalise import CellForm, Writing
+from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.times import TimeForm
 from schemas.cells.day_numbers import EPOCHS
 from schemas.cells.reading import Unread, offset_minutes
@@ -66,6 +66,15 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
         rows = [row for row in range(chunk.height) if row not in chunk.faults]
         parents = pl.Series([None] * chunk.height, dtype=pl.String).scatter(rows, parents)
     return positions.with_columns(parents.alias("parent"))
+
+
+def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[str, str | None]:
+    """The cells of one record by field, as the service document writes them; nothing is None."""
+    names = [str(place) for place in range(header.width)]
+    frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
+    frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
+    plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
+    return plain.row(0, named=True)
 
 
 def writing_of(profile: Profile) -> Writing:

@@ -4,7 +4,7 @@ Each room uses only rooms below it in its list. Of a batch:
 
 fast       records that are clean beyond doubt, in compiled loops
 validate   the verdict on every row
-draft      how a foreign file is written, as far as it tells
+draft      how the cells of a foreign file are written, as far as they tell
 
 Of a reconciliation:
 

@@ -56,6 +56,10 @@ class Browser:
         return self.open("/login").send("/login", name=name, password=password)
 
 
+TEXTS = (None, "text", "search", "number", "date")
+"""Types of a field that text is typed into."""
+
+
 class _Forms(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
@@ -66,10 +70,13 @@ class _Forms(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         if tag == "form":
-            self.found.append({"action": given.get("action"), "fields": {}})
+            method = given.get("method") or "get"
+            form = {"action": given.get("action"), "method": method.lower(), "fields": {}}
+            self.found.append(form | {"choices": {}, "typed": set()})
         if not self.found:
             return
         fields, name = self.found[-1]["fields"], given.get("name")
+        self._note(tag, name, given)
         if tag == "input" and name:
             if given.get("type") in ("checkbox", "radio") and "checked" not in given:
                 return
@@ -80,6 +87,18 @@ class _Forms(HTMLParser):
             fields[self.select] = given.get("value") or ""
         elif tag == "textarea" and name:
             self.area, fields[name] = name, ""
+
+    def _note(self, tag: str, name: str | None, given: dict[str, str | None]) -> None:
+        """What a form can send, and which fields of it somebody types text into."""
+        choices, typed = self.found[-1]["choices"], self.found[-1]["typed"]
+        if tag in ("input", "button", "select", "textarea") and name:
+            choices.setdefault(name, [])
+        if tag in ("input", "button") and name:
+            choices[name].append(given.get("value") or "")
+        elif tag == "option" and self.select:
+            choices[self.select].append(given.get("value") or "")
+        if name and (tag == "textarea" or (tag == "input" and given.get("type") in TEXTS)):
+            typed.add(name)
 
     def handle_data(self, data: str) -> None:
         if self.area:
@@ -93,7 +112,7 @@ class _Forms(HTMLParser):
 
 
 def forms(page: str) -> list[dict[str, Any]]:
-    """The forms of a page: where each goes, and what is filled in."""
+    """The forms of a page: where each goes and how, what is filled in, and what else can be."""
     parser = _Forms()
     parser.feed(page)
     return parser.found

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
 from tests import examples
 from tests.accounts.people import ANNA, BO, add
-from tests.desk.browser import Browser
+from tests.desk.browser import Browser, forms
 from tests.desk.test_batches import bring
 from tests.governance.runs import found, ids, reconcile
 from tests.stages.payments import line
@@ -34,55 +33,6 @@ LONGEST = 1000
 FURTHER = ["/runs/1/decide?break={id}&what=" + what for what in ("accept", "assign", "comment")]
 
 
-class Form(NamedTuple):
-    """One form: where it goes, how, what is filled in, and every name it can send."""
-
-    action: str
-    method: str
-    filled: dict[str, str]
-    choices: dict[str, list[str]]
-    typed: set[str]
-    """The fields that somebody types text into."""
-
-
-class _Reader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.forms: list[Form] = []
-        self.select = self.area = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag == "form":
-            self.forms.append(
-                Form(given.get("action", ""), given.get("method", "get"), {}, {}, set())
-            )
-        if not self.forms:
-            return
-        form, name, value = self.forms[-1], given.get("name", ""), given.get("value", "")
-        if tag in ("input", "button") and name:
-            form.choices.setdefault(name, []).append(value)
-            silent = given.get("type") in ("checkbox", "radio") and "checked" not in given
-            if tag == "input" and not silent:
-                form.filled[name] = value
-            if tag == "input" and given.get("type", "text") in ("text", "search", "number", "date"):
-                form.typed.add(name)
-        elif tag in ("select", "textarea"):
-            form.choices.setdefault(name, [])
-            form.filled.setdefault(name, "")
-            self.select = name if tag == "select" else self.select
-            if tag == "textarea":
-                form.typed.add(name)
-        elif tag == "option" and self.select:
-            form.choices[self.select].append(value)
-
-
-def forms(page: str) -> list[Form]:
-    reader = _Reader()
-    reader.feed(page)
-    return reader.forms
-
-
 @pytest.fixture
 def place(workspace: Workspace, tmp_path: Path) -> Workspace:
     bring(workspace, tmp_path / "a.csv", line(1), line(2, amount="x"))
@@ -98,32 +48,32 @@ def path_of(path: str) -> str:
     return path
 
 
-def bent(form: Form, value: str) -> Iterator[dict[str, str]]:
+def bent(form: dict[str, Any], value: str) -> Iterator[dict[str, str]]:
     """The form as it stands with one field bent or left out, for each of its fields and buttons."""
-    for chosen in form.choices.get("what") or [""]:
-        base = form.filled | ({"what": chosen} if chosen else {})
-        for name in form.choices:
+    for chosen in form["choices"].get("what") or [""]:
+        base = form["fields"] | ({"what": chosen} if chosen else {})
+        for name in form["choices"]:
             if name != "csrf":
                 yield base | {name: value}
                 yield {one: told for one, told in base.items() if one != name}
 
 
-def wrong(page: Browser, form: Form, sent: dict[str, str], value: str) -> str | None:
+def wrong(page: Browser, form: dict[str, Any], sent: dict[str, str], value: str) -> str | None:
     """What is wrong with the answer to a form, if anything is."""
-    if form.method.lower() == "get":
-        told = page.client.get(form.action, params=sent)
+    if form["method"] == "get":
+        answer = page.client.get(form["action"], params=sent)
     else:
-        told = page.client.post(form.action, data=sent)
-    if told.status_code >= 500:
-        return f"{told.status_code}"
-    if told.status_code < 400:
+        answer = page.client.post(form["action"], data=sent)
+    if answer.status_code >= 500:
+        return f"{answer.status_code}"
+    if answer.status_code < 400:
         return None
-    if 'role="alert"' not in told.text:
+    if 'role="alert"' not in answer.text:
         return "it does not say what is wrong"
-    if value in unescape(told.text) or not value.isprintable() or len(value) > LONGEST:
+    if value in unescape(answer.text) or not value.isprintable() or len(value) > LONGEST:
         return None
-    there = {name for one in forms(told.text) if one.action == form.action for name in one.typed}
-    lost = {name for name in form.typed & there if sent.get(name) == value}
+    again = [one["typed"] for one in forms(answer.text) if one["action"] == form["action"]]
+    lost = {name for name in form["typed"] & set().union(*again) if sent.get(name) == value}
     return f"it lost what was typed as {lost}" if lost else None
 
 
@@ -140,13 +90,13 @@ def test_no_form_breaks_a_page_or_loses_what_was_typed(
         assert told.status_code < 500, path
         is_page = told.headers.get("content-type", "").startswith("text/html")
         for form in forms(told.text) if is_page and "/files/" not in path else []:
-            key = (form.action, form.method, *form.choices)
-            if key in seen or form.action == "/logout":
+            key = (form["action"], form["method"], *form["choices"])
+            if key in seen or form["action"] == "/logout":
                 continue
             seen.add(key)
-            there = form._replace(action=form.action or path)
+            there = form | {"action": form["action"] or path}
             for sent in [*bent(there, value)][:: 1 if examples.ALL else 4]:
                 if told_wrong := wrong(page, there, sent, value):
-                    found_wrong.setdefault(there.action, set()).add(f"{told_wrong}: {sent}")
+                    found_wrong.setdefault(there["action"], set()).add(f"{told_wrong}: {sent}")
     assert found_wrong == {}
     assert len(seen) > 15, "the forms of the desk were found"

@@ -11,6 +11,7 @@ from connectors.files.lookups import LOOKUP
 from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile, written_of
 from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS, WRITTEN
 from tests.odd_toml import ODD_TOML
+from tests.stages.test_writing import MONTHS
 
 PAGE = Path(__file__).parents[2] / "docs" / "profiles.md"
 
@@ -44,22 +45,6 @@ reference = "reject"
 errors = 100
 rate = 0.05
 """
-
-
-MONTHS = [
-    "Januar",
-    "Februar",
-    "März",
-    "April",
-    "Mai",
-    "Juni",
-    "Juli",
-    "August",
-    "September",
-    "Oktober",
-    "November",
-    "Dezember",
-]
 
 
 def test_every_key(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from connectors.errors import DeliveryError, ExtractRefused
 from connectors.files.profile import Profile, number_form, read_profile, written_of
 from connectors.settings import read_settings
 from flows.stages.draft_profile import draft_profile
-from flows.steps.draft.values import DAYS, NumberSigns, time_forms
+from flows.steps.draft import DAYS, NumberSigns, time_forms
 from schemas.cells.numbers import exact_number
 from schemas.toml_text import read_toml
 from tests.feeds.test_gallery import FEEDS, GALLERY, file_of

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import polars as pl
 import psycopg
 
 from connectors.files.cells import split_cells
@@ -12,9 +11,8 @@ from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.terms import restored_profile
-from flows.stages.validate_chunk import writing_of
+from flows.stages.validate_chunk import plain_cells
 from flows.stages.workspace import Workspace
-from flows.steps.validate.normalise import normalise
 from schemas.reasons import NOT_SHOWN
 
 
@@ -73,17 +71,13 @@ def made_fields(
     cells = split_cells(text, header)
     if not cells or header.table.unquotable or header.table.name != row.record:
         return []
-    names = [str(place) for place in range(header.width)]
-    # Quotes around nothing are not told apart here from nothing: of a text they are one.
-    frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
-    frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
-    plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
+    plain = plain_cells(header, cells, profile)
     return [
         MadeField(
             field.name,
             source_of(header, profile, field.name),
             delivered_of(header, cells, field.name),
-            plain[field.name][0],
+            plain[field.name],
         )
         for field in header.table.delivered
     ]

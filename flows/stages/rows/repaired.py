@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
-import polars as pl
 import psycopg
 
 from connectors.files.cells import split_cells
@@ -15,11 +14,10 @@ from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
 from connectors.postgres.ledger import Batch
 from flows.stages.kept import is_cleared, open_archived, read_range
 from flows.stages.terms import restored_profile
-from flows.stages.validate_chunk import writing_of
+from flows.stages.validate_chunk import plain_cells
 from flows.stages.workspace import Workspace
 from flows.steps.validate.insert_batch import record_inside
 from flows.steps.validate.left_out import DeliveredRow, in_place
-from flows.steps.validate.normalise import normalise
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 Opened = tuple[Content, Header] | None
@@ -119,7 +117,7 @@ class _Reading:
             return
         wrong = wrong_fields(row.error_data)
         parent = cells[header.parent_column] if header.parent_column is not None else None
-        named = self._by_field(header, cells)
+        named = plain_cells(header, cells, self._profile)
         if header.table is not INSERT_BATCH_DATA:
             placed = in_place(cells, header.fields, header.table, wrong)
             yield DeliveredRow(header.table.name, named, wrong, placed), parent
@@ -140,13 +138,3 @@ class _Reading:
                 opened = open_archived(self._workspace, extract, self._profile)
             self._opened[extract_id] = opened
         return self._opened[extract_id]
-
-    def _by_field(self, header: Header, cells: list[str]) -> dict[str, str | None]:
-        """The cells as the fields' own names and writing have them."""
-        names = [str(place) for place in range(header.width)]
-        frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
-        frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
-        written = normalise(
-            header.table, frame, header.fields, writing_of(self._profile), header.sources
-        )
-        return written.row(0, named=True)

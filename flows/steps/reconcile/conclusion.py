@@ -55,7 +55,7 @@ from schemas.breaks import Status
 from schemas.counting import agree, quantity
 from schemas.life import RESOLVED, BreakState
 from schemas.operations import PUSHES
-from schemas.tables import EXTRACTS
+from schemas.tables import EXTRACTS, title_of
 
 ACCEPTABLE = (Status.MISMATCH, Status.MISSING_IN_TARGET, Status.MISSING_IN_EXTRACT)
 """Statuses that become MATCHED_MANUAL when every break of the record is accepted."""
@@ -148,12 +148,16 @@ def conclude(
     every = (*forward, *of_accepted, *of_aside)
     unexplained = [
         *(
-            f"{_title(p.record)} {p.field}: {p.unexplained} unexplained"
+            f"{title_of(p.record)} {p.field}: {p.unexplained} unexplained"
             for p in proven
             if p.unexplained
         ),
-        *(f"{_title(c.record)}: a residual in the control totals" for c in controls if _leaves(c)),
-        *(f"{_title(c.record)}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
+        *(
+            f"{title_of(c.record)}: a residual in the control totals"
+            for c in controls
+            if _leaves(c)
+        ),
+        *(f"{title_of(c.record)}, {c.stage}: a residual in the chain" for c in chain if _leaves(c)),
         *("the roll-forward does not tie" for one in every if _off(one)),
         *_missed(self_test),
     ]
@@ -249,13 +253,9 @@ def _unreadable(proven: Iterable[Proof]) -> Iterator[str]:
     for (record, field), rows in counts.items():
         have = agree(rows, "has", "have")
         yield (
-            f"{_title(record)}: {quantity(rows, 'rejected row')} {have} no readable {field}, "
+            f"{title_of(record)}: {quantity(rows, 'rejected row')} {have} no readable {field}, "
             "so that no total holds what was delivered there"
         )
-
-
-def _title(record: str) -> str:
-    return EXTRACTS[record].title if record in EXTRACTS else record
 
 
 def _told_accepted(breaks: int) -> str:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from connectors.files.first_record import DELIMITERS, SEPARATOR
+from connectors.files.header import DATA_CELL
+
 LINES = 1000
 """Lines that are looked at, from the first."""
 BEHIND = 10
 """Lines at the end that may be a footer."""
 FOOT = re.compile(r"\*|\W*(total|sum|summe|gesamt|saldo|anzahl|count|rows|records)", re.IGNORECASE)
-STATED = re.compile(r'"?sep=([^\w"\r\n])"?\s*', re.IGNORECASE)
-_DATA = re.compile(r"[-+(]?[\s$€£]*[.,]?\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,10 @@ class Shape:
         return [row[place].strip() for row in self.rows if row[place].strip()]
 
 
-def shape_of(lines: Sequence[str], last: Sequence[str], signs: Sequence[str]) -> Shape:
+def shape_of(lines: Sequence[str], last: Sequence[str]) -> Shape:
     """The shape of a text by its first lines and its last ones."""
-    said = STATED.fullmatch(lines[0]) if lines else None
-    delimiter = said[1] if said else max(signs, key=lambda sign: _fit(lines, sign))
+    said = SEPARATOR.fullmatch(lines[0].encode()) if lines else None
+    delimiter = said[1].decode() if said else max(DELIMITERS, key=lambda sign: _fit(lines, sign))
     begin = 1 if said else 0
     width, _ = _usual(lines[begin:LINES], delimiter)
     behind = tuple(_behind(last, delimiter, width))
@@ -79,7 +80,7 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 def _is_header(cells: Sequence[str], width: int) -> bool:
     told = [cell.strip() for cell in cells if cell.strip()]
-    return len(cells) == width and len(told) * 2 > width and not any(map(_DATA.match, told))
+    return len(cells) == width and len(told) * 2 > width and not any(map(DATA_CELL.match, told))
 
 
 def _behind(last: Sequence[str], delimiter: str, width: int) -> Iterator[str]:
