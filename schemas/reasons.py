@@ -170,6 +170,12 @@ REASONS = _by_code(
         "Deliver the right one of them.",
     ),
     Reason(
+        "KeyCollision",
+        "number of another key",
+        "'{field}' {value} is made of a key, and another record with another key has it.",
+        "Deliver it with a feed profile whose key has one more field.",
+    ),
+    Reason(
         "ReferenceMissing",
         "reference to an unknown record",
         "'{field}' refers to {of} {value}, which is neither delivered nor known.",

@@ -24,10 +24,11 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 import polars as pl  # noqa: E402
 
+from connectors.files.chunk import Chunk  # noqa: E402
 from connectors.files.content import open_content  # noqa: E402
 from connectors.files.header import Header, read_header  # noqa: E402
 from connectors.files.profile import DEFAULT  # noqa: E402
-from connectors.files.reader import Chunk, first_place, read_chunks  # noqa: E402
+from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.files.records import conserved  # noqa: E402
 from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402

@@ -15,11 +15,12 @@ from connectors.compare.sides import Broken, Side, SideLines, spill
 from connectors.errors import DeliveryError, ExtractRefused, SidesRefused
 from connectors.files.archive import unpacked_text
 from connectors.files.atomic import private_folder
+from connectors.files.chunk import Chunk
 from connectors.files.content import Content, foreign_format, open_content, refused
 from connectors.files.dialect import dialect_within
 from connectors.files.first_record import DELIMITERS
 from connectors.files.header import Header
-from connectors.files.reader import Chunk, first_place, read_chunks
+from connectors.files.reader import first_place, read_chunks
 from connectors.files.unpack import PACKED
 from connectors.settings import Limits
 from schemas.cells.readings import Column, Reading

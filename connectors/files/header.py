@@ -12,10 +12,18 @@ from itertools import chain
 from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
-from connectors.files.first_record import candidates, cells, first_record, folded, heads
+from connectors.files.first_record import (
+    FirstRecord,
+    candidates,
+    cells,
+    first_record,
+    folded,
+    heads,
+)
 from connectors.files.footer import ExtractFooter, read_footer
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_keys import FOUND
+from connectors.files.unpivot import Unpivot, record_names, unpivot_of
 from connectors.settings import Limits
 from schemas.counting import quantity
 from schemas.field import Kind, Table
@@ -69,6 +77,8 @@ class Header:
     """Places of the columns that a field is made of, where the profile says which."""
     footer: ExtractFooter | None = None
     """What stands behind the records and is none."""
+    unpivot: Unpivot | None = None
+    """How a line becomes several records, whose columns are those above."""
 
     @property
     def width(self) -> int:
@@ -119,7 +129,10 @@ def _read_header(
     if len(line.names) > limits.columns:
         detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
+    unpivot = unpivot_of(line.names, profile)
+    _check_unpivots(content, line, unpivot, profile)
     names = _as_delivered(line.names, line.dialect)
+    names = record_names(names, unpivot, profile) if unpivot else names
     reading = _Reading(content.name, line.number, names, profile)
     reading.check_is_header(table)
     table = table or reading.recognise()
@@ -135,14 +148,43 @@ def _read_header(
         quoted_column=reading.place_of(QUOTED_COLUMN) if _is_guarded(names) else None,
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, line.dialect, line.end),
+        unpivot=unpivot,
     )
+
+
+def _check_unpivots(
+    content: Content, line: FirstRecord, unpivot: Unpivot | None, profile: Profile
+) -> None:
+    """Refuse a table without the columns that its profile names, or with one of them twice."""
+    if not profile.unpivots:
+        return
+    stated = profile.unpivot_keep or profile.unpivot_columns
+    counts = Counter(map(folded, filter(None, line.names)))
+    if unpivot is None:
+        missing = [name for name in stated if folded(name) not in counts] or ["all others"]
+        raise refused(
+            "missing_column",
+            content.name,
+            line=line.number,
+            columns=_listed(missing),
+            found=f"Found: {_listed(line.names)}; the feed profile unpivots by {_listed(stated)}.",
+        )
+    if twice := [name for name in line.names if counts[folded(name)] > 1]:
+        raise refused(
+            "duplicate_column", content.name, line=line.number, columns=_listed(sorted({*twice}))
+        )
+    if profile.unpivot_keep and "" in line.names and profile.unknown_columns == "refuse":
+        nameless = f"column {line.names.index('') + 1} without a name"
+        raise refused("inconsistent_columns", content.name, line=line.number, columns=nameless)
 
 
 def _without_around(
     content: Content, dialects: Sequence[Dialect], profile: Profile, limits: Limits
 ) -> Profile:
     """The profile; of rows that we wrote, without what stands around those of the feed."""
-    bare = replace(profile, header_line=1, header_lines=1, footer=())
+    bare = replace(
+        profile, header_line=1, header_lines=1, footer=(), unpivot_keep=(), unpivot_columns=()
+    )
     if bare != profile:
         with suppress(ExtractRefused):
             first = first_record(content, dialects, limits, _known_names(profile))
@@ -163,7 +205,7 @@ def _first_line(
         return int(profile.header_line)
     for number, line in _numbered(content, limits):
         for dialect in dialects:
-            if _Reading(content.name, number, cells(line, dialect), profile).whole(table):
+            if _reading(content.name, number, cells(line, dialect), profile).whole(table):
                 return number
     return 1
 
@@ -292,7 +334,8 @@ class _Reading:
     def _present(self, table: Table) -> set[str]:
         by_name = self._by_name(table)
         own = {by_name[name] for name in map(folded, self.names) if name in by_name}
-        return (own - self.profile.sources.keys()) | self.sources_of(table).keys()
+        keys = self.profile.keys.keys() & set(table.columns)
+        return (own - self.profile.sources.keys()) | self.sources_of(table).keys() | keys
 
     def _missing(self, table: Table) -> list[str]:
         present = self._present(table) | set(self.profile.constants)
@@ -330,6 +373,13 @@ class _Reading:
         return refused(code, self.extract, line=self.line, found=found, **facts)
 
 
+def _reading(extract: str, line: int, names: tuple[str, ...], profile: Profile) -> _Reading:
+    """The names of what may be a header."""
+    unpivot = unpivot_of(names, profile)
+    names = record_names(names, unpivot, profile) if unpivot else names
+    return _Reading(extract, line, names, profile)
+
+
 def _check_text_before(
     content: Content,
     refusal: ExtractRefused,
@@ -343,7 +393,7 @@ def _check_text_before(
     first: list[_Reading] = []
     for number, line in numbered:
         for dialect in dialects:
-            reading = _Reading(content.name, number, cells(line, dialect), profile)
+            reading = _reading(content.name, number, cells(line, dialect), profile)
             if number == numbered[0][0]:
                 first.append(reading)
                 if 2 * reading.known() >= len(reading.names):
@@ -382,7 +432,7 @@ def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
     own = {
         name: field
         for name, field in _own_names(table).items()
-        if name not in mapped and field not in profile.sources
+        if name not in mapped and field not in profile.sources and field not in profile.keys
     }
     named = own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
     # The first column a field is made of is where it stands, unless that is a field of its own.

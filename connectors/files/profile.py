@@ -26,7 +26,7 @@ from connectors.files.rule_files import written_text
 from schemas.cells.day_numbers import EPOCHS
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NoNumberForm, NumberForm, check_forms
 from schemas.cells.reading import Unread, read_integer, read_number
-from schemas.field import Kind
+from schemas.field import NESTED, Kind
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
 from schemas.toml_text import key_lines, read_toml
@@ -55,6 +55,16 @@ class Profile:
     """Records the names of columns are made of, one below the other."""
     footer: tuple[str, ...] = ()
     """Patterns of lines at the end that are no records; their groups are totals."""
+    unpivot_keep: tuple[str, ...] = ()
+    """Columns that stand in each record of a line, where each other one makes a record; or ..."""
+    unpivot_columns: tuple[str, ...] = ()
+    """... columns that make a record each, beside the others."""
+    unpivot_name: str | None = None
+    """What the column is called that says which of them a record is of."""
+    unpivot_value: str | None = None
+    """What the column is called that has its cell."""
+    blanks: str = "kept"
+    """Whether blanks around a cell are part of it: `kept`, or `dropped`."""
     decimal: str = "."
     thousands: str | None = None
     negative: tuple[str, ...] = NEGATIVE
@@ -112,6 +122,16 @@ class Profile:
         return {name: told["from"] for name, told in self.fields.items() if "from" in told}
 
     @property
+    def keys(self) -> Mapping[str, tuple[str, ...]]:
+        """The fields that are a number made of the values of other fields, with those."""
+        return {name: told["key"] for name, told in self.fields.items() if "key" in told}
+
+    @property
+    def unpivots(self) -> bool:
+        """Whether a line becomes several records."""
+        return bool(self.unpivot_keep or self.unpivot_columns)
+
+    @property
     def hash(self) -> str:
         """Identity of the rules: the same whatever the file's spelling, order and comments."""
         rules = {
@@ -127,6 +147,11 @@ _LATER = {
     "header_line": 1,
     "header_lines": 1,
     "footer": (),
+    "unpivot_keep": (),
+    "unpivot_columns": (),
+    "unpivot_name": None,
+    "unpivot_value": None,
+    "blanks": "kept",
     "push": False,
     "compare_only": False,
     "keep": "text",
@@ -272,7 +297,37 @@ def _check_around(profile: Profile, fields: tuple[str, ...]) -> None:
         )
     for line in profile.footer:
         for name in re.compile(line).groupindex:
+            if name == ROWS and profile.unpivots:
+                raise ProfileError(
+                    f"footer: {shown(line)!r} states rows, but a line becomes several records of "
+                    "them: the number would not tie. Write (?:...) for it."
+                )
             choice("footer", name, (ROWS, *fields), "rows, or a field")
+
+
+def _check_unpivot(profile: Profile) -> None:
+    """Refuse what does not say how a line becomes several records."""
+    if not (profile.unpivots or profile.unpivot_name or profile.unpivot_value):
+        return
+    if bool(profile.unpivot_keep) == bool(profile.unpivot_columns):
+        raise ProfileError(
+            "unpivot says with keep which columns stand in each record, or with columns which "
+            "ones make a record each. State one of the two."
+        )
+    new = [profile.unpivot_name, profile.unpivot_value]
+    if None in new:
+        raise ProfileError(
+            "unpivot needs name and value: what to call the column that says which one a record "
+            "is of, and the column with its cell."
+        )
+    names = [one.casefold() for one in (*new, *profile.unpivot_keep) if one]
+    if len(set(names)) != len(names):
+        raise ProfileError("unpivot.name, unpivot.value and unpivot.keep name a column twice.")
+    if profile.keep == "reference":
+        raise ProfileError(
+            'keep = "reference" is for files whose lines are their records: what unpivot makes of '
+            "a line is kept as text. Take one of them out."
+        )
 
 
 def _check_together(profile: Profile) -> None:
@@ -288,6 +343,7 @@ def _check_together(profile: Profile) -> None:
         )
     fields = _fields(profile.record)
     _check_around(profile, fields)
+    _check_unpivot(profile)
     for section, names in (
         ("columns", profile.columns.values()),
         ("constants", profile.constants),
@@ -319,6 +375,8 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         raise ProfileError(
             f"constants.{name} and fields.{name}.{min(made)} both say what {name} is. Keep one."
         )
+    if "key" in told:
+        _check_key(profile, name, told)
     if "from" in told and name in profile.columns.values():
         raise ProfileError(f"columns and fields.{name}.from both say what {name} is. Keep one.")
     if "join" in told and len(told.get("from", ())) < 2:
@@ -330,6 +388,23 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         )
     for text in (*told.get("map", {}).values(), *([told["default"]] if "default" in told else [])):
         _check_constant(profile, f"fields.{name}", name, text)
+
+
+def _check_key(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse a key that no number can be made of."""
+    at = f"fields.{name}.key"
+    if others := sorted(told.keys() & MADE - {"key"}):
+        raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
+    if name in profile.columns.values():
+        raise ProfileError(f"columns and {at} both say what {name} is. Keep one.")
+    if _kinds(profile, name) != {Kind.INTEGER64}:
+        raise ProfileError(f"{at}: only a 64-bit integer can be made of a key.")
+    for one in told["key"]:
+        choice(at, one, _fields(profile.record), f"a field of {profile.record or 'any record'}")
+        if one in profile.keys or one in SECRETS or _kinds(profile, one) & {*NESTED}:
+            raise ProfileError(f"{at} names {one}, which cannot be part of a key.")
+    if all(one in profile.constants for one in told["key"]):
+        raise ProfileError(f"{at} is the same in each record. Name what tells them apart.")
 
 
 def _kinds(profile: Profile, name: str) -> set[Kind]:

@@ -228,6 +228,18 @@ def _column_names(key: str, value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _column_name(key: str, value: object) -> str:
+    (name,) = _column_names(key, [value])
+    return name
+
+
+def _field_names(key: str, value: object) -> tuple[str, ...]:
+    names = _texts(key, value, '["EffectiveDate", "ToCurrenciesId"]')
+    if not names or len({*names}) != len(names):
+        raise ProfileError(f"{key} = {names} are not one or more fields, each of them once.")
+    return tuple(names)
+
+
 def _part(key: str, value: object) -> str:
     text = _text(key, value)
     try:
@@ -296,6 +308,7 @@ def _constant(key: str, value: object) -> str:
 
 
 WRITTEN: dict[str, tuple[str, Reader]] = {
+    "blanks": ("blanks", _one_of("kept", "dropped")),
     "decimal": ("decimal", _one_of(".", ",")),
     "thousands": ("thousands", _one_of(*THOUSANDS)),
     "negative": ("negative", _examples('["1-", "(1)"]')),
@@ -319,6 +332,7 @@ OF_FIELD: dict[str, tuple[str, Reader]] = {
     "part": ("part", _part),
     "map": ("map", _map),
     "default": ("default", _constant),
+    "key": ("key", _field_names),
 }
 """Keys of a field in `fields`: how it is written, and what it is made of."""
 KEYS: dict[str, tuple[str, Reader]] = {
@@ -344,6 +358,12 @@ KEYS: dict[str, tuple[str, Reader]] = {
 """Each top-level key with the Profile field it fills and how it is read."""
 
 SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
+    "unpivot": {
+        "keep": ("unpivot_keep", _column_names),
+        "columns": ("unpivot_columns", _column_names),
+        "name": ("unpivot_name", _column_name),
+        "value": ("unpivot_value", _column_name),
+    },
     "policy": {
         "duplicate": ("duplicate", _one_of("conflict", "last_wins")),
         "reference": ("reference", _one_of("flag", "reject")),

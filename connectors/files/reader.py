@@ -1,196 +1,15 @@
-"""Chunks of an extract: records with their positions, and the cells of the sound ones as text."""
+"""Chunks of an extract, read from a place on."""
 
-import codecs
-import csv
-import io
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator
 
-import numpy as np
-import polars as pl
-
-from connectors.files.bitmask import Flags, Places
 from connectors.files.blocks import blocks
+from connectors.files.chunk import Chunk, Place
 from connectors.files.content import Content
-from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.dialect import Dialect
 from connectors.files.header import Header
 from connectors.files.pieces import Pieces
-from connectors.files.records import Records, sound, split
-
-MARK = codecs.BOM_UTF8
-FEW = 8
-"""Up to one record in so many, single records are cheaper to cut out than all of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where reading goes on: behind the header, or behind the last chunk that has a receipt."""
-
-    byte: int
-    line: int
-    record: int
-    """Number of the next record; the first one after the header is 1."""
-    inside: bool = False
-    """Within a line that is longer than a record may be."""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Consecutive records of one extract."""
-
-    block: bytes
-    records: Records
-    start: Place
-    dialect: Dialect
-    chosen: Flags | None = None
-    """Which of the records between start and end they are; None: all."""
-
-    @property
-    def height(self) -> int:
-        """How many records, sound or not."""
-        return len(self.records)
-
-    @property
-    def end(self) -> Place:
-        """Where the next chunk begins."""
-        height = self.height if self.chosen is None else len(self.chosen)
-        return Place(
-            self.start.byte + self.records.consumed,
-            self.start.line + self.records.lines,
-            self.start.record + height,
-            self.records.inside,
-        )
-
-    def only(self, chosen: Flags) -> "Chunk":
-        """Some of the records, where they are."""
-        records = self.records
-        some = replace(
-            records,
-            start=records.start[chosen],
-            end=records.end[chosen],
-            first_line=records.first_line[chosen],
-            last_line=records.last_line[chosen],
-            fault=records.fault[chosen],
-        )
-        return replace(self, records=some, chosen=chosen)
-
-    @cached_property
-    def numbers(self) -> Places:
-        """The number of each record in its extract."""
-        if self.chosen is None:
-            return np.arange(self.start.record, self.start.record + self.height, dtype=np.int64)
-        return self.start.record + np.flatnonzero(self.chosen)
-
-    @cached_property
-    def faults(self) -> dict[int, str]:
-        """ErrorCode of every record whose structure is broken, by its place in the chunk."""
-        broken = np.flatnonzero(self.records.fault)
-        return {int(row): RecordFault(int(self.records.fault[row])).code for row in broken}
-
-    def cells(self, width: int) -> pl.DataFrame:
-        """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
-        names = [str(column) for column in range(width)]
-        height = self.height - len(self.faults)
-        text = sound(self.block[: self.records.consumed], self.records)
-        if height == 0:
-            return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
-        if self.dialect.encoding != "utf-8":
-            text = text.decode(self.dialect.encoding).encode()
-        # polars would take such a first character for a byte-order mark and leave it out.
-        lead = b"0" + self.dialect.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
-        frame = pl.read_csv(
-            lead + text if lead else text,
-            has_header=False,
-            new_columns=names,
-            infer_schema=False,
-            separator=self.dialect.delimiter.decode(),
-            quote_char=self.dialect.quote.decode(),
-        )[bool(lead) :]
-        # polars and the splitter must see the same records; if they ever do not, the slow and
-        # obvious reader decides, because a shifted row would be worse than a slow one.
-        if frame.height != height or frame.width != width:
-            return _slow_cells(text, names, self.dialect)
-        return frame
-
-    def positions(self) -> pl.DataFrame:
-        """Of all records: number, first and last line, byte range, text, and bytes if no text."""
-        return self.places().with_columns(self._texts(), self._raw())
-
-    def places(self) -> pl.DataFrame:
-        """Of all records: number, first and last line, byte range."""
-        records = self.records
-        return pl.DataFrame(
-            {
-                "record_number": self.numbers,
-                "first_line": records.first_line,
-                "last_line": records.last_line,
-                "byte_start": records.start + self.start.byte,
-                "byte_end": records.end + self.start.byte,
-            }
-        )
-
-    def texts(self, rows: Sequence[int]) -> pl.DataFrame:
-        """Of these records: text, and bytes if no text."""
-        if len(rows) > self.height // FEW:
-            return pl.DataFrame([self._texts(), self._raw()])[rows]
-        encoding = self.dialect.encoding
-        data = [_shown(self._bytes(row), encoding) for row in rows]
-        raw = [None if self._is_text(row) else self._bytes(row).hex() for row in rows]
-        return pl.DataFrame({"data": data, "raw": raw}, {"data": pl.String, "raw": pl.String})
-
-    def _texts(self) -> pl.Series:
-        settled = self.block[: self.records.consumed]
-        # A record's fault is its first one: bytes that are no text may hide behind another.
-        if self._no_text:
-            return self._decoded_texts()
-        encoding = self.dialect.encoding
-        if self.height == self.records.lines:
-            text = settled if encoding == "utf-8" else settled.decode(encoding).encode()
-            text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
-            if b"\r" not in text:
-                lines = pl.scan_lines(io.BytesIO(text), name="data").collect()["data"]
-                if len(lines) == self.height:
-                    return lines
-        if encoding != "utf-8":
-            return self._decoded_texts()  # Places are of the bytes as they were delivered.
-        begin = pl.Series("begin", self.records.start)
-        length = pl.Series("length", self.records.end) - begin
-        cut = pl.lit(settled).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))
-        return pl.select(cut.cast(pl.String).alias("data")).to_series()
-
-    def _decoded_texts(self) -> pl.Series:
-        texts = [_shown(self._bytes(row), self.dialect.encoding) for row in range(self.height)]
-        return pl.Series("data", texts, dtype=pl.String)
-
-    @cached_property
-    def _no_text(self) -> list[int]:
-        """The records with NUL or with bytes that are not valid; each of them has some fault."""
-        return [row for row in self.faults if not self._is_text(row)]
-
-    def _raw(self) -> pl.Series:
-        rows = self._no_text
-        raw = pl.Series("raw", [None] * self.height, dtype=pl.String)
-        return raw.scatter(rows, [self._bytes(row).hex() for row in rows]) if rows else raw
-
-    def _bytes(self, row: int) -> bytes:
-        return self.block[int(self.records.start[row]) : int(self.records.end[row])]
-
-    def _is_text(self, row: int) -> bool:
-        record, encoding = self._bytes(row), self.dialect.encoding
-        return b"\0" not in record and _shown(record, encoding).encode(encoding) == record
-
-
-def _shown(record: bytes, encoding: str) -> str:
-    """A record's text; bytes that are no text, and NUL, are shown as escapes."""
-    return record.decode(encoding, "backslashreplace").replace("\0", "\\x00")
-
-
-def _slow_cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
-    """The same cells by Python's reader; it cannot tell an empty cell from a quoted one."""
-    rows = csv.reader(io.StringIO(text.decode(), newline=""), **dialect.signs, strict=True)
-    cells = [[cell or None for cell in row] for row in rows]
-    return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String()), orient="row")
+from connectors.files.records import split
+from connectors.files.unpivoted import unpivoted
 
 
 def first_place(header: Header) -> Place:
@@ -205,7 +24,10 @@ def read_chunks(
     text = blocks(content, place.byte, block_bytes)
     if header.footer:
         text = _up_to(text, header.footer.start - place.byte)
-    return chunks(Pieces(text), header.width, header.dialect, place)
+    if header.unpivot is None:
+        return chunks(Pieces(text), header.width, header.dialect, place)
+    lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
+    return unpivoted(lines, header.unpivot, place)
 
 
 def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:

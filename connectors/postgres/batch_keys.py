@@ -12,7 +12,8 @@ import psycopg
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql import key_columns, staged_name
 from schemas.derived.views import json_expression, of_batch, position, quoted
-from schemas.field import Reference, Table
+from schemas.field import Kind, Reference, Table
+from schemas.kinds import OFFSET
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.tables import TABLES
 
@@ -24,12 +25,14 @@ def mark_duplicates(
     *,
     last_wins: bool,
     keys: Sequence[Sequence[int | str]] | None = None,
+    made_of: Sequence[str] = (),
 ) -> dict[str, int]:
     """Settle rows of one batch that share a key; returns how many got which verdict.
 
     Same content: the first counts, the others are superseded. Other content: all conflict, unless
     the feed's policy lets the last one win. `keys` are the only ones that may occur twice, where
-    that is known.
+    that is known. A key that is `made_of` other fields is shared by rows that are alike in these;
+    others conflict, whatever the policy.
     """
     if keys is not None:
         if not keys:
@@ -46,7 +49,7 @@ def mark_duplicates(
         parts = (f"coalesce({quoted(name)}::text, '')" for name in table.identity)
         value = " || ', ' || ".join(parts)
     verdict = (
-        "CASE WHEN from_end > 1 THEN 'superseded' END"
+        "CASE WHEN NOT alike THEN 'conflict' WHEN from_end > 1 THEN 'superseded' END"
         if last_wins
         else "CASE WHEN NOT same THEN 'conflict' WHEN from_start > 1 THEN 'superseded' END"
     )
@@ -56,10 +59,11 @@ def mark_duplicates(
         ), content AS (
             SELECT extract_id, record_number, {position("first_line")} AS line, {key},
                 {value} AS key_value,
-                md5({json_expression(table, "s")}) AS content
+                md5({json_expression(table, "s")}) AS content, {_made(table, made_of, "s")} AS made
             FROM {staged_name(table)} s JOIN repeated USING ({key}) WHERE {_ready()}
         ), ranked AS (
             SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
+                min(made) OVER same_key = max(made) OVER same_key AS alike,
                 row_number() OVER (same_key ORDER BY extract_id, record_number) AS from_start,
                 row_number() OVER (same_key ORDER BY extract_id DESC, record_number DESC)
                     AS from_end
@@ -76,6 +80,42 @@ def mark_duplicates(
         )
         SELECT verdict, count(*) FROM told GROUP BY verdict"""
     return dict(connection.execute(statement, batch_span(connection, batch_id)).fetchall())
+
+
+def mark_collisions(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    name: str,
+    made_of: Sequence[str],
+) -> int:
+    """Reject rows whose number `name`, made of other fields, is that of another record there.
+
+    Returns how many.
+    """
+    same = " AND ".join(f"t.{quoted(one)} = s.{quoted(one)}" for one in key_columns(table))
+    statement = f"""
+        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT %(batch)s, extract_id, record_number, 'rejected', {_error("KeyCollision", name)}
+        FROM (SELECT s.extract_id, s.record_number, s.{quoted(name)}::text AS key_value,
+                  {position("first_line")} AS line
+              FROM {staged_name(table)} s JOIN {table.name} t ON {same}
+              WHERE {_ready()} AND {_untold()}
+                  AND {_made(table, made_of, "s")} <> {_made(table, made_of, "t")}) s"""
+    return connection.execute(statement, batch_span(connection, batch_id)).rowcount
+
+
+def _made(table: Table, names: Sequence[str], alias: str) -> str:
+    """SQL for the values that a number is made of; a time by the moment it is, where it has one."""
+    parts = []
+    for of in (table.by_name[name] for name in names):
+        column = f"{alias}.{quoted(of.name)}"
+        if of.kind is Kind.DATETIME:
+            offset = f"{alias}.{quoted(of.name + OFFSET)}"
+            moment = f"({column} - make_interval(mins => {offset}))::text || 'Z'"
+            column = f"coalesce({moment}, {column}::text)"
+        parts.append(column)
+    return f"md5(row({', '.join(parts)})::text)"
 
 
 def check_reference(

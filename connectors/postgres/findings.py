@@ -183,32 +183,61 @@ class LastRow(NamedTuple):
 def row_from_line(connection: psycopg.Connection, extract: Extract, line: int) -> LastRow | None:
     """The row a line is in, or else the last one before it; None: the line is before them all.
 
-    A header and every record before it take a line at least, so a record's number is below its
-    first line; where records have several lines it is far below.
+    Of several records of one line it is the last.
     """
-    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id)
-    last = max((receipt.last_record for receipt in receipts), default=0)
-    tables = [EXTRACTS[name] for name in sorted({n for one in receipts for n in one.totals})]
-    high, span = min(line - 1, last), SEARCHED
+    high, span = _chunk_of(connection, extract, line)[1], SEARCHED
     while high > 0:
-        values = {"batch": extract.batch_id, "extract": extract.id, "line": line}
-        values |= {"above": max(0, high - span), "most": high}
-        found = [
-            LastRow(*row)
-            for table in tables
-            for row in connection.execute(
-                f"""SELECT s.record_number, {position("last_line")} FROM {staged_name(table)} s
-                WHERE s.batch_id = %(batch)s AND s.extract_id = %(extract)s
-                    AND s.record_number > %(above)s AND s.record_number <= %(most)s
-                    AND {position("first_line")} <= %(line)s
-                ORDER BY s.record_number DESC LIMIT 1""",
-                values,
-            )
-        ]
+        found = _rows_from(connection, extract, line, max(0, high - span), high)
         if found:
             return max(found)
         high, span = high - span, span * 8
     return None
+
+
+def records_of_line(connection: psycopg.Connection, extract: Extract, line: int) -> list[int]:
+    """The numbers of the records that a line is in, or that it became; none of them: it is none."""
+    first, last = _chunk_of(connection, extract, line)
+    found = _rows_from(connection, extract, line, first - 1, last, within=True)
+    return sorted(row.record_number for row in found)
+
+
+def _chunk_of(connection: psycopg.Connection, extract: Extract, line: int) -> tuple[int, int]:
+    """First and last record of the chunk that a line is in, or of the last one above it."""
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id)
+    inside = next((one for one in receipts if line <= (one.last_line or 0)), None)
+    found = inside or max(receipts, key=lambda one: one.last_record, default=None)
+    return (found.first_record, found.last_record) if found else (1, 0)
+
+
+def _rows_from(
+    connection: psycopg.Connection,
+    extract: Extract,
+    line: int,
+    above: int,
+    most: int,
+    *,
+    within: bool = False,
+) -> list[LastRow]:
+    """Of each record kind the last row of a span that begins at a line or before it.
+
+    Or all rows that have the line `within` them.
+    """
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id)
+    values = {"batch": extract.batch_id, "extract": extract.id, "line": line}
+    last = f"AND {position('last_line')} >= %(line)s" if within else ""
+    return [
+        LastRow(*row)
+        for name in sorted({name for one in receipts for name in one.totals})
+        for row in connection.execute(
+            f"""SELECT s.record_number, {position("last_line")}
+            FROM {staged_name(EXTRACTS[name])} s
+            WHERE s.batch_id = %(batch)s AND s.extract_id = %(extract)s
+                AND s.record_number > %(above)s AND s.record_number <= %(most)s
+                AND {position("first_line")} <= %(line)s {last}
+            ORDER BY s.record_number DESC {"" if within else "LIMIT 1"}""",
+            values | {"above": above, "most": most},
+        )
+    ]
 
 
 _PLACED = ", ".join(

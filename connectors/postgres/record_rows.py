@@ -3,6 +3,7 @@
 Nothing here reads a secret. A role that may not read rows as delivered is given what it may.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from schemas.field import Table
 
 PAST = 20
 """Earlier writers of a row that are followed back."""
+MOST = 1 << 62
 NEAR = 4_096
 """Records looked through first for one that begins at a line."""
 
@@ -98,9 +100,16 @@ def target_row(
 
 
 def row_beginning_at(
-    connection: psycopg.Connection, batch_id: int, file: str, line: int
+    connection: psycopg.Connection,
+    batch_id: int,
+    file: str,
+    line: int,
+    key: Mapping[str, int] | None = None,
 ) -> RowPlace | None:
-    """The delivered row that begins at this line of a file; None: no row does."""
+    """The delivered row that begins at this line of a file; None: no row does.
+
+    A line may have become several records: it is the one with the key, where one has it.
+    """
     extracts = [
         row[0]
         for row in connection.execute(
@@ -108,17 +117,21 @@ def row_beginning_at(
             [batch_id, file],
         )
     ]
-    # A record's number is below its first line; where records have several lines, far below.
-    for least in (max(0, line - NEAR), 0):
-        row = connection.execute(
-            f"SELECT extract_id, record_number FROM {SCHEMA}.{SHOWN} "
+    first = None
+    # Nearly always a record's number is just below its line; where records have several lines it is
+    # far below, and above it where a line became several.
+    for least, beyond in ((max(0, line - NEAR), line), (0, line), (line, MOST)):
+        for *place, text in connection.execute(
+            f"SELECT extract_id, record_number, jsondata FROM {SCHEMA}.{SHOWN} "
             "WHERE batch_id = %s AND extract_id = ANY(%s) AND record_number >= %s "
-            "AND record_number < %s AND first_line = %s ORDER BY 1, 2 LIMIT 1",
-            [batch_id, extracts, least, line, line],
-        ).fetchone()
-        if row is not None:
-            return RowPlace(*row)
-    return None
+            "AND record_number < %s AND first_line = %s ORDER BY 1, 2",
+            [batch_id, extracts, least, beyond, line],
+        ):
+            first = first or RowPlace(*place)
+            record = json.loads(text) if key and text else {}
+            if not record or all(record.get(name) == part for name, part in (key or {}).items()):
+                return RowPlace(*place)
+    return first
 
 
 def delivered_row(connection: psycopg.Connection, place: RowPlace) -> dict[str, Any] | None:

@@ -10,7 +10,12 @@ from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
 from connectors.files.spool import clear_spool
 from connectors.postgres import ledger
-from connectors.postgres.batch_keys import check_reference, join_by_hash, mark_duplicates
+from connectors.postgres.batch_keys import (
+    check_reference,
+    join_by_hash,
+    mark_collisions,
+    mark_duplicates,
+)
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.lease import Lease
@@ -90,12 +95,26 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
     if table is INSERT_BATCH_DATA:
         return  # Only rows without a record inside are staged as such.
     last_wins = profile.duplicate == "last_wins"
+    made = {name: of for name, of in profile.keys.items() if name in table.key}
     repeated = mark_duplicates(
-        lease.connection, table, lease.batch_id, last_wins=last_wins, keys=known.keys
+        lease.connection,
+        table,
+        lease.batch_id,
+        last_wins=last_wins,
+        keys=known.keys,
+        made_of=sorted({one for of in made.values() for one in of}),
     )
     for verdict, rows in sorted(repeated.items()):
         shared = f"{quantity(rows, 'row', grouped)} that {agree(rows, 'shares', 'share')} a key"
         log.info("%s: %s: %s", table.title, shared, verdict)
+    for name, of in made.items():
+        if rows := mark_collisions(lease.connection, table, lease.batch_id, name, of):
+            log.warning(
+                "%s: %s whose %s is that of another record",
+                table.title,
+                quantity(rows, "row", grouped),
+                name,
+            )
     for reference in table.references:
         missing = check_reference(
             lease.connection,

@@ -10,9 +10,10 @@ from itertools import islice
 from typing import NamedTuple
 
 from connectors.errors import ConservationError
+from connectors.files.chunk import Chunk, Place
 from connectors.files.content import Content
 from connectors.files.header import Header
-from connectors.files.reader import Chunk, Place, first_place, read_chunks
+from connectors.files.reader import first_place, read_chunks
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt

@@ -17,8 +17,9 @@ from typing import Any, Self
 import psycopg
 
 from connectors.errors import SettingsError
+from connectors.files.chunk import Place
 from connectors.files.profile import Profile
-from connectors.files.reader import Place, read_chunks
+from connectors.files.reader import read_chunks
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Batch, Extract, State

@@ -20,11 +20,11 @@ import polars as pl
 import psycopg
 
 from connectors.errors import CleanRowsBroken, ConservationError
+from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.manifest import ManifestEntry, differences, incomplete, read_entry
 from connectors.files.profile import Profile
-from connectors.files.reader import Chunk, read_chunks
-from connectors.files.records import conserved
+from connectors.files.reader import read_chunks
 from connectors.files.spool import spool_path, write_spool
 from connectors.memory import keep_arrays
 from connectors.postgres import ledger
@@ -218,7 +218,7 @@ def prepare_chunk(
     found clean are not what the schema of their record says.
     """
     settled = memoryview(chunk.block)[: chunk.records.consumed]
-    if not conserved(settled, chunk.records):
+    if not chunk.conserved():
         raise ConservationError(
             f"{extract.name}: bytes {chunk.start.byte} to {chunk.end.byte} are not all in a "
             "record. This is a fault of the program; nothing of the chunk was staged."

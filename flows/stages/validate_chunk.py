@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 
 from connectors.files.cells import as_delivered
+from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.profile import Profile, number_form, written_of
-from connectors.files.reader import Chunk
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.left_out import FindRepaired, Repaired
 from flows.steps.validate.normalise import CellForm, Writing, normalise
@@ -80,7 +80,7 @@ def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[
 def writing_of(profile: Profile) -> Writing:
     """How the feed of a profile writes values."""
     fields = {name: _form(written_of(profile, name)) for name in profile.fields}
-    return Writing(_form(written_of(profile)), fields, profile.constants)
+    return Writing(_form(written_of(profile)), fields, profile.constants, profile.keys)
 
 
 def _form(written: Mapping[str, Any]) -> CellForm:
@@ -99,6 +99,7 @@ def _form(written: Mapping[str, Any]) -> CellForm:
         written["null"],
         written["true"],
         written["false"],
+        written["blanks"] == "dropped",
         written.get("join", ""),
         written.get("part"),
         written.get("map"),

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
+from connectors.files.chunk import Chunk
 from connectors.files.dialect import RecordFault
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from connectors.files.reader import Chunk
 from connectors.postgres.binary_copy import (
     has_fixed_width,
     in_millionths,
@@ -109,6 +109,7 @@ def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
     return (
         has_fixed_width(header.table)
         and header.parent_column is None
+        and header.unpivot is None
         and chunk.dialect.encoding == "utf-8"
     )
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from itertools import chain, repeat
 
+from connectors.files.chunk import Place
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.pieces import Pieces
-from connectors.files.reader import Place, chunks
+from connectors.files.reader import chunks
 from connectors.files.records import conserved, sound, split
 from tests.extracts import slow_records
 from tests.extracts.slow_records import Record

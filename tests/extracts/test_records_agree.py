@@ -5,8 +5,8 @@ import polars as pl
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
+from connectors.files.chunk import _slow_cells
 from connectors.files.dialect import Dialect
-from connectors.files.reader import _slow_cells
 from tests.examples import examples
 from tests.extracts import slow_records
 from tests.extracts.cut_records import chunked, read

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from connectors.files.reader import Chunk
 from connectors.settings import MOST
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out

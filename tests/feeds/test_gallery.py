@@ -17,6 +17,7 @@ from flows.stages.workspace import Workspace
 
 GALLERY = Path(__file__).parents[2] / "docs" / "feeds"
 FEEDS = sorted(one.parent.name for one in GALLERY.glob("*/profile.toml"))
+CURRENCY = {"payment": "CurrenciesId", "currency_rate": "ToCurrenciesId"}
 
 
 def file_of(feed: str, sort: str) -> str:
@@ -34,10 +35,10 @@ def test_a_clean_file_is_imported_to_the_cent(workspace: Workspace, rows: Any, f
     profile, truth = load_profile(GALLERY / feed / "profile.toml"), truth_of(feed)["clean"]
     batch = import_delivery(workspace, [file_of(feed, "clean")], profile).batch
     assert batch.state is State.COMPLETE
-    count = truth.pop("rows")
-    assert rows("SELECT count(*) FROM payment") == [(count,)]
+    count, record = truth.pop("rows"), profile.record
+    assert rows(f"SELECT count(*) FROM {record}") == [(count,)]
     for field, sums in truth.items():
-        found = rows(f'SELECT "CurrenciesId"::text, sum("{field}") FROM payment GROUP BY 1')
+        found = rows(f'SELECT "{CURRENCY[record]}"::text, sum("{field}") FROM {record} GROUP BY 1')
         assert dict(found) == {currency: Decimal(total) for currency, total in sums.items()}
 
 

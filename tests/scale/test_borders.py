@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
 from connectors.files.header import read_header
 from connectors.files.profile import DEFAULT
-from connectors.files.reader import Chunk, first_place, read_chunks
+from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Limits
 from data_samples.generate import write_payments
 from schemas.tables import FORM_REPLY

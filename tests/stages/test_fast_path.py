@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
 from connectors.files.header import Header
 from connectors.files.profile import DEFAULT, Profile
-from connectors.files.reader import Chunk, first_place, read_chunks
+from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.binary_copy import in_millionths, plain_rows
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings

@@ -85,10 +85,9 @@ def look_behind(
     table = EXTRACTS.get(facts["record"])
     if table is None:
         return Behind(None, None, None, None, (), None, None, ())
-    place = None
+    place, key = None, key_of(table, facts["key"])
     if facts["file"] and facts["line"] and facts["batch_id"]:
-        place = row_beginning_at(connection, facts["batch_id"], facts["file"], facts["line"])
-    key = key_of(table, facts["key"])
+        place = row_beginning_at(connection, facts["batch_id"], facts["file"], facts["line"], key)
     target = target_row(connection, table, key=key, by=place)
     place = place or (target.writer if target else None)
     delivered = _delivered(workspace, connection, table, place) if place else None

@@ -22,6 +22,7 @@ from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
+from flows.steps.breaks.match_breaks import line_key
 from schemas.breaks import BREAKS, BreakClass
 from schemas.kinds import WORD
 from schemas.tables import EXTRACTS
@@ -98,15 +99,19 @@ def _wanted(
     # What cannot be proven is not written out as what was delivered.
     proven = ~pl.col("extract_id").is_in(list(gathered.unproven))
     asked = carried.filter(is_open() & pl.col("code").is_in(CORRECTABLE)).select(
-        "id", "record", pl.col("file").cast(WORD), "line", "batch_id"
+        "id", "record", pl.col("file").cast(WORD), "line", "batch_id", "key"
     )
     place = ["file", "line", "batch_id"]
     for record, frame in sorted(gathered.sources.extract.items()):
         mine = asked.filter(pl.col("record") == record).drop("record")
+        there = frame.filter(proven).join(mine, on=place, how="semi")
+        there = there.with_columns(line_key(EXTRACTS[record], there).alias("of"))
+        # A line may have become several records: of those, the one that the break is about.
+        same = pl.col("of") == pl.col("key").str.replace(r"#\d+$", "")
         rows = (
-            frame.select(*place, "extract_id", "row")
-            .filter(proven)
+            there.select(*place, "extract_id", "row", "of")
             .join(mine, on=place, how="inner")
+            .filter(same | ~same.any().over("id"))
             .group_by("batch_id", "extract_id", "row")
             .agg(pl.col("id").unique().sort().str.join(" ").alias("ids"))
             .sort("batch_id", "extract_id", "row")

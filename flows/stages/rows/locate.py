@@ -15,7 +15,7 @@ from connectors.errors import BatchUnknown
 from connectors.files.blocks import blocks
 from connectors.files.content import Content
 from connectors.postgres import ledger
-from connectors.postgres.findings import find_row, row_from_line
+from connectors.postgres.findings import find_row, records_of_line, row_from_line
 from connectors.postgres.ledger import Extract, State
 from flows.report.spelling import shortened
 from flows.stages.kept import is_cleared, open_archived, prove_row
@@ -73,13 +73,13 @@ def locate(
 def places(
     connection: psycopg.Connection, extract: Extract, spot: Spot
 ) -> Iterator[tuple[int, int]]:
-    """Extract and record number of the row, if it was staged."""
-    number = spot.record
+    """Extract and record number of the rows, if they were staged: a line may be several."""
+    numbers = [spot.record] if spot.record is not None else []
     if spot.line is not None:
-        last = row_from_line(connection, extract, spot.line)
-        number = last.record_number if last and last.last_line >= spot.line else None
-    if number is not None and find_row(connection, extract.id, number):
-        yield extract.id, number
+        numbers = records_of_line(connection, extract, spot.line)
+    for number in numbers:
+        if find_row(connection, extract.id, number):
+            yield extract.id, number
 
 
 def _why_not(
@@ -124,8 +124,13 @@ def _why_not(
         return f"{name} has {size}, and no line {spot.line}.{unread}"
     if unread:
         return f"Line {spot.line} of {name} is in no record so far.{unread}"
-    nothing = "is blank, or of its footer," if header.footer else "is blank"
-    return f"Line {spot.line} of {name} {nothing} and belongs to no record.{before}"
+    nothing = ["blank"]
+    if header.unpivot:
+        nothing.append("without a value in any column that makes a record")
+    if header.footer:
+        nothing.append("of its footer")
+    said = ", or ".join(nothing) + ("," if len(nothing) > 1 else "")
+    return f"Line {spot.line} of {name} is {said} and belongs to no record.{before}"
 
 
 def _count_lines(content: Content) -> int:

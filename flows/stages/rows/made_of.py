@@ -33,6 +33,8 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
     if name in profile.constants:
         secret = name in header.table.secrets
         return NOT_SHOWN if secret else f"constant {profile.constants[name]!r}"
+    if key := profile.keys.get(name):
+        return f"the key {' and '.join(key)}"
     places = _places(header, name)
     if not places:
         return "nothing"

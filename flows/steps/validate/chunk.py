@@ -8,6 +8,7 @@ import polars as pl
 from flows.steps.totals import Totals, totals_by_state
 from flows.steps.validate.check import Checked, check
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
+from flows.steps.validate.key_ids import told_once
 from flows.steps.validate.left_out import PARENT, Repaired, fill_secrets
 from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
@@ -54,7 +55,7 @@ def validate_rows(
     delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
     frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()
-    staging = _Staging(validated, batch_id, extract_id, tenant, repaired)
+    staging = _Staging(validated, batch_id, extract_id, tenant, repaired, writing.keys)
     if table is INSERT_BATCH_DATA and unwrapped:
         checked = check(table, frame, tenant=tenant, delivered=delivered)
         _validate_inner(staging, Positions(positions, faults), checked, inner_record)
@@ -72,6 +73,7 @@ class _Staging:
     extract_id: int
     tenant: int | None
     repaired: Repaired | None
+    keys: Mapping[str, Sequence[str]]
 
     def check(
         self,
@@ -83,7 +85,8 @@ class _Staging:
     ) -> Checked:
         """Validate rows, once what a repair left out stands in them; `places`: where they are."""
         if self.repaired is None or not table.secrets:
-            return check(table, frame, tenant=self.tenant, delivered=delivered)
+            checked = check(table, frame, tenant=self.tenant, delivered=delivered)
+            return Checked(checked.typed, told_once(checked.errors, self.keys))
         parents: list[str | None] = [None] * len(places)
         if PARENT in positions.columns:
             parents = positions[PARENT].gather(list(places)).to_list()

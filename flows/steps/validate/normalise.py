@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.numbers import NumberForm
 from schemas.field import Field, Kind, Table
@@ -17,6 +18,7 @@ NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 _ISO, _PLAIN = TimeForm(), NumberForm()
 _ABSENT = ("",)
+BLANKS = " \t"
 SHOWN = 100
 
 
@@ -30,6 +32,8 @@ class CellForm:
     true: Sequence[str] = ()
     """Words for true, in any case; none: True and 1."""
     false: Sequence[str] = ()
+    blanks_dropped: bool = False
+    """Whether blanks around a cell are no part of it."""
 
     join: str = ""
     """What stands between the cells of several columns that a field is made of."""
@@ -53,8 +57,10 @@ class CellForm:
         return pl.when(text.is_not_null()).then(found).otherwise(pl.lit(self.default))
 
     def _given(self, of: Field, cell: pl.Expr) -> pl.Expr:
+        if self.blanks_dropped:
+            cell = cell.str.strip_chars(BLANKS)
         null = {*self.null} if tuple(self.null) != _ABSENT else set()
-        if of.kind is not Kind.STRING:
+        if of.kind is not Kind.STRING or self.blanks_dropped:
             null.add("")  # Of a number or a time, quotes around nothing are no text either.
         return pl.when(~cell.is_in(sorted(null))).then(cell) if null else cell
 
@@ -103,6 +109,8 @@ class Writing:
     fields: Mapping[str, CellForm] = field(default_factory=dict)
     """Fields that are written in another form."""
     constants: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Fields that are a number made of others, with those."""
 
 
 def normalise(
@@ -132,4 +140,9 @@ def normalise(
         else:
             columns.append(pl.lit(None, pl.String).alias(of.name))
     frame = cells.with_columns(pl.lit(0).alias("__height")).select("__height", *columns)
-    return frame.drop("__height")
+    made = [
+        key_ids(table, of, frame).alias(name)
+        for name, of in writing.keys.items()
+        if {name, *of} <= table.by_name.keys()
+    ]
+    return frame.drop("__height").with_columns(made)

@@ -1,0 +1,282 @@
+"""A table with a column per currency: each line is several records, and each has its line."""
+
+import csv
+import io
+import random
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import BatchUnknown, ExtractRefused, ProfileError
+from connectors.files.content import open_content
+from connectors.files.header import read_header
+from connectors.files.profile import DEFAULT, Profile, read_profile
+from connectors.files.reader import first_place, read_chunks
+from connectors.postgres.ledger import State
+from connectors.settings import Limits
+from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.validate import key_ids
+
+CODES = {"USD": "840", "JPY": "392", "CYP": "196", "GBP": "826"}
+SHAPE: dict[str, Any] = {
+    "feed": "rates",
+    "record": "currency_rate",
+    "offset": "Z",
+    "null": ["", "N/A"],
+    "unknown_columns": "ignore",
+    "unpivot": {"keep": ["Date"], "name": "Currency", "value": "Rate"},
+    "columns": {"Date": "EffectiveDate", "Currency": "ToCurrenciesId", "Rate": "ExchangeRate"},
+    "fields": {
+        "ToCurrenciesId": {"map": CODES},
+        "Id": {"key": ["EffectiveDate", "FromCurrenciesId", "ToCurrenciesId"]},
+    },
+    "constants": {"TenantsId": 7, "FromCurrenciesId": 978},
+}
+PROFILE = read_profile(SHAPE)
+HISTORY = """Date,USD,JPY,CYP,
+2014-08-25,1.32,137.13,N/A,
+2014-08-24,N/A,N/A,N/A,
+2014-08-22,1.3267,137.7,0.5843,
+"""
+DAILY = "Date, USD, JPY, \n26 August 2014, 1.3192, 137.10, \n"
+
+
+def write(folder: Path, text: str, name: str = "rates.csv") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def rates(rows: Any) -> list[tuple[str, int, str]]:
+    found = rows(
+        'SELECT "EffectiveDate"::date::text, "ToCurrenciesId", "ExchangeRate"::text '
+        "FROM currency_rate ORDER BY 1, 2"
+    )
+    return [tuple(row) for row in found]
+
+
+def test_a_daily_file_on_top_of_the_history_adds_its_day_alone(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    history = import_delivery(workspace, [write(tmp_path, HISTORY)], PROFILE).batch
+    assert history.state is State.COMPLETE
+    daily = replace(PROFILE, date_format="%d %B %Y", blanks="dropped")
+    import_delivery(workspace, [write(tmp_path, DAILY, "daily.csv")], daily)
+    assert rates(rows) == [
+        ("2014-08-22", 196, "0.5843"),
+        ("2014-08-22", 392, "137.7"),
+        ("2014-08-22", 840, "1.3267"),
+        ("2014-08-25", 392, "137.13"),
+        ("2014-08-25", 840, "1.32"),
+        ("2014-08-26", 392, "137.10"),
+        ("2014-08-26", 840, "1.3192"),
+    ]
+    # The next history has that day too, written in the other way: it is the same records.
+    top, *days = HISTORY.splitlines(keepends=True)
+    again = "".join(
+        [top, "2014-08-27,1.3178,136.9,N/A,\n", "2014-08-26,1.3192,137.1,N/A,\n", *days]
+    )
+    last = import_delivery(workspace, [write(tmp_path, again)], PROFILE).batch
+    states = rows(
+        "SELECT state, count(*) FROM staged_row WHERE batch_id = %s GROUP BY 1", [last.id]
+    )
+    assert dict(states) == {"inserted": 2, "unchanged": 7}
+
+
+def test_each_record_has_the_line_it_comes_from(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path, HISTORY)
+    batch = import_delivery(workspace, [path], PROFILE).batch
+    file = Path(path).read_bytes()
+    with workspace.database.connect() as connection:
+        for line, texts in {
+            2: ["2014-08-25,USD,1.32", "2014-08-25,JPY,137.13"],
+            4: ["2014-08-22,USD,1.3267", "2014-08-22,JPY,137.7", "2014-08-22,CYP,0.5843"],
+        }.items():
+            found = locate(workspace, connection, batch.id, "rates.csv", Spot(line=line))
+            assert [row.data for row in found] == texts
+            for row in found:
+                whole = file[row.byte_start : row.byte_end].decode()
+                assert whole == HISTORY.splitlines()[line - 1]
+        with pytest.raises(BatchUnknown, match="or without a value in any column that makes"):
+            locate(workspace, connection, batch.id, "rates.csv", Spot(line=3))
+        (one,) = locate(workspace, connection, batch.id, "rates.csv", Spot(record=4))
+        assert (one.first_line, one.data) == (4, "2014-08-22,JPY,137.7")
+
+
+@pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
+def test_rejected_records_and_lines_are_corrected(
+    workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
+) -> None:
+    dirty = "Date,USD,JPY,CYP,\n2014-08-25,1.32,137.1E,N/A,\n2014-08-22,1.3267\n"
+    batch = import_delivery(workspace, [write(tmp_path, dirty)], PROFILE).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    top, record, line = rejects.read_text().splitlines()
+    assert top == "ReconRow,Date,Currency,Rate"
+    assert record.endswith("2014-08-25,JPY,137.1E")
+    name, broken = line.split(",", 1)
+    assert broken == "2014-08-22,1.3267"
+    # The line was two records: the number behind its name is that of the line.
+    right = [record.replace("137.1E", "137.13"), f"{name},2014-08-22,USD,1.3267"]
+    right.append(f"{name},2014-08-22,JPY,137.7")
+    rejects.write_text("".join(f"{one}\n" for one in (top, *right)))
+    corrected = import_delivery(workspace, [str(rejects)], stated, corrects=batch.id).batch
+    assert corrected.state is State.COMPLETE
+    assert rates(rows) == [
+        ("2014-08-22", 392, "137.7"),
+        ("2014-08-22", 840, "1.3267"),
+        ("2014-08-25", 392, "137.13"),
+        ("2014-08-25", 840, "1.32"),
+    ]
+
+
+@pytest.mark.parametrize("duplicate", ["conflict", "last_wins"])
+def test_records_that_get_one_number_are_never_merged(
+    workspace: Workspace,
+    rows: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    duplicate: str,
+) -> None:
+    monkeypatch.setattr(key_ids, "BITS", 4)  # As if there were a million million records.
+    days = [f"2014-{month:02}-{day:02}" for month in (7, 8) for day in range(1, 21)]
+    profile = replace(PROFILE, duplicate=duplicate)
+    numbers: list[set[str]] = []
+    for number, half in enumerate((days[:12], days[12:])):
+        text = "Date,USD,\n" + "".join(f"{day},1.{at},\n" for at, day in enumerate(half, 1))
+        batch = import_delivery(workspace, [write(tmp_path, text, f"{number}.csv")], profile).batch
+        found = rows(
+            "SELECT state, error_data, data FROM staged_row WHERE batch_id = %s", [batch.id]
+        )
+        codes = {"conflict": "ConflictingKey", "rejected": "KeyCollision"}
+        assert {state for state, *_ in found} <= {"inserted", *codes}
+        for state, errors, _ in found:
+            assert state not in codes or codes[state] in errors
+        numbers.append({data for state, _, data in found if state == "inserted"})
+    # What went in is there as it was delivered, and nothing was written over.
+    assert {f"{day},USD,{rate}" for day, _, rate in rates(rows)} == numbers[0] | numbers[1]
+    assert numbers[0]
+    assert len(rows("SELECT 1 FROM outcome WHERE error_data LIKE '%%KeyCollision%%'")) > 0
+
+
+def test_the_same_record_in_another_offset_is_no_collision(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    plain = replace(PROFILE, offset=None)
+    table = "Date,USD,\n{},1.32,\n"
+    import_delivery(workspace, [write(tmp_path, table.format("2014-08-25T10:00:00Z"))], plain)
+    other = write(tmp_path, table.format("2014-08-25T12:00:00+02:00"), "b.csv")
+    assert import_delivery(workspace, [other], plain).batch.state is State.COMPLETE
+    assert len(rates(rows)) == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    cells = ["1.5", "N/A", "", '""', '"a,b"', '"x ""y"""', " ", "7", "é"]
+    width = chance.randint(1, 5)
+    names = [f"C{number}" for number in range(width)]
+    lines = [",".join([str(day), *(chance.choice(cells) for _ in names)]) for day in range(1, 60)]
+    path = write(tmp_path, "\n".join([",".join(["Date", *names]), *lines]) + "\n")
+    wanted = [
+        (number, [day, name, cell])
+        for number, (day, *row) in enumerate(csv.reader(lines), 2)
+        for name, cell in zip(names, row, strict=True)
+        if cell.strip() not in ("", "N/A")
+    ]
+    content = open_content(Path(path))
+    header = read_header(content, None, None, PROFILE, Limits())
+    for size in (1, 17, 10_000):
+        chunks = [*read_chunks(content, header, first_place(header), size)]
+        assert all(chunk.conserved() for chunk in chunks)
+        found = [
+            (line, next(csv.reader(io.StringIO(text))))
+            for chunk in chunks
+            for line, text in chunk.positions().select("first_line", "data").iter_rows()
+        ]
+        assert found == wanted, f"seed {seed}"
+        read = [list(row) for chunk in chunks for row in chunk.cells(3).iter_rows()]
+        assert read == [record for _, record in wanted]
+        numbers = [number for chunk in chunks for number in chunk.numbers]
+        assert numbers == [*range(1, len(wanted) + 1)]
+        behind = [*read_chunks(content, header, chunks[0].end, size)]
+        assert [one.start for one in behind] == [one.start for one in chunks[1:]]
+
+
+REFUSED = [
+    # first line, keys of unpivot, what is said
+    ("Day,USD,", {}, "missing: Date"),
+    ("Date", {}, "missing: all others"),
+    ("Date,USD,usd", {}, "USD, usd"),
+    ("Date,USD", {"columns": ["JPY"], "keep": None}, "missing: JPY"),
+]
+
+
+@pytest.mark.parametrize(("top", "keys", "said"), REFUSED)
+def test_a_file_that_is_no_such_table_is_refused(
+    tmp_path: Path, top: str, keys: dict[str, Any], said: str
+) -> None:
+    shape = {name: one for name, one in {**SHAPE["unpivot"], **keys}.items() if one}
+    profile = read_profile({**SHAPE, "unpivot": shape})
+    path = write(tmp_path, f"{top}\n2014-08-25,1.32,\n")
+    with pytest.raises(ExtractRefused) as caught:
+        read_header(open_content(Path(path)), None, None, profile, Limits())
+    assert said in str(caught.value)
+
+
+def test_a_column_without_a_name_is_refused_unless_others_are_ignored(tmp_path: Path) -> None:
+    path = write(tmp_path, HISTORY)
+    profile = replace(PROFILE, unknown_columns="refuse")
+    with pytest.raises(ExtractRefused, match="column 5 without a name"):
+        read_header(open_content(Path(path)), None, None, profile, Limits())
+
+
+MEANT_TWICE = [
+    ({"unpivot": {"keep": ["Date"]}}, "unpivot needs name and value"),
+    ({"unpivot": {"name": "a", "value": "b"}}, "State one of the two"),
+    (
+        {"unpivot": {"keep": ["Date"], "columns": ["USD"], "name": "a", "value": "b"}},
+        "State one of the two",
+    ),
+    ({"unpivot": {"keep": ["Date"], "name": "date", "value": "b"}}, "name a column twice"),
+    ({"keep": "reference"}, 'keep = "reference" is for files whose lines'),
+    ({"footer": [r"(?P<rows>\d+) lines"]}, "a line becomes several records"),
+    ({"fields": {"Id": {"key": ["EffectiveDate"], "default": "1"}}}, "both say what Id is"),
+    ({"fields": {"Id": {"key": ["TenantsId"]}}}, "is the same in each record"),
+    ({"fields": {"Id": {"key": ["Id"]}}}, "cannot be part of a key"),
+    ({"fields": {"Id": {"key": ["Day"]}}}, "'Day'"),
+    ({"fields": {"Id": {"key": []}}}, "one or more fields"),
+    ({"fields": {"TenantsId": {"key": ["EffectiveDate"]}}}, "both say what TenantsId is"),
+    ({"fields": {"ToCurrenciesId": {"key": ["EffectiveDate"]}}}, "both say what ToCurrenciesId"),
+    ({"fields": {"ExchangeRate": {"key": ["EffectiveDate"]}}, "columns": {}}, "64-bit integer"),
+]
+
+
+@pytest.mark.parametrize(("keys", "said"), MEANT_TWICE)
+def test_a_profile_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        read_profile({**SHAPE, **keys})
+    assert said in str(caught.value)
+
+
+def test_a_number_is_made_of_values_and_not_of_their_spelling(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    shape = {
+        **{name: one for name, one in SHAPE.items() if name not in ("unpivot", "columns")},
+        "fields": {"Id": {"key": ["EffectiveDate", "ExchangeRate"]}},
+    }
+    text = "EffectiveDate,ToCurrenciesId,ExchangeRate\n2014-08-25,840,{}\n"
+    for spelled in ("1.50", "1.5", "+1.500", "15e-1"):
+        import_delivery(workspace, [write(tmp_path, text.format(spelled))], read_profile(shape))
+    (row,) = rows('SELECT "Id", "ExchangeRate" FROM currency_rate')
+    assert 0 <= row[0] < 2**63
+    assert row[1] == Decimal("1.5")
