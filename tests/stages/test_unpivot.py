@@ -4,6 +4,7 @@ import csv
 import io
 import random
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,10 @@ from connectors.files.profile import DEFAULT, Profile, read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
+from flows.stages.reconcile.behind_break import look_behind
+from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
@@ -280,3 +285,26 @@ def test_a_number_is_made_of_values_and_not_of_their_spelling(
     (row,) = rows('SELECT "Id", "ExchangeRate" FROM currency_rate')
     assert 0 <= row[0] < 2**63
     assert row[1] == Decimal("1.5")
+
+
+def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path: Path) -> None:
+    import_delivery(workspace, [write(tmp_path, HISTORY)], PROFILE)
+    with workspace.database.connect() as connection:
+        connection.execute(
+            'UPDATE currency_rate SET "ExchangeRate" = 139 WHERE "ExchangeRate" = 137.7'
+        )
+    rules = replace(read_rules(None), references=frozenset())
+    done = reconcile(workspace, Asked(Scope(), date(2014, 8, 25), rules))
+    (found,) = (one for one in done.report.breaks if one.record == "currency_rate")
+    assert (found.line, found.field) == (4, "ExchangeRate")
+    corrected = done.written.folder / "corrections" / "currency_rate.csv"
+    with corrected.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["BreakId"], row["Currency"], row["Rate"]) == (found.id, "JPY", "137.7")
+    with workspace.database.connect() as connection:
+        facts = {
+            name: getattr(found, name) for name in ("record", "key", "file", "line", "batch_id")
+        }
+        behind = look_behind(workspace, connection, facts)
+    assert behind.delivered is not None
+    assert behind.delivered.text == "2014-08-22,JPY,137.7"
