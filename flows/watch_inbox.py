@@ -16,7 +16,8 @@ from pydantic import Field
 
 from connectors.errors import InboxHeldElsewhere, ReconError
 from connectors.files.inbox import Inbox, Waiting
-from connectors.files.profile import DEFAULT, load_profile
+from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import load_profile
 from connectors.settings import read_settings
 from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Start, Watch, import_here
 from flows.tasks.approval import OverBudget

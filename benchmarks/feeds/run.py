@@ -22,7 +22,8 @@ sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from connectors.files.content import open_content  # noqa: E402
 from connectors.files.header import read_header  # noqa: E402
-from connectors.files.profile import DEFAULT, Profile, load_profile  # noqa: E402
+from connectors.files.profile import DEFAULT, Profile  # noqa: E402
+from connectors.files.profile_file import load_profile  # noqa: E402
 from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.postgres.ledger import Extract  # noqa: E402
 from connectors.settings import Limits  # noqa: E402

@@ -4,11 +4,14 @@ import csv
 
 import polars as pl
 
-from connectors.files.header import QUOTED, Header
+from connectors.files.header import Header
+from connectors.files.header_names import QUOTED
 
 
 def split_cells(text: str, header: Header) -> list[str]:
     """The cells of one record by the slow and obvious reader; none if it is not of their number."""
+    if header.positions:
+        return header.positions.cells_of(text)
     try:
         cells = next(csv.reader([text], **header.dialect.signs, strict=True), [])
     except csv.Error:

@@ -14,6 +14,7 @@ import polars as pl
 
 from connectors.errors import ProfileError
 from connectors.files.content import canonical_encoding, contains_ascii, shown
+from connectors.files.positions import range_of
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.day_numbers import EPOCHS
 from schemas.cells.numbers import BLANK
@@ -295,6 +296,21 @@ def _columns(key: str, value: object) -> dict[str, str]:
     return pairs
 
 
+def _positions(key: str, value: object) -> dict[str, str]:
+    stated = _columns(key, value)
+    for name, text in stated.items():
+        try:
+            range_of(text)
+        except ValueError as error:
+            raise ProfileError(
+                f"{key}.{name}: {error}. Write the first and the last sign, counted from 1: "
+                f'{name} = "1-10".'
+            ) from None
+    if len({name.strip().casefold() for name in stated}) != len(stated):
+        raise ProfileError(f"{key} names a column twice (case and blanks around do not count).")
+    return stated
+
+
 def _constants(key: str, value: object) -> dict[str, str]:
     return {name: _constant(f"{key}.{name}", text) for name, text in as_section(key, value).items()}
 
@@ -343,6 +359,8 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", _whole(1, 5)),
     "footer": ("footer", _footer),
+    "first_line": ("first_line", _whole(1, MOST_LINES)),
+    "short_lines": ("short_lines", _one_of("refused", "filled")),
     "encoding": ("encoding", _encoding),
     **WRITTEN,
     "unknown_columns": ("unknown_columns", _one_of("refuse", "ignore")),
@@ -351,6 +369,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "push": ("push", _flag),
     "compare_only": ("compare_only", _flag),
     "keep": ("keep", _one_of("text", "reference")),
+    "positions": ("positions", _positions),
     "columns": ("columns", _columns),
     "fields": ("fields", _fields),
     "constants": ("constants", _constants),

@@ -6,6 +6,7 @@ from connectors.files.blocks import blocks
 from connectors.files.chunk import Chunk, Place
 from connectors.files.content import Content
 from connectors.files.dialect import Dialect
+from connectors.files.fixed_width import of_fixed_width
 from connectors.files.header import Header
 from connectors.files.pieces import Pieces
 from connectors.files.records import split
@@ -24,10 +25,13 @@ def read_chunks(
     text = blocks(content, place.byte, block_bytes)
     if header.footer:
         text = _up_to(text, header.footer.start - place.byte)
-    if header.unpivot is None:
-        return chunks(Pieces(text), header.width, header.dialect, place)
-    lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
-    return unpivoted(lines, header.unpivot, place)
+    if header.unpivot:
+        lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
+        return unpivoted(lines, header.unpivot, place)
+    if header.positions:
+        lines = chunks(Pieces(text), 1, header.dialect, place)
+        return of_fixed_width(lines, header.positions)
+    return chunks(Pieces(text), header.width, header.dialect, place)
 
 
 def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from connectors.files.header import OWN_COLUMNS, QUOTED, QUOTED_COLUMN, Header
+from connectors.files.header import Header
+from connectors.files.header_names import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +27,14 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
     text = data or ""
     if raw:
         text = bytes.fromhex(raw).decode(header.dialect.encoding, "surrogateescape")
+    if header.positions:
+        return _row(header.positions.cells_of(text) or [text], header.written)
     return _without_own(text, header)
 
 
 def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
     """The text with these cells empty; a text that cannot be split has none left."""
+    header = header.written
     kept = _delivered_places(header)
     cells = _raw_cells(text, header)
     if len(cells) != len(kept):
@@ -41,7 +45,7 @@ def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
 
 def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
     """A file of these rows, which is itself a delivery; all of them have the same own columns."""
-    own = list(lines[0].own)
+    header, own = header.written, list(lines[0].own)
     names = _row([header.names[place] for place in _delivered_places(header)], header)
     guard = header.dialect.guard
     guarded = [guard.put(line.text) for line in lines]

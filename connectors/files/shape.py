@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from connectors.files.first_record import DELIMITERS, SEPARATOR
-from connectors.files.header import DATA_CELL
+from connectors.files.header_names import DATA_CELL
 
 LINES = 1000
 """Lines that are looked at, from the first."""

@@ -198,7 +198,8 @@ def refuse_unknown(record: str | None) -> None:
 
 def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile":
     """The profile a command names, with what it states beside it; raises ProfileError."""
-    from connectors.files.profile import DEFAULT, load_profile, with_terms  # noqa: PLC0415
+    from connectors.files.profile import DEFAULT  # noqa: PLC0415
+    from connectors.files.profile_file import load_profile, with_terms  # noqa: PLC0415
 
     refuse_unknown(record)
     return with_terms(load_profile(path) if path else DEFAULT, terms)

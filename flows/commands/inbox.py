@@ -9,7 +9,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from connectors.files.inbox import Inbox
-from connectors.files.profile import DEFAULT, load_profile
+from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import load_profile
 from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Feed, Json
 from flows.stages.archive import VerifiedArchive, remedy, unchecked, verify_archive

@@ -78,9 +78,10 @@ def _show(tried: "Tried") -> None:
         console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
         return
     sign = header.dialect.delimiter.decode().replace("\t", "a tab")
+    columns = "columns of a fixed width" if header.positions else f"columns divided by {sign}"
     console.print(
-        f"{verdict.name}: {header.table.title}, {header.dialect.encoding}, columns divided by "
-        f"{sign}, records from line {header.body_line} on"
+        f"{verdict.name}: {header.table.title}, {header.dialect.encoding}, {columns}, records "
+        f"from line {header.body_line} on"
     )
     if footer := header.footer:
         said = ([f"rows: {footer.rows}"] if footer.rows is not None else []) + [

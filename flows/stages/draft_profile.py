@@ -16,7 +16,7 @@ from connectors.files.archive import store
 from connectors.files.content import byte_order_mark, shown
 from connectors.files.delivery import find_extract
 from connectors.files.first_record import folded
-from connectors.files.profile import read_profile
+from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
 from connectors.settings import Settings
 from flows.steps.draft import ISO, NumberSigns, time_forms

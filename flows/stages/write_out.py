@@ -109,7 +109,7 @@ def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
     return (
         has_fixed_width(header.table)
         and header.parent_column is None
-        and header.unpivot is None
+        and not (header.unpivot or header.positions)
         and chunk.dialect.encoding == "utf-8"
     )
 

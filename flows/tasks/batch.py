@@ -19,7 +19,8 @@ from prefect.context import FlowRunContext, TaskRunContext
 from pydantic import BaseModel, ConfigDict
 
 from connectors.errors import STOPS_PUSH, ConservationError
-from connectors.files.profile import DEFAULT, Profile, load_profile, with_terms
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_file import load_profile, with_terms
 from connectors.postgres import ledger
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import State

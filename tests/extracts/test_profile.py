@@ -8,7 +8,8 @@ import pytest
 
 from connectors.errors import ProfileError
 from connectors.files.lookups import LOOKUP
-from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile, written_of
+from connectors.files.profile import DEFAULT, Profile, written_of
+from connectors.files.profile_file import load_profile, read_profile
 from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS, WRITTEN
 from tests.odd_toml import ODD_TOML
 from tests.stages.test_writing import MONTHS

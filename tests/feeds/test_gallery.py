@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from connectors.files.profile import load_profile
+from connectors.files.profile_file import load_profile
 from connectors.postgres.ledger import State
 from flows.stages.examine import examine
 from flows.stages.sequence import import_delivery

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import BatchUnknown
-from connectors.files.profile import DEFAULT, Profile, read_profile
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
 from flows.stages.examine import examine
 from flows.stages.rows.locate import Spot, locate

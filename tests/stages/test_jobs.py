@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import AccountRefused, JobHeldElsewhere, JobRefused, ReconError
-from connectors.files.profile import DEFAULT, with_terms
+from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import with_terms
 from connectors.files.uploads import Upload, uploads_folder
 from connectors.postgres.accounts import Account, keep_account
 from connectors.postgres.audit import verify

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from connectors.errors import ProfileError
-from connectors.files.profile import DEFAULT, Profile, load_profile, read_profile
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_file import load_profile, read_profile
 from connectors.postgres.ledger import State
 from flows.stages.examine import FileVerdict, examine
 from flows.stages.rows.rejects import write_rejects

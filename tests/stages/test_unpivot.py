@@ -14,7 +14,8 @@ import pytest
 from connectors.errors import BatchUnknown, ExtractRefused, ProfileError
 from connectors.files.content import open_content
 from connectors.files.header import read_header
-from connectors.files.profile import DEFAULT, Profile, read_profile
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_file import read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
 from connectors.settings import Limits

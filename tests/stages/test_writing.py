@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from connectors.files.profile import read_profile
+from connectors.files.profile_file import read_profile
 from connectors.settings import Settings
 from flows.stages.examine import examine
 from flows.stages.validate_chunk import writing_of

@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from pydantic import ValidationError as Invalid
 
 from connectors.errors import JobRefused
-from connectors.files.profile import DEFAULT, Profile, load_profile
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_file import load_profile
 from connectors.files.uploads import UPLOAD_NAMED
 from connectors.postgres.jobs import Job
 from connectors.postgres.push.sends import SendDecision, SendState

@@ -12,7 +12,8 @@ from pathlib import Path
 import psycopg
 
 from connectors.errors import JobRefused, ReconError
-from connectors.files.profile import DEFAULT, with_terms
+from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import with_terms
 from connectors.files.uploads import drop_upload, upload_paths
 from connectors.postgres.jobs import Job, done_for, end_job, hold_job
 from connectors.postgres.push.sends import SendDecision, waiting_batches

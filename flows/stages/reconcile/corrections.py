@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterator, Mapping
 import polars as pl
 import psycopg
 
-from connectors.files.header import BREAK_COLUMN, PARENT_COLUMN, Header
+from connectors.files.header import Header
+from connectors.files.header_names import BREAK_COLUMN, PARENT_COLUMN
 from connectors.files.rewriting import RewrittenLine, write_rows
 from connectors.postgres import ledger
 from connectors.postgres.findings import rows_at

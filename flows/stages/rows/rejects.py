@@ -14,7 +14,8 @@ import psycopg
 
 from connectors.files.atomic import named, write_file
 from connectors.files.cells import split_cells
-from connectors.files.header import PARENT_COLUMN, Header
+from connectors.files.header import Header
+from connectors.files.header_names import PARENT_COLUMN
 from connectors.files.rewriting import RewrittenLine, cells_left_out, delivered_text, write_rows
 from connectors.postgres import ledger
 from connectors.postgres.attempts import (

@@ -170,7 +170,7 @@ def test_accepted_breaks_are_not_asked_to_be_corrected(workspace: Workspace) -> 
         gathered = gather_sources(workspace, connection, Scope(), {})
         nothing = pl.DataFrame(
             schema={
-                **dict.fromkeys(("id", "record", "file", "state", "code"), pl.String()),
+                **dict.fromkeys(("id", "record", "file", "state", "code", "key"), pl.String()),
                 "line": pl.Int64(),
                 "batch_id": pl.Int32(),
             }

@@ -1,0 +1,57 @@
+"""Lines of a fixed width as records: a line is a record, and its cells are cut from it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import polars as pl
+
+from connectors.files.bitmask import Bytes
+from connectors.files.chunk import Chunk
+from connectors.files.dialect import RecordFault
+from connectors.files.positions import BLANKS, CellRanges
+
+
+@dataclass(frozen=True)
+class FixedWidthChunk(Chunk):
+    """Lines whose cells are at the same places; one that is too short or too long is broken."""
+
+    at: CellRanges = field(default_factory=CellRanges)
+    """Where the cells are."""
+
+    def cells(self, width: int) -> pl.DataFrame:
+        """The sound records as text: columns named "0", "1" ...; an empty cell is null."""
+        names = [str(column) for column in range(width)]
+        line = self._lines.filter(self.records.fault == RecordFault.NONE)
+        cut = self.at.cut(pl.col("data"))
+        return line.to_frame("data").select(
+            cell.alias(name) for name, cell in zip(names, cut, strict=True)
+        )
+
+    @cached_property
+    def _lines(self) -> pl.Series:
+        return self._texts()
+
+    def faults_by_length(self) -> Bytes:
+        """The fault of each line, its length counted in signs."""
+        at, line, fault = self.at, pl.col("data"), pl.col("fault")
+        written = line.str.strip_chars_end(BLANKS).str.len_chars()
+        short = pl.lit(not at.short_filled) & (line.str.len_chars() < at.width)
+        found = (
+            pl.when(fault != RecordFault.NONE)
+            .then(fault)
+            .when(written > at.width)
+            .then(RecordFault.TOO_MANY_FIELDS)
+            .when(short)
+            .then(RecordFault.TOO_FEW_FIELDS)
+            .otherwise(fault)
+        )
+        lines = self._lines.to_frame("data").with_columns(pl.Series("fault", self.records.fault))
+        return lines.select(found.cast(pl.UInt8)).to_series().to_numpy()
+
+
+def of_fixed_width(chunks: Iterator[Chunk], at: CellRanges) -> Iterator[Chunk]:
+    """The same chunks, whose lines are to have cells at these positions."""
+    for chunk in chunks:
+        lines = FixedWidthChunk(chunk.block, chunk.records, chunk.start, chunk.dialect, None, at)
+        yield replace(lines, records=replace(chunk.records, fault=lines.faults_by_length()))

@@ -1,0 +1,214 @@
+"""The names of a header, judged: which record they are of, which column is which field."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from itertools import chain
+
+from connectors.errors import ExtractRefused
+from connectors.files.content import refused, shown
+from connectors.files.first_record import folded
+from connectors.files.profile import Profile
+from schemas.field import Table
+from schemas.tables import EXTRACTS
+
+PARENT_COLUMN = "ReconRow"
+"""A column of our own, in any extract: the extract and record a corrected row stands for."""
+BREAK_COLUMN = "BreakId"
+"""A column of our own: the breaks a corrected row is to close, for whoever corrects it."""
+QUOTED_COLUMN = "ReconQuoted"
+"""A column of our own: says of a row that a sign was put before what a spreadsheet would run."""
+QUOTED = "yes"
+OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN, QUOTED_COLUMN)
+_OWN_NAMES = {name.casefold() for name in OWN_COLUMNS}
+NAMES_SHOWN = 30
+# No field name begins like a number or a date, nor holds an @.
+DATA_CELL = re.compile(r"[-+(]?[\s$€£]*[.,]?\d|.*@|(true|false|null|nan)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderNames:
+    """The names of a header, judged."""
+
+    extract: str
+    line: int
+    names: tuple[str, ...]
+    profile: Profile
+
+    def known(self) -> int:
+        """How many names are fields of any record."""
+        ours = known_names(self.profile)
+        return sum(1 for name in self.names if folded(name) in ours)
+
+    def whole(self, table: Table | None) -> Table | None:
+        """The record whose whole header this is; None: it is none."""
+        if self.known() < 2:
+            return None
+        try:
+            self.check_is_header(table)
+            table = table or self.recognise()
+            self.fields_of(table)
+        except ExtractRefused:
+            return None
+        return table
+
+    def check_is_header(self, table: Table | None) -> None:
+        known = self.known()
+        data = sum(1 for name in self.names if DATA_CELL.match(name))
+        if data > known or not any(self.names):
+            raise self._refused("missing_header")
+        if known == 0:
+            # What is no header may be a record with secrets: only near misses are shown.
+            columns = ", ".join(self._missing(table)) if table else "all"
+            raise self._refused("missing_column", columns=columns, found=self._near_misses())
+
+    def recognise(self) -> Table:
+        """The record most of whose fields are here; of several, the one they cover best."""
+        ranks = {name: self._rank(table) for name, table in EXTRACTS.items()}
+        best = max(ranks, key=lambda name: ranks[name])
+        table = EXTRACTS[best]
+        missing = self._missing(table)
+        unknown = len(self.names) - ranks[best][0]
+        certain = any(field.needs_value for field in table.delivered)
+        if missing or (unknown > ranks[best][0] and not certain):
+            raise self._missing_column(table, missing, recognised=True)
+        return table
+
+    def fields_of(self, table: Table) -> tuple[str | None, ...]:
+        """Per column the field it delivers, after every check that concerns names."""
+        by_name = self._by_name(table)
+        fields = tuple(by_name.get(folded(name)) for name in self.names)
+        twice = [name for name, count in Counter(filter(None, fields)).items() if count > 1]
+        own = Counter(name.casefold() for name in self.names)
+        twice += [name for name in OWN_COLUMNS if own[name.casefold()] > 1]
+        if twice:
+            raise self._refused("duplicate_column", columns=", ".join(twice))
+        constant = [name for name in fields if name in self.profile.constants]
+        if constant:
+            found = "They are columns here and constants of the feed profile as well."
+            columns = ", ".join(filter(None, constant))
+            raise self._refused("duplicate_column", columns=columns, found=found)
+        if missing := self._missing(table):
+            raise self._missing_column(table, missing, recognised=False)
+        known = {*_OWN_NAMES, *self._parts()}
+        unknown = [
+            name or f"column {place} without a name"
+            for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
+            if of is None and folded(name) not in known
+        ]
+        if unknown and self.profile.unknown_columns == "refuse":
+            found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
+            raise self._refused("inconsistent_columns", columns=listed(unknown), found=found)
+        return fields
+
+    def place_of(self, own: str) -> int | None:
+        """Where a column of our own is."""
+        names = enumerate(self.names)
+        return next((place for place, name in names if name.casefold() == own.casefold()), None)
+
+    def _by_name(self, table: Table) -> dict[str, str]:
+        """The field of each name.
+
+        Where other columns are ignored, that is one of a field's own name beside one mapped to it.
+        """
+        named = _fields_by_name(table, self.profile)
+        if self.profile.unknown_columns != "ignore":
+            return named
+        mapped = {folded(name) for name in self.profile.columns}
+        taken = {named[name] for name in map(folded, self.names) if name in mapped & named.keys()}
+        return {name: of for name, of in named.items() if name in mapped or of not in taken}
+
+    def sources_of(self, table: Table) -> dict[str, tuple[int, ...]]:
+        """Places of the columns that a field is made of."""
+        places = {folded(name): place for place, name in enumerate(self.names)}
+        return {
+            name: tuple(places[folded(one)] for one in columns)
+            for name, columns in self.profile.sources.items()
+            if name in table.columns and all(folded(one) in places for one in columns)
+        }
+
+    def _parts(self) -> set[str]:
+        return {folded(one) for columns in self.profile.sources.values() for one in columns}
+
+    def _rank(self, table: Table) -> tuple[int, float]:
+        present = self._present(table)
+        return len(present), len(present) / len(table.columns)
+
+    def _present(self, table: Table) -> set[str]:
+        by_name = self._by_name(table)
+        own = {by_name[name] for name in map(folded, self.names) if name in by_name}
+        keys = self.profile.keys.keys() & set(table.columns)
+        return (own - self.profile.sources.keys()) | self.sources_of(table).keys() | keys
+
+    def _missing(self, table: Table) -> list[str]:
+        present = self._present(table) | set(self.profile.constants)
+        return [f.name for f in table.delivered if f.needs_value and f.name not in present]
+
+    def _missing_column(
+        self, table: Table, missing: Sequence[str], *, recognised: bool
+    ) -> ExtractRefused:
+        by = "the nearest record is" if recognised else "the record is"
+        found = f"Found: {listed(self.names)}; {by} {table.name}."
+        if recognised:
+            found += " Name the record kind if it is another."
+        columns = ", ".join(missing) or f"most of {table.name}"
+        return self._refused("missing_column", columns=columns, found=found)
+
+    def _near_misses(self) -> str:
+        ours = {
+            field.casefold(): f"{field} of {table.name}"
+            for table in reversed(EXTRACTS.values())
+            for field in table.columns
+        }
+        pairs = [
+            f"{shown(name, 60)!r} is like {ours[close]}"
+            for name in self.names[:NAMES_SHOWN]
+            for close in get_close_matches(name.casefold(), ours, n=1, cutoff=0.75)
+        ]
+        beginning = (
+            "Its only column is no field of any record"
+            if len(self.names) == 1
+            else f"None of the {len(self.names)} columns is a field of any record"
+        )
+        return f"{'; '.join([beginning, *pairs])}."
+
+    def _refused(self, code: str, *, found: str = "", **facts: object) -> ExtractRefused:
+        return refused(code, self.extract, line=self.line, found=found, **facts)
+
+
+def _fields_by_name(table: Table, profile: Profile) -> dict[str, str]:
+    """The field of each name, folded: the profile's mapping outweighs the field's own name."""
+    mapped = {folded(theirs): ours for theirs, ours in profile.columns.items()}
+    own = {
+        name: field
+        for name, field in _own_names(table).items()
+        if name not in mapped and field not in profile.sources and field not in profile.keys
+    }
+    named = own | {theirs: ours for theirs, ours in mapped.items() if ours in table.columns}
+    # The first column a field is made of is where it stands, unless that is a field of its own.
+    first = {
+        folded(columns[0]): name
+        for name, columns in reversed([*profile.sources.items()])
+        if name in table.columns
+    }
+    return first | named
+
+
+@cache
+def _own_names(table: Table) -> dict[str, str]:
+    return {field.casefold(): field for field in table.columns}
+
+
+def known_names(profile: Profile) -> set[str]:
+    """Folded names of columns that are a field of any record, or our own."""
+    tables = (_fields_by_name(table, profile) for table in EXTRACTS.values())
+    return {*_OWN_NAMES, *chain(*tables)}
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(shown(name, 60) for name in names[:NAMES_SHOWN])}{more}"

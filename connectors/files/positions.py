@@ -1,0 +1,71 @@
+"""Columns of a fixed width: the cells of a line where a layout says that they are."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
+
+BLANKS = " \t"
+RANGE = re.compile(r"([1-9]\d{0,4})(?:-([1-9]\d{0,4}))?")
+DELIMITER, QUOTE = b"\x1f", b"\x1e"
+"""What separates and quotes cells where nothing does: signs that no such line has."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellRanges:
+    """Where the cells of a line are, in signs and not in bytes."""
+
+    ranges: tuple[tuple[int, int], ...] = ()
+    """First sign, counted from 0, and the one behind the last."""
+    short_filled: bool = False
+    """Whether a line may lack the blanks at its end."""
+
+    @property
+    def width(self) -> int:
+        """How many signs a line has."""
+        return max(end for _, end in self.ranges)
+
+    def cells_of(self, line: str) -> list[str]:
+        """The cells of one line; none if it is not of the width."""
+        written = line.rstrip(BLANKS)
+        if len(written) > self.width or (len(line) < self.width and not self.short_filled):
+            return []
+        return [line[first:end].strip(BLANKS) for first, end in self.ranges]
+
+    def cut(self, line: pl.Expr) -> list[pl.Expr]:
+        """The cells of a line, without the blanks around them; an empty one is null."""
+        cells = [line.str.slice(first, end - first) for first, end in self.ranges]
+        stripped = [cell.str.strip_chars(BLANKS) for cell in cells]
+        return [pl.when(cell != "").then(cell) for cell in stripped]
+
+
+def positions_of(stated: Mapping[str, str], *, short_filled: bool) -> CellRanges:
+    """The positions that a profile states by column: `1-10`, or `11` for a single sign."""
+    return CellRanges(tuple(range_of(text) for text in in_order(stated).values()), short_filled)
+
+
+def in_order(stated: Mapping[str, str]) -> dict[str, str]:
+    """The same by their places in a line, whatever order they are written in."""
+    return dict(sorted(stated.items(), key=lambda one: range_of(one[1])))
+
+
+def range_of(text: str) -> tuple[int, int]:
+    """First sign, counted from 0, and the one behind the last; ValueError for what is no range."""
+    found = RANGE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no range")
+    first, last = int(found[1]), int(found[2] or found[1])
+    if last < first:
+        raise ValueError(f"{text!r} ends before it begins")
+    return first - 1, last
+
+
+def overlapping(stated: Mapping[str, str]) -> Sequence[str]:
+    """Two columns that have a sign in common, or none."""
+    ranges = sorted((range_of(text), name) for name, text in stated.items())
+    for (before, one), (behind, other) in pairwise(ranges):
+        if behind[0] < before[1]:
+            return one, other
+    return ()

@@ -1,0 +1,65 @@
+"""Feed profiles as files: one small TOML file per feed, read and proven to make sense."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from connectors.errors import ProfileError
+from connectors.files.lookups import with_lookups
+from connectors.files.profile import Profile
+from connectors.files.profile_checks import check_together
+from connectors.files.profile_keys import KEYS, SECTIONS, as_section, known
+from connectors.files.rule_files import written_text
+from schemas.toml_text import key_lines, read_toml
+
+
+def load_profile(path: Path) -> Profile:
+    """The profile in `path`; ProfileError names the file, the key and what is allowed."""
+    try:
+        text = written_text(path)
+        document = read_toml(text)
+    except OSError as error:
+        raise ProfileError(f"{path}: cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise ProfileError(f"{path}: is not TOML: {error}.") from error
+    try:
+        return read_profile(with_lookups(document, path.parent))
+    except ProfileError as error:
+        raise ProfileError(f"{path}{_line_of(error, text)}: {error}") from error
+
+
+def _line_of(error: ProfileError, text: str) -> str:
+    """Where the key stands that an error begins with, or what it is in."""
+    lines = {".".join(map(str, path)): line for path, line in key_lines(text).items()}
+    key = str(error).split(" ", 1)[0].rstrip(":")
+    while key and key not in lines:
+        key = key.rpartition(".")[0]
+    return f", line {lines[key]}" if key else ""
+
+
+def read_profile(document: Mapping[str, Any]) -> Profile:
+    """The profile a TOML document states; ProfileError names the key and what is allowed."""
+    if "feed" not in document:
+        raise ProfileError('feed is missing. Name the feed: feed = "bank-x".')
+    values: dict[str, Any] = {}
+    for key, value in document.items():
+        if key in SECTIONS:
+            readers = SECTIONS[key]
+            for inner, inner_value in as_section(key, value).items():
+                name, reader = known(f"{key}.{inner}", inner, readers)
+                values[name] = reader(f"{key}.{inner}", inner_value)
+        else:
+            name, reader = known(key, key, KEYS, also=SECTIONS)
+            values[name] = reader(key, value)
+    profile = Profile(**values)
+    check_together(profile)
+    return profile
+
+
+def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
+    """The profile with what is stated for one delivery; None is not stated. Raises ProfileError."""
+    given = {name: value for name, value in terms.items() if value is not None}
+    readers = dict(chain(KEYS.values(), *(section.values() for section in SECTIONS.values())))
+    return replace(profile, **{name: readers[name](name, value) for name, value in given.items()})

@@ -1,0 +1,180 @@
+"""Columns of a fixed width: cells are where a layout says, and a line that is cut is rejected."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ExtractRefused, ProfileError
+from connectors.files.content import open_content
+from connectors.files.header import read_header
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_file import read_profile
+from connectors.files.reader import first_place, read_chunks
+from connectors.postgres.ledger import State
+from connectors.settings import Limits
+from flows.stages.examine import examine
+from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+
+SHAPE: dict[str, Any] = {
+    "feed": "mainframe",
+    "record": "payment",
+    "date_format": "%Y%m%d",
+    "offset": "Z",
+    "first_line": 2,
+    "footer": [r"TRAILER (?P<rows>\d+)"],
+    "positions": {"No.": "1-4", "Amount": "5-12", "Day": "13-20", "Sort": "21"},
+    "columns": {"No.": "Id", "Amount": "PaidAmount", "Day": "PaymentDate"},
+    "fields": {"CurrenciesId": {"from": ["Sort"], "map": {"E": 978, "G": 826}}},
+    "constants": {
+        "TenantsId": 7,
+        "ActionsId": 1,
+        "DebtsId": 5,
+        "CurrencyRatesId": 9,
+        "DiscountAmount": "0.00",
+    },
+}
+PROFILE = read_profile(SHAPE)
+TOP, GOOD = "PAYMENTS", "0001   12.5020261101E"
+
+
+def written(folder: Path, *lines: str, name: str = "list.txt") -> str:
+    path = folder / name
+    path.write_text("".join(f"{one}\n" for one in (TOP, *lines, f"TRAILER {len(lines):09}")))
+    return str(path)
+
+
+@pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
+def test_a_list_is_imported_and_its_wrong_rows_corrected(
+    workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile
+) -> None:
+    path = written(tmp_path, GOOD, "0002   1,2,320261102G", "0003    7.50202")
+    batch = import_delivery(workspace, [path], PROFILE).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    with workspace.database.connect() as connection:
+        (row,) = locate(workspace, connection, batch.id, "list.txt", Spot(line=3))
+    assert row.data == "0002   1,2,320261102G"
+    assert Path(path).read_bytes()[row.byte_start : row.byte_end].decode() == row.data
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    top, comma, cut = rejects.read_text().splitlines()
+    assert top == "ReconRow,No.,Amount,Day,Sort"
+    assert comma.endswith(',0002,"1,2,3",20261102,G')
+    assert cut.endswith(",0003    7.50202")
+    right = [comma.replace('"1,2,3"', "1.23"), cut.replace("0003    7.50202", "3,7.50,20261103,E")]
+    rejects.write_text("".join(f"{one}\n" for one in (top, *right)))
+    assert import_delivery(
+        workspace, [str(rejects)], stated, corrects=batch.id
+    ).batch.state is State.COMPLETE  # fmt: skip
+    found = rows('SELECT "Id", "PaidAmount"::text, "CurrenciesId" FROM payment ORDER BY 1')
+    assert found == [(1, "12.50", 978), (2, "1.23", 826), (3, "7.50", 978)]
+
+
+LINES = [
+    # line, whether short ones are filled, what is said of it
+    (GOOD, False, None),
+    (GOOD + "   ", False, None),
+    (GOOD + " x", False, "TooManyFields"),
+    (GOOD[:-1], False, "TooFewFields"),
+    (GOOD[:-1], True, "NotNull"),
+    (GOOD + "x", True, "TooManyFields"),
+    (GOOD[:15], True, "DateTime"),
+    (GOOD.replace("E", "€"), False, "Integer"),
+    (GOOD.replace(".", "\x1f"), False, "TooManyFields"),
+    (GOOD.replace(".", "\x1e"), False, "StrayQuote"),
+    (GOOD.replace(".", '"'), False, "Number"),
+    (" " * 21, False, "NotNull"),
+]
+
+
+@pytest.mark.parametrize(("line", "filled", "code"), LINES)
+def test_a_line_has_all_its_cells_or_is_rejected(
+    workspace: Workspace, tmp_path: Path, line: str, filled: bool, code: str | None
+) -> None:
+    profile = replace(PROFILE, short_lines="filled" if filled else "refused")
+    (verdict,) = examine(workspace.settings, [written(tmp_path, GOOD, line)], profile)
+    wrong = [reject.errors[0]["ErrorCode"] for reject in verdict.rejects if reject.line == 3]
+    # The same record twice is one; what is wrong with it is told of its line alone.
+    assert wrong == ([code] if code else []), verdict.message
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+@pytest.mark.parametrize("seed", range(4))
+def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: int) -> None:
+    chance = random.Random(seed)
+    widths = [chance.randint(1, 7) for _ in range(5)]
+    ends = [sum(widths[: place + 1]) for place in range(5)]
+    positions = {
+        f"C{at}": f"{end - wide + 1}-{end}"
+        for at, (end, wide) in enumerate(zip(ends, widths, strict=True))
+    }
+    wanted = [
+        [
+            "".join(chance.choice("ab1ü€ ") for _ in range(chance.randint(0, wide))).strip()
+            for wide in widths
+        ]
+        for _ in range(50)
+    ]
+    lines = [
+        "".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in wanted
+    ]
+    path = tmp_path / "list.txt"
+    path.write_bytes(("\r\n".join(lines) + "\r\n").encode(encoding))
+    shape = {**SHAPE, "positions": positions, "columns": {"C0": "Id"}, "fields": {}, "footer": []}
+    constants = {"PaidAmount": "1", "PaymentDate": "20260101", "CurrenciesId": 1}
+    shape |= {"first_line": 1, "constants": {**SHAPE["constants"], **constants}}
+    profile = read_profile({**shape, "unknown_columns": "ignore", "encoding": encoding})
+    content = open_content(path, profile.encoding)
+    header = read_header(content, None, None, profile, Limits())
+    for size in (1, 64, 10_000):
+        chunks = [*read_chunks(content, header, first_place(header), size)]
+        found = [[cell or "" for cell in row] for one in chunks for row in one.cells(5).iter_rows()]
+        assert found == wanted, f"seed {seed}"
+
+
+MEANT_TWICE = [
+    ({"delimiter": ";"}, "delimiter is for lines with a sign between their cells"),
+    ({"header_line": 3}, "header_line is for lines"),
+    ({"record": None}, "positions are of a record"),
+    ({"positions": {"No.": "1-4", "Amount": "4-12"}}, "No. and Amount have a sign in common"),
+    ({"positions": {"No.": "4-1"}}, "'4-1' ends before it begins"),
+    ({"positions": {"No.": "0-4"}}, "'0-4' is no range"),
+    ({"positions": {"No.": 4}}, "not a text in quotes"),
+    ({"positions": {"No.": "1", "no. ": "2"}}, "names a column twice"),
+    ({"positions": {}}, "first_line is for lines with positions"),
+    ({"keep": "reference"}, "not for lines with positions"),
+    (
+        {"unpivot": {"keep": ["No."], "name": "a", "value": "b"}, "footer": []},
+        "unpivot is not for lines with positions",
+    ),
+]
+
+
+@pytest.mark.parametrize(("keys", "said"), MEANT_TWICE)
+def test_positions_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None:
+    shape = {name: one for name, one in {**SHAPE, **keys}.items() if one is not None}
+    with pytest.raises(ProfileError) as caught:
+        read_profile(shape)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "text", "said"),
+    [
+        ({}, TOP, "no line at its end fits"),
+        ({"first_line": 9, "footer": []}, f"{TOP}\n{GOOD}\n", "The file has fewer lines"),
+        ({"positions": {"No.": "1-4"}, "fields": {}}, f"{TOP}\n{GOOD}\n", "missing"),
+    ],
+)
+def test_a_file_that_is_no_such_list_is_refused(
+    tmp_path: Path, keys: dict[str, Any], text: str, said: str
+) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text(text)
+    with pytest.raises(ExtractRefused) as caught:
+        read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
+    assert said in str(caught.value)
