@@ -107,8 +107,8 @@ def _check_around(profile: Profile, fields: tuple[str, ...]) -> None:
         for name in re.compile(line).groupindex:
             if name == ROWS and profile.unpivots:
                 raise ProfileError(
-                    f"footer: {shown(line)!r} states rows, but a line becomes several records of "
-                    "them: the number would not tie. Write (?:...) for it."
+                    f"footer: the group rows of {shown(line)!r} would not tie, because a line "
+                    "becomes several records. Write (?:...) for it."
                 )
             choice("footer", name, (ROWS, *fields), "rows, or a field")
 

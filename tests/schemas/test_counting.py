@@ -35,7 +35,7 @@ NO_NUMBERS = {
     # Which of them, and of a record kind: `Payment rows`.
     "connectors/postgres/undo.py: table.title.lower()",
     # Always some: `12 of its Payment rows`, `None of the 5 columns`, factors of two and more.
-    "connectors/files/header.py: len(self.names)",
+    "connectors/files/header_names.py: len(self.names)",
     "flows/steps/breaks/patterns.py: times",
 }
 

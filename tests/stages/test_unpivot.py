@@ -254,7 +254,7 @@ MEANT_TWICE = [
     ),
     ({"unpivot": {"keep": ["Date"], "name": "date", "value": "b"}}, "name a column twice"),
     ({"keep": "reference"}, 'keep = "reference" is for files whose lines'),
-    ({"footer": [r"(?P<rows>\d+) lines"]}, "a line becomes several records"),
+    ({"footer": [r"(?P<rows>\d+) lines"]}, "because a line becomes several records"),
     ({"fields": {"Id": {"key": ["EffectiveDate"], "default": "1"}}}, "both say what Id is"),
     ({"fields": {"Id": {"key": ["TenantsId"]}}}, "is the same in each record"),
     ({"fields": {"Id": {"key": ["Id"]}}}, "cannot be part of a key"),
