@@ -176,6 +176,12 @@ REASONS = _by_code(
         "Deliver it with a feed profile whose key has one more field.",
     ),
     Reason(
+        "LeftOut",
+        "left out by the feed profile",
+        "'{field}' is {value!r}: the feed profile leaves such rows out.",
+        "Change `leave_out` or `keep_only` where they are wanted, and deliver the rows again.",
+    ),
+    Reason(
         "ReferenceMissing",
         "reference to an unknown record",
         "'{field}' refers to {of} {value}, which is neither delivered nor known.",

@@ -57,6 +57,7 @@ def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
         "record",
         "rows_in",
         "rejected",
+        "excluded",
         "refused",
         "message",
         "unsettled",

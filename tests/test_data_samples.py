@@ -35,12 +35,14 @@ NOT_BY_FILES = {
     "RecordTooLarge",
     "SecretLeftOut",
     "TenantNotBound",
+    "KeyCollision",
+    "LeftOut",
     "Constraint",
     "Refused",
     "EchoDiffers",
     "InDoubt",
 }
-"""Reasons no sample leads to: over 4 MiB, corrections, a bound tenant, database or service."""
+"""Reasons no sample leads to: over 4 MiB, corrections, a tenant, a profile, database, service."""
 BITS = {"TenantsId": 32, "CurrenciesId": 32}
 Record = dict[str, str]
 

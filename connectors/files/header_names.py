@@ -93,7 +93,11 @@ class HeaderNames:
             raise self._refused("duplicate_column", columns=columns, found=found)
         if missing := self._missing(table):
             raise self._missing_column(table, missing, recognised=False)
-        known = {*_OWN_NAMES, *self._parts()}
+        told = self._told_by()
+        if absent := [name for name in told if folded(name) not in map(folded, self.names)]:
+            found = "The feed profile leaves rows out by it (leave_out, keep_only)."
+            raise self._refused("missing_column", columns=listed(absent), found=found)
+        known = {*_OWN_NAMES, *self._parts(), *map(folded, told)}
         unknown = [
             name or f"column {place} without a name"
             for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
@@ -129,6 +133,10 @@ class HeaderNames:
             for name, columns in self.profile.sources.items()
             if name in table.columns and all(folded(one) in places for one in columns)
         }
+
+    def _told_by(self) -> list[str]:
+        """Columns that say whether a row is left out."""
+        return list(dict.fromkeys([*self.profile.leave_out, *self.profile.keep_only]))
 
     def _parts(self) -> set[str]:
         return {folded(one) for columns in self.profile.sources.values() for one in columns}

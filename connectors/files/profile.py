@@ -84,6 +84,10 @@ class Profile:
     and what it is made of, where that is not one column of its name."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Fields the sender does not deliver, with their text in every row."""
+    leave_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By column the cells whose rows are kept and counted, but neither checked nor applied."""
+    keep_only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By column the cells of rows that are taken; all other rows are left out as well."""
     duplicate: str = "conflict"
     reference: str = "flag"
     complete: bool = False
@@ -92,6 +96,8 @@ class Profile:
     """Rejected rows above which the batch is held; None: no limit."""
     budget_rate: float | None = None
     """Rejected share of the rows, 0 to 1, above which the batch is held; None: no limit."""
+    budget_read: float | None = None
+    """Share of the rows that has to be neither rejected nor left out; None: none has to."""
     push: bool = False
     """Whether what is applied goes on to the service."""
     keep: str = "text"
@@ -130,6 +136,9 @@ _LATER = {
     "header_line": 1,
     "header_lines": 1,
     "footer": (),
+    "leave_out": {},
+    "keep_only": {},
+    "budget_read": None,
     "positions": {},
     "first_line": 1,
     "short_lines": "refused",

@@ -38,6 +38,7 @@ def check_together(profile: Profile) -> None:
     _check_around(profile, fields)
     _check_unpivot(profile)
     _check_positions(profile)
+    _check_left_out(profile)
     for section, names in (
         ("columns", profile.columns.values()),
         ("constants", profile.constants),
@@ -160,6 +161,21 @@ def _check_positions(profile: Profile) -> None:
     if profile.unpivots or profile.keep == "reference":
         other = "unpivot" if profile.unpivots else 'keep = "reference"'
         raise ProfileError(f"{other} is not for lines with positions. Take one of them out.")
+
+
+def _check_left_out(profile: Profile) -> None:
+    """Refuse rows to be left out of which nobody knows what they are."""
+    for key in ("leave_out", "keep_only"):
+        for name, cells in getattr(profile, key).items():
+            if not cells:
+                raise ProfileError(f"{key}.{name} is an empty list. Take it out.")
+    if (profile.leave_out or profile.keep_only) and (
+        profile.inner_record or profile.record == "insert_batch_data"
+    ):
+        raise ProfileError(
+            "leave_out and keep_only are not for insert-batch data: a row of it says itself "
+            "whether it was merged. Take them out."
+        )
 
 
 def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:

@@ -296,6 +296,16 @@ def _columns(key: str, value: object) -> dict[str, str]:
     return pairs
 
 
+def _cells(key: str, value: object) -> dict[str, tuple[str, ...]]:
+    stated = as_section(key, value)
+    if any(not name.strip() for name in stated):
+        raise ProfileError(f"{key} names a column without a name.")
+    return {
+        name: tuple(sorted({*_texts(f"{key}.{name}", cells, '["pending", "void"]')}))
+        for name, cells in stated.items()
+    }
+
+
 def _positions(key: str, value: object) -> dict[str, str]:
     stated = _columns(key, value)
     for name, text in stated.items():
@@ -373,6 +383,8 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "columns": ("columns", _columns),
     "fields": ("fields", _fields),
     "constants": ("constants", _constants),
+    "leave_out": ("leave_out", _cells),
+    "keep_only": ("keep_only", _cells),
 }
 """Each top-level key with the Profile field it fills and how it is read."""
 
@@ -391,6 +403,7 @@ SECTIONS: dict[str, dict[str, tuple[str, Reader]]] = {
     "budget": {
         "errors": ("budget_errors", _whole(0, 2**31 - 1)),
         "rate": ("budget_rate", _rate),
+        "read": ("budget_read", _rate),
     },
 }
 """Sections with keys of their own."""

@@ -43,7 +43,7 @@ def mark_duplicates(
     repeated = f"SELECT {key} FROM offered"
     if keys is None:
         repeated = f"""SELECT {key} FROM {staged_name(table)} s
-            WHERE {_ready()} GROUP BY {key} HAVING count(*) > 1"""
+            WHERE {_ready()} AND {_untold()} GROUP BY {key} HAVING count(*) > 1"""
     value = f"'{NOT_SHOWN}'"
     if not table.unquotable:
         parts = (f"coalesce({quoted(name)}::text, '')" for name in table.identity)
@@ -60,7 +60,8 @@ def mark_duplicates(
             SELECT extract_id, record_number, {position("first_line")} AS line, {key},
                 {value} AS key_value,
                 md5({json_expression(table, "s")}) AS content, {_made(table, made_of, "s")} AS made
-            FROM {staged_name(table)} s JOIN repeated USING ({key}) WHERE {_ready()}
+            FROM {staged_name(table)} s JOIN repeated USING ({key})
+            WHERE {_ready()} AND {_untold()}
         ), ranked AS (
             SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
                 min(made) OVER same_key = max(made) OVER same_key AS alike,

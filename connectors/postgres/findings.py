@@ -1,7 +1,7 @@
 """What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
 from schemas.field import Table
+from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.tables import EXTRACTS
 
 SEARCHED = 4_096
@@ -137,6 +138,29 @@ def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
     for record, of_record in groupby((Note(*row) for row in noted), key=attrgetter("record")):
         found += _with_lines(connection, EXTRACTS[record], batch_id, list(of_record))
     return found
+
+
+def note_left_out(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    told: Iterable[tuple[str, str, int, int, int]],
+) -> None:
+    """Note which rows a feed profile leaves out.
+
+    `told`: column, cell, how many rows, and the extract and record number of the first.
+    """
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, "
+            "rows, message) VALUES (%s, %s, %s, %s, 'LeftOut', %s, %s, %s, %s)",
+            [
+                (batch_id, extract, number, table.name, column, value, rows, message)
+                for column, cell, rows, extract, number in told
+                for value in (NOT_SHOWN if table.unquotable else cell,)
+                for message in (REASONS["LeftOut"].message(field=column, value=value),)
+            ],
+        )
 
 
 def _with_lines(

@@ -124,6 +124,7 @@ def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = 
         if not file.refused:
             rows = quantity(file.rows, "row", grouped)
             told = f"{file.record}, {rows}, {file.rejected:,} with errors"
+            told += f", {file.excluded:,} left out" if file.excluded else ""
         console.print(f"{file.name}: {told}")
     for one in () if verbose else ended.report.pushed:
         states = (f"{totals.rows:,} {state}" for state, totals in one.states.items() if totals.rows)
@@ -157,6 +158,7 @@ def ended_json(ended: "Ended", folder: Path) -> dict[str, Any]:
                 "record": file.record,
                 "rows_in": file.rows,
                 "rejected": file.rejected,
+                "excluded": file.excluded,
                 "refused": file.refused,
                 "message": file.message,
                 "sha256": file.sha256,
@@ -211,9 +213,10 @@ def _show(verdicts: "list[FileVerdict]") -> None:
         if verdict.refused:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
             continue
+        left_out = f", {verdict.excluded:,} left out" if verdict.excluded else ""
         console.print(
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
-            f"{len(verdict.rejects)} with errors"
+            f"{len(verdict.rejects)} with errors{left_out}"
         )
         shown = verdict.rejects[:REJECTS_SHOWN]
         for reject in shown:

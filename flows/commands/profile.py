@@ -105,10 +105,10 @@ def _show(tried: "Tried") -> None:
     if verdict.refused:
         console.print(f"refused ({verdict.refused}). {verdict.message}")
         return
-    good = verdict.rows_in - len(verdict.rejects)
-    console.print(
-        f"{good:,} of {quantity(verdict.rows_in, 'row', grouped)} {agree(good, 'passes', 'pass')}"
-    )
+    good = verdict.rows_in - verdict.excluded - len(verdict.rejects)
+    left_out = f", {verdict.excluded:,} left out" if verdict.excluded else ""
+    rows = quantity(verdict.rows_in, "row", grouped)
+    console.print(f"{good:,} of {rows} {agree(good, 'passes', 'pass')}{left_out}")
     if reasons := tried.rejected():
         print_table(
             ("Field", "Reason", "Rows", "First on line"), reasons[:REASONS_SHOWN],

@@ -16,6 +16,7 @@ COLOURS: Mapping[str, str] = {
     "conflict": "#dd8452",
     "corrected": "#5f9e6e",
     "superseded": "#7d8590",
+    "excluded": "#99a1aa",
     "stale": "#b9c0c8",
     "inserted": "#1f5f8b",
     "updated": "#5b97c2",

@@ -37,6 +37,7 @@ STATES: Mapping[str, str] = {
     "conflict": "The row contradicts another of the same key, or the database refused it.",
     "corrected": "The row was in error; its repair was taken in with a later batch.",
     "superseded": "Another row of this delivery with the same key counts in its place.",
+    "excluded": "The feed profile leaves such rows out; the notes say which and why.",
     "stale": "The database already has a newer version of the record.",
     "inserted": "A record that the database did not have.",
     "updated": "A record that the database had with other content.",

@@ -226,6 +226,8 @@ def _file(line: FileLine) -> Iterator[str]:
     yield from _wrapped(neutral(line.name), first="  ", rest="    ")
     size = NOTHING if line.bytes is None else quantity(line.bytes, "byte", digits)
     counted = f"{quantity(line.rows, 'row', digits)}, {digits(line.rejected)} with errors"
+    if line.excluded:
+        counted += f", {digits(line.excluded)} left out"
     yield f"    {record_title(line.record)}: {counted}; {size}"
     yield f"    sha256 {visible(line.sha256 or NOTHING)}"
     if line.refused is not None:

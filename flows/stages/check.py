@@ -4,6 +4,7 @@ Decided before anything is visible in a target. One transaction: a run that dies
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 
 from connectors.errors import BatchStateError
@@ -18,6 +19,7 @@ from connectors.postgres.batch_keys import (
 )
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
+from connectors.postgres.findings import note_left_out
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
@@ -28,7 +30,7 @@ from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.order import by_dependency
 from flows.steps.validate.budget import over_budget
-from flows.steps.validate.chunk import READY
+from flows.steps.validate.chunk import EXCLUDED, READY
 from flows.steps.validate.key_filter import Known, gather
 from schemas.counting import agree, grouped, quantity
 from schemas.derived.sql import staged_name
@@ -54,6 +56,7 @@ def check(workspace: Workspace, lease: Lease) -> None:
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
             _check_table(lease, table, profile, known.get(table.name, Known()))
+            note_left_out(connection, table, batch.id, _left_out(receipts, table))
         join_by_hash(connection, only=False)
         reach("check")
         reason = _held_because(lease, tables, profile)
@@ -89,6 +92,16 @@ def _known(receipts: Iterable[Receipt]) -> dict[str, Known]:
         )
         for receipt in receipts
     )
+
+
+def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str, int, int, int]]:
+    """What the profile leaves out, by column and cell, as `note_left_out` takes it."""
+    found: dict[tuple[str, str], tuple[int, int, int]] = {}
+    for receipt in receipts:
+        for column, cell, rows, first in receipt.clues.get(table.name, {}).get(EXCLUDED, ()):
+            so_far, extract, number = found.get((column, cell), (0, receipt.extract_id, first))
+            found[column, cell] = (so_far + rows, extract, number)
+    return [(*of, *told) for of, told in found.items()]
 
 
 def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> None:
@@ -132,15 +145,19 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
 
 
 def _held_because(lease: Lease, tables: list[Table], profile: Profile) -> str | None:
-    if profile.budget_errors is None and profile.budget_rate is None:
+    if (profile.budget_errors, profile.budget_rate, profile.budget_read) == (None, None, None):
         return None
-    rows = errors = 0
+    rows: Counter[str] = Counter()
     for table in tables:
         for one in recount(lease.connection, table, lease.batch_id):
-            rows += one.rows
-            errors += one.rows if one.state in ERRORS else 0
+            rows[one.state] += one.rows
     return over_budget(
-        rows, errors, most_errors=profile.budget_errors, highest_rate=profile.budget_rate
+        rows.total(),
+        sum(rows[state] for state in ERRORS),
+        rows[EXCLUDED],
+        most_errors=profile.budget_errors,
+        highest_rate=profile.budget_rate,
+        least_read=profile.budget_read,
     )
 
 

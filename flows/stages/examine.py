@@ -52,6 +52,8 @@ class FileVerdict:
     name: str
     record: str | None = None
     rows_in: int = 0
+    excluded: int = 0
+    """Rows that the feed profile leaves out."""
     refused: str | None = None
     message: str | None = None
     rejects: list[Reject] = field(default_factory=list)
@@ -61,7 +63,7 @@ class FileVerdict:
     def refuse(self, refusal: ExtractRefused) -> None:
         """The file as a whole cannot be taken; what was read of it does not count."""
         self.refused, self.message = refusal.code, str(refusal)
-        self.rows_in, self.rejects, self.unsettled = 0, [], []
+        self.rows_in, self.excluded, self.rejects, self.unsettled = 0, 0, [], []
 
     def as_json(self) -> dict[str, Any]:
         """The shape `recon check --json` prints."""
@@ -70,6 +72,7 @@ class FileVerdict:
             "record": self.record,
             "rows_in": self.rows_in,
             "rejected": len(self.rejects),
+            "excluded": self.excluded,
             "refused": self.refused,
             "message": self.message,
             "unsettled": [one._asdict() for one in self.unsettled],
@@ -143,8 +146,10 @@ class _Examination:
                 verdict.rows_in += staged.height
                 bad = staged.filter(pl.col("error_data").is_not_null())
                 verdict.rejects += [_reject(name, row) for row in bad.select(ROW).iter_rows()]
-                self.repeats.add(EXTRACTS[name], staged)
-                self.references.add(EXTRACTS[name], staged)
+                taken = validated.taken(staged)
+                self.repeats.add(EXTRACTS[name], taken)
+                self.references.add(EXTRACTS[name], taken)
+            verdict.excluded += len(validated.excluded)
             for states in validated.totals.values():
                 for totals in states.values():
                     total += totals

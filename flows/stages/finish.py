@@ -34,6 +34,7 @@ from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pus
 from flows.steps.chain import build_chain
 from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add
+from flows.steps.validate.chunk import EXCLUDED
 from schemas.derived.sql import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
@@ -101,6 +102,7 @@ def build_report(
         for one in staged:
             sums[one.extract_id]["rows"] += one.rows
             sums[one.extract_id]["rejected"] += one.rows * (one.state in ERRORS)
+            sums[one.extract_id][EXCLUDED] += one.rows * (one.state == EXCLUDED)
         chains.append(_chain(table, receipts, counted))
         reasons += [
             ReasonLine(
@@ -188,6 +190,7 @@ def _file_line(extract: Extract, counted: Mapping[str, int]) -> FileLine:
         rejected=counted["rejected"],
         refused=extract.refused,
         message=extract.message,
+        excluded=counted[EXCLUDED],
     )
 
 

@@ -42,7 +42,7 @@ from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from flows.steps.totals import Totals, add
-from flows.steps.validate.chunk import Validated
+from flows.steps.validate.chunk import EXCLUDED, Validated
 from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.left_out import FindRepaired
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -72,6 +72,8 @@ class Prepared:
         """Gather the clues; chunks have to do so in their order."""
         for record, keys in self.keys.items():
             self.clues[record] = key_filter.add(EXTRACTS[record], keys, at)
+            if self.validated.left_out:
+                self.clues[record][EXCLUDED] = self.validated.left_out
         self.keys.clear()
 
 
@@ -269,12 +271,12 @@ def _write(lease: Lease, extract: Extract, number: int, prepared: Prepared, path
         for rows in prepared.copies:
             rows.send(connection)
         reach("copy")
-        if validated.superseded:
+        if validated.outcomes:
             with connection.cursor() as cursor:
                 cursor.executemany(
                     "INSERT INTO outcome (batch_id, extract_id, record_number, verdict) "
-                    "VALUES (%s, %s, %s, 'superseded')",
-                    [(lease.batch_id, extract.id, row) for row in validated.superseded],
+                    "VALUES (%s, %s, %s, %s)",
+                    [(lease.batch_id, extract.id, *told) for told in validated.outcomes],
                 )
         counts: Counter[str] = Counter()
         for states in validated.totals.values():

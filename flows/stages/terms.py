@@ -42,7 +42,8 @@ def restored_profile(batch: Batch) -> Profile:
             f"Batch {batch.id} was opened by another version of recon, on terms that this one does "
             f"not know: {', '.join(unknown)}. Go on with that version. Nothing was changed."
         )
-    lists = [values, *values.get("fields", {}).values()]
+    named = ("leave_out", "keep_only")
+    lists = [values, *values.get("fields", {}).values(), *(values.get(one, {}) for one in named)]
     for of in lists:  # JSON has no tuples.
         of |= {name: tuple(one) for name, one in of.items() if isinstance(one, list)}
     return Profile(**values)

@@ -10,6 +10,7 @@ from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.profile import Profile, number_form, written_of
 from flows.steps.validate.chunk import Validated, validate_rows
+from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.left_out import FindRepaired, Repaired
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.times import TimeForm
@@ -43,6 +44,7 @@ def validate_chunk(
         inner_record=profile.inner_record,
         unwrapped=not profile.compare_only,
         repaired=_repaired(header, cells, repaired),
+        excluded=Exclusions(profile.leave_out, profile.keep_only).of(cells, header.names),
     )
 
 

@@ -62,7 +62,7 @@ def write_out(
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
     table, ids = header.table, (extract.batch_id, extract.id)
-    binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
+    binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header, profile)
     fast = fast_rows(chunk, header, profile) if binary else None
     rest = chunk if fast is None else chunk.only(~fast.rows)
     validated = Validated()
@@ -81,7 +81,7 @@ def write_out(
     for name, rows in validated.rows.items():
         of, clean = EXTRACTS[name], rows["error_data"].is_null()
         if of is not INSERT_BATCH_DATA:
-            _add_keys(written, of, rows.filter(clean))
+            _add_keys(written, of, validated.taken(rows.filter(clean)))
         left = rows
         if binary:
             short = clean & plain_rows(of, rows)
@@ -104,12 +104,13 @@ def write_out(
     return written
 
 
-def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
+def _goes_in_binary(chunk: Chunk, header: Header, profile: Profile) -> bool:
     """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
     return (
         has_fixed_width(header.table)
         and header.parent_column is None
         and not (header.unpivot or header.positions)
+        and not (profile.leave_out or profile.keep_only)
         and chunk.dialect.encoding == "utf-8"
     )
 

@@ -17,6 +17,7 @@ STATES = (
     "conflict",
     "corrected",
     "superseded",
+    "excluded",
     "stale",
     "inserted",
     "updated",
@@ -54,6 +55,8 @@ class FileLine:
     refused: str | None
     """Refusal code; None: the file was read."""
     message: str | None
+    excluded: int = 0
+    """Rows that the feed profile leaves out."""
 
 
 @dataclass(frozen=True, slots=True)

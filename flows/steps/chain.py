@@ -25,17 +25,17 @@ def build_chain(
     everything_read, everything_staged = add(read.values()), add(staged.values())
     corrected = staged.get("corrected", Totals())
     refused = _sum(staged, *ERRORS) + corrected
-    beside = _sum(staged, "superseded", "stale", "listed", "pending")
+    beside = _sum(staged, "superseded", "excluded", "stale", "listed", "pending")
     applied = _sum(staged, *APPLIED)
     written = _sum(staged, *WRITTEN)
     held = add(database.values())
-    listed = ", listed" if "listed" in staged else ""
+    also = "".join(f", {state}" for state in ("excluded", "listed") if state in staged)
     in_error = "rejected, conflict and corrected" if corrected.rows else "rejected and conflict"
     links = [
         ("read", everything_read, "", Totals()),
         ("staged", everything_staged, "every record is kept", Totals()),
         ("without errors", everything_staged - refused, in_error, refused),
-        ("applied", applied, f"superseded, stale{listed} and pending", beside),
+        ("applied", applied, f"superseded, stale{also} and pending", beside),
         ("written", written, "unchanged: the database had them", _sum(staged, "unchanged")),
         ("in the database", held, "read back by key", Totals()),
     ]

@@ -19,6 +19,7 @@ OWN: dict[str, tuple[Status, str]] = {
     "rejected": (Status.REJECTED, ""),
     "conflict": (Status.DUPLICATE, ""),
     "superseded": (Status.EXCLUDED, "superseded"),
+    "excluded": (Status.EXCLUDED, "left out"),
     "stale": (Status.EXCLUDED, "stale"),
     "corrected": (Status.EXCLUDED, "corrected"),
     BY_KEY: (Status.EXCLUDED, BY_KEY),

@@ -4,7 +4,13 @@ from schemas.counting import agree, quantity
 
 
 def over_budget(
-    rows: int, errors: int, *, most_errors: int | None, highest_rate: float | None
+    rows: int,
+    errors: int,
+    excluded: int = 0,
+    *,
+    most_errors: int | None,
+    highest_rate: float | None,
+    least_read: float | None = None,
 ) -> str | None:
     """Why a batch has to be held, with both numbers; None when it is inside its budget."""
     have = f"{errors} of {quantity(rows, 'row')} {agree(errors, 'has', 'have')} errors"
@@ -12,4 +18,11 @@ def over_budget(
         return f"{have}; the budget allows {quantity(most_errors, 'row')}"
     if highest_rate is not None and rows and errors > highest_rate * rows:
         return f"{have} ({errors / rows:.2%}); the budget allows {highest_rate:.2%}"
+    read = rows - errors - excluded
+    if least_read is not None and rows and read < least_read * rows:
+        return (
+            f"{read} of {quantity(rows, 'row')} {agree(read, 'is', 'are')} read "
+            f"({read / rows:.2%}), {errors} have errors and {excluded} are left out by the feed "
+            f"profile; at least {least_read:.2%} have to be read"
+        )
     return None

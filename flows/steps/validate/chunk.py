@@ -7,6 +7,7 @@ import polars as pl
 
 from flows.steps.totals import Totals, totals_by_state
 from flows.steps.validate.check import Checked, check
+from flows.steps.validate.excluded import COLUMN, counts
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.key_ids import told_once
 from flows.steps.validate.left_out import PARENT, Repaired, fill_secrets
@@ -16,7 +17,7 @@ from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
-READY, REJECTED, SUPERSEDED = "ready", "rejected", "superseded"
+READY, REJECTED, SUPERSEDED, EXCLUDED = "ready", "rejected", "superseded", "excluded"
 
 
 @dataclass(slots=True)
@@ -29,6 +30,24 @@ class Validated:
     """Record kind -> state -> control totals."""
     superseded: list[int] = field(default_factory=list)
     """Record numbers of insert-batch rows that were merged before they came to us."""
+    excluded: list[int] = field(default_factory=list)
+    """Record numbers of rows that the feed profile leaves out."""
+    left_out: list[list[object]] = field(default_factory=list)
+    """The same as column, cell, rows, and the first of them."""
+
+    @property
+    def outcomes(self) -> list[tuple[int, str]]:
+        """Record number and verdict of rows whose end is known before they are applied."""
+        return [
+            *((number, SUPERSEDED) for number in self.superseded),
+            *((number, EXCLUDED) for number in self.excluded),
+        ]
+
+    def taken(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Staged rows without those that are left out."""
+        if not self.excluded:
+            return rows
+        return rows.filter(~pl.col("record_number").is_in(self.excluded))
 
 
 def validate_rows(
@@ -46,11 +65,13 @@ def validate_rows(
     inner_record: str | None,
     unwrapped: bool = True,
     repaired: Repaired | None = None,
+    excluded: pl.DataFrame | None = None,
 ) -> Validated:
     """Every record of a chunk with its verdict; `cells` has the sound ones only.
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
     `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
+    `excluded`: as `Exclusions.of` gives it for `cells`.
     """
     delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
     frame = normalise(table, cells, fields, writing, sources)
@@ -62,6 +83,8 @@ def validate_rows(
     else:
         sound = [row for row in range(positions.height) if row not in faults]
         checked = staging.check(table, frame, positions, sound, delivered)
+        if excluded is not None:
+            checked = staging.leave_out(checked, excluded, positions["record_number"].gather(sound))
         staging.add(table, Positions(positions, faults), checked)
     return validated
 
@@ -99,6 +122,15 @@ class _Staging:
             checked.errors[row] = [*others, *errors]
         return checked
 
+    def leave_out(self, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series) -> Checked:
+        """The same without what is wrong with rows that are left out, which are noted."""
+        there = excluded[COLUMN].is_not_null()
+        self.validated.excluded = numbers.filter(there).to_list()
+        self.validated.left_out = counts(excluded, numbers)
+        rows = set(there.arg_true())
+        errors = {row: one for row, one in checked.errors.items() if row not in rows}
+        return Checked(checked.typed, errors)
+
     def add(self, table: Table, positions: Positions, checked: Checked) -> None:
         """Stage rows under one record kind, and add them up by state.
 
@@ -107,17 +139,21 @@ class _Staging:
         if positions.frame.is_empty():
             return
         rows = all_rows(checked, positions)
-        rejected = pl.Series([False] * rows.typed.height).scatter(list(rows.errors), True)
-        clean, lines = rows.typed, rows.positions["first_line"]
-        if rows.errors:
-            clean, lines = clean.filter(~rejected), lines.filter(~rejected)
-        validate(table, clean, lines)
         numbers = rows.positions["record_number"]
+        rejected = pl.Series([False] * rows.typed.height).scatter(list(rows.errors), True)
+        excluded = numbers.is_in(self.validated.excluded)
+        ready = ~(rejected | excluded)
+        clean, lines = rows.typed, rows.positions["first_line"]
+        if not ready.all():
+            clean, lines = clean.filter(ready), lines.filter(ready)
+        validate(table, clean, lines)
         identity = identities(table, rows.typed, self.extract_id, numbers)
         self.validated.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )
-        states = {REJECTED: rejected, READY: ~rejected} if rows.errors else {READY: ~rejected}
+        states = {REJECTED: rejected} if rows.errors else {}
+        states |= {EXCLUDED: excluded} if self.validated.excluded else {}
+        states[READY] = ready
         self.validated.totals[table.name] = totals_by_state(table, rows.typed, identity, states)
 
 

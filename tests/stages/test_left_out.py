@@ -1,0 +1,174 @@
+"""Rows that a feed profile leaves out: kept, counted and told, and neither checked nor applied."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.errors import ExtractRefused, ProfileError
+from connectors.files.content import open_content
+from connectors.files.header import read_header
+from connectors.files.profile import Profile
+from connectors.files.profile_file import read_profile
+from connectors.postgres.ledger import State
+from connectors.settings import Limits
+from flows.stages.examine import examine
+from flows.stages.reconcile.rules import read_rules
+from flows.stages.reconcile.run import Asked, reconcile
+from flows.stages.reconcile.sources import Scope
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import Ended, import_delivery
+from flows.stages.workspace import Workspace
+from tests.governance.conftest import Ran
+from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
+from tests.stages.payments import HEADER, line
+
+SHAPE: dict[str, Any] = {
+    "feed": "provider",
+    "record": "payment",
+    "leave_out": {"Status": ["pending", "void"]},
+    "keep_only": {"Type": ["", "Charge"]},
+}
+PROFILE = read_profile(SHAPE)
+TOP = f"{HEADER},Status,Type"
+ROWS = [
+    f"{line(1)},settled,Charge",
+    f"{line(2)},pending,Charge",
+    f"{line(3, amount='nothing yet')},void,",
+    f"{line(4)},settled,Fee",
+    f"{line(5, amount='twelve')},settled,",
+    f"{line(1)},pending,Charge",  # The key of the first, with the same content.
+    f"{line(6)},settled,",
+    f"{line(7)},settled",
+]
+
+
+def written(folder: Path, *lines: str) -> str:
+    path = folder / "payments.csv"
+    path.write_text("\n".join([TOP, *(lines or ROWS)]) + "\n")
+    return str(path)
+
+
+def imported(workspace: Workspace, folder: Path, profile: Profile = PROFILE, *lines: str) -> Ended:
+    return import_delivery(workspace, [written(folder, *lines)], profile)
+
+
+def test_rows_are_left_out_counted_and_told(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    done = imported(workspace, tmp_path)
+    assert done.batch.state is State.COMPLETE_WITH_ERRORS
+    states = rows("SELECT record_number, state FROM staged_row ORDER BY 1")
+    assert states == [
+        (1, "inserted"), (2, "excluded"), (3, "excluded"), (4, "excluded"),
+        (5, "rejected"), (6, "excluded"), (7, "inserted"), (8, "rejected"),
+    ]  # fmt: skip
+    (chain,) = done.report.chains
+    assert {state: totals.rows for state, totals in chain.states.items()} == {
+        "rejected": 2, "excluded": 4, "inserted": 2,
+    }  # fmt: skip
+    # Money of a row that is left out counts as far as it can be read.
+    assert chain.states["excluded"].amounts["1"]["PaidAmount"] == Decimal("31.50")
+    assert all(step.residual.is_zero for step in chain.lines)
+    (file,) = done.report.files
+    assert (file.rows, file.rejected, file.excluded) == (8, 2, 4)
+    notes = [
+        (one.field, one.value, one.rows, one.line)
+        for one in done.report.notes
+        if one.code == "LeftOut"
+    ]
+    assert notes == [("Status", "pending", 2, 3), ("Status", "void", 1, 4), ("Type", "Fee", 1, 5)]
+    # They are no rows in error, and nobody is asked to correct them.
+    (rejects,) = write_rejects(workspace, done.batch.id, tmp_path / "rejects", with_secrets=False)
+    assert len(rejects.read_text().splitlines()) == 3
+
+
+def test_a_check_says_the_same(workspace: Workspace, tmp_path: Path) -> None:
+    (verdict,) = examine(workspace.settings, [written(tmp_path)], PROFILE)
+    assert (verdict.rows_in, verdict.excluded) == (8, 4)
+    assert [one.record_number for one in verdict.rejects] == [5, 8]
+
+
+def test_chunks_and_reruns_leave_out_the_same(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    small = replace(workspace.settings, limits=replace(workspace.settings.limits, block_bytes=100))
+    done = imported(replace(workspace, settings=small), tmp_path)
+    assert rows("SELECT count(*) FROM receipt WHERE stage = 'stage'")[0][0] > 3
+    notes = {(one.field, one.value): one.rows for one in done.report.notes if one.code == "LeftOut"}
+    assert notes == {("Status", "pending"): 2, ("Status", "void"): 1, ("Type", "Fee"): 1}
+    assert rows("SELECT count(*) FROM staged_row WHERE state = 'excluded'") == [(4,)]
+
+
+def test_what_is_left_out_is_not_compared(workspace: Workspace, tmp_path: Path) -> None:
+    imported(workspace, tmp_path, PROFILE, *ROWS[:2])
+    rules = replace(read_rules(None), references=frozenset())
+    done = reconcile(workspace, Asked(Scope(), date(2026, 1, 31), rules))
+    assert [one.code for one in done.report.breaks if one.record == "payment"] == []
+
+
+@pytest.mark.parametrize(("least", "held"), [(None, False), (0.25, False), (0.26, True)])
+def test_a_batch_of_which_too_little_is_read_is_held(
+    workspace: Workspace, tmp_path: Path, least: float | None, held: bool
+) -> None:
+    batch = imported(workspace, tmp_path, replace(PROFILE, budget_read=least)).batch
+    assert (batch.state is State.HELD) == held
+    if held:
+        assert batch.held_because == (
+            "2 of 8 rows are read (25.00%), 2 have errors and 4 are left out by the feed profile; "
+            "at least 26.00% have to be read"
+        )
+
+
+def test_all_rows_may_be_left_out(workspace: Workspace, rows: Any, tmp_path: Path) -> None:
+    done = imported(workspace, tmp_path, PROFILE, ROWS[1], ROWS[3])
+    assert done.batch.state is State.COMPLETE
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+
+
+def test_the_command_line_says_how_many(recon: Callable[..., Ran], tmp_path: Path) -> None:
+    feed = tmp_path / "feed.toml"
+    feed.write_text(
+        'feed = "provider"\nrecord = "payment"\n[leave_out]\nStatus = ["pending", "void"]\n'
+        '[keep_only]\nType = ["", "Charge"]\n'
+    )
+    code, out, _ = recon("check", written(tmp_path), "--profile", str(feed))
+    first = "payments.csv: payment, 8 rows, 2 with errors, 4 left out"
+    assert (code, out.split("\n")[0]) == (1, first)
+
+
+REFUSED = [
+    ({"leave_out": {"State": ["x"]}}, "missing: State"),
+    ({"keep_only": {"State": ["x"]}}, "missing: State"),
+]
+
+
+@pytest.mark.parametrize(("keys", "said"), REFUSED)
+def test_a_file_without_the_column_is_refused(
+    tmp_path: Path, keys: dict[str, Any], said: str
+) -> None:
+    profile = read_profile({"feed": "x", "record": "payment", **keys})
+    content = open_content(Path(written(tmp_path)))
+    with pytest.raises(ExtractRefused) as caught:
+        read_header(content, None, None, profile, Limits())
+    assert said in str(caught.value)
+
+
+MEANT_TWICE = [
+    ({"leave_out": {"Status": []}}, "leave_out.Status is an empty list"),
+    ({"leave_out": {"Status": "void"}}, "is not a list of texts"),
+    ({"keep_only": {" ": ["x"]}}, "a column without a name"),
+    ({"record": "insert_batch_data"}, "not for insert-batch data"),
+    ({"budget": {"read": 1.5}}, "is not a share"),
+]
+
+
+@pytest.mark.parametrize(("keys", "said"), MEANT_TWICE)
+def test_a_profile_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None:
+    with pytest.raises(ProfileError) as caught:
+        read_profile({**SHAPE, **keys})
+    assert said in str(caught.value)
