@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from connectors.errors import SettingsError
 from schemas.operations import OPERATIONS
+from schemas.tables import OWN
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -187,6 +188,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         check_database_address("RECON_DATABASE_URL", url, "unset it for the embedded one")
     currencies = environment.get("RECON_CURRENCIES") or None
     folder = _path("RECON_HOME", home).resolve()
+    check_own_kinds()
     return Settings(
         home=folder,
         database_url=url,
@@ -197,6 +199,12 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         login_file=_login_file(environment),
         named_audit=_audit(folder, environment),
     )
+
+
+def check_own_kinds() -> None:
+    """Raise SettingsError where a file defines no record kind, which an import could not say."""
+    if OWN.fault:
+        raise SettingsError(OWN.fault)
 
 
 def _audit(home: Path, environment: Mapping[str, str]) -> AuditSettings:

@@ -5,6 +5,7 @@ is one table (and one operation where an endpoint takes it).
 """
 
 from schemas.field import Field, Kind, Reference, Rule, Table, named
+from schemas.own_tables import OwnTables, own_folder, read_own_tables
 
 INTEGER, INTEGER64, DOUBLE = Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE
 STRING, BOOLEAN = Kind.STRING, Kind.BOOLEAN
@@ -280,7 +281,7 @@ USER_ACCOUNT = Table(
     ),
 )
 
-TABLES: dict[str, Table] = named(
+DOCUMENTED: dict[str, Table] = named(
     RESPONSE_STATUS,
     FIELD_ERROR,
     CAMPAIGN_ACTION_FILE,
@@ -300,7 +301,10 @@ TABLES: dict[str, Table] = named(
     USER_ACCOUNT,
 )
 """Every record of the service document by its snake_case name."""
-
+OWN: OwnTables = read_own_tables(own_folder(), DOCUMENTED)
+"""Record kinds of our own, behind them."""
+TABLES: dict[str, Table] = {**DOCUMENTED, **OWN.tables}
+"""Every record."""
 EXTRACTS: dict[str, Table] = {name: table for name, table in TABLES.items() if table.extract}
 
 

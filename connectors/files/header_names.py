@@ -13,7 +13,7 @@ from connectors.files.content import refused, shown
 from connectors.files.first_record import folded
 from connectors.files.profile import Profile
 from schemas.field import Table
-from schemas.tables import EXTRACTS
+from schemas.tables import DOCUMENTED, EXTRACTS, OWN
 
 PARENT_COLUMN = "ReconRow"
 """A column of our own, in any extract: the extract and record a corrected row stands for."""
@@ -66,8 +66,25 @@ class HeaderNames:
             raise self._refused("missing_column", columns=columns, found=self._near_misses())
 
     def recognise(self) -> Table:
-        """The record most of whose fields are here; of several, the one they cover best."""
-        ranks = {name: self._rank(table) for name, table in EXTRACTS.items()}
+        """The record most of whose fields are here; of several, the one they cover best.
+
+        One of our own kinds only where it is no documented record, and has all its columns: what a
+        file is must not change because somebody defines a kind.
+        """
+        try:
+            return self._documented()
+        except ExtractRefused:
+            own = [table for table in OWN.tables.values() if self._is_all_of(table)]
+            if len(own) == 1:
+                return own[0]
+            raise
+
+    def _is_all_of(self, table: Table) -> bool:
+        known = {*self._by_name(table), *self._beside()}
+        return not self._missing(table) and {folded(name) for name in self.names} <= known
+
+    def _documented(self) -> Table:
+        ranks = {name: self._rank(table) for name, table in EXTRACTS.items() if name in DOCUMENTED}
         best = max(ranks, key=lambda name: ranks[name])
         table = EXTRACTS[best]
         missing = self._missing(table)
@@ -97,7 +114,7 @@ class HeaderNames:
         if absent := [name for name in told if folded(name) not in map(folded, self.names)]:
             found = "The feed profile leaves rows out by it (leave_out, keep_only)."
             raise self._refused("missing_column", columns=listed(absent), found=found)
-        known = {*_OWN_NAMES, *self._parts(), *map(folded, told)}
+        known = self._beside()
         unknown = [
             name or f"column {place} without a name"
             for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
@@ -133,6 +150,10 @@ class HeaderNames:
             for name, columns in self.profile.sources.items()
             if name in table.columns and all(folded(one) in places for one in columns)
         }
+
+    def _beside(self) -> set[str]:
+        """Folded names of columns that are known, and no field of their own."""
+        return {*_OWN_NAMES, *self._parts(), *map(folded, self._told_by())}
 
     def _told_by(self) -> list[str]:
         """Columns that say whether a row is left out."""

@@ -19,6 +19,7 @@ from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
+from connectors.postgres.own_kinds import are_as_defined, follow_definitions
 from connectors.postgres.refusals import told
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.postgres.server.embedded import answers, embedded_url
@@ -242,7 +243,9 @@ def open_database(
     with database.connect() as connection:
         _refuse_read_only(connection)
         if _is_behind(_revision(connection)):
-            _bring_up_to_date(database)
+            _bring_up_to_date(database, migrate)
+        if not are_as_defined(connection):
+            _bring_up_to_date(database, follow)
         # After the revision, so that what somebody else adds meanwhile is no column that lacks.
         _refuse_incomplete(_columns(connection))
         with connection.transaction():
@@ -260,12 +263,12 @@ def revisions() -> tuple[str, ...]:
     return tuple(sorted(path.name.partition("_")[0] for path in files))
 
 
-def _bring_up_to_date(database: Database) -> None:
-    """The schema in its newest revision; raises DatabaseUnusable."""
+def _bring_up_to_date(database: Database, way: Callable[[sa.Connection, float], None]) -> None:
+    """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
     engine = engine_on(database.url)
     try:
         with engine.begin() as connection:
-            migrate(connection, database.wait_seconds)
+            way(connection, database.wait_seconds)
     except sa.exc.DBAPIError as error:
         if isinstance(error.orig, psycopg.errors.LockNotAvailable):
             raise busy_schema(engine, SCHEMA, database.wait_seconds) from None
@@ -306,6 +309,22 @@ def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) ->
         command.upgrade(config, "head")
     except sa.exc.ProgrammingError as error:
         raise _not_allowed(error, current) from None
+
+
+def follow(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
+    """Bring the tables of our own record kinds to their definitions."""
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    try:
+        lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        follow_definitions(connection)
+    except sa.exc.ProgrammingError as error:
+        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise
+        raise DatabaseUnusable(
+            "The database does not have the record kinds that are defined here, or has others, and "
+            "the role of RECON_DATABASE_URL may not make them. Run any command, `recon status` for "
+            "one, once as the owner of the schema; nothing was changed."
+        ) from None
 
 
 def _is_behind(current: str | None) -> bool:

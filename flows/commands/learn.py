@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from connectors.settings import check_own_kinds
 from flows.commands.console import out
 from flows.commands.deliver import refuse_unknown
 from schemas.derived.json_text import csv_template
@@ -32,6 +33,7 @@ def fields_command(
 
     Example: `recon fields payment --template`
     """
+    check_own_kinds()
     refuse_unknown(record)
     if template and record:
         out().print(csv_template(EXTRACTS[record]), end="")

@@ -159,6 +159,20 @@ def statements() -> Iterator[str]:
     yield from policies(READER, LOADER)
 
 
+def grants_of(tables: Collection[str]) -> Iterator[str]:
+    """The grants on the tables of some record kinds alone, once the roles are there."""
+    for name in tables:
+        staged = STAGED[name].name
+        yield f"GRANT SELECT ON {_tables((name, staged))} TO {LOADER}"
+        yield _write(LOADER, (staged,))
+        yield (
+            "DO $$ BEGIN IF current_setting('server_version_num')::int >= 170000 THEN "
+            f"GRANT MAINTAIN ON {_tables((staged,))} TO {LOADER}; END IF; END $$"
+        )
+        yield _write(MERGER, (name,))
+        yield _read(name, [column.name for column in TARGETS[name].columns], _hidden(name))
+
+
 def role_for(kind: str, name: str) -> str | None:
     """The least role that may use what a user was denied; None: not known."""
     if kind == "event":

@@ -13,7 +13,7 @@ of which the database keeps the hash; a setting of the session that is forged is
 Each policy asks once a statement who is acting, and not for each row.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from schemas.derived.sql import SCHEMA, TARGETS
 from schemas.derived.views import SHOWN, VIEWS, quoted
@@ -122,7 +122,18 @@ def policies(reader: str, loader: str) -> Iterator[str]:
     nobody but the owner COPY into such a table, and inserting takes longer. The first such account
     enforces it (`shut_targets`).
     """
-    for name, rows in {**SEEN, **SEEN_OF_TARGETS}.items():
+    yield from policies_of((*SEEN, *SEEN_OF_TARGETS), reader, loader)
+    # The view reads as the owner, whom no policy holds; what is asked of it is asked behind.
+    yield (
+        f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
+        f"WHERE (SELECT {SCHEMA}.sees_all()) OR batch_id = {_BATCHES}"
+    )
+
+
+def policies_of(names: Collection[str], reader: str, loader: str) -> Iterator[str]:
+    """The policies of some tables alone."""
+    for name in names:
+        rows = {**SEEN, **SEEN_OF_TARGETS}[name]
         table = f"{SCHEMA}.{name}"
         for policy, told in {
             "loaded": f"TO {loader} USING (true) WITH CHECK (true)",
@@ -136,15 +147,11 @@ def policies(reader: str, loader: str) -> Iterator[str]:
             yield f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"
     turned = "; ".join(
         f"EXECUTE format('ALTER TABLE {SCHEMA}.{name} %s ROW LEVEL SECURITY', turned)"
-        for name in SEEN_OF_TARGETS
+        for name in names
+        if name in SEEN_OF_TARGETS
     )
     yield (
         "DO $$ DECLARE turned text := CASE WHEN EXISTS (SELECT FROM "
         f"{SCHEMA}.account a WHERE a.tenants <> '') THEN 'ENABLE' ELSE 'DISABLE' END; "
         f"BEGIN {turned}; END $$"
-    )
-    # The view reads as the owner, whom no policy holds; what is asked of it is asked behind.
-    yield (
-        f"CREATE OR REPLACE VIEW {SCHEMA}.{SHOWN} WITH (security_barrier) AS {VIEWS[SHOWN]} "
-        f"WHERE (SELECT {SCHEMA}.sees_all()) OR batch_id = {_BATCHES}"
     )

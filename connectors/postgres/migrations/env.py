@@ -6,6 +6,7 @@ import sqlalchemy as sa
 from alembic import context
 
 from connectors.postgres.migrations import DERIVED, DERIVED_HASH
+from connectors.postgres.own_kinds import follow_definitions
 from schemas.derived.sql import METADATA, SCHEMA
 from schemas.derived.views import VIEWS
 
@@ -31,6 +32,7 @@ def run() -> None:
     newest = context.get_context().get_current_revision() == head
     if not newest or context.config.attributes.get("tables_only"):
         return  # Tables that are not the newest, or not yet: the views name what they do not have.
+    follow_definitions(connection)
     for statement in DERIVED:
         # A percent sign is taken for a parameter only where there may be any.
         connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

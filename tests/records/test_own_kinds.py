@@ -1,0 +1,198 @@
+"""A record kind from a TOML file: imported, reconciled, changed, and no line of Python."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import psycopg.conninfo
+import pytest
+
+from flows.stages.workspace import Workspace
+from schemas.guards.roles import statements
+from tests.stages.payments import line
+from tests.stages.payments import write as write_payments
+
+REFUND = (Path(__file__).parent / "refund.toml").read_text()
+TOP = "Id,TenantsId,PaymentsId,Amount,CurrenciesId,RefundedAt,Reason"
+ROWS = (
+    "1,7,1,10.50,1,2026-01-05T10:00:00Z,broken",
+    "2,7,2,20.00,1,2026-01-05T11:00:00Z,",
+    "3,7,1,twenty,1,2026-01-05T12:00:00Z,",
+)
+FEE = '\n[fields.Fee]\ntype = "double"\namount = true\n'
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(workspace: Workspace, tmp_path: Path) -> Run:
+    """`recon` in a process of its own: kinds are read when the field tables are."""
+    assert workspace.settings.database_url is not None
+    environment = {
+        **os.environ,
+        "RECON_DATABASE_URL": workspace.settings.database_url,
+        "RECON_HOME": str(workspace.settings.home),
+        "RECON_RECORDS": str(tmp_path / "records"),
+    }
+    (tmp_path / "records").mkdir()
+    define(tmp_path, REFUND)
+
+    def recon(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "flows", *arguments],
+            env=environment | more,
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return recon
+
+
+def define(folder: Path, text: str) -> None:
+    (folder / "records" / "refund.toml").write_text(text)
+
+
+def write(folder: Path, *rows: str, top: str = TOP, name: str = "refunds.csv") -> str:
+    path = folder / name
+    path.write_text("\n".join((top, *rows)) + "\n")
+    return str(path)
+
+
+def test_a_refund_is_imported_reconciled_and_gets_a_field(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    done = run("import", write(tmp_path, *ROWS), "--json")
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert told["files"][0]["record"] == "refund"  # Nobody said so: it has all its columns.
+    assert told["verdicts"] == {"refund": {"rejected": 1, "inserted": 2}}
+    assert rows('SELECT sum("Amount")::text FROM refund') == [("30.50",)]
+    assert rows("SELECT value, rows FROM note WHERE code = 'ReferenceMissing' ORDER BY 1") == [
+        ("1", 1),
+        ("2", 1),
+    ]
+    # A field is added: rows of before have no value, and what was taken in is read as it was.
+    define(tmp_path, REFUND + FEE)
+    late = "4,7,1,1.50,1,2026-01-06T10:00:00Z,late,0.10"
+    more = write(tmp_path, late, top=f"{TOP},Fee", name="b.csv")
+    assert run("import", more).returncode == 0
+    assert rows('SELECT "Id", "Fee"::text FROM refund ORDER BY 1') == [
+        (1, None),
+        (2, None),
+        (4, "0.10"),
+    ]
+    done = run("reconcile", "--as-of", "2026-01-31")
+    assert done.returncode == 1, done.stderr
+    assert "Refund Amount, currency 1: ties" in done.stdout
+    assert "Refund Fee, currency 1: ties" in done.stdout
+    assert "MATCHED_EXACT                  3" in done.stdout
+
+
+@pytest.mark.long
+def test_a_refund_that_was_changed_is_a_break(
+    run: Run, workspace: Workspace, tmp_path: Path
+) -> None:
+    assert run("import", write(tmp_path, *ROWS[:2])).returncode == 0
+    with workspace.database.connect() as connection:
+        connection.execute('UPDATE refund SET "Amount" = 21 WHERE "Id" = 2')
+    done = run("reconcile", "--as-of", "2026-01-31")
+    assert "Refund 2/7" in done.stdout
+    (folder,) = (workspace.settings.home / "reports").glob("reconciliation-*")
+    assert "2,7,2,20.00" in (folder / "corrections" / "refund.csv").read_text()
+
+
+CHANGES = [
+    # before, after, what is said
+    ('key = ["Id", "TenantsId"]', 'key = ["Id"]', "its key was Id, TenantsId"),
+    ('[fields.Reason]\ntype = "string"\n', "", "it had the field Reason"),
+    ('"double"', '"string"', "Amount was of type double"),
+    ('type = "string"', 'type = "string"\nrequired = true', "Reason was not required"),
+]
+
+
+@pytest.mark.long
+def test_what_would_lose_something_is_refused(run: Run, rows: Any, tmp_path: Path) -> None:
+    assert run("import", write(tmp_path, ROWS[0])).returncode == 0
+    for before, after, said in CHANGES:
+        text = REFUND.replace(before, after).replace("amount = true\n" * (after == '"string"'), "")
+        define(tmp_path, text)
+        done = run("status")
+        assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    other = run("status", RECON_RECORDS=str(tmp_path / "nothing"))
+    assert other.returncode == 2
+    assert "has the record kind refund, which is not defined here" in other.stderr
+    define(tmp_path, REFUND)
+    assert run("status").returncode == 0
+    assert rows("SELECT count(*) FROM refund") == [(1,)]
+
+
+@pytest.mark.long
+def test_a_role_that_does_not_own_the_schema_works_with_kinds_and_makes_none(
+    run: Run, workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    with workspace.database.connect() as connection:
+        for statement in statements():
+            connection.execute(statement)
+        name = f"clerk_{os.getpid()}"
+        connection.execute(f"CREATE ROLE {name} LOGIN IN ROLE recon_merger")
+    assert workspace.settings.database_url is not None
+    info = psycopg.conninfo.conninfo_to_dict(workspace.settings.database_url)
+    clerk = "postgresql://{user}@/{dbname}?host={host}&port={port}".format(
+        **{"port": 5432, **info, "user": name}
+    )
+    try:
+        refused = run("status", RECON_DATABASE_URL=clerk)
+        assert refused.returncode == 2
+        assert "once as the owner of the schema" in refused.stderr
+        assert run("status").returncode == 0
+        done = run("import", write(tmp_path, *ROWS[:2]), RECON_DATABASE_URL=clerk)
+        assert done.returncode == 0, done.stderr
+        assert rows("SELECT count(*) FROM refund") == [(2,)]
+    finally:
+        with workspace.database.connect() as connection:
+            connection.execute(f"DROP OWNED BY {name}")
+            connection.execute(f"DROP ROLE {name}")
+
+
+@pytest.mark.long
+def test_documented_records_are_what_they_were(run: Run, rows: Any, tmp_path: Path) -> None:
+    # A kind with all columns of a payment, and one more name for it.
+    define(tmp_path, REFUND.replace('"refund"', '"payback"'))
+    assert run("import", write_payments(tmp_path / "payments.csv", line(1))).returncode == 0
+    assert rows("SELECT record FROM staged_row") == [("payment",)]
+    done = run("import", write(tmp_path, *ROWS[:2]), "--push")
+    assert "Traceback" not in done.stderr
+    assert run("undo", "1", "--reason", "again").returncode == 0
+
+
+@pytest.mark.long
+def test_corrections_rows_templates_and_comparisons_are_those_of_any_record(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    assert run("fields", "refund", "--template").stdout.strip() == TOP
+    path = write(tmp_path, *ROWS)
+    assert run("check", path).returncode == 1
+    assert run("import", path).returncode == 1
+    shown = run("row", "1", "refunds.csv", "--line", "2")
+    assert "jsondata" in shown.stdout
+    folder = tmp_path / "rejects"
+    run("rejects", "1", "--out", str(folder))
+    (rejects,) = folder.glob("*.csv")
+    rejects.write_text(rejects.read_text().replace("twenty", "20.5"))
+    assert run("import", str(rejects), "--corrects", "1").returncode == 0
+    assert rows('SELECT sum("Amount")::text FROM refund') == [("51.00",)]
+
+
+def test_a_file_that_defines_nothing_is_said_and_no_traceback(run: Run, tmp_path: Path) -> None:
+    define(tmp_path, REFUND.replace('"64-bit integer"', '"integr"', 1))
+    done = run("status")
+    assert done.returncode == 2
+    assert "refund.toml, line 8: fields.Id.type = 'integr' is none. Did you mean integer?" in (
+        done.stderr
+    )

@@ -1,0 +1,128 @@
+"""What a file of a record kind may say: a field table, or refused with file, line and key."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from schemas.field import Kind
+from schemas.own_tables import (
+    FIELD_KEYS,
+    REFERENCE_KEYS,
+    TABLE_KEYS,
+    definition_of,
+    own_folder,
+    read_own_tables,
+)
+from schemas.tables import DOCUMENTED
+from tests.records.test_own_kinds import REFUND
+
+
+def read(folder: Path, *texts: str) -> str | None:
+    for number, text in enumerate(texts):
+        (folder / f"{number}.toml").write_text(text)
+    return read_own_tables(folder, DOCUMENTED).fault
+
+
+def test_a_file_is_a_field_table_like_the_documented_ones(tmp_path: Path) -> None:
+    assert read(tmp_path, REFUND) is None
+    (table,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
+    assert (table.name, table.title, table.key) == ("refund", "Refund", ("Id", "TenantsId"))
+    assert table.columns == tuple(tomllib.loads(REFUND)["fields"])
+    assert table.by_name["RefundedAt"].kind is Kind.DATETIME_OFFSET
+    assert (table.amounts, table.currency, table.tenant) == (
+        ("Amount",),
+        "CurrenciesId",
+        "TenantsId",
+    )
+    assert (table.version, table.business_date) == ("RefundedAt", "RefundedAt")
+    (reference,) = table.references
+    assert (reference.field, reference.table, reference.column) == ("PaymentsId", "payment", "Id")
+
+
+def test_spelling_and_comments_are_no_change(tmp_path: Path) -> None:
+    read(tmp_path, REFUND)
+    (one,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
+    read(
+        tmp_path,
+        "# another comment\n"
+        + REFUND.replace('key = ["Id", "TenantsId"]', 'key = [\n"Id",\n"TenantsId",\n]'),
+    )
+    (other,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
+    assert definition_of(one) == definition_of(other)
+
+
+def test_where_kinds_are_defined() -> None:
+    assert own_folder({}) == Path(".recon/records")
+    assert own_folder({"RECON_HOME": "/srv/recon"}) == Path("/srv/recon/records")
+    assert own_folder({"RECON_HOME": "/srv/recon", "RECON_RECORDS": "/etc/kinds"}) == Path(
+        "/etc/kinds"
+    )
+    assert read_own_tables(Path("/nowhere/at/all"), DOCUMENTED).tables == {}
+
+
+REFUSED = [
+    # before, after, what is said
+    ('name = "refund"', 'name = "Refund"', "0.toml, line 2: name = 'Refund' is no name"),
+    ('name = "refund"', 'name = "payment"', "name = 'payment' is taken"),
+    ('name = "refund"', 'name = "batch"', "name = 'batch' is taken"),
+    ('name = "refund"', 'name = "order"', "name = 'order' is taken"),
+    ('name = "refund"', 'name = "staged_x"', "name = 'staged_x' is taken"),
+    ('name = "refund"', "name = 7", "name = 7 is none"),
+    ('name = "refund"', "", "name is missing"),
+    ('title = "Refund"', "titel = 1", "line 3: titel is not a key. Did you mean title?"),
+    ('key = ["Id", "TenantsId"]', "", "key is missing"),
+    ('key = ["Id", "TenantsId"]', "key = []", "key are not one or more fields"),
+    ('key = ["Id", "TenantsId"]', 'key = ["Id", "Id"]', "each of them once"),
+    ('key = ["Id", "TenantsId"]', 'key = ["Idd"]', "Did you mean Id?"),
+    ('key = ["Id", "TenantsId"]', 'key = ["Reason"]', "fields.Reason is of the key"),
+    ('currency = "CurrenciesId"', "", "currency is missing"),
+    ('currency = "CurrenciesId"', 'currency = "Reason"', "currency has to be an integer"),
+    ('"double"', '"money"', "fields.Amount.type = 'money' is none"),
+    ('"double"', '"string"', "fields.Amount.amount is for a double"),
+    ("[fields.Reason]", "[fields.reason]", "fields.reason = 'reason' is no name"),
+    ("[fields.Reason]", "[fields.ID]", "have a name twice"),
+    ('type = "string"', 'type = "string"\nsecret = true', "fields.Reason.secret is not a key"),
+    ('type = "string"', 'type = "string"\nrules = ["Phone"]', "fields.Reason.rules = 'Phone'"),
+    ('type = "string"', 'type = "string"\nversion = true', "is for a datetime or an integer"),
+    ('type = "string"', 'type = "string"\nbusiness_date = true', "is for a datetime"),
+    ('type = "string"', 'type = "datetime"\nversion = true', "is said of another field already"),
+    ('type = "string"', "", "fields.Reason.type is missing"),
+    ('record = "payment"', 'record = "paymnt"', "Did you mean payment?"),
+    ('record = "payment"', 'record = "response_status"', "Record kinds"),
+    ('record = "payment"', 'record = "payment"\ncolumn = "Idd"', "Did you mean Id?"),
+    ('record = "payment"', 'record = "payment"\ncolumn = "PaidAmount"', "from an integer to"),
+    ('field = "PaymentsId"', 'field = "PaymentId"', "Did you mean PaymentsId?"),
+    ("[fields.Id]", "[fields.Id", "cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "said"), REFUSED)
+def test_a_file_that_cannot_be_meant_is_refused(
+    tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    assert before in REFUND
+    fault = read(tmp_path, REFUND.replace(before, after, 1))
+    assert fault is not None
+    assert said in fault
+    assert str(tmp_path / "0.toml") in fault or fault.startswith("refund.toml")
+
+
+def test_two_files_do_not_define_one_kind(tmp_path: Path) -> None:
+    fault = read(tmp_path, REFUND, REFUND)
+    assert fault is not None
+    assert "defines refund too" in fault
+
+
+def test_kinds_refer_to_each_other(tmp_path: Path) -> None:
+    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    assert read(tmp_path, REFUND, fee) is None
+
+
+def test_the_example_of_the_page_is_a_record_kind(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "records.md").read_text()
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert read(tmp_path, example) is None
+    keys = re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)
+    assert keys == [*TABLE_KEYS, *FIELD_KEYS, *REFERENCE_KEYS]
