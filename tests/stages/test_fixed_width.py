@@ -20,6 +20,7 @@ from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from tests.examples import examples
 
 SHAPE: dict[str, Any] = {
     "feed": "mainframe",
@@ -103,7 +104,7 @@ def test_a_line_has_all_its_cells_or_is_rejected(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(examples(40, few=2)))
 def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: int) -> None:
     chance = random.Random(seed)
     widths = [chance.randint(1, 7) for _ in range(5)]
@@ -130,7 +131,7 @@ def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: in
     profile = read_profile({**shape, "unknown_columns": "ignore", "encoding": encoding})
     content = open_content(path, profile.encoding)
     header = read_header(content, None, None, profile, Limits())
-    for size in (1, 64, 10_000):
+    for size in (5, 64, 10_000):
         chunks = [*read_chunks(content, header, first_place(header), size)]
         found = [[cell or "" for cell in row] for one in chunks for row in one.cells(5).iter_rows()]
         assert found == wanted, f"seed {seed}"
