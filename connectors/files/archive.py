@@ -20,6 +20,8 @@ from connectors.files import unpack
 from connectors.files.atomic import file_alone, private_folder
 from connectors.files.content import (
     HEAD_BYTES,
+    WORKBOOKS,
+    ZIP,
     byte_order_mark,
     foreign_format,
     is_blank,
@@ -219,6 +221,10 @@ def _check_size(source: Source, size: int, delivered: _Delivered, limits: Limits
 
 
 def _check_format(source: Source, head: bytes) -> None:
+    if source.key.lower().endswith(WORKBOOKS):
+        if not head.startswith(ZIP):
+            raise refused("unsupported_format", source.name, detail="no workbook inside")
+        return
     if title := foreign_format(head):
         raise refused("unsupported_format", source.name, detail=title)
 

@@ -4,21 +4,21 @@ import codecs
 from collections.abc import Iterator
 
 from connectors.files.content import Content
+from connectors.files.workbook import sheet_lines
 
 
 def blocks(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
     """The text from position `start` on, in pieces of at most `block_bytes`, none of them empty.
 
-    Blocks are cut anywhere, also inside a character. UTF-16 is read from its beginning again to
-    find `start`, because positions count the UTF-8 bytes it becomes.
+    Blocks are cut anywhere, also inside a character. UTF-16 and workbooks are read from their
+    beginning again to find `start`, because positions count the UTF-8 bytes they become.
     """
     if block_bytes < 1 or start < 0:
         raise ValueError(f"start {start} and block_bytes {block_bytes} must be a place and a size")
-    return (
-        _transcoded(content, start, block_bytes)
-        if content.transcoded
-        else _raw(content, start, block_bytes)
-    )
+    if content.workbook:
+        return _rendered(content, start, block_bytes)
+    way = _transcoded if content.transcoded else _raw
+    return way(content, start, block_bytes)
 
 
 def _raw(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
@@ -44,6 +44,16 @@ def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[byte
             yield from _pieces(text, skip, block_bytes)
             skip = max(0, skip - len(text))
     text = decoder.decode(b"", final=True).encode("utf-8", "surrogatepass")
+    yield from _pieces(text, skip, block_bytes)
+
+
+def _rendered(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
+    skip, text = start, b""
+    for line in sheet_lines(content):
+        text += line
+        if len(text) >= block_bytes:
+            yield from _pieces(text, skip, block_bytes)
+            skip, text = max(0, skip - len(text)), b""
     yield from _pieces(text, skip, block_bytes)
 
 

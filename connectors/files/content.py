@@ -31,9 +31,11 @@ MARKS = (
 )
 TRANSCODED = ("utf-16-le", "utf-16-be")
 
+WORKBOOKS = (".xlsx", ".xlsm")
+ZIP = b"PK\x03\x04"
 # Source: the formats' own specifications; text formats are told by their first character.
 FORMATS = (
-    (b"PK\x03\x04", "a zip archive or an Excel workbook"),
+    (ZIP, "a zip archive or an Excel workbook"),
     (b"PK\x05\x06", "an empty zip archive"),
     (b"PK\x07\x08", "a zip archive in parts"),
     (b"\x1f\x8b", "gzip inside a compressed file"),
@@ -75,6 +77,10 @@ class Content:
     """Length of the byte-order mark in the file."""
     size: int
     """Of the file, in bytes."""
+    workbook: bool = False
+    """Whether it is a workbook, of which a sheet is read as CSV."""
+    sheet: str | int | None = None
+    """Name or number of the sheet; None: the only one that is shown."""
     kept: Evidence | None = None
     """What is recorded of it, where it is read from the archive."""
 
@@ -85,7 +91,7 @@ class Content:
     @property
     def transcoded(self) -> bool:
         """Whether positions refer to a UTF-8 rendering instead of the file's own bytes."""
-        return self.delivered_encoding in TRANSCODED
+        return self.workbook or self.delivered_encoding in TRANSCODED
 
     @property
     def text_start(self) -> int:
@@ -93,26 +99,44 @@ class Content:
         return 0 if self.transcoded else self.mark_bytes
 
 
-def open_content(path: Path, encoding: str | None = None, *, name: str | None = None) -> Content:
+def open_content(
+    path: Path,
+    encoding: str | None = None,
+    *,
+    name: str | None = None,
+    sheet: str | int | None = None,
+) -> Content:
     """The text of the file at `path`; raises ExtractRefused `bad_encoding`.
 
-    `encoding` is what the feed states; None: UTF-8. A byte-order mark outweighs both.
+    `encoding` is what the feed states; None: UTF-8. A byte-order mark outweighs both. `sheet` is
+    that of a workbook.
     """
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(HEAD_BYTES)
-    return _content(path, encoding, name or path.name, head, size)
+    return _content(path, encoding, name or path.name, head, size, sheet)
 
 
-def open_kept(kept: Evidence, encoding: str | None, *, name: str) -> Content:
+def open_kept(
+    kept: Evidence, encoding: str | None, *, name: str, sheet: str | int | None = None
+) -> Content:
     """The same of a content in the archive; raises EvidenceBroken where it is not what it was."""
     with ProvenFile(kept) as file:
         head = file.read(HEAD_BYTES)
-    content = _content(kept.path, encoding, name, head, kept.bytes)
+    content = _content(kept.path, encoding, name, head, kept.bytes, sheet)
     return replace(content, kept=kept)
 
 
-def _content(path: Path, encoding: str | None, shown_name: str, head: bytes, size: int) -> Content:
+def _content(
+    path: Path,
+    encoding: str | None,
+    shown_name: str,
+    head: bytes,
+    size: int,
+    sheet: str | int | None,
+) -> Content:
+    if head.startswith(ZIP):
+        return Content(path, shown_name, "utf-8", "utf-8", 0, size, workbook=True, sheet=sheet)
     mark, marked = byte_order_mark(head)
     delivered = marked or canonical_encoding(encoding or "utf-8")
     if delivered.startswith("utf-32"):

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO, NamedTuple, cast
 
 from connectors.errors import DeliveryError
-from connectors.files.content import shown
+from connectors.files.content import WORKBOOKS, shown
 from connectors.files.stores import FileStore, Sort, location_of, place_of, unreadable
 from connectors.files.unpack import PACKED
 from connectors.settings import Limits
 from schemas.counting import quantity
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab")
-LOOSE_SUFFIX = ".txt"
-"""May be a text of any sort: an extract only where it is named, or a pattern names it."""
+LOOSE_SUFFIXES = (".txt", *WORKBOOKS)
+"""May be of any sort: extracts only where they are named, or a pattern names them."""
 EXTRACT_SUFFIXES = tuple(
-    f"{text}{packed}" for text in (*TEXT_SUFFIXES, LOOSE_SUFFIX) for packed in ("", *PACKED)
+    f"{text}{packed}" for text in (*TEXT_SUFFIXES, *LOOSE_SUFFIXES) for packed in ("", *PACKED)
 )
 NAMED = 10
 """Extracts an error names."""
@@ -186,7 +186,7 @@ def _look(path: str, found: _Found) -> None:
         elif sort is not None:
             _take(location, sort, found, named=True)
         elif matches := place.matching(location):
-            named = LOOSE_SUFFIX in path.lower()
+            named = any(one in path.lower() for one in LOOSE_SUFFIXES)
             for entry in matches:
                 _take(entry, place.sort(entry) or "other", found, named=named)
                 _take_neighbour(entry, place, found)

@@ -40,6 +40,9 @@ def candidates(
     """The dialects a file may be written in, as far as they are not stated."""
     if dialect is not None:
         return [dialect]
+    if content.workbook:
+        signs = {"delimiter": ",", "quote": '"', "encoding": content.encoding}
+        return [dialect_within(limits, **signs)]
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     return [
         dialect_within(limits, delimiter=delimiter, quote=profile.quote, encoding=content.encoding)

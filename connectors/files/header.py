@@ -26,7 +26,7 @@ from connectors.files.header_names import (
     listed,
 )
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
-from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.profile_keys import FOUND
 from connectors.files.unpivot import Unpivot, record_names, unpivot_of
 from connectors.settings import Limits
@@ -101,6 +101,8 @@ def read_header(
     inconsistent_columns, malformed_csv, bad_encoding, too_large, empty_file.
     """
     profile = profile or DEFAULT
+    if content.workbook:
+        _check_plain_numbers(content, profile)
     table = record or (EXTRACTS[profile.record] if profile.record else None)
     try:
         return _read_header(content, dialect, table, profile, limits)
@@ -109,6 +111,18 @@ def read_header(
             dialects = candidates(content, dialect, profile, limits)
             _check_text_before(content, refusal, dialects, table, profile, limits)
         raise
+
+
+def _check_plain_numbers(content: Content, profile: Profile) -> None:
+    """Refuse a workbook by a profile that reads 1.234 as something else than a workbook means."""
+    for name in (None, *profile.fields):
+        written = written_of(profile, name)
+        if written["decimal"] != "." or written["thousands"] == ".":
+            detail = (
+                "numbers of a workbook have a decimal point, and the feed profile says another "
+                f"sign{f' for {name}' if name else ''}; give workbooks a profile of their own"
+            )
+            raise refused("unsupported_format", content.name, detail=detail)
 
 
 def _read_header(

@@ -32,6 +32,8 @@ class Profile:
     """Records the names of columns are made of, one below the other."""
     footer: tuple[str, ...] = ()
     """Patterns of lines at the end that are no records; their groups are totals."""
+    sheet: str | int | None = None
+    """Of a workbook: name or number of the sheet that is read; None: the only one that is shown."""
     positions: Mapping[str, str] = field(default_factory=dict)
     """Where the cells of a line are that has nothing between them, by column: `1-10`."""
     first_line: int = 1
@@ -140,6 +142,7 @@ _LATER = {
     "keep_only": {},
     "budget_read": None,
     "positions": {},
+    "sheet": None,
     "first_line": 1,
     "short_lines": "refused",
     "unpivot_keep": (),

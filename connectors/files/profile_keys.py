@@ -206,6 +206,15 @@ def _header_line(key: str, value: object) -> int | str:
     )
 
 
+def _sheet(key: str, value: object) -> str | int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    text = _text(key, value).strip()
+    if not text:
+        raise ProfileError(f"{key} is empty. Write the name of the sheet, or its number.")
+    return text
+
+
 def _footer(key: str, value: object) -> tuple[str, ...]:
     lines = _texts(key, value, "['Total,,,(?P<PaidAmount>[^,]*),.*']")
     for line in lines:
@@ -369,6 +378,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", _whole(1, 5)),
     "footer": ("footer", _footer),
+    "sheet": ("sheet", _sheet),
     "first_line": ("first_line", _whole(1, MOST_LINES)),
     "short_lines": ("short_lines", _one_of("refused", "filled")),
     "encoding": ("encoding", _encoding),

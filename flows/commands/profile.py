@@ -29,6 +29,9 @@ def draft_command(
     *,
     record: Record = None,
     feed: Annotated[str, Parameter(help="Name of the feed.")] = "my-feed",
+    sheet: Annotated[
+        str | None, Parameter(help="Sheet of a workbook; default: the only one that is shown.")
+    ] = None,
 ) -> int:
     """Print a feed profile for files like this one, with what could not be told marked by `# ?`.
 
@@ -39,7 +42,7 @@ def draft_command(
     from flows.stages.draft_profile import draft_profile  # noqa: PLC0415 -- it imports polars.
 
     refuse_unknown(record)
-    sys.stdout.write(draft_profile(read_settings(), file, feed, record))
+    sys.stdout.write(draft_profile(read_settings(), file, feed, record, sheet))
     return 0
 
 

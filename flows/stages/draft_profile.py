@@ -13,11 +13,13 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from connectors.files.archive import store
-from connectors.files.content import byte_order_mark, shown
+from connectors.files.blocks import blocks
+from connectors.files.content import byte_order_mark, open_content, shown
 from connectors.files.delivery import find_extract
 from connectors.files.first_record import folded
 from connectors.files.profile_file import read_profile
 from connectors.files.shape import Shape, shape_of
+from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.steps.draft import ISO, NumberSigns, time_forms
 from schemas.field import Field, Kind, Table
@@ -33,8 +35,10 @@ NAMED = 3
 """Fields that are named beside a column."""
 
 
-def draft_profile(settings: Settings, path: str, feed: str, record: str | None) -> str:
-    """The text of a profile for files like this one.
+def draft_profile(
+    settings: Settings, path: str, feed: str, record: str | None, sheet: str | None = None
+) -> str:
+    """The text of a profile for files like this one, of a workbook for this sheet of it.
 
     Raises DeliveryError where the path is not one file, ExtractRefused where that is no text, and
     ProfileError where the feed's name is none.
@@ -43,17 +47,24 @@ def draft_profile(settings: Settings, path: str, feed: str, record: str | None) 
     source = find_extract(path, settings.limits)
     with tempfile.TemporaryDirectory(prefix="recon-draft-") as folder:
         stored = store(source, Path(folder), settings.limits)
-        with stored.path.open("rb") as file:
-            head = file.read(LOOKED_AT)
-            file.seek(max(0, stored.bytes - LOOKED_AT))
-            last = file.read()
+        content = open_content(stored.path, name=source.name, sheet=sheet)
+        text = b""
+        if content.workbook:
+            check_workbook(content, settings.limits)
+            text = b"".join(blocks(content, 0, LOOKED_AT))
+            head, last, size = text[:LOOKED_AT], text[-LOOKED_AT:], len(text)
+        else:
+            with stored.path.open("rb") as file:
+                head = file.read(LOOKED_AT)
+                file.seek(max(0, stored.bytes - LOOKED_AT))
+                last, size = file.read(), stored.bytes
     encoding, told = _encoding(head)
     lines = _lines(head, encoding)
-    if stored.bytes > LOOKED_AT:
+    if size > LOOKED_AT:
         lines = lines[:-1]
     shape = shape_of(lines, _lines(last, encoding))
     table = EXTRACTS[record] if record else None
-    return "\n".join(_Draft(feed, shape, table).lines(source.name, told)) + "\n"
+    return "\n".join(_Draft(feed, shape, table, sheet).lines(source.name, told)) + "\n"
 
 
 def _encoding(head: bytes) -> tuple[str, str | None]:
@@ -82,6 +93,7 @@ class _Draft:
     feed: str
     shape: Shape
     table: Table | None
+    sheet: str | None
 
     def lines(self, name: str, encoding: str | None) -> Iterator[str]:
         shape = self.shape
@@ -92,6 +104,8 @@ class _Draft:
         yield (
             f"record = {_quoted(self.table.name)}" if self.table else f'# ? record = ""  # {kinds}'
         )
+        if self.sheet:
+            yield f"sheet = {_quoted(self.sheet)}"
         if not shape.stated:
             yield f"delimiter = {_quoted(shape.delimiter)}"
         if encoding:

@@ -216,7 +216,9 @@ class _Examination:
         assert opened.stored is not None
         assert opened.header is not None
         header = opened.header
-        content = open_content(opened.stored.path, self.profile.encoding, name=opened.name)
+        content = open_content(
+            opened.stored.path, self.profile.encoding, name=opened.name, sheet=self.profile.sheet
+        )
         place, size = first_place(header), self.settings.limits.block_bytes
         for chunk in read_chunks(content, header, place, size):
             try:

@@ -57,7 +57,9 @@ def is_cleared(workspace: Workspace, extract: Extract) -> bool:
 
 def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) -> Content:
     """The kept content of an extract; raises EvidenceBroken for what is not what was delivered."""
-    return open_kept(evidence_of(workspace, extract), profile.encoding, name=extract.name)
+    return open_kept(
+        evidence_of(workspace, extract), profile.encoding, name=extract.name, sheet=profile.sheet
+    )
 
 
 def open_archived(

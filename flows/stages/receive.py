@@ -18,6 +18,7 @@ from connectors.files.footer import with_footer
 from connectors.files.header import Header, read_header
 from connectors.files.manifest import ManifestEntry, check_bytes, entry_text, read_manifests
 from connectors.files.profile import Profile
+from connectors.files.workbook import check_workbook
 from connectors.postgres import ledger
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.ledger import Extract, State
@@ -47,6 +48,8 @@ class Opened:
     refusal: ExtractRefused | None = None
     entry: ManifestEntry | None = None
     """What a control manifest says of the file."""
+    said: tuple[str, ...] = ()
+    """What a person who looks into the file sees otherwise, such as merged cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,11 +246,14 @@ def open_extract(
         stored = store(source, archive, settings.limits)
         if entry is not None:
             check_bytes(entry, stored)
-        content = open_kept(stored.evidence, profile.encoding, name=source.name)
+        content = open_kept(
+            stored.evidence, profile.encoding, name=source.name, sheet=profile.sheet
+        )
+        said = check_workbook(content, settings.limits).remarks if content.workbook else ()
         header = header_of(content, profile, record, settings)
         if header.footer is not None:
             entry = with_footer(entry, header.footer, source.name)
-        return Opened(source.name, stored, header, entry=entry)
+        return Opened(source.name, stored, header, entry=entry, said=said)
     except ExtractRefused as refusal:
         return Opened(source.name, stored, refusal=refusal)
 
@@ -281,6 +287,8 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
                 f"{one.name}: this name was delivered in batch {used.batch_id} with other "
                 "content; it is taken as a new extract."
             )
+        if one.said:
+            messages.append(f"{one.name}: {'; '.join(one.said)}. All cells are read as they are.")
         fresh.append(one)
     if earlier and not fresh:
         batch = ledger.find_batch(connection, max(earlier))

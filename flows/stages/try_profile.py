@@ -126,7 +126,9 @@ def _rows(
     opened: Opened, header: Header, profile: Profile, limits: Limits, most: int
 ) -> Iterator[TriedRow]:
     assert opened.stored is not None
-    content = open_content(opened.stored.path, profile.encoding, name=opened.name)
+    content = open_content(
+        opened.stored.path, profile.encoding, name=opened.name, sheet=profile.sheet
+    )
     chunk = next(read_chunks(content, header, first_place(header), limits.block_bytes), None)
     if chunk is None:
         return

@@ -71,7 +71,7 @@ def test_a_text_is_an_extract_where_it_is_named_or_a_pattern_names_it(tmp_path: 
     ("name", "why"),
     [
         ("notes.text", "the name ends in .text"),
-        ("book.xlsx", "the name ends in .xlsx"),
+        ("book.xlsb", "the name ends in .xlsb"),
         ("data.json", "the name ends in .json"),
         ("plain", "no suffix"),
         ("dot.", "no suffix"),

@@ -1,0 +1,248 @@
+"""A sheet of a workbook as CSV: what is delivered stays as it is, and this is how it is read.
+
+Row N of the sheet is line N, as long as no cell above it holds a line break; rows that are empty
+are lines without a value. Numbers are what a spreadsheet shows of them: 15 digits, and integers as
+long as the file holds them exactly. Times are ISO 8601, a formula is the value it was saved with.
+"""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import Any, BinaryIO, cast
+from xml.etree import ElementTree
+
+from connectors.errors import ExtractRefused
+from connectors.files.content import HEAD_BYTES, Content, refused, shown
+from connectors.files.evidence import ProvenFile
+from connectors.settings import MIB, Limits
+from schemas.counting import quantity
+
+MOST_BYTES = 256 * MIB
+"""Of a workbook, unpacked: its texts are all in memory while it is read."""
+SHOWN = 10
+EXACT_BELOW = 1 << 53
+"""Whole numbers from here on are not all held by a workbook."""
+DIGITS = 15
+FIRST_DAY = date(1900, 3, 1)
+"""Before it spreadsheets disagree about the days."""
+FAULTS = (
+    *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
+    *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
+)
+"""What the reader of workbooks raises for one that is broken."""
+_MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+
+
+@dataclass(frozen=True, slots=True)
+class SheetFacts:
+    """What is said of a sheet beside its cells."""
+
+    name: str
+    width: int
+    remarks: tuple[str, ...]
+    """What a person sees otherwise, or does not see."""
+
+
+def check_workbook(content: Content, limits: Limits) -> SheetFacts:
+    """Read a sheet once; raises ExtractRefused for one that cannot be read, or is too large."""
+    _check_size(content, limits)
+    return _facts(content)
+
+
+def sheet_lines(content: Content) -> Iterator[bytes]:
+    """The lines of a sheet, each with as many cells as its widest row has."""
+    width = _facts(content).width
+    with _sheet(content) as (found, _):
+        for row in found.iter_rows(values_only=True):
+            cells = [_cell(value) for value in row[:width]]
+            yield _line([*cells, *[""] * (width - len(cells))] if any(cells) else [])
+
+
+def _facts(content: Content) -> SheetFacts:
+    with _sheet(content) as (found, hidden):
+        width = 0
+        for row in found.iter_rows(values_only=True):
+            width = max([width, *(at for at, value in enumerate(row, 1) if value is not None)])
+        return SheetFacts(found.title, width, (*hidden, *_remarks(content, found)))
+
+
+def _line(cells: Sequence[str]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue().encode()
+
+
+def _cell(value: Any) -> str:
+    """What a cell shows, as text that the readers of cells know."""
+    match value:
+        case None:
+            return ""
+        case bool() | str():
+            return str(value)
+        case int() | float():
+            return _number(value)
+        case datetime() | date():
+            day = value.date() if isinstance(value, datetime) else value
+            if day < FIRST_DAY:
+                return f"{value.isoformat()} (spreadsheets disagree about days before 1900-03-01)"
+            midnight = not isinstance(value, datetime) or value.time() == time()
+            return day.isoformat() if midnight else value.isoformat()
+        case time():
+            return value.isoformat()
+        case timedelta():
+            return str(value)
+        case _:
+            return f"{value} (this sort of cell is not read)"
+
+
+def _number(value: float) -> str:
+    if abs(value) >= EXACT_BELOW:
+        return f"{value} (a workbook does not hold whole numbers of this size exactly)"
+    if value == int(value):
+        return str(int(value))
+    return f"{value:.{DIGITS}g}"
+
+
+@contextmanager
+def _sheet(content: Content) -> Iterator[tuple[Any, list[str]]]:
+    # It takes longer to import than most commands to run.
+    from openpyxl import load_workbook  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    with _opened(content) as file:
+        try:
+            book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            shown = [one for one in book.worksheets if one.sheet_state == "visible"]
+            yield _chosen(content, book.worksheets, shown), _hidden(book.worksheets, shown)
+        except FAULTS as error:
+            raise _broken(content, error) from error
+
+
+def _chosen(content: Content, sheets: Sequence[Any], shown: Sequence[Any]) -> Any:
+    sheet, names = content.sheet, ", ".join(one.title for one in sheets)
+    if sheet is None and len(shown) == 1:
+        return shown[0]
+    if isinstance(sheet, int) and sheet <= len(sheets):
+        return sheets[sheet - 1]
+    for one in sheets:
+        if isinstance(sheet, str) and one.title.casefold() == sheet.casefold():
+            return one
+    if sheet is None:
+        several = quantity(len(shown), "visible sheet")
+        detail = f"a workbook with {several} ({names}); name one as sheet in the feed profile"
+    else:
+        detail = f"a workbook without a sheet {sheet!r} ({names})"
+    raise refused("unsupported_format", content.name, detail=detail)
+
+
+def _hidden(sheets: Any, shown: Any) -> list[str]:
+    names = [one.title for one in sheets if one not in shown]
+    return [f"hidden sheets: {', '.join(names)}"] if names else []
+
+
+def _remarks(content: Content, sheet: Any) -> Iterator[str]:
+    """Merged cells, and rows and columns that are hidden: the reader of cells does not tell."""
+    found: dict[str, list[str]] = {"merged": [], "hidden rows": [], "hidden columns": []}
+    with (
+        _opened(content) as file,
+        zipfile.ZipFile(file) as parts,
+        parts.open(sheet._worksheet_path) as part,
+    ):
+        # Nothing expands in it: a part that defines entities was refused.
+        for _, one in ElementTree.iterparse(part, events=("end",)):  # noqa: S314
+            hidden = one.get("hidden") in {"1", "true"}
+            if one.tag == f"{_MAIN}mergeCell":
+                found["merged"].append(one.get("ref", ""))
+            elif one.tag == f"{_MAIN}row" and hidden:
+                found["hidden rows"].append(one.get("r", "?"))
+            elif one.tag == f"{_MAIN}col" and hidden:
+                found["hidden columns"].append(f"{one.get('min')} to {one.get('max')}")
+            one.clear()
+    for what, places in found.items():
+        if places:
+            more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+            yield f"{what}: {', '.join(places[:SHOWN])}{more}"
+
+
+def _check_size(content: Content, limits: Limits) -> None:
+    """Refuse what is no workbook, or unpacks to more than may be read.
+
+    A part is never read further than the size that its archive states of it.
+    """
+    try:
+        with _opened(content) as file, zipfile.ZipFile(file) as parts:
+            members = parts.infolist()
+            defines = any(_defines_entities(parts, one) for one in members)
+    except FAULTS as error:
+        raise _broken(content, error) from error
+    names = {one.filename for one in members}
+    packed = max(1, sum(one.compress_size for one in members))
+    size = sum(one.file_size for one in members)
+    most = min(MOST_BYTES, limits.file_bytes)
+    code, detail = "too_large", ""
+    if "[Content_Types].xml" not in names or "xl/workbook.xml" not in names:
+        code, detail = "unsupported_format", "a zip archive and no workbook"
+    elif any(one.flag_bits & 1 for one in members):
+        code, detail = "unsupported_format", "an encrypted workbook"
+    elif defines:
+        code, detail = "unsupported_format", "a workbook with a document type, which none has"
+    elif len(members) > limits.archive_members:
+        detail = f"a workbook of {quantity(len(members), 'part')}"
+    elif size > most:
+        detail = f"a workbook that unpacks to {quantity(size, 'byte')}, and not {most} at most"
+    elif size > limits.block_bytes and size > limits.compression_ratio * packed:
+        detail = f"it unpacks to more than {quantity(limits.compression_ratio, 'time')} its size"
+    if detail:
+        raise refused(code, content.name, detail=detail)
+
+
+def _defines_entities(parts: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    if member.flag_bits & 1 or not member.filename.endswith((".xml", ".rels")):
+        return False
+    with parts.open(member) as part:
+        return b"<!DOCTYPE" in part.read(HEAD_BYTES)
+
+
+def _broken(content: Content, error: BaseException) -> ExtractRefused:
+    return refused("corrupt_archive", content.name, detail=f"no workbook: {shown(str(error))}")
+
+
+def _opened(content: Content) -> BinaryIO:
+    file = content.open()
+    if not isinstance(file, ProvenFile):
+        return file
+    return cast("BinaryIO", io.BufferedReader(_Proven(file, content.size)))
+
+
+class _Proven(io.RawIOBase):
+    """A proven file as the readers of archives want one."""
+
+    def __init__(self, file: ProvenFile, size: int) -> None:
+        self._file, self._size = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._file.tell(), io.SEEK_END: self._size}[whence]
+        self._file.seek(max(0, begin + offset))
+        return self._file.tell()
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.__exit__()
+        super().close()
