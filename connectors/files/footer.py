@@ -117,6 +117,7 @@ def _fitting(content: Content, profile: Profile, line: bytes) -> re.Match[str] |
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
     """A number of the footer, written as the feed writes those of the records."""
     form = number_form(written_of(profile, None if name == ROWS else name))
+    form = form.whole if name == ROWS else form
     plain = pl.select(form.plain(pl.lit(text.strip(' "')))).item()
     number = exact_number(plain)
     if number is None or (name == ROWS and (number % 1 or number < 0)):

@@ -59,6 +59,8 @@ class Profile:
     """Examples of one with a sign or code of a currency."""
     percent: str | None = None
     """What a number with a percent sign means: a `share`, or percentage `points`."""
+    implied_decimals: int = 0
+    """How many of a number's last digits are decimals that no sign stands before."""
     date_format: str | None = None
     """In directives of `datetime.strptime`, or a name of `EPOCHS`; None: ISO 8601."""
     months: tuple[str, ...] = ()
@@ -159,6 +161,7 @@ _LATER = {
     "positive": POSITIVE,
     "currency": (),
     "percent": None,
+    "implied_decimals": 0,
     "months": (),
     "true": (),
     "false": (),
@@ -167,7 +170,7 @@ _LATER = {
 """Rules that older profiles know nothing of: unset, they leave the hash as it was."""
 DEFAULT = Profile()
 TOGETHER = (
-    {"decimal", "thousands"},
+    {"decimal", "thousands", "implied_decimals"},
     {"date_format", "date_zeros", "months"},
     {"offset", "zone"},
     {"true", "false"},
@@ -197,4 +200,5 @@ def number_form(written: Mapping[str, Any]) -> NumberForm:
         written["positive"],
         written["currency"],
         written["percent"],
+        written["implied_decimals"],
     )

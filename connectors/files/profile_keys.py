@@ -350,6 +350,7 @@ WRITTEN: dict[str, tuple[str, Reader]] = {
     "positive": ("positive", _examples('["1", "1+"]')),
     "currency": ("currency", _examples('["€1", "1 EUR"]')),
     "percent": ("percent", _one_of("share", "points")),
+    "implied_decimals": ("implied_decimals", _whole(0, 6)),
     "date_format": ("date_format", _date_format),
     "date_zeros": ("date_zeros", _one_of("kept", "dropped")),
     "months": ("months", _months),

@@ -6,7 +6,7 @@ every number of that form; a blank in it is one blank of any kind.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from itertools import product
@@ -19,7 +19,7 @@ BLANK = "blank"
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
 _ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
 _DIGIT = r"\p{Nd}"
-_EXACT = re.compile(r"[-+]?[0-9]{1,30}(\.[0-9]{1,30})?")
+_EXACT = re.compile(r"[-+]?[0-9]{1,30}(\.[0-9]{1,30})?(e-[0-9])?")
 
 
 class NoNumberForm(ValueError):
@@ -41,6 +41,8 @@ class NumberForm:
     """Examples of one with a sign or code of a currency, which a number may have or not."""
     percent: str | None = None
     """Of numbers with a percent sign behind them, `share`: 5 % is 0.05; `points`: it is 5."""
+    implied: int = 0
+    """How many of the last digits stand behind a decimal sign that is not written."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The number that each text says, with a decimal point; a text that says none is marked.
@@ -56,6 +58,11 @@ class NumberForm:
         return pl.when(sign.is_not_null()).then(number).otherwise(marked.otherwise(text))
 
     @property
+    def whole(self) -> "NumberForm":
+        """The same for whole numbers, which have no decimals."""
+        return replace(self, implied=0) if self.implied else self
+
+    @property
     def said(self) -> str:
         """The form, as whoever corrects a number is told it."""
         said = [f"decimal sign is {self.decimal!r}"]
@@ -63,6 +70,8 @@ class NumberForm:
             said.append(f"minus one is {' or '.join(self.negative)}")
         if self.percent:
             said.append("with a percent sign")
+        if self.implied:
+            said = [f"digits alone, the last {self.implied} of them decimals", *said[1:]]
         return "; ".join(said)
 
     def _digits(self, core: pl.Expr) -> pl.Expr:
@@ -70,7 +79,8 @@ class NumberForm:
             core = core.str.replace_all(_class(self.thousands), "")
         if self.decimal != ".":
             core = core.str.replace(self.decimal, ".", literal=True)
-        return pl.concat_str(core, pl.lit("e-2")) if self.percent == "share" else core
+        power = self.implied + 2 * (self.percent == "share")
+        return pl.concat_str(core, pl.lit(f"e-{power}")) if power else core
 
 
 def exact_number(text: str) -> Decimal | None:
@@ -107,6 +117,8 @@ def _core(form: NumberForm) -> str:
     whole = "[0-9]+"
     if form.thousands:
         whole = f"(?:[1-9][0-9]{{0,2}}(?:{_class(form.thousands)}[0-9]{{3}})+|{whole})"
+    if form.implied:
+        return whole
     point = re.escape(form.decimal)
     exponent = "" if form.percent == "share" else "(?:[eE][+-]?[0-9]+)?"
     return f"(?:{whole}(?:{point}[0-9]+)?|{point}[0-9]+){exponent}"

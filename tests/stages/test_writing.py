@@ -112,6 +112,12 @@ FLAGGED = {"negative": ["1 DR"], "positive": ["1 CR"]}
         (FLAGGED, "12.50 dr", None),
         ({"thousands": "blank"}, "1 234\N{NO-BREAK SPACE}567", "1234567"),
         ({"thousands": "blank"}, "1  234", None),
+        ({"implied_decimals": 2}, "123456", "123456e-2"),
+        ({"implied_decimals": 2, "negative": ["1-"]}, "000000001050-", "-000000001050e-2"),
+        ({"implied_decimals": 2}, "1234.56", None),
+        ({"implied_decimals": 2}, "1e5", None),
+        ({"implied_decimals": 2, "thousands": ","}, "1,234,56", None),
+        ({"implied_decimals": 3, "percent": "share"}, "12500%", "12500e-5"),
         ({"percent": "share"}, "12.5%", "12.5e-2"),
         ({"percent": "share"}, "-12.5 %", "-12.5e-2"),
         ({"percent": "share"}, "12.5", None),
@@ -122,7 +128,8 @@ def test_a_sign_is_where_the_feed_says(
     stated: dict[str, Any], cell: str, number: str | None
 ) -> None:
     read = normal("PaidAmount", cell, **stated)
-    assert read == number if number else read.startswith(f"{cell} (decimal sign is ")
+    said = (f"{cell} (decimal sign is ", f"{cell} (digits alone, ")
+    assert read == number if number else read.startswith(said)
 
 
 @pytest.mark.parametrize(

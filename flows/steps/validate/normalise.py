@@ -81,8 +81,9 @@ class CellForm:
 
     def plain(self, of: Field, text: pl.Expr) -> pl.Expr:
         """A text of a field as the service document writes it."""
-        if of.kind in NUMBERS and self.number != _PLAIN:
-            return self.number.plain(text)
+        number = self.number if of.kind is Kind.DOUBLE else self.number.whole
+        if of.kind in NUMBERS and number != _PLAIN:
+            return number.plain(text)
         if of.kind in TIMES and self.time != _ISO:
             return self.time.plain(text)
         if of.kind is Kind.BOOLEAN and self.true:
