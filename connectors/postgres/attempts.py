@@ -15,7 +15,7 @@ from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,
     ERRORS,
-    SETTLING,
+    REPAIRING,
     STATE,
     of_batch,
     told_joins,
@@ -51,13 +51,13 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
     repairs, states = _repairs(connection, batch_id)
     found = _matched_by_key(connection, batch_id)
     for first, rows in _attempts(repairs).items():
-        settled = [row for row in rows if states[row] in SETTLING]
+        settled = [row for row in rows if states[row] in REPAIRING]
         last = max(rows)
         for row in (first, *rows):
             if row.batch_id != batch_id:
                 continue
             # One that was corrected in its turn counts as taken in, and not by its own batch.
-            if settled and (states.get(row) not in SETTLING or states.get(row) == CORRECTED):
+            if settled and (states.get(row) not in REPAIRING or states.get(row) == CORRECTED):
                 found[row] = Later(max(settled).batch_id, REPAIRED)
             elif not settled and row < last:
                 state = REJECTED if states[last] in ERRORS else WAITING

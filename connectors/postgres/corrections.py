@@ -17,6 +17,7 @@ from schemas.derived.sql import key_columns, staged_name
 from schemas.derived.views import (
     CORRECTED,
     ERRORS,
+    REPAIRING,
     SETTLING,
     STATE,
     listed,
@@ -141,7 +142,7 @@ def _gather(connection: psycopg.Connection, batch_id: int, corrections: Iterable
             connection.execute(
                 f"""INSERT INTO repaired SELECT s.parent
                 FROM {staged_name(table)} s {told_joins(table)}
-                WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(SETTLING)})
+                WHERE {of_batch("s")} AND s.parent IS NOT NULL AND {STATE} IN ({listed(REPAIRING)})
                 ON CONFLICT DO NOTHING""",
                 batch_span(connection, correction),
             )

@@ -31,7 +31,9 @@ LISTED = "listed"
 LISTING_FEED = "service-listing"
 """Feed of what was read from the service: none of it is data of ours."""
 SETTLING = (*APPLIED, "superseded", "stale", CORRECTED)
-"""States of a repair that leave nothing to do: it counts, or a newer or equal row does."""
+"""States of a row with the same key that leave nothing to do: it counts, or a newer row does."""
+REPAIRING = (*SETTLING, "excluded")
+"""The same of a repair that names its row: it may also be one that the feed leaves out."""
 
 
 def quoted(name: str) -> str:

@@ -104,6 +104,24 @@ def test_chunks_and_reruns_leave_out_the_same(
     assert rows("SELECT count(*) FROM staged_row WHERE state = 'excluded'") == [(4,)]
 
 
+def test_a_row_that_is_corrected_into_one_that_is_left_out_is_done(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    batch = imported(workspace, tmp_path, PROFILE, ROWS[4]).batch
+    # The provider lists the payment again, as pending: that repairs nothing.
+    again = f"{line(5)},pending,"
+    path = tmp_path / "again.csv"
+    path.write_text(f"{TOP}\n{again}\n")
+    import_delivery(workspace, [str(path)], PROFILE)
+    states = "SELECT state FROM staged_row WHERE batch_id = %s"
+    assert rows(states, [batch.id]) == [("rejected",)]
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    rejects.write_text(rejects.read_text().replace("settled", "void"))
+    import_delivery(workspace, [str(rejects)], PROFILE, corrects=batch.id)
+    assert rows(states, [batch.id]) == [("corrected",)]
+    assert write_rejects(workspace, batch.id, tmp_path / "more", with_secrets=False) == {}
+
+
 def test_what_is_left_out_is_not_compared(workspace: Workspace, tmp_path: Path) -> None:
     imported(workspace, tmp_path, PROFILE, *ROWS[:2])
     rules = replace(read_rules(None), references=frozenset())
