@@ -25,6 +25,8 @@ long: ## All tests, with the long ones: every cut of a connection, hundreds of s
 golden: ## Rewrite the golden files of the reports; read the difference before you commit it
 	RECON_GOLDEN=write $(PYTHON) -m pytest tests/report -q
 
+# A folder without any: what is shipped is about the documented records alone.
+fields: export RECON_RECORDS = schemas
 fields: ## Write what follows from field tables and reasons: migration, field reference, header templates
 	$(PYTHON) -m connectors.postgres.migrations.revise follow the field tables
 	$(PYTHON) -m ruff format -q connectors/postgres/migrations/versions

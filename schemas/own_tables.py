@@ -8,7 +8,8 @@ from these as well. What is wrong with a file is kept for whoever reads the sett
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,14 +35,14 @@ MARKS = ("amount", "version", "business_date")
 TABLE_KEYS = ("name", "title", "key", "currency", "fields", "references")
 FIELD_KEYS = ("type", "required", "rules", *MARKS, "note")
 REFERENCE_KEYS = ("field", "record", "column", "same_tenant")
+INSERT_BATCH_DATA = "insert_batch_data"
+"""The one documented record without a table of its own: nothing can refer to a row of it."""
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
-TAKEN = {*LEDGER, "alembic_version", "shown_row", "position", "lineage"}
+TEMPORARY = {"used", "met", "missing", "offered", "told_keys", "present", "repaired", "in_error"}
+"""Names of tables of a moment: PostgreSQL would find these instead."""
+TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage"}
 """Names of other tables."""
-
-
-class OwnTableError(ValueError):
-    """A file that defines no record kind: which, where, and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,31 +51,45 @@ class OwnTables:
 
     tables: Mapping[str, Table] = field(default_factory=dict)
     fault: str | None = None
+    """A line for everything that is wrong with a file, in all files."""
 
 
 def own_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where record kinds are defined; a folder that is not there has none."""
+    """Where record kinds are defined; the default folder need not be there."""
     home = environment.get("RECON_HOME") or ".recon"
     return Path(environment.get(FOLDER) or Path(home, "records"))
 
 
-def read_own_tables(folder: Path, documented: Mapping[str, Table]) -> OwnTables:
-    """The record kinds of a folder, in the order of their names."""
-    tables: dict[str, Table] = {}
+def read_own_tables(
+    folder: Path, documented: Mapping[str, Table], *, named: bool = False
+) -> OwnTables:
+    """The record kinds of a folder, in the order of their names; one that is `named` is there."""
     try:
-        for path in sorted(folder.expanduser().glob("*.toml")):
-            table = _read_file(path)
+        folder = folder.expanduser()
+        if named and not folder.is_dir():
+            return OwnTables(fault=f"{folder}: {FOLDER} names it, and it is no folder.")
+        paths = sorted(folder.glob("*.toml"))
+    except (OSError, RuntimeError) as error:
+        return OwnTables(fault=f"{folder}: cannot be read: {error}.")
+    files = [_File(path) for path in paths]
+    read: dict[str, _File] = {}
+    for file in files:
+        with file.telling():
+            table = file.read()
             if table.name in documented or _is_taken(table.name):
-                raise OwnTableError(f"{path}: name = {table.name!r} is taken. Find another one.")
-            if table.name in tables:
-                raise OwnTableError(f"{path}: another file of {folder} defines {table.name} too.")
-            tables[table.name] = table
-        known = {**documented, **tables}
-        for table in tables.values():
-            _check_references(table, known)
-    except (OwnTableError, OSError, RuntimeError) as error:
-        return OwnTables(fault=str(error))
-    return OwnTables(tables)
+                raise _KeyError("name", f"= {table.name!r} is taken. Find another one.")
+            if table.name in read:
+                raise _KeyError(
+                    "name", f"= {table.name!r}: {read[table.name].path} defines it too."
+                )
+            read[table.name] = file
+    own = {name: file.table for name, file in read.items() if file.table}
+    # Of a file with faults nobody knows what it defines, so nothing is said of who refers to it.
+    for file in () if any(file.faults for file in files) else files:
+        file.check_references({**documented, **own}, own)
+    faults = [fault for file in files for fault in file.faults]
+    tables = {name: own[name] for name in sorted(own)}
+    return OwnTables(fault="\n".join(faults)) if faults else OwnTables(tables)
 
 
 def definition_of(table: Table) -> str:
@@ -110,23 +125,6 @@ def _is_taken(name: str) -> bool:
     return name in TAKEN or name in RESERVED_WORDS or name.startswith("staged_")
 
 
-def _read_file(path: Path) -> Table:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        document = read_toml(text)
-    except (OSError, ValueError) as error:
-        raise OwnTableError(f"{path}: cannot be read: {error}.") from None
-    try:
-        return _table(document)
-    except _KeyError as error:
-        lines = {".".join(map(str, at)): line for at, line in key_lines(text).items()}
-        key = error.key
-        while key and key not in lines:
-            key = key.rpartition(".")[0]
-        where = f", line {lines[key]}" if key else ""
-        raise OwnTableError(f"{path}{where}: {error}") from None
-
-
 class _KeyError(ValueError):
     """What is wrong with a key."""
 
@@ -135,38 +133,122 @@ class _KeyError(ValueError):
         self.key = key
 
 
-def _table(document: Mapping[str, Any]) -> Table:
-    _refuse_unknown("", document, TABLE_KEYS)
-    fields = _of_type("fields", document.get("fields"), dict, "sections: [fields.Id]")
-    if not 1 <= len(fields) <= MOST_FIELDS:
-        raise _KeyError("fields", f"are {len(fields)} in number. Use 1 to {MOST_FIELDS}.")
-    name = _named("name", document.get("name"), NAME, "small letters, digits and _")
-    table = Table(
-        name=name,
-        title=_of_type("title", document.get("title", name), str, "a text in quotes"),
-        fields=tuple(_field(key, told) for key, told in fields.items()),
-    )
-    columns = tuple(one.name for one in table.fields)
-    folded = [column.casefold() for column in columns]
-    if len(set(folded)) != len(folded):
-        raise _KeyError("fields", "have a name twice (case does not count).")
-    table = replace(table, key=_columns("key", document.get("key"), columns))
-    if (currency := document.get("currency")) is not None:
-        _one_of("currency", currency, columns)
-        table = replace(table, currency=currency)
-    references = _of_type(
-        "references", document.get("references", []), list, "sections: [[references]]"
-    )
-    read = [_reference(f"references.{at}", one, columns) for at, one in enumerate(references)]
-    table = replace(table, references=tuple(read))
-    _check_together(table)
-    return table
+class _File:
+    """A file under reading: its field table, and all that is wrong with it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.faults = path, list[str]()
+        self.table: Table | None = None
+        self._lines: dict[str, int] = {}
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Go on behind a key that cannot be meant, and say where it stands."""
+        try:
+            yield
+        except _KeyError as error:
+            key = error.key
+            while key and key not in self._lines:
+                key = key.rpartition(".")[0]
+            where = f", line {self._lines[key]}" if key else ""
+            self.faults.append(f"{self.path}{where}: {error}")
+
+    def read(self) -> Table:
+        """The table as far as it could be read; raises _KeyError where there is none."""
+        try:
+            text = self.path.read_text(encoding="utf-8-sig")
+            document = read_toml(text)
+        except (OSError, ValueError) as error:
+            raise _KeyError("", f"cannot be read: {error}.") from None
+        lines = key_lines(text)
+        self._lines = {".".join(map(str, at)): line for at, line in lines.items()}
+        self._refuse_unknown("", document, TABLE_KEYS)
+        fields = _of_type("fields", document.get("fields"), dict, "sections: [fields.Id]")
+        if not 1 <= len(fields) <= MOST_FIELDS:
+            raise _KeyError("fields", f"are {len(fields)} in number. Use 1 to {MOST_FIELDS}.")
+        name = _named("name", document.get("name"), NAME, "small letters, digits and _")
+        table = Table(name=name, title=name, fields=tuple(self._fields(fields)))
+        with self.telling():
+            title = _of_type("title", document.get("title", name), str, "a text in quotes")
+            table = replace(table, title=title)
+        columns = tuple(table.by_name)
+        if len(columns) < len(fields):
+            return table  # What is left would be told of fields that are missing for their faults.
+        with self.telling():
+            table = replace(table, key=_columns("key", document.get("key"), columns))
+        with self.telling():
+            if (currency := document.get("currency")) is not None:
+                _one_of("currency", currency, columns)
+                table = replace(table, currency=currency)
+        with self.telling():
+            table = replace(table, references=tuple(self._references(document, columns)))
+        for check in (_check_marks, _check_money, _check_keys, _check_rules):
+            with self.telling():
+                check(table)
+        self.table = table
+        return table
+
+    def _fields(self, told: Mapping[str, Any]) -> Iterator[Field]:
+        folded: dict[str, str] = {}
+        for name, section in told.items():
+            at = f"fields.{name}"
+            with self.telling():
+                if (same := folded.setdefault(name.casefold(), name)) != name:
+                    raise _KeyError(at, f"is {same} in other letters: case does not count.")
+                keys = _of_type(at, section, dict, f"a section: [{at}]")
+                self._refuse_unknown(at, keys, FIELD_KEYS)
+                yield _field(name, keys)
+
+    def _references(
+        self, document: Mapping[str, Any], columns: tuple[str, ...]
+    ) -> Iterator[Reference]:
+        told = _of_type(
+            "references", document.get("references", []), list, "sections: [[references]]"
+        )
+        for number, one in enumerate(told):
+            at = f"references.{number}"
+            with self.telling():
+                keys = _of_type(at, one, dict, "a section: [[references]]")
+                self._refuse_unknown(at, keys, REFERENCE_KEYS)
+                yield _reference(at, keys, columns)
+
+    def check_references(self, known: Mapping[str, Table], own: Mapping[str, Table]) -> None:
+        """Tell what refers to nothing, and kinds of which none could be applied first."""
+        if self.table is None:
+            return
+        for number, one in enumerate(self.table.references):
+            with self.telling():
+                _check_reference(f"references.{number}", self.table, one, known)
+        with self.telling():
+            if self.table.name in _reached_from(self.table, own):
+                raise _KeyError(
+                    "references",
+                    f"lead from {self.table.name} back to it, so that no row could come first. "
+                    "Leave one of them out.",
+                )
+
+    def _refuse_unknown(self, at: str, told: Iterable[str], allowed: tuple[str, ...]) -> None:
+        for key in told:
+            if key not in allowed:
+                with self.telling():
+                    raise _KeyError(
+                        f"{at}.{key}".lstrip("."), f"is not a key. {suggestion(key, allowed)}"
+                    )
 
 
-def _field(name: str, told: Any) -> Field:
+def _reached_from(table: Table, own: Mapping[str, Table]) -> set[str]:
+    """The kinds of one's own that a kind refers to, by way of others too."""
+    reached, left = set[str](), [table]
+    while left:
+        for one in left.pop().references:
+            if one.table in own and one.table not in reached:
+                reached.add(one.table)
+                left.append(own[one.table])
+    return reached
+
+
+def _field(name: str, told: Mapping[str, Any]) -> Field:
     at = f"fields.{name}"
-    told = _of_type(at, told, dict, f"a section: [{at}]")
-    _refuse_unknown(at, told, FIELD_KEYS)
     _named(at, name, FIELD_NAME, "letters and digits, a capital letter first")
     kind = _of_type(f"{at}.type", told.get("type"), str, f"one of {', '.join(KINDS)}")
     _one_of(f"{at}.type", kind, tuple(KINDS))
@@ -174,16 +256,14 @@ def _field(name: str, told: Any) -> Field:
     for rule in rules:
         _one_of(f"{at}.rules", rule, tuple(Rule))
     flags = {
-        name: _of_type(f"{at}.{name}", told.get(name, False), bool, "true or false")
-        for name in ("required", *MARKS)
+        key: _of_type(f"{at}.{key}", told.get(key, False), bool, "true or false")
+        for key in ("required", *MARKS)
     }
     note = _of_type(f"{at}.note", told.get("note", ""), str, "a text in quotes")
     return Field(name, KINDS[kind], rules=tuple(map(Rule, rules)), note=note, **flags)
 
 
-def _reference(at: str, told: Any, columns: tuple[str, ...]) -> Reference:
-    told = _of_type(at, told, dict, "a section: [[references]]")
-    _refuse_unknown(at, told, REFERENCE_KEYS)
+def _reference(at: str, told: Mapping[str, Any], columns: tuple[str, ...]) -> Reference:
     _one_of(f"{at}.field", told.get("field"), columns)
     return Reference(
         told["field"],
@@ -193,7 +273,7 @@ def _reference(at: str, told: Any, columns: tuple[str, ...]) -> Reference:
     )
 
 
-def _check_together(table: Table) -> None:
+def _check_marks(table: Table) -> None:
     for mark, kinds, what in (
         ("amount", (Kind.DOUBLE,), "a double"),
         ("version", (*TIMES, *INTEGERS), "a datetime or an integer"),
@@ -205,10 +285,16 @@ def _check_together(table: Table) -> None:
                 raise _KeyError(f"fields.{one.name}.{mark}", f"is for {what}.")
         if len(marked) > 1 and mark != "amount":
             raise _KeyError(f"fields.{marked[1].name}.{mark}", "is said of another field already.")
+
+
+def _check_money(table: Table) -> None:
     if table.amounts and table.currency is None:
         raise _KeyError("currency", "is missing. Name the field that says what money is in.")
     if table.currency and table.by_name[table.currency].kind not in INTEGERS:
         raise _KeyError("currency", "has to be an integer, as currencies are everywhere.")
+
+
+def _check_keys(table: Table) -> None:
     for name in table.key:
         if not table.by_name[name].needs_value:
             raise _KeyError(f"fields.{name}", "is of the key. Make it required = true.")
@@ -216,25 +302,26 @@ def _check_together(table: Table) -> None:
         raise _KeyError("fields.TenantsId", "says whose a record is: it has to be an integer.")
 
 
-def _check_references(table: Table, known: Mapping[str, Table]) -> None:
-    for at, one in enumerate(table.references):
-        key = f"{table.name}.toml, references.{at}"
-        if one.table not in known or not known[one.table].extract:
-            raise OwnTableError(f"{key}: {suggestion(one.table, known, 'Record kinds')}")
-        target = known[one.table]
-        if one.column not in target.by_name:
-            raise OwnTableError(f"{key}: {suggestion(one.column, target.columns, 'Its fields')}")
-        kinds = {table.by_name[one.field].kind, target.by_name[one.column].kind}
-        if not kinds <= {*INTEGERS}:
-            raise OwnTableError(f"{key}: a reference is from an integer to an integer.")
-        if one.same_tenant and not (table.tenant and target.tenant):
-            raise OwnTableError(f"{key}: same_tenant is for records with TenantsId on both sides.")
+def _check_rules(table: Table) -> None:
+    for one in table.fields:
+        of_text = [rule.value for rule in one.rules if rule is not Rule.NOT_NULL]
+        if of_text and one.kind is not Kind.STRING:
+            raise _KeyError(f"fields.{one.name}.rules", f"has {of_text[0]}, which is for a string.")
 
 
-def _refuse_unknown(at: str, told: Mapping[str, Any], allowed: tuple[str, ...]) -> None:
-    for key in told:
-        if key not in allowed:
-            raise _KeyError(f"{at}.{key}".lstrip("."), f"is not a key. {suggestion(key, allowed)}")
+def _check_reference(at: str, table: Table, one: Reference, known: Mapping[str, Table]) -> None:
+    if one.table not in known or not known[one.table].extract or one.table == INSERT_BATCH_DATA:
+        kinds = [name for name, of in known.items() if of.extract and name != INSERT_BATCH_DATA]
+        raise _KeyError(f"{at}.record", f"= {one.table!r}: {suggestion(one.table, kinds)}")
+    target = known[one.table]
+    if one.column not in target.by_name:
+        told = suggestion(one.column, target.columns, "Its fields")
+        raise _KeyError(f"{at}.column", f"= {one.column!r}: {told}")
+    kinds_of = {table.by_name[one.field].kind, target.by_name[one.column].kind}
+    if not kinds_of <= {*INTEGERS}:
+        raise _KeyError(at, "is not from an integer to an integer, as a reference has to be.")
+    if one.same_tenant and not (table.tenant and target.tenant):
+        raise _KeyError(f"{at}.same_tenant", "is for records with TenantsId on both sides.")
 
 
 def _of_type(key: str, value: Any, kind: type, what: str) -> Any:

@@ -4,8 +4,10 @@ This is the one place where a field is written. Adding a field is one line here;
 is one table (and one operation where an endpoint takes it).
 """
 
+import os
+
 from schemas.field import Field, Kind, Reference, Rule, Table, named
-from schemas.own_tables import OwnTables, own_folder, read_own_tables
+from schemas.own_tables import FOLDER, OwnTables, own_folder, read_own_tables
 
 INTEGER, INTEGER64, DOUBLE = Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE
 STRING, BOOLEAN = Kind.STRING, Kind.BOOLEAN
@@ -301,7 +303,7 @@ DOCUMENTED: dict[str, Table] = named(
     USER_ACCOUNT,
 )
 """Every record of the service document by its snake_case name."""
-OWN: OwnTables = read_own_tables(own_folder(), DOCUMENTED)
+OWN: OwnTables = read_own_tables(own_folder(), DOCUMENTED, named=bool(os.environ.get(FOLDER)))
 """Record kinds of our own, behind them."""
 TABLES: dict[str, Table] = {**DOCUMENTED, **OWN.tables}
 """Every record."""

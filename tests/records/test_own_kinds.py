@@ -95,6 +95,21 @@ def test_a_refund_is_imported_reconciled_and_gets_a_field(
 
 
 @pytest.mark.long
+def test_a_number_tells_the_newer_version(run: Run, rows: Any, tmp_path: Path) -> None:
+    marked = "version = true\nbusiness_date = true"
+    text = REFUND.replace(marked, "business_date = true")
+    define(tmp_path, f'{text}\n[fields.Round]\ntype = "integer"\nversion = true\n')
+    first, second = ("1,7,1,10.50,1,2026-01-05T10:00:00Z,a,2", "1,7,1,9,1,2026-01-05T10:00:00Z,a,1")
+    for number, of in enumerate((first, second, "2,7,x,1,1,2026-01-05T10:00:00Z,a,1")):
+        path = write(tmp_path, of, top=f"{TOP},Round", name=f"{number}.csv")
+        assert run("import", path).returncode == (number == 2)
+    assert rows('SELECT "Amount"::text, "Round" FROM refund') == [("10.50", 2)]
+    done = run("reconcile", "--as-of", "2026-01-31")
+    assert done.returncode == 1, done.stderr
+    assert "Not reconciled" in done.stdout
+
+
+@pytest.mark.long
 def test_a_refund_that_was_changed_is_a_break(
     run: Run, workspace: Workspace, tmp_path: Path
 ) -> None:
@@ -124,6 +139,7 @@ def test_what_would_lose_something_is_refused(run: Run, rows: Any, tmp_path: Pat
         define(tmp_path, text)
         done = run("status")
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    (tmp_path / "nothing").mkdir()
     other = run("status", RECON_RECORDS=str(tmp_path / "nothing"))
     assert other.returncode == 2
     assert "has the record kind refund, which is not defined here" in other.stderr

@@ -11,12 +11,15 @@ from schemas.own_tables import (
     FIELD_KEYS,
     REFERENCE_KEYS,
     TABLE_KEYS,
+    TEMPORARY,
     definition_of,
     own_folder,
     read_own_tables,
 )
 from schemas.tables import DOCUMENTED
 from tests.records.test_own_kinds import REFUND
+
+ROOT = Path(__file__).parents[2]
 
 
 def read(folder: Path, *texts: str) -> str | None:
@@ -82,7 +85,7 @@ REFUSED = [
     ('"double"', '"money"', "fields.Amount.type = 'money' is none"),
     ('"double"', '"string"', "fields.Amount.amount is for a double"),
     ("[fields.Reason]", "[fields.reason]", "fields.reason = 'reason' is no name"),
-    ("[fields.Reason]", "[fields.ID]", "have a name twice"),
+    ("[fields.Reason]", "[fields.ID]", "fields.ID is Id in other letters"),
     ('type = "string"', 'type = "string"\nsecret = true', "fields.Reason.secret is not a key"),
     ('type = "string"', 'type = "string"\nrules = ["Phone"]', "fields.Reason.rules = 'Phone'"),
     ('type = "string"', 'type = "string"\nversion = true', "is for a datetime or an integer"),
@@ -90,7 +93,11 @@ REFUSED = [
     ('type = "string"', 'type = "datetime"\nversion = true', "is said of another field already"),
     ('type = "string"', "", "fields.Reason.type is missing"),
     ('record = "payment"', 'record = "paymnt"', "Did you mean payment?"),
-    ('record = "payment"', 'record = "response_status"', "Record kinds"),
+    ('record = "payment"', 'record = "response_status"', "line 40: references.0.record ="),
+    ('record = "payment"', 'record = "insert_batch_data"', "references.0.record ="),
+    ('record = "payment"', 'record = "refund"', "lead from refund back to it"),
+    ('name = "refund"', 'name = "missing"', "name = 'missing' is taken"),
+    ('type = "64-bit integer"', 'type = "64-bit integer"\nrules = ["NotEmpty"]', "for a string"),
     ('record = "payment"', 'record = "payment"\ncolumn = "Idd"', "Did you mean Id?"),
     ('record = "payment"', 'record = "payment"\ncolumn = "PaidAmount"', "from an integer to"),
     ('field = "PaymentsId"', 'field = "PaymentId"', "Did you mean PaymentsId?"),
@@ -106,13 +113,54 @@ def test_a_file_that_cannot_be_meant_is_refused(
     fault = read(tmp_path, REFUND.replace(before, after, 1))
     assert fault is not None
     assert said in fault
-    assert str(tmp_path / "0.toml") in fault or fault.startswith("refund.toml")
+    assert fault.startswith(str(tmp_path / "0.toml"))
+    assert len(fault.splitlines()) == 1, "one fault of the file, and one line"
 
 
 def test_two_files_do_not_define_one_kind(tmp_path: Path) -> None:
     fault = read(tmp_path, REFUND, REFUND)
     assert fault is not None
-    assert "defines refund too" in fault
+    assert "1.toml, line 2: name = 'refund'" in fault
+    assert "0.toml defines it too" in fault
+
+
+def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
+    wrong = (
+        REFUND.replace('"double"', '"money"')
+        .replace("title", "titel")
+        .replace('type = "string"', "")
+        .replace("required", "requird", 1)
+    )
+    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    fault = read(tmp_path, wrong, fee.replace('["Id", "TenantsId"]', '["Idd"]'))
+    assert fault is not None
+    told = [line.removeprefix(f"{tmp_path}/").split(" ", 4)[:4] for line in fault.splitlines()]
+    assert told == [
+        ["0.toml,", "line", "3:", "titel"],
+        ["0.toml,", "line", "9:", "fields.Id.requird"],
+        ["0.toml,", "line", "21:", "fields.Amount.type"],
+        ["0.toml,", "line", "35:", "fields.Reason.type"],
+        ["1.toml,", "line", "4:", "key"],
+    ]
+
+
+def test_a_folder_that_is_named_is_there(tmp_path: Path) -> None:
+    fault = read_own_tables(tmp_path / "nowhere", DOCUMENTED, named=True).fault
+    assert fault == f"{tmp_path}/nowhere: RECON_RECORDS names it, and it is no folder."
+
+
+def test_tables_of_a_moment_are_no_record_kinds() -> None:
+    """PostgreSQL looks among them first, so a kind of that name would not be found."""
+    source = "\n".join(path.read_text() for path in (ROOT / "connectors").rglob("*.py"))
+    assert set(re.findall(r"TEMP TABLE ([a-z_]+)", source)) <= TEMPORARY
+
+
+def test_no_row_of_kinds_that_refer_to_each_other_could_come_first(tmp_path: Path) -> None:
+    fee = REFUND.replace('"refund"', '"fee"').replace('"payment"', '"refund"')
+    fault = read(tmp_path, REFUND.replace('"payment"', '"fee"'), fee)
+    assert fault is not None
+    assert "0.toml, line 38: references lead from refund back to it" in fault
+    assert "1.toml, line 38: references lead from fee back to it" in fault
 
 
 def test_kinds_refer_to_each_other(tmp_path: Path) -> None:
@@ -121,7 +169,7 @@ def test_kinds_refer_to_each_other(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_page_is_a_record_kind(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "records.md").read_text()
+    page = (ROOT / "docs" / "records.md").read_text()
     (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert read(tmp_path, example) is None
     keys = re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE)

@@ -33,6 +33,7 @@ from flows.steps.breaks.patterns import (
 from flows.steps.frames.beyond import exact_sum
 from schemas.breaks import Money
 from schemas.kinds import WORD
+from schemas.own_tables import TIMES
 from schemas.tables import EXTRACTS
 
 FEWEST = {
@@ -133,8 +134,8 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
     parts = [pl.DataFrame(schema=schema)]
     for record, frame in extract.items():
         table = EXTRACTS[record]
-        if table.version is None:
-            continue
+        if table.version is None or table.by_name[table.version].kind not in TIMES:
+            continue  # A number tells which is the newer one, and no moment.
         places = (
             breaks.filter(pl.col("record") == record)
             .select(pl.col("file").cast(WORD), "line")
