@@ -81,6 +81,7 @@ GROUPS = {
             "Run the documented service on this machine, to push to and to test with.",
         ),
         "fields": ("learn", "Show the field tables: names, types, rules, reject reasons."),
+        "records": ("records", "Record kinds of your own: here and in the database."),
     },
     "Work asked for at the desk": {
         "job": ("jobs", "Do a job that somebody asked for at the desk."),

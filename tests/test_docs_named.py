@@ -13,7 +13,7 @@ from flows.__main__ import COMMANDS, main
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SPAN = re.compile(r"`(recon [^`]+)`|^(recon [^#\n]+)", re.MULTILINE)
-PARTS = ("acceptance", "breaks", "profile", "sign", "audit", "user")
+PARTS = ("acceptance", "breaks", "profile", "records", "sign", "audit", "user")
 """Commands with commands of their own."""
 SOURCE = "\n".join(
     path.read_text()

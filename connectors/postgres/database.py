@@ -5,7 +5,7 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.postgres.accounts import act_as
 from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.own_kinds import are_as_defined, follow_definitions
+from connectors.postgres.own_kinds import are_as_defined, follow_definitions, kept_kinds
 from connectors.postgres.refusals import told
 from connectors.postgres.schema_lock import busy_schema, lock_schema
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.settings import MIB, Settings
 from schemas.derived.sql import METADATA, SCHEMA
 from schemas.derived.views import VIEWS
+from schemas.field import Table
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 TAKEN_OVER, THROUGH = "0018", "2098088"
@@ -236,10 +237,7 @@ def open_database(
 
     `ask` gets the connection that looked whether it is, which saves one of its own.
     """
-    limits = settings.limits
-    embedded = None if settings.database_url else embedded_folder(settings)
-    url = database_url(settings)
-    database = Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
+    database = _named(settings)
     with database.connect() as connection:
         _refuse_read_only(connection)
         if _is_behind(_revision(connection)):
@@ -251,6 +249,26 @@ def open_database(
         with connection.transaction():
             ask(connection)
     return database
+
+
+def kinds_there(settings: Settings) -> dict[str, Table]:
+    """The record kinds of our own that the database works with, whatever this machine defines."""
+    with _named(settings).connect() as connection:
+        return kept_kinds(connection)
+
+
+def apply_definitions(settings: Settings) -> None:
+    """Make the database follow the definitions of this machine, as somebody asked for."""
+    database = _named(settings)
+    for way in (migrate, follow):
+        _bring_up_to_date(database, partial(way, asked=True))
+
+
+def _named(settings: Settings) -> Database:
+    limits = settings.limits
+    embedded = None if settings.database_url else embedded_folder(settings)
+    url = database_url(settings)
+    return Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
 
 
 @cache
@@ -286,14 +304,17 @@ def engine_on(url: str) -> sa.Engine:
     )
 
 
-def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
+def migrate(
+    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
+) -> None:
     """Bring the schema to the newest revision; nothing happens when it is there already.
 
-    No lock is waited for longer than `wait_seconds`.
+    No lock is waited for longer than `wait_seconds`. Behind it follow the record kinds of our own
+    (`follow_definitions`, which says what `asked` is).
     """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes["connection"] = connection
+    config.attributes |= {"connection": connection, "asked": asked}
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
     current = context.get_current_revision()
     if not _is_behind(current):
@@ -311,12 +332,14 @@ def migrate(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) ->
         raise _not_allowed(error, current) from None
 
 
-def follow(connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS) -> None:
-    """Bring the tables of our own record kinds to their definitions."""
+def follow(
+    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
+) -> None:
+    """Bring the tables of our own record kinds to their definitions (`follow_definitions`)."""
     context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
     try:
         lock_schema(connection, SCHEMA, context._version, wait_seconds)
-        follow_definitions(connection)
+        follow_definitions(connection, asked=asked)
     except sa.exc.ProgrammingError as error:
         if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
             raise

@@ -12,7 +12,7 @@ from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.ledger import POSITION
 from schemas.operations import PUSHES
-from schemas.tables import EXTRACTS
+from schemas.tables import DOCUMENTED, EXTRACTS
 
 APPLIED = ("inserted", "updated", "unchanged")
 """Verdicts of a row whose record is in the database as delivered."""
@@ -160,13 +160,13 @@ _ERROR_DATA = f"""coalesce(CASE WHEN x.state IN ({listed(SEND_ERRORS)}) THEN x.e
     s.error_data, o.error_data)"""
 
 
-def _staged_selects() -> Iterator[str]:
+def _staged_selects(tables: Iterable[Table]) -> Iterator[str]:
     columns = ", ".join(
         f"{position(field.name)} AS {field.name}"
         for field in POSITION
         if field.name != "error_data"
     )
-    for table in EXTRACTS.values():
+    for table in tables:
         yield f"""
             SELECT '{table.name}' AS record, {columns},
                 {_ERROR_DATA} AS error_data,
@@ -189,7 +189,7 @@ _BARE_ERRORS = """(SELECT json_agg(json_build_object('ErrorCode', e -> 'ErrorCod
     'FieldName', e -> 'FieldName'))::text FROM json_array_elements(error_data::json) e)"""
 
 VIEWS: dict[str, str] = {
-    "staged_row": " UNION ALL ".join(_staged_selects()),
+    "staged_row": " UNION ALL ".join(_staged_selects(EXTRACTS.values())),
     "insert_batch_data": f"""
         SELECT data AS "Data",
             state IN ({listed(ERRORS)})
@@ -209,3 +209,9 @@ VIEWS: dict[str, str] = {
         FROM {SCHEMA}.staged_row""",
 }
 """Views by name, in the order they are created."""
+DOCUMENTED_VIEWS = VIEWS | {
+    "staged_row": " UNION ALL ".join(
+        _staged_selects(table for table in EXTRACTS.values() if table.name in DOCUMENTED)
+    )
+}
+"""The same of the documented records alone: what a migration leaves, whatever a machine defines."""

@@ -125,8 +125,10 @@ def test_a_refund_that_was_changed_is_a_break(
 CHANGES = [
     # before, after, what is said
     ('key = ["Id", "TenantsId"]', 'key = ["Id"]', "its key was Id, TenantsId"),
+    ('currency = "CurrenciesId"', 'currency = "TenantsId"', "its currency was CurrenciesId"),
     ('[fields.Reason]\ntype = "string"\n', "", "it had the field Reason"),
     ('"double"', '"string"', "Amount was of type double"),
+    ("amount = true\n", "", "Amount was an amount"),
     ('type = "string"', 'type = "string"\nrequired = true', "Reason was not required"),
 ]
 
@@ -145,7 +147,90 @@ def test_what_would_lose_something_is_refused(run: Run, rows: Any, tmp_path: Pat
     assert "has the record kind refund, which is not defined here" in other.stderr
     define(tmp_path, REFUND)
     assert run("status").returncode == 0
+    gone = run("records", "apply", RECON_RECORDS=str(tmp_path / "nothing"))
+    assert "batches have rows of it" in gone.stderr
     assert rows("SELECT count(*) FROM refund") == [(1,)]
+
+
+@pytest.mark.long
+def test_before_anything_is_delivered_all_may_change(run: Run, rows: Any, tmp_path: Path) -> None:
+    assert run("status").returncode == 0
+    define(tmp_path, REFUND.replace('key = ["Id", "TenantsId"]', 'key = ["Id"]'))
+    assert run("status").returncode == 0
+    assert run("import", write(tmp_path, ROWS[0])).returncode == 0
+    assert rows(
+        "SELECT array_agg(attname::text) FROM pg_index JOIN pg_attribute ON attrelid = indrelid "
+        "AND attnum = ANY (indkey) WHERE indrelid = 'refund'::regclass AND indisprimary"
+    ) == [(["Id"],)]
+
+
+@pytest.mark.long
+def test_a_field_that_no_row_holds_goes_again(run: Run, rows: Any, tmp_path: Path) -> None:
+    define(tmp_path, REFUND + '\n[fields.Clerk]\ntype = "string"\n')
+    assert run("import", write(tmp_path, ROWS[0])).returncode == 0
+    define(tmp_path, REFUND)
+    done = run("status")
+    assert done.returncode == 0, done.stderr
+    columns = "SELECT count(*) FROM pg_attribute WHERE attname = 'Clerk' AND NOT attisdropped"
+    assert rows(columns) == [(0,)]
+    done = run("reconcile", "--as-of", "2026-01-31")
+    assert "Refund Amount, currency 1: ties" in done.stdout, done.stderr
+
+
+@pytest.mark.long
+def test_a_machine_that_is_behind_leads_nothing_back(run: Run, rows: Any, tmp_path: Path) -> None:
+    define(tmp_path, REFUND)
+    assert run("status").returncode == 0
+    define(tmp_path, REFUND + FEE)
+    assert run("status").returncode == 0
+    (tmp_path / "behind").mkdir()
+    (tmp_path / "behind" / "refund.toml").write_text(REFUND)
+    behind = {"RECON_RECORDS": str(tmp_path / "behind")}
+    done = run("status", **behind)
+    assert (done.returncode, "defined here as it was before" in done.stderr) == (2, True)
+    listed = json.loads(run("records", "list", "--json", **behind).stdout)
+    assert listed == {
+        "records": [
+            {
+                "record": "refund",
+                "title": "Refund",
+                "state": "other in the database: it had the field Fee",
+            }
+        ]
+    }
+    # What the database works with is written for it.
+    assert run("records", "export", str(tmp_path / "there"), **behind).returncode == 0
+    assert run("status", RECON_RECORDS=str(tmp_path / "there")).returncode == 0
+    again = run("records", "export", str(tmp_path / "there"), **behind)
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    # Or somebody wants it to be as it was; then the other machine is behind.
+    assert run("records", "apply", **behind).returncode == 0
+    assert "defined here as it was before" in run("status").stderr
+    assert run("status", **behind).returncode == 0
+
+
+@pytest.mark.long
+def test_a_kind_that_was_never_delivered_can_be_removed(
+    run: Run, rows: Any, tmp_path: Path
+) -> None:
+    assert run("status").returncode == 0
+    (tmp_path / "nothing").mkdir()
+    none = {"RECON_RECORDS": str(tmp_path / "nothing")}
+    done = run("status", **none)
+    assert (done.returncode, "`recon records apply`" in done.stderr) == (2, True)
+    assert run("records", "apply", **none).returncode == 0
+    assert run("status", **none).returncode == 0
+    assert rows("SELECT to_regclass('refund')::text, to_regclass('staged_refund')::text") == [
+        (None, None)
+    ]
+
+
+@pytest.mark.long
+def test_a_name_that_the_schema_has_is_refused(run: Run, tmp_path: Path) -> None:
+    define(tmp_path, REFUND.replace('"refund"', '"payment_key"'))
+    done = run("status")
+    assert done.returncode == 2
+    assert "has something named payment_key already. Give the kind another name" in done.stderr
 
 
 @pytest.mark.long

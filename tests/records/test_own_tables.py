@@ -15,6 +15,8 @@ from schemas.own_tables import (
     definition_of,
     own_folder,
     read_own_tables,
+    table_of,
+    toml_of,
 )
 from schemas.tables import DOCUMENTED
 from tests.records.test_own_kinds import REFUND
@@ -54,6 +56,21 @@ def test_spelling_and_comments_are_no_change(tmp_path: Path) -> None:
     )
     (other,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
     assert definition_of(one) == definition_of(other)
+
+
+def test_what_a_database_keeps_makes_the_same_file_again(tmp_path: Path) -> None:
+    read(
+        tmp_path,
+        REFUND.replace(
+            'type = "string"',
+            'type = "string"\nnote = "of the clerk, \\"as told\\""\nrules = ["NotEmpty"]',
+        ),
+    )
+    (one,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
+    assert table_of("refund", definition_of(one)) == one
+    assert read(tmp_path, toml_of(one)) is None
+    (again,) = read_own_tables(tmp_path, DOCUMENTED).tables.values()
+    assert again == one
 
 
 def test_where_kinds_are_defined() -> None:

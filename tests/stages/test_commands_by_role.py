@@ -65,7 +65,7 @@ WHO = {
     "reconcile --as-of 2026-07-01 --batch 1": M,
 }
 ELSEWHERE = {"check", "profile", "demo", "fields", "sandbox", "up", "down", "deploy"} | {
-    "login", "logout", "whoami", "user", "desk", "acceptance"
+    "login", "logout", "whoami", "user", "desk", "acceptance", "records"
 }  # fmt: skip
 """Commands that ask no database, or one of their own, or whose right is an account's."""
 

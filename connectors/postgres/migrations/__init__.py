@@ -2,17 +2,28 @@
 
 Views, functions, triggers and storage parameters follow from the newest tables. A step says which
 of them it was written with, so that a change of one is a step too, and reaches every database.
+Steps are about the documented records; those of one's own follow behind them
+(`connectors.postgres.own_kinds`).
 """
 
 import hashlib
 
-from schemas.derived.sql import SCHEMA, STORAGE
-from schemas.derived.views import VIEWS
+from schemas.derived.sql import SCHEMA, STAGED, STORAGE
+from schemas.derived.views import DOCUMENTED_VIEWS
 from schemas.guards.trail_rules import TRIGGERS
+from schemas.tables import OWN
 
+_OWN = {STAGED[name].name for name in OWN.tables}
 DERIVED = (
-    *(f"ALTER TABLE {SCHEMA}.{name} SET ({parameters})" for name, parameters in STORAGE.items()),
-    *(f"CREATE OR REPLACE VIEW {SCHEMA}.{name} AS {select}" for name, select in VIEWS.items()),
+    *(
+        f"ALTER TABLE {SCHEMA}.{name} SET ({parameters})"
+        for name, parameters in STORAGE.items()
+        if name not in _OWN
+    ),
+    *(
+        f"CREATE OR REPLACE VIEW {SCHEMA}.{name} AS {select}"
+        for name, select in DOCUMENTED_VIEWS.items()
+    ),
     *TRIGGERS,
 )
 """Statements that bring all of it about; repeating them changes nothing."""

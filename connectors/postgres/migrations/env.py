@@ -32,10 +32,10 @@ def run() -> None:
     newest = context.get_context().get_current_revision() == head
     if not newest or context.config.attributes.get("tables_only"):
         return  # Tables that are not the newest, or not yet: the views name what they do not have.
-    follow_definitions(connection)
     for statement in DERIVED:
         # A percent sign is taken for a parameter only where there may be any.
         connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
+    follow_definitions(connection, asked=context.config.attributes.get("asked", False))
 
 
 def _ours(name: str | None, kind: str, _parents: Any) -> bool:

@@ -1,0 +1,90 @@
+"""Record kinds of your own: `recon records list`, `export` and `apply`."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from flows.commands.console import out, print_json, print_table
+from flows.commands.deliver import Json
+
+records_command = App(name="records", help="Record kinds of your own: here and in the database.")
+
+
+@records_command.command(name="list")
+def list_command(*, json: Json = False) -> int:
+    """List the record kinds of your own, and how they are defined here and in the database.
+
+    Example: `recon records list`
+    """
+    from connectors.postgres.database import kinds_there  # noqa: PLC0415 -- slow.
+    from connectors.postgres.own_kinds import differences  # noqa: PLC0415
+    from connectors.settings import read_settings  # noqa: PLC0415
+    from schemas.tables import OWN  # noqa: PLC0415
+
+    there, lines = kinds_there(read_settings()), []
+    for name in sorted(there.keys() | OWN.tables.keys()):
+        title = (OWN.tables.get(name) or there[name]).title
+        if name not in there:
+            lines.append((name, title, "not in the database yet"))
+        elif name not in OWN.tables:
+            lines.append((name, title, "not defined here"))
+        else:
+            found = "; ".join(change.told for change in differences(there, name))
+            lines.append((name, title, f"other in the database: {found}" if found else "the same"))
+    if json:
+        keys = ("record", "title", "state")
+        print_json({"records": [dict(zip(keys, line, strict=True)) for line in lines]})
+    elif lines:
+        print_table(("Record", "Title", "Here and in the database"), lines)
+    else:
+        out().print("There are no record kinds but those of the service document.")
+    return 0
+
+
+@records_command.command(name="export")
+def export_command(
+    folder: Annotated[Path, Parameter(help="Where to write them; made where it is not there.")],
+) -> int:
+    """Write the definitions that the database works with, a file each, for another machine.
+
+    No file that is there is written over. Example: `recon records export definitions`
+    """
+    from connectors.errors import DeliveryError  # noqa: PLC0415 -- keeps `recon --help` quick.
+    from connectors.files.atomic import write_file  # noqa: PLC0415
+    from connectors.postgres.database import kinds_there  # noqa: PLC0415
+    from connectors.settings import read_settings  # noqa: PLC0415
+    from schemas.own_tables import toml_of  # noqa: PLC0415
+
+    texts = {
+        folder / f"{name}.toml": toml_of(table)
+        for name, table in kinds_there(read_settings()).items()
+    }
+    if there := [path for path in texts if path.exists()]:
+        raise DeliveryError(
+            f"{there[0]} is there already. Name another folder; nothing is written."
+        )
+    for path, text in texts.items():
+        write_file(path, text.encode())
+        out().print(str(path))
+    if not texts:
+        out().print("The database has no record kinds but those of the service document.")
+    return 0
+
+
+@records_command.command(name="apply")
+def apply_command() -> int:
+    """Make the database follow the definitions here, also where one is gone or is of before.
+
+    What rows hold stays: a change that would lose any of it, or read it otherwise, is refused. New
+    kinds and new fields need no command: the next one of the schema's owner brings them along.
+
+    Example: `recon records apply`
+    """
+    from connectors.postgres.database import apply_definitions  # noqa: PLC0415 -- slow.
+    from connectors.settings import read_settings  # noqa: PLC0415
+    from schemas.tables import OWN  # noqa: PLC0415
+
+    apply_definitions(read_settings())
+    out().print(f"The database has: {', '.join(OWN.tables) or 'no record kinds of your own'}.")
+    return 0

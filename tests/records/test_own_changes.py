@@ -1,0 +1,67 @@
+"""What a change of a record kind asks of the rows that are there."""
+
+import pytest
+
+from schemas.field import Field, Kind, Reference, Rule, Table
+from schemas.own_changes import Asks, changes
+
+ID, TEXT = Field("Id", Kind.INTEGER, required=True), Field("Reason", Kind.STRING)
+FEE = Field("Fee", Kind.DOUBLE, amount=True)
+CURRENCY = Field("CurrenciesId", Kind.INTEGER)
+
+
+def kind(
+    *fields: Field,
+    key: tuple[str, ...] = ("Id",),
+    title: str = "Refund",
+    currency: str | None = None,
+    references: tuple[Reference, ...] = (),
+) -> Table:
+    return Table("refund", title, fields, key=key, currency=currency, references=references)
+
+
+CASES = {
+    # what: before, after, where it is possible
+    "nothing": (kind(ID), kind(ID), []),
+    "a title": (kind(ID), kind(ID, title="Money back"), [Asks.NOTHING]),
+    "a key": (kind(ID, TEXT), kind(ID, TEXT, key=("Id", "Reason")), [Asks.NO_ROWS]),
+    "a currency": (
+        kind(ID, CURRENCY, FEE, currency="CurrenciesId"),
+        kind(ID, CURRENCY, FEE, currency="Id"),
+        [Asks.NO_ROWS],
+    ),
+    "a new field": (kind(ID), kind(ID, TEXT), [Asks.NOTHING]),
+    "a new amount": (kind(ID, CURRENCY), kind(ID, CURRENCY, FEE), [Asks.NOTHING]),
+    "a new required field": (
+        kind(ID),
+        kind(ID, Field("Reason", Kind.STRING, required=True)),
+        [Asks.NO_RECORDS],
+    ),
+    "a field less": (kind(ID, TEXT), kind(ID), [Asks.UNHELD]),
+    "an amount less": (kind(ID, FEE), kind(ID), [Asks.NO_ROWS]),
+    "another type": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.BOOLEAN)), [Asks.NO_ROWS]),
+    "an amount now": (kind(ID, Field("Fee", Kind.DOUBLE)), kind(ID, FEE), [Asks.NO_ROWS]),
+    "required now": (
+        kind(ID, TEXT),
+        kind(ID, Field("Reason", Kind.STRING, required=True)),
+        [Asks.NO_RECORDS],
+    ),
+    "required no more": (
+        kind(ID, Field("Reason", Kind.STRING, required=True)),
+        kind(ID, TEXT),
+        [Asks.NOTHING],
+    ),
+    "a rule": (
+        kind(ID, TEXT),
+        kind(ID, Field("Reason", Kind.STRING, rules=(Rule.NOT_EMPTY,))),
+        [Asks.NOTHING],
+    ),
+    "a note": (kind(ID, TEXT), kind(ID, Field("Reason", Kind.STRING, note="x")), [Asks.NOTHING]),
+    "a reference": (kind(ID), kind(ID, references=(Reference("Id", "fee"),)), [Asks.NOTHING]),
+    "another order": (kind(ID, TEXT), kind(TEXT, ID), [Asks.NOTHING]),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "asks"), CASES.values(), ids=CASES)
+def test_changes(before: Table, after: Table, asks: list[Asks]) -> None:
+    assert [change.asks for change in changes(before, after)] == asks
