@@ -41,16 +41,16 @@ _POSSIBLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class _Kept:
     """What a database works with."""
 
     definition: str
     former: tuple[str, ...] = ()
     """Hashes of the definitions before, the oldest first."""
 
-    def followed_by(self, definition: str) -> "Kept":
+    def followed_by(self, definition: str) -> "_Kept":
         """The same with another definition in its place."""
-        return Kept(definition, (*self.former, _hash(self.definition)))
+        return _Kept(definition, (*self.former, _hash(self.definition)))
 
     @property
     def comment(self) -> str:
@@ -59,7 +59,7 @@ class Kept:
         return MARK + json.dumps(shape, sort_keys=True)
 
     @classmethod
-    def of(cls, comment: str) -> "Kept":
+    def of(cls, comment: str) -> "_Kept":
         """What `comment` wrote."""
         shape = json.loads(comment.removeprefix(MARK))
         former = tuple(shape.pop(FORMER, ()))
@@ -113,7 +113,7 @@ def follow_definitions(connection: sa.Connection, *, asked: bool = False) -> Non
             if kept:
                 _drop(connection, name)
             _make(connection, name)
-        now = kept.followed_by(definition) if kept else Kept(definition)
+        now = kept.followed_by(definition) if kept else _Kept(definition)
         comment = now.comment.replace("'", "''")
         _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
         _run(connection, f"ALTER TABLE {SCHEMA}.{staged_name(table)} SET ({_storage(table)})")
@@ -128,8 +128,8 @@ def differences(there: Mapping[str, Table], name: str) -> list[Change]:
     return [*changes(there[name], OWN.tables[name])]
 
 
-def _kept(rows: Sequence[Any]) -> dict[str, Kept]:
-    return {name: Kept.of(comment) for name, comment in rows}
+def _kept(rows: Sequence[Any]) -> dict[str, _Kept]:
+    return {name: _Kept.of(comment) for name, comment in rows}
 
 
 def _ours() -> dict[str, str]:
@@ -162,7 +162,7 @@ def _no_file(connection: sa.Connection, name: str, *, asked: bool) -> str:
     )
 
 
-def _hindrances(connection: sa.Connection, name: str, kept: Kept, *, asked: bool) -> Iterator[str]:
+def _hindrances(connection: sa.Connection, name: str, kept: _Kept, *, asked: bool) -> Iterator[str]:
     """Why the database cannot follow a definition."""
     definition = definition_of(OWN.tables[name])
     if kept.definition == definition:

@@ -15,6 +15,7 @@ from flows.commands.console import LISTED, out, print_json, within, workspace
 from flows.commands.deliver import Json, ended_json, show_ended
 from flows.stages.pull import compare as compare_listing
 from flows.stages.pull import pull
+from flows.stages.push import not_sent, not_sent_text
 from flows.stages.resolve import ChosenSends, resolve, sends_of
 from flows.stages.restored import go_on_after_restore
 from flows.stages.sequence import push_batch
@@ -76,10 +77,14 @@ def push_command(
         for number in batches:
             ended = push_batch(place, number, most=max_rows)
             code = max(code, ended.exit_code)
+            kept = not_sent(place, number)
             if json:
-                told.append(ended_json(ended, place.settings.reports / f"batch-{number}"))
+                shown = ended_json(ended, place.settings.reports / f"batch-{number}")
+                told.append(shown | {"not_sent": [table.name for table in kept]})
             else:
                 show_ended(ended, place.settings.reports, as_json=False, verbose=True)
+                for table in kept:
+                    out().print(not_sent_text(table))
     if json:
         print_json({"batches": told})
     elif not batches:

@@ -44,9 +44,10 @@ from connectors.service import (
     open_service,
     read_credentials,
 )
-from flows.stages.check import staged_tables
+from flows.stages.check import staged_tables, tables_of
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import agree, quantity
+from schemas.field import Table
 from schemas.operations import PUSHES, Operation
 
 log = logging.getLogger("recon.push")
@@ -77,7 +78,11 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     batch = ledger.find_batch(lease.connection, lease.batch_id)
     if batch.service is None or batch.state not in UNDER_WAY:
         return
-    tables = [table for table in staged_tables(lease) if table.name in PUSHES]
+    staged = staged_tables(lease)
+    tables = [table for table in staged if table.name in PUSHES]
+    for table in staged:
+        if table not in tables:
+            log.info("%s", not_sent_text(table))
     with lease.transaction():
         planned = sum(plan_sends(lease, table) for table in tables)
         put_in_doubt(lease.connection, lease.batch_id)
@@ -101,6 +106,18 @@ def push(workspace: Workspace, lease: Lease, *, most: int | None = None) -> None
     if run.why_unsent and (left := _unsent(lease)):
         # Too few rows for the circuit breaker to stop at, and down all the same.
         raise ServiceUnusable(_unsent_told(run.why_unsent, lease, left, run.failing))
+
+
+def not_sent(workspace: Workspace, batch_id: int) -> list[Table]:
+    """The record kinds of a batch that stay in the database, whatever is asked for."""
+    with workspace.database.connect() as connection:
+        receipts = ledger.list_receipts(connection, batch_id, "stage")
+    return [table for table in tables_of(receipts) if table.name not in PUSHES]
+
+
+def not_sent_text(table: Table) -> str:
+    """Why nothing of a record kind is sent."""
+    return f"{table.title}: not sent, because the service documents no operation that takes it."
 
 
 def ask_for_service(workspace: Workspace, lease: Lease) -> None:

@@ -153,6 +153,18 @@ def test_what_would_lose_something_is_refused(run: Run, rows: Any, tmp_path: Pat
 
 
 @pytest.mark.long
+def test_a_refund_is_not_sent_and_a_push_says_so(run: Run, tmp_path: Path) -> None:
+    assert run("import", write(tmp_path, *ROWS[:2])).returncode == 0
+    # Nobody listens there, and nobody is asked.
+    service = {"RECON_SERVICE_URL": "http://127.0.0.1:9"}
+    done = run("push", "1", **service)
+    assert done.returncode == 0, done.stderr
+    assert "Refund: not sent, because the service documents no operation" in done.stdout
+    told = json.loads(run("push", "1", "--json", **service).stdout)
+    assert [one["not_sent"] for one in told["batches"]] == [["refund"]]
+
+
+@pytest.mark.long
 def test_before_anything_is_delivered_all_may_change(run: Run, rows: Any, tmp_path: Path) -> None:
     assert run("status").returncode == 0
     define(tmp_path, REFUND.replace('key = ["Id", "TenantsId"]', 'key = ["Id"]'))
