@@ -214,8 +214,7 @@ class _File:
         name = _named("name", document.get("name"), NAME, "small letters, digits and _")
         table = Table(name=name, title=name, fields=tuple(self._fields(fields)))
         with self.telling():
-            title = _of_type("title", document.get("title", name), str, "a text in quotes")
-            table = replace(table, title=title)
+            table = replace(table, title=_text("title", document.get("title", name)))
         columns = tuple(table.by_name)
         if len(columns) < len(fields):
             return table  # What is left would be told of fields that are missing for their faults.
@@ -304,7 +303,7 @@ def _field(name: str, told: Mapping[str, Any]) -> Field:
         key: _of_type(f"{at}.{key}", told.get(key, False), bool, "true or false")
         for key in ("required", *MARKS)
     }
-    note = _of_type(f"{at}.note", told.get("note", ""), str, "a text in quotes")
+    note = _text(f"{at}.note", told["note"]) if "note" in told else ""
     return Field(name, KINDS[kind], rules=tuple(map(Rule, rules)), note=note, **flags)
 
 
@@ -374,6 +373,13 @@ def _of_type(key: str, value: Any, kind: type, what: str) -> Any:
         said = "is missing" if value is None else f"= {value!r} is none"
         raise _KeyError(key, f"{said}. Write {what}.")
     return value
+
+
+def _text(key: str, value: Any) -> str:
+    text: str = _of_type(key, value, str, "a text in quotes")
+    if not text.strip() or not text.isprintable():
+        raise _KeyError(key, f"= {text!r} is nothing to show. Write a text of one line.")
+    return text.strip()
 
 
 def _named(key: str, value: Any, pattern: re.Pattern[str], what: str) -> str:

@@ -72,12 +72,15 @@ class HeaderNames:
         file is must not change because somebody defines a kind.
         """
         try:
-            return self._documented()
+            table = self._documented()
+            if OWN.tables:
+                self.fields_of(table)
         except ExtractRefused:
-            own = [table for table in OWN.tables.values() if self._is_all_of(table)]
+            own = [one for one in OWN.tables.values() if self._is_all_of(one)]
             if len(own) == 1:
                 return own[0]
-            raise
+            return self._documented()
+        return table
 
     def _is_all_of(self, table: Table) -> bool:
         known = {*self._by_name(table), *self._beside()}

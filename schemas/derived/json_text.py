@@ -21,7 +21,7 @@ from schemas.derived.nested import (
     spelled_members,
 )
 from schemas.field import NESTED, Field, Kind, Table
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA
 
 
 def canonical_json(table: Table, record: Mapping[str, object]) -> str:
@@ -111,7 +111,8 @@ def recognise(names: Iterable[str], *, inner: bool = False) -> Table | None:
     """The one record that has all these fields and whose required fields are all among them.
 
     Among several, the one that requires most of them wins; None if that does not decide. A record
-    inside another (`inner`) is never insert-batch data itself.
+    inside another (`inner`) is never insert-batch data itself. A kind of our own is asked for where
+    it is no documented record.
     """
     given = {name.lower() for name in names}
     fitting = [
@@ -121,6 +122,7 @@ def recognise(names: Iterable[str], *, inner: bool = False) -> Table | None:
         and given <= {column.lower() for column in table.columns}
         and _required(table) <= given
     ]
+    fitting = [table for table in fitting if table.name in DOCUMENTED] or fitting
     most = max((len(_required(table)) for table in fitting), default=0)
     best = [table for table in fitting if len(_required(table)) == most]
     return best[0] if len(best) == 1 else None

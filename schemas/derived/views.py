@@ -104,6 +104,11 @@ STATE = """CASE WHEN c.verdict IS NOT NULL THEN c.verdict
 """SQL for the state of a staged row, behind `told_joins`."""
 
 
+MOST_MEMBERS = 90
+"""Of one call; PostgreSQL takes a hundred arguments."""
+_NOTHING = "''"
+
+
 def apply_stage(table: Table) -> str:
     """Name of the stage whose receipts say what became of a record kind's rows."""
     return f"apply {table.name}"
@@ -111,8 +116,13 @@ def apply_stage(table: Table) -> str:
 
 def json_expression(table: Table, alias: str) -> str:
     """SQL for the canonical JSON of a row, byte for byte what `json_text.canonical_json` writes."""
-    members = ", ".join(_member(field, alias) for field in table.delivered)
-    return f"'{{' || concat_ws(',', {members}) || '}}'"
+    members = [_member(field, alias) for field in table.delivered]
+    parts = [members[at : at + MOST_MEMBERS] for at in range(0, len(members), MOST_MEMBERS)]
+    texts = [f"concat_ws(',', {', '.join(part)})" for part in parts]
+    if len(texts) > 1:
+        # A part of fields that are all empty is left out, as each of them is.
+        texts = [f"concat_ws(',', {', '.join(f'nullif({text}, {_NOTHING})' for text in texts)})"]
+    return f"'{{' || {texts[0]} || '}}'"
 
 
 def _member(field: Field, alias: str) -> str:

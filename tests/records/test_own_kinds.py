@@ -14,6 +14,7 @@ import pytest
 
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import statements
+from schemas.tables import PAYMENT
 from tests.stages.payments import line
 from tests.stages.payments import write as write_payments
 
@@ -282,6 +283,60 @@ def test_documented_records_are_what_they_were(run: Run, rows: Any, tmp_path: Pa
     done = run("import", write(tmp_path, *ROWS[:2]), "--push")
     assert "Traceback" not in done.stderr
     assert run("undo", "1", "--reason", "again").returncode == 0
+
+
+@pytest.mark.long
+def test_a_record_inside_another_is_what_it_was(run: Run, rows: Any, tmp_path: Path) -> None:
+    """A kind with all fields of a payment that are required makes no payment doubtful."""
+    named = [f'[fields.{of.name}]\ntype = "{of.kind.value}"\nrequired = true\n' for of in PAYMENT]
+    payout = 'name = "payout"\nkey = ["Id"]\n' + "".join(named)
+    (tmp_path / "records" / "payout.toml").write_text(payout + '[fields.Clerk]\ntype = "string"\n')
+    values = dict(zip(PAYMENT.columns, line(1).split(","), strict=True))
+    inside = json.dumps(values).replace('"', '""')
+    top = "Data,HasError,Merged,BatchId,Jsondata,ErrorData"
+    assert run("import", write(tmp_path, f',,,7,"{inside}",', top=top)).returncode == 0
+    assert rows("SELECT record FROM staged_row ORDER BY 1") == [("payment",)]
+    # A header that is more than one of payments, and whole of the kind, is one of the kind.
+    path = write(
+        tmp_path, f"{line(2)},Ann", top=",".join((*PAYMENT.columns, "Clerk")), name="p.csv"
+    )
+    assert run("import", path).returncode == 0
+    assert rows('SELECT "Id", "Clerk" FROM payout') == [(2, "Ann")]
+
+
+@pytest.mark.long
+def test_a_kind_of_very_many_fields(run: Run, rows: Any, tmp_path: Path) -> None:
+    more = "".join(f'\n[fields.F{number}]\ntype = "string"\n' for number in range(200))
+    title = REFUND.replace('"Refund"', r"""'50% of {all}: "theirs" and ours'""")
+    define(tmp_path, title + more.replace('"string"', '"string"\nnote = "50% it\'s"'))
+    names = ",".join(f"F{number}" for number in range(200))
+    row = f"{ROWS[0]},{',' * 100}x{',' * 99}"
+    path = write(tmp_path, row, top=f"{TOP},{names}")
+    done = run("import", path)
+    assert done.returncode == 0, done.stderr
+    ((told,),) = rows("SELECT jsondata FROM staged_row")
+    assert list(json.loads(told)) == [*TOP.split(","), "F100"]
+
+
+@pytest.mark.long
+def test_kinds_of_our_own_refer_to_each_other(run: Run, rows: Any, tmp_path: Path) -> None:
+    (tmp_path / "records" / "receipt_line.toml").write_text(
+        'name = "receipt_line"\nkey = ["Id"]\n[fields.Id]\ntype = "integer"\nrequired = true\n'
+        '[fields.RefundsId]\ntype = "64-bit integer"\n'
+        '[[references]]\nfield = "RefundsId"\nrecord = "refund"\n'
+    )
+    profile = tmp_path / "strict.toml"
+    profile.write_text('feed = "strict"\n[policy]\nreference = "reject"\n')
+    folder = tmp_path / "delivery"
+    folder.mkdir()
+    write(folder, "1,1", "2,2", "3,9", top="Id,RefundsId", name="a.csv")
+    assert run("import", write(tmp_path, ROWS[1])).returncode == 0
+    payments = write_payments(tmp_path / "payments.csv", line(1))
+    assert run("import", payments).returncode == 0
+    write(folder, ROWS[0], name="b.csv")
+    assert run("import", str(folder), "--profile", str(profile)).returncode == 1
+    # One refund was there, one came with the delivery, one is nowhere.
+    assert rows('SELECT "Id", "RefundsId" FROM receipt_line ORDER BY 1') == [(1, 1), (2, 2)]
 
 
 @pytest.mark.long
