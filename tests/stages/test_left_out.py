@@ -82,6 +82,9 @@ def test_rows_are_left_out_counted_and_told(
         if one.code == "LeftOut"
     ]
     assert notes == [("Status", "pending", 2, 3), ("Status", "void", 1, 4), ("Type", "Fee", 1, 5)]
+    report = workspace.settings.home / "reports" / f"batch-{done.batch.id}" / "report.html"
+    page = report.read_text()
+    assert '<td class="n" data-label="Left out">4</td>' in page
     # They are no rows in error, and nobody is asked to correct them.
     (rejects,) = write_rejects(workspace, done.batch.id, tmp_path / "rejects", with_secrets=False)
     assert len(rejects.read_text().splitlines()) == 3
