@@ -2,8 +2,9 @@
 
     python benchmarks/feeds/run.py --rows 300000
 
-For each feed of the gallery in `docs/feeds` its clean rows are repeated, with an Id of their own,
-between its header and its footer. Reading is from the bytes to rows that are ready to be sent to
+For each feed of payments in `docs/feeds` that is a text with a header its clean rows are repeated,
+with an Id and, where directives say how it is written, a time of their own, between its header and
+its footer. Reading is from the bytes to rows that are ready to be sent to
 PostgreSQL, without a database: split, checked, written out. The plain file has the fields' own
 names and needs no profile; it is read by the fast path.
 """
@@ -11,27 +12,31 @@ names and needs no profile; it is read by the fast path.
 import argparse
 import csv
 import io
+import re
 import resource
 import statistics
 import sys
 import tempfile
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from connectors.files.content import open_content  # noqa: E402
-from connectors.files.header import read_header  # noqa: E402
-from connectors.files.profile import DEFAULT, Profile  # noqa: E402
+from connectors.files.header import Header, read_header  # noqa: E402
+from connectors.files.profile import DEFAULT, Profile, written_of  # noqa: E402
 from connectors.files.profile_file import load_profile  # noqa: E402
 from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.postgres.ledger import Extract  # noqa: E402
 from connectors.settings import Limits  # noqa: E402
 from flows.stages.write_out import write_out  # noqa: E402
+from schemas.cells.day_numbers import EPOCHS  # noqa: E402
 from tests.stages.payments import HEADER, line  # noqa: E402
 
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "feeds"
 PLAIN = "plain"
+FIRST = datetime(2026, 1, 1)  # noqa: DTZ001
 EXTRACT = Extract(
     id=1, batch_id=1, name="a.csv", sha256=None, bytes=None, record="payment", header=None,
     manifest=None, refused=None, message=None, pieces=None,
@@ -44,7 +49,10 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=300_000)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    feeds = [PLAIN, *sorted(one.parent.name for one in GALLERY.glob("*/profile.toml"))]
+    feeds = [
+        PLAIN,
+        *sorted(one.parent.name for one in GALLERY.glob("*/profile.toml") if _is_of(one)),
+    ]
     took: dict[str, list[float]] = {feed: [] for feed in feeds}
     sizes: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -68,6 +76,12 @@ def main() -> int:
     return 0
 
 
+def _is_of(profile: Path) -> bool:
+    read = load_profile(profile)
+    plain = not (read.unpivots or read.positions or read.sheet)
+    return plain and read.record == "payment"
+
+
 def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
     path = folder / f"{feed}.csv"
     if feed == PLAIN:
@@ -82,16 +96,31 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
     body = text[header.body_start : end].decode(content.encoding)
     records = [row for row in csv.reader(io.StringIO(body), **header.dialect.signs) if row]
     place = header.fields.index("Id")
+    times = _times(profile, header)
     with path.open("wb") as file:
         file.write(text[: header.body_start])
         wrapped = io.TextIOWrapper(file, content.encoding, newline="", write_through=True)
         writer = csv.writer(wrapped, **header.dialect.signs, lineterminator="\n")
         for number in range(rows):
             row = records[number % len(records)]
-            writer.writerow([*row[:place], 10_000_000 + number, *row[place + 1 :]])
+            row = [*row[:place], str(10_000_000 + number), *row[place + 1 :]]
+            if times:
+                at, form = times
+                row[at] = (FIRST + timedelta(seconds=7 * number)).strftime(form)
+            writer.writerow(row)
         wrapped.detach()
         file.write(text[end:])
     return path, profile
+
+
+def _times(profile: Profile, header: Header) -> tuple[int, str] | None:
+    """Place of the column with times, and how they are written; None: not by directives alone."""
+    written = written_of(profile, "PaymentDate")
+    form = written["date_format"]
+    if "PaymentDate" in header.sources or "PaymentDate" not in header.fields:
+        return None
+    told = form and form not in EPOCHS and not written["months"] and not re.search("%[abAB]", form)
+    return (header.fields.index("PaymentDate"), form) if told else None
 
 
 def _read(path: Path, profile: Profile, rows: int) -> float:

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from flows.steps.validate.quick_times import quick_texts
 from schemas.cells.dates import date_form, named_months
 from schemas.cells.day_numbers import EPOCHS, day_number
 from schemas.cells.reading import Moment, read_moment
@@ -34,11 +35,19 @@ class TimeForm:
         return text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
 
     def _plain(self, texts: pl.Series) -> pl.Series:
-        each = texts.drop_nulls().unique()
+        told = self.date_format is None or not (
+            self.date_format in EPOCHS or self.months or self.zeros_dropped
+        )
+        read = pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
+        if told:
+            read = quick_texts(texts, self.date_format, self.offset_minutes, self.zone)
+        left = texts.filter(read.is_null())
+        each = left.drop_nulls().unique()
         if each.is_empty():
-            return texts
+            return read
         plain = pl.Series([self.of(one) for one in each], dtype=pl.String)
-        return texts.replace_strict(each, plain, default=None, return_dtype=pl.String)
+        found = left.replace_strict(each, plain, default=None, return_dtype=pl.String)
+        return read.scatter(read.is_null().arg_true(), found)
 
     def of(self, cell: str) -> str:
         """One of them."""

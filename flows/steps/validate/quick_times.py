@@ -1,0 +1,79 @@
+"""Times that are written as most are, read all at once: the same texts as one by one, only sooner.
+
+What is read here has all its digits, signs that stand as they are, and a day on which the zone
+keeps its offset. Anything else is left to `TimeForm.of`, which decides.
+"""
+
+import re
+from datetime import date, datetime, timedelta
+from functools import cache
+from zoneinfo import ZoneInfo
+
+import polars as pl
+
+from schemas.derived.json_text import datetime_text
+
+PARTS = {"Y": 4, "m": 2, "d": 2, "H": 2, "M": 2, "S": 2}
+_TOKEN = re.compile(r"%(.)|([^%])", re.DOTALL)
+_ISO = "%Y-%m-%dT%H:%M:%S"
+
+
+def quick_texts(
+    texts: pl.Series, date_format: str | None, offset: int | None, zone: str | None
+) -> pl.Series:
+    """The time that each text says as ISO 8601; null where it is to be read by itself.
+
+    `date_format` None is ISO 8601; `offset` in minutes, or a `zone`, says what a time means.
+    """
+    pattern = _pattern(date_format or _ISO)
+    nothing = pl.Series(texts.name, [None], dtype=pl.String).new_from_index(0, len(texts))
+    if pattern is None or (date_format is None and offset is None and zone is None):
+        return nothing
+    found = texts.str.strip_chars(" \t").str.extract_groups(pattern).struct.unnest()
+    part = {name: pl.col(name) if name in found.columns else pl.lit("00") for name in PARTS}
+    day = pl.concat_str(part["Y"], part["m"], part["d"], separator="-")
+    clock = pl.concat_str(part["H"], part["M"], part["S"], separator=":")
+    wall = pl.concat_str(day, clock, separator="T")
+    read = found.select(
+        wall.alias("text"),
+        # Here no year is 0 and no second 60, though polars reads both.
+        pl.when((part["Y"] != "0000") & (part["S"] < "60"))
+        .then(wall.str.to_datetime(_ISO, strict=False))
+        .alias("wall"),
+    )
+    if zone is None:
+        suffix = datetime_text(datetime(2000, 1, 1), offset)[19:]  # noqa: DTZ001
+        known = pl.when(pl.col("wall").is_not_null()).then(pl.col("text") + suffix)
+        return read.select(known).to_series()
+    days = read["wall"].dt.date()
+    suffixes = {one: _suffix(zone, one) for one in days.drop_nulls().unique()}
+    of_day = days.replace_strict(suffixes, default=None, return_dtype=pl.String)
+    return read.select(pl.col("text") + of_day).to_series()
+
+
+@cache
+def _pattern(date_format: str) -> str | None:
+    """A pattern of its parts by name; None: it has others than these, or lacks the day."""
+    written = []
+    for name, sign in _TOKEN.findall(date_format):
+        if name and name not in PARTS:
+            return None
+        written.append(f"(?P<{name}>[0-9]{{{PARTS[name]}}})" if name else re.escape(sign))
+    told = {name for name, _ in _TOKEN.findall(date_format) if name}
+    return f"^{''.join(written)}$" if {"Y", "m", "d"} <= told else None
+
+
+@cache
+def _suffix(zone: str, day: date) -> str | None:
+    """The offset of a zone on a day as a time ends with it; None: it changes on it."""
+    if not date.min < day < date.max:
+        return None
+    midnight = datetime.combine(day, datetime.min.time())
+    hours = (midnight + timedelta(hours=at) for at in range(25))
+    kept = ZoneInfo(zone)
+    (offset, *others) = {
+        hour.replace(tzinfo=kept, fold=fold).utcoffset() for hour in hours for fold in (0, 1)
+    }
+    if others or offset is None or offset % timedelta(minutes=1):
+        return None
+    return datetime_text(midnight, offset // timedelta(minutes=1))[19:]

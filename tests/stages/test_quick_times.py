@@ -1,0 +1,79 @@
+"""Times read all at once are those that are read one by one."""
+
+import random
+from datetime import datetime, timedelta
+
+import polars as pl
+import pytest
+
+from flows.steps.validate.quick_times import quick_texts
+from flows.steps.validate.times import TimeForm
+from tests.examples import examples
+
+FORMS = (
+    None,
+    "%d.%m.%Y %H:%M:%S",
+    "%Y%m%d%H%M%S",
+    "%d/%m/%Y",
+    "%Y-%m-%d %H:%M",
+    "%m.%Y.%d",
+    "%d%m%Y",
+    "%d %% %m %Y",
+    "%H uhr %M am %d.%m.%Y",
+)
+ZONES = (None, "Europe/Berlin", "America/Anchorage", "Asia/Kathmandu", "Africa/Monrovia", "UTC")
+ODD = [
+    "0000-01-01T00:00:00",
+    "2026-01-01T00:00:60",
+    "2026-02-30T00:00:00",
+    "2026-01-01T24:00:00",
+    "9999-12-31T23:59:59",
+    "0001-01-01T00:00:00",
+    " 2026-01-01T00:00:00\t",
+    "2026-01-01T00:00:00Z",
+    "2026-01-01",
+    "2026-01-01 10:00",
+    "31.12.2026 23:59:60",
+    "31.12.9999 23:59:59",
+    "01.01.0001 00:00:00",
+    "1.2.2026 10:00:00",
+    "00000000000000",
+    "99991231235959",
+    "\N{ARABIC-INDIC DIGIT ZERO}1.02.2026 10:00:00",
+    "",
+    "29.02.2023",
+    "29.02.2024",
+    "20260229000000",
+    "x",
+]
+
+
+def written(chance: random.Random, form: str) -> str:
+    wall = datetime(1969, 12, 31) + timedelta(seconds=chance.randrange(4_000_000_000))  # noqa: DTZ001
+    if chance.random() < 0.3:  # Near a change of the clocks.
+        wall = datetime(2026, chance.choice((3, 10)), 29, chance.randrange(24), 30)  # noqa: DTZ001
+    text = wall.strftime(form)
+    if chance.random() < 0.2:
+        at = chance.randrange(len(text) + 1)
+        text = text[:at] + chance.choice("0195 .-:T") + text[at + chance.randint(0, 1) :]
+    return text
+
+
+@pytest.mark.parametrize("seed", range(examples(200, few=12)))
+def test_all_at_once_is_one_by_one(seed: int) -> None:
+    chance = random.Random(seed)
+    form = chance.choice(FORMS)
+    zone = chance.choice(ZONES)
+    offset = None if zone else chance.choice((None, 0, 60, -570))
+    texts = [*ODD, *(written(chance, form or "%Y-%m-%dT%H:%M:%S") for _ in range(150)), None]
+    time = TimeForm(form, offset_minutes=offset, zone=zone)
+    found = pl.select(time.plain(pl.lit(pl.Series(texts, dtype=pl.String)))).to_series()
+    assert found.to_list() == [None if one is None else time.of(one) for one in texts], (
+        f"seed {seed}"
+    )
+
+
+def test_most_are_read_at_once() -> None:
+    texts = pl.Series(["01.02.2026 10:30:00", "02.02.2026 23:59:59", "29.03.2026 10:00:00"])
+    found = quick_texts(texts, "%d.%m.%Y %H:%M:%S", None, "Europe/Berlin").to_list()
+    assert found == ["2026-02-01T10:30:00+01:00", "2026-02-02T23:59:59+01:00", None]
