@@ -49,6 +49,21 @@ class NumberForm:
 
         A text without a digit stays as it is: it may be told by its name, as NaN is.
         """
+        return text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
+
+    def _plain(self, texts: pl.Series) -> pl.Series:
+        """Most numbers have nothing around them, and are told without a look for what that is."""
+        text = pl.lit(texts)
+        if self.percent or "1" not in self.positive:
+            return pl.select(self._signed(text)).to_series()
+        bare = texts.str.contains(f"^{_core(self)}$").fill_null(value=True)
+        digits = pl.select(self._digits(text)).to_series()
+        if bare.all():
+            return digits
+        rest = pl.select(self._signed(pl.lit(texts.filter(~bare)))).to_series()
+        return digits.scatter((~bare).arg_true(), rest)
+
+    def _signed(self, text: pl.Expr) -> pl.Expr:
         body = text.str.strip_chars(" \t")
         around = body.str.replace(_core(self), "1").str.replace_all(f"[{BLANKS[1:]}]", " ")
         sign = around.replace_strict(_signs(self), default=None, return_dtype=pl.String)

@@ -145,7 +145,7 @@ def test_numbers_are_stated_as_they_were_written_or_not_at_all(
     if shape.get("decimal", ".") == shape.get("thousands"):
         shape["decimal"] = "," if shape["thousands"] == "." else "."
     form = number_form(written_of(read_profile(shape)))
-    plain = pl.select(form.plain(pl.Series(cells))).to_series().to_list()
+    plain = pl.select(form.plain(pl.lit(pl.Series(cells)))).to_series().to_list()
     assert [exact_number(one) for one in plain] == each
 
 
