@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from itertools import pairwise
 from typing import Any, BinaryIO, cast
 from xml.etree import ElementTree
 
@@ -64,10 +65,11 @@ def sheet_lines(content: Content) -> Iterator[bytes]:
 
 def _facts(content: Content) -> SheetFacts:
     with _sheet(content) as (found, hidden):
+        remarks = *hidden, *_remarks(content, found)
         width = 0
         for row in found.iter_rows(values_only=True):
             width = max([width, *(at for at, value in enumerate(row, 1) if value is not None)])
-        return SheetFacts(found.title, width, (*hidden, *_remarks(content, found)))
+        return SheetFacts(found.title, width, remarks)
 
 
 def _line(cells: Sequence[str]) -> bytes:
@@ -116,7 +118,9 @@ def _sheet(content: Content) -> Iterator[tuple[Any, list[str]]]:
         try:
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             shown = [one for one in book.worksheets if one.sheet_state == "visible"]
-            yield _chosen(content, book.worksheets, shown), _hidden(book.worksheets, shown)
+            sheet = _chosen(content, book.worksheets, shown)
+            sheet.reset_dimensions()  # Some writers state fewer rows and columns than there are.
+            yield sheet, _hidden(book.worksheets, shown)
         except FAULTS as error:
             raise _broken(content, error) from error
 
@@ -144,8 +148,14 @@ def _hidden(sheets: Any, shown: Any) -> list[str]:
 
 
 def _remarks(content: Content, sheet: Any) -> Iterator[str]:
-    """Merged cells, and rows and columns that are hidden: the reader of cells does not tell."""
+    """What the reader of cells does not tell: merged cells, and rows and columns that are hidden.
+
+    Raises ExtractRefused for what it would leave out: rows and cells that stand twice or in no
+    order, and formulas that were saved without their values.
+    """
     found: dict[str, list[str]] = {"merged": [], "hidden rows": [], "hidden columns": []}
+    unsaved: list[str] = []
+    number = 0
     with (
         _opened(content) as file,
         zipfile.ZipFile(file) as parts,
@@ -156,15 +166,52 @@ def _remarks(content: Content, sheet: Any) -> Iterator[str]:
             hidden = one.get("hidden") in {"1", "true"}
             if one.tag == f"{_MAIN}mergeCell":
                 found["merged"].append(one.get("ref", ""))
-            elif one.tag == f"{_MAIN}row" and hidden:
-                found["hidden rows"].append(one.get("r", "?"))
             elif one.tag == f"{_MAIN}col" and hidden:
                 found["hidden columns"].append(f"{one.get('min')} to {one.get('max')}")
-            one.clear()
+            elif one.tag == f"{_MAIN}row":
+                if hidden:
+                    found["hidden rows"].append(one.get("r", "?"))
+                number = _next_row(content, one, number)
+                unsaved += _unsaved(one, number)
+                one.clear()
+    if unsaved:
+        detail = f"formulas that were saved without their values, {_listed(unsaved)}: "
+        detail += "open the workbook with a spreadsheet program and save it"
+        raise refused("unsupported_format", content.name, detail=detail)
     for what, places in found.items():
         if places:
-            more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-            yield f"{what}: {', '.join(places[:SHOWN])}{more}"
+            yield f"{what}: {_listed(places)}"
+
+
+def _next_row(content: Content, row: ElementTree.Element, above: int) -> int:
+    """The number of a row; raises ExtractRefused where rows or cells do not follow each other."""
+    number = int(float(row.get("r", above + 1)))
+    columns = [0]
+    for cell in row:
+        place = cell.get("r")
+        columns.append(_column(place) if place else columns[-1] + 1)
+    if number <= above or any(later <= one for one, later in pairwise(columns)):
+        detail = f"row {number} of its sheet, or a cell of it, stands twice or in no order"
+        raise refused("unsupported_format", content.name, detail=detail)
+    return number
+
+
+def _column(place: str) -> int:
+    from openpyxl.utils.cell import coordinate_to_tuple  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    return int(coordinate_to_tuple(place)[1])
+
+
+def _unsaved(row: ElementTree.Element, number: int) -> Iterator[str]:
+    for at, cell in enumerate(row, 1):
+        saved = cell.get("t") == "str" or cell.findtext(f"{_MAIN}v")
+        if cell.find(f"{_MAIN}f") is not None and not saved:
+            yield cell.get("r") or f"cell {at} of row {number}"
+
+
+def _listed(places: Sequence[str]) -> str:
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    return f"{', '.join(places[:SHOWN])}{more}"
 
 
 def _check_size(content: Content, limits: Limits) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
@@ -224,6 +225,24 @@ HOSTILE = {
         "a document type",
     ),
     "encrypted": (lambda path: altered(path, lambda _, part: part, flags=1), "encrypted"),
+    "rows in no order": (
+        lambda path: altered(path, in_sheet(lambda part: part.replace(b'r="2"', b'r="1"', 1))),
+        "row 1 of its sheet, or a cell of it, stands twice or in no order",
+    ),
+    "cells in no order": (
+        lambda path: altered(path, in_sheet(lambda part: part.replace(b'r="A2"', b'r="C2"'))),
+        "row 2 of its sheet, or a cell of it, stands twice or in no order",
+    ),
+    "a cell twice": (
+        lambda path: altered(path, in_sheet(lambda part: part.replace(b'r="A2"', b'r="B2"'))),
+        "row 2 of its sheet, or a cell of it, stands twice or in no order",
+    ),
+    "formula without its value": (
+        lambda path: altered(
+            path, in_sheet(lambda part: part.replace(b"<v>2.5<", b"<f>1</f><v><"))
+        ),
+        "saved without their values, B2",
+    ),
     "no reference": (
         lambda path: altered(path, in_sheet(lambda part: part.replace(b'r="A2"', b'r="!"'))),
         BROKEN,
@@ -241,6 +260,15 @@ def test_a_hostile_workbook_is_refused_by_name(
     (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
     assert verdict.refused in ("corrupt_archive", "unsupported_format", "too_large"), verdict
     assert said in (verdict.message or "")
+
+
+@pytest.mark.parametrize("stated", ["A1", "A1:B2", "A1:Z99"])
+def test_what_a_sheet_says_of_its_size_cuts_nothing_off(tmp_path: Path, stated: str) -> None:
+    path = tmp_path / "a.xlsx"
+    whole = read(made(path, simple))
+    size = re.compile(rb'<dimension ref="[^"]*"')
+    altered(path, in_sheet(lambda part: size.sub(f'<dimension ref="{stated}"'.encode(), part)))
+    assert read(str(path)) == whole
 
 
 def two(book: Any, sheet: Any) -> None:
