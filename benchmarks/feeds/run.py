@@ -31,7 +31,7 @@ from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.postgres.ledger import Extract  # noqa: E402
 from connectors.settings import Limits  # noqa: E402
 from flows.stages.write_out import write_out  # noqa: E402
-from schemas.cells.day_numbers import EPOCHS  # noqa: E402
+from schemas.cells.counted_times import EPOCHS  # noqa: E402
 from tests.stages.payments import HEADER, line  # noqa: E402
 
 GALLERY = Path(__file__).resolve().parents[2] / "docs" / "feeds"

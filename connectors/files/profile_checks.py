@@ -10,7 +10,7 @@ from connectors.files.content import shown
 from connectors.files.positions import overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
 from connectors.files.profile_keys import FOUND, OF_FIELD, WRITTEN, choice
-from schemas.cells.day_numbers import EPOCHS
+from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import NoNumberForm, check_forms
 from schemas.cells.reading import Unread, read_integer, read_number
 from schemas.field import NESTED, Kind

@@ -15,8 +15,8 @@ import polars as pl
 from connectors.errors import ProfileError
 from connectors.files.content import canonical_encoding, contains_ascii, shown
 from connectors.files.positions import range_of
+from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
-from schemas.cells.day_numbers import EPOCHS
 from schemas.cells.numbers import BLANK
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS

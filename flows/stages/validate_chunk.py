@@ -14,7 +14,7 @@ from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.left_out import FindRepaired, Repaired
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.times import TimeForm
-from schemas.cells.day_numbers import EPOCHS
+from schemas.cells.counted_times import EPOCHS
 from schemas.cells.reading import Unread, offset_minutes
 
 

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 import polars as pl
 import pytest
 
-from flows.steps.validate.quick_times import quick_texts
+from flows.steps.validate.quick_times import quick_counts, quick_texts
 from flows.steps.validate.times import TimeForm
+from schemas.cells.counted_times import EPOCHS
 from tests.examples import examples
 
 FORMS = (
@@ -20,6 +21,8 @@ FORMS = (
     "%d%m%Y",
     "%d %% %m %Y",
     "%H uhr %M am %d.%m.%Y",
+    "unix",
+    "unix-ms",
 )
 ZONES = (None, "Europe/Berlin", "America/Anchorage", "Asia/Kathmandu", "Africa/Monrovia", "UTC")
 ODD = [
@@ -42,6 +45,12 @@ ODD = [
     "\N{ARABIC-INDIC DIGIT ZERO}1.02.2026 10:00:00",
     "",
     "29.02.2023",
+    "1767225600",
+    " 1767225600 ",
+    "1767225600.5",
+    "0767225600",
+    "1767225600000",
+    "1767225600120",
     "29.02.2024",
     "20260229000000",
     "x",
@@ -53,6 +62,8 @@ def written(chance: random.Random, form: str) -> str:
     if chance.random() < 0.3:  # Near a change of the clocks.
         wall = datetime(2026, chance.choice((3, 10)), 29, chance.randrange(24), 30)  # noqa: DTZ001
     text = wall.strftime(form)
+    if form in EPOCHS:
+        text = str(chance.randrange(10 ** chance.choice((9, 10, 11, 13, 14))))
     if chance.random() < 0.2:
         at = chance.randrange(len(text) + 1)
         text = text[:at] + chance.choice("0195 .-:T") + text[at + chance.randint(0, 1) :]
@@ -77,3 +88,9 @@ def test_most_are_read_at_once() -> None:
     texts = pl.Series(["01.02.2026 10:30:00", "02.02.2026 23:59:59", "29.03.2026 10:00:00"])
     found = quick_texts(texts, "%d.%m.%Y %H:%M:%S", None, "Europe/Berlin").to_list()
     assert found == ["2026-02-01T10:30:00+01:00", "2026-02-02T23:59:59+01:00", None]
+
+
+def test_most_counts_are_read_at_once() -> None:
+    texts = pl.Series(["1767225600000", "1767225600120", "1767225600"])
+    assert quick_counts(texts, "unix-ms").is_null().to_list() == [False, False, True]
+    assert quick_counts(texts, "unix").is_null().to_list() == [True, True, False]

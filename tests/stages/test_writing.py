@@ -28,6 +28,8 @@ def normal(field: str, cell: str, **stated: Any) -> str:
 
 
 EXCEL = {"date_format": "excel"}
+UNIX = {"date_format": "unix"}
+UNIX_MS = {"date_format": "unix-ms"}
 MONTHS = [
     "Januar",
     "Februar",
@@ -144,6 +146,14 @@ def test_a_sign_is_where_the_feed_says(
         (EXCEL, "45292.427083338", "2024-01-01T10:15:00"),
         (EXCEL, "61", "1900-03-01T00:00:00"),
         ({"date_format": "excel-1904"}, "0", "1904-01-01T00:00:00"),
+        (UNIX, "0", "1970-01-01T00:00:00+00:00"),
+        (UNIX, "1767225600", "2026-01-01T00:00:00+00:00"),
+        (UNIX | {"zone": "Europe/Berlin"}, " 1767225600", "2026-01-01T00:00:00+00:00"),
+        (UNIX, "1767225600.000001", "2026-01-01T00:00:00.000001+00:00"),
+        (UNIX | {"decimal": ","}, "1767225600,5", "2026-01-01T00:00:00.500000+00:00"),
+        (UNIX_MS, "1767225600000", "2026-01-01T00:00:00+00:00"),
+        (UNIX_MS, "1767225600007", "2026-01-01T00:00:00.007000+00:00"),
+        (UNIX_MS, "100000000000", "1973-03-03T09:46:40+00:00"),
         (GERMAN, "3. märz 2026", "2026-03-03T00:00:00"),
         (GERMAN, "31. Dezember 2026", "2026-12-31T00:00:00"),
     ],
@@ -223,6 +233,12 @@ DAY = {"date_format": "%d.%m.%Y", "zone": "Europe/Berlin"}
         (EXCEL, "2024-01-01", "not a number of days of excel"),
         (EXCEL, "9999999", "no such day"),
         (EXCEL, "45,292", "not a number of days"),
+        (UNIX, "1767225600000", "not a number of seconds of unix"),
+        (UNIX, "-1", "not a number of seconds of unix"),
+        (UNIX, "1,767,225,600", "not a number of seconds of unix"),
+        (UNIX, "999999999999", "no such day"),
+        (UNIX_MS, "1767225600", "before 3 March 1973, unless they are seconds"),
+        (UNIX_MS, "1767225600.5", "not a number of milliseconds of unix-ms"),
         (GERMAN, "3. 03 2026", "its month is none of Januar"),
         (GERMAN, "3. March 2026", "its month is none of"),
         (GERMAN, "31. Februar 2026", "not written as"),

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
-from flows.steps.validate.quick_times import quick_texts
+from flows.steps.validate.quick_times import quick_counts, quick_texts
+from schemas.cells.counted_times import EPOCHS, counted_time
 from schemas.cells.dates import date_form, named_months
-from schemas.cells.day_numbers import EPOCHS, day_number
 from schemas.cells.reading import Moment, read_moment
 from schemas.derived.json_text import datetime_text
 
@@ -28,18 +28,17 @@ class TimeForm:
     zone: str | None = None
     """... or by the rules of a zone; a time the zone skips or repeats is not guessed."""
     decimal: str = "."
-    """What stands before the time of day in a number of days."""
+    """What stands before the fraction of a number of days or seconds."""
 
     def plain(self, text: pl.Expr) -> pl.Expr:
         """The time that each text says as ISO 8601; a text that says none is marked."""
         return text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
 
     def _plain(self, texts: pl.Series) -> pl.Series:
-        told = self.date_format is None or not (
-            self.date_format in EPOCHS or self.months or self.zeros_dropped
-        )
         read = pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
-        if told:
+        if self.date_format is not None and self.date_format in EPOCHS:
+            read = quick_counts(texts, self.date_format)
+        elif not (self.months or self.zeros_dropped):
             read = quick_texts(texts, self.date_format, self.offset_minutes, self.zone)
         left = texts.filter(read.is_null())
         each = left.drop_nulls().unique()
@@ -65,7 +64,7 @@ class TimeForm:
         text = cell.strip(" \t")
         if self.date_format in EPOCHS:
             point = {ord(self.decimal): ".", ord("."): self.decimal}
-            wall = day_number(text.translate(point), self.date_format)
+            wall = counted_time(text.translate(point), self.date_format)
         elif self.months:
             wall = named_months(text, self.date_format, self.months)
         else:

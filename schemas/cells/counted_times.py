@@ -1,0 +1,78 @@
+"""Times as a count since an epoch: days as a spreadsheet counts them, or seconds of Unix."""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+_DAY = 86_400
+_COARSE = Decimal("0.001")
+"""Seconds: finer a double of days does not tell times apart, so a time is one of these."""
+_SECOND = Decimal("0.0005")
+_LAST = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001
+
+
+class Count(NamedTuple):
+    """What a number counts."""
+
+    epoch: datetime
+    """The time whose number is 0; an instant, or a wall clock."""
+    seconds: Decimal
+    """How many a step has."""
+    form: re.Pattern[str]
+    unit: str
+    least: int = 0
+    """The first number that is sure."""
+    remark: str = ""
+    """Why those before it are not."""
+
+
+_DAYS = re.compile(r"[0-9]{1,7}(?:[.][0-9]{1,15})?")
+_UNIX = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCHS: Mapping[str, Count] = {
+    "excel": Count(
+        datetime(1899, 12, 30),  # noqa: DTZ001
+        Decimal(_DAY),
+        _DAYS,
+        "days",
+        # Before it `excel` counts a 29 February 1900 that never was, and others do not.
+        61,
+        "a day before 1 March 1900, which spreadsheets number differently",
+    ),
+    "excel-1904": Count(datetime(1904, 1, 1), Decimal(_DAY), _DAYS, "days"),  # noqa: DTZ001
+    "unix": Count(_UNIX, Decimal(1), re.compile(r"[0-9]{1,12}(?:[.][0-9]{1,6})?"), "seconds"),
+    "unix-ms": Count(
+        _UNIX,
+        Decimal("0.001"),
+        re.compile(r"[0-9]{1,15}"),
+        "milliseconds",
+        100_000_000_000,
+        "before 3 March 1973, unless they are seconds",
+    ),
+}
+"""Name of a form -> what its numbers count."""
+
+
+def counted_time(text: str, form: str) -> datetime | str:
+    """The time that a number of a form of `EPOCHS` says; or why it says none.
+
+    Of days it is told to the millisecond, of Unix to the microsecond.
+    """
+    count = EPOCHS[form]
+    if count.form.fullmatch(text) is None:
+        return f"not a number of {count.unit} of {form}"
+    number = Decimal(text)
+    if number < count.least:
+        return count.remark
+    seconds = number * count.seconds
+    if count.seconds == _DAY:
+        whole = seconds.quantize(Decimal(1))
+        # A double holds a second only nearly: what is within half a millisecond of one is that one.
+        seconds = whole if abs(seconds - whole) <= _SECOND else seconds.quantize(_COARSE)
+    days, rest = divmod(int(seconds * 1_000_000), _DAY * 1_000_000)
+    try:
+        found = count.epoch + timedelta(days=days, microseconds=rest)
+    except OverflowError:
+        return "no such day exists"
+    return found if found.replace(tzinfo=None) <= _LAST else "no such day exists"
