@@ -179,7 +179,8 @@ REASONS = _by_code(
         "LeftOut",
         "left out by the feed profile",
         "'{field}' is {value!r}: the feed profile leaves such rows out.",
-        "Change `leave_out` or `keep_only` where they are wanted, and deliver the rows again.",
+        "Change `leave_out` or `keep_only` where they are wanted, and deliver these rows in a file "
+        "of their own.",
     ),
     Reason(
         "ReferenceMissing",

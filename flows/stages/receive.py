@@ -26,7 +26,7 @@ from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.recovery import reach
 from connectors.settings import Settings
-from flows.stages.terms import secret_constants, stored_profile, terms_of_correction
+from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity
 from schemas.guards.leases import Held
@@ -270,15 +270,16 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     content_id = content_id_of(profile.feed, opened)
     known = ledger.find_content(connection, content_id) if content_id else None
     if known is not None:
-        return _known(known, delivery.service)
+        return _known(known, delivery)
     messages, fresh, earlier = [], [], []
     for one in opened:
         extract = one.stored and ledger.find_extract(connection, profile.feed, one.stored.sha256)
         if extract and not one.refusal:
             earlier.append(extract.batch_id)
+            of = ledger.find_batch(connection, extract.batch_id)
             messages.append(
-                f"{one.name}: these bytes were taken in batch {extract.batch_id} as "
-                f"{extract.name}; nothing to do."
+                f"{one.name}: these bytes were taken in batch {of.id} as {extract.name}; nothing "
+                f"to do.{_read_otherwise(of, profile)}"
             )
             continue
         used = ledger.find_name(connection, profile.feed, one.name)
@@ -308,16 +309,27 @@ def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Rec
     return Received(batch_id, True, False, tuple(messages))
 
 
-def _known(batch: ledger.Batch, service: str | None) -> Received:
+def _known(batch: ledger.Batch, delivery: ArchivedDelivery) -> Received:
     ended = batch.state in ledger.ENDED
     message = (
         f"This delivery was taken in batch {batch.id} on {batch.opened_at:%Y-%m-%d %H:%M} UTC "
         f"and is {batch.state.replace('_', ' ')}; "
         + ("nothing to do." if ended else "going on with it.")
     )
-    if service and batch.service is None:
+    message += _read_otherwise(batch, delivery.profile)
+    if delivery.service and batch.service is None:
         message += f" It was not to be pushed; `recon push {batch.id}` does it."
     return Received(batch.id, False, ended, (message,))
+
+
+def _read_otherwise(batch: ledger.Batch, given: Profile) -> str:
+    keys = other_terms(batch, given)
+    if not keys:
+        return ""
+    return (
+        f" It was read by the profile of then, which says something else about {', '.join(keys)}: "
+        f"to have it read anew, `recon undo {batch.id}` and import it again."
+    )
 
 
 def content_id_of(feed: str, opened: Sequence[Opened]) -> str | None:

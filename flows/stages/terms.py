@@ -75,6 +75,17 @@ def stored_profile(profile: Profile) -> str:
     return json.dumps(asdict(profile) | {"constants": kept}, sort_keys=True)
 
 
+def other_terms(batch: Batch, given: Profile) -> list[str]:
+    """The keys by which a profile reads files otherwise than the one that a batch was opened with.
+
+    A key that another version did not know then is as if it was not stated.
+    """
+    usual, now = (json.loads(stored_profile(one)) for one in (DEFAULT, given))
+    then = usual | json.loads(batch.profile)
+    beside = {*STATED, "feed", "record", "keep", "budget_read"}
+    return sorted(key for key in now if key not in beside and now[key] != then[key])
+
+
 def with_secrets(connection: psycopg.Connection, batch_id: int, profile: Profile) -> Profile:
     """The profile of a batch with the secret constants that are kept apart from it."""
     if not secret_constants(profile):

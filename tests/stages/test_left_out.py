@@ -22,6 +22,7 @@ from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import Ended, import_delivery
+from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from tests.governance.conftest import Ran
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
@@ -88,6 +89,33 @@ def test_rows_are_left_out_counted_and_told(
     # They are no rows in error, and nobody is asked to correct them.
     (rejects,) = write_rejects(workspace, done.batch.id, tmp_path / "rejects", with_secrets=False)
     assert len(rejects.read_text().splitlines()) == 3
+
+
+def test_what_was_left_out_by_mistake_is_read_anew(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    imported(workspace, tmp_path)
+    again = imported(workspace, tmp_path)
+    assert [one.endswith("nothing to do.") for one in again.messages] == [True]
+    cheaper = replace(PROFILE, budget_errors=9, keep="reference")
+    assert imported(workspace, tmp_path, cheaper).messages == again.messages
+    other = replace(PROFILE, leave_out={"Status": ("void",)}, zone="Europe/Berlin")
+    told = (
+        "It was read by the profile of then, which says something else about leave_out, zone: "
+        "to have it read anew, `recon undo 1` and import it again."
+    )
+    (message,) = imported(workspace, tmp_path, other).messages
+    assert message.endswith(told)
+    more = tmp_path / "more.csv"
+    more.write_text(f"{TOP}\n{line(8)},settled,\n")
+    both = import_delivery(workspace, [written(tmp_path), str(more)], replace(other, zone=None))
+    assert "something else about leave_out" in both.messages[0]
+    undo_batch(workspace, 1, by=None, reason="the profile left out what is wanted")
+    done = imported(workspace, tmp_path, replace(PROFILE, leave_out={"Status": ("void",)}))
+    states = dict(
+        rows(f"SELECT record_number, state FROM staged_row WHERE batch_id = {done.batch.id}")
+    )
+    assert states[2] == "inserted"
 
 
 def test_a_check_says_the_same(workspace: Workspace, tmp_path: Path) -> None:
