@@ -5,3 +5,8 @@ cells     the text of one cell and the value it means
 derived   what a field table becomes: pandera schemas, SQL, JSON, JSV, views, the reference page
 guards    what the database itself holds everybody to: roles, leases, states, the audit trail
 """
+
+import csv
+
+# How large a cell may be is a setting; Python's reader of CSV has a limit of its own for a process.
+csv.field_size_limit(2**31 - 1)
