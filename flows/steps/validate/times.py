@@ -12,6 +12,9 @@ from schemas.cells.dates import date_form, named_months
 from schemas.cells.reading import Moment, read_moment
 from schemas.derived.json_text import datetime_text
 
+_SEVERAL = 4
+"""From so many rows a text on, reading each text once is cheaper than reading all rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class TimeForm:
@@ -35,6 +38,13 @@ class TimeForm:
         return text.map_batches(self._plain, return_dtype=pl.String, is_elementwise=True)
 
     def _plain(self, texts: pl.Series) -> pl.Series:
+        """Each text is read once, where most stand several times, as days do."""
+        each = texts.unique()
+        if len(each) * _SEVERAL > len(texts):
+            return self._read(texts)
+        return texts.replace_strict(each, self._read(each), return_dtype=pl.String)
+
+    def _read(self, texts: pl.Series) -> pl.Series:
         read = pl.Series([None], dtype=pl.String).new_from_index(0, len(texts))
         if self.date_format is not None and self.date_format in EPOCHS:
             read = quick_counts(texts, self.date_format)
