@@ -1,7 +1,7 @@
 """The lines behind the last record that are none, and the totals that stand there."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -36,24 +36,24 @@ def read_footer(
 ) -> ExtractFooter | None:
     """The footer that every file of the feed has; None: its files have none.
 
+    Each of its patterns takes one line: what else looks like one is a record, and never lost.
     Raises ExtractRefused `incomplete_file` where one of its lines is missing, or states no number.
     """
     if not profile.footer:
         return None
-    start, seen, said = body_start, set[str](), dict[str, str]()
+    start, left, said = body_start, list(profile.footer), dict[str, str]()
     for begin, line in _from_the_end(content, body_start):
         # The last line of a text in quotes has their end: it is of a record, whatever it says.
-        match = None if line.count(dialect.quote) % 2 else _fitting(content, profile, line)
+        match = None if line.count(dialect.quote) % 2 else _fitting(content, left, line)
         if match is None:
             break
         start = begin
-        seen.add(match.re.pattern)
+        left.remove(match.re.pattern)
         for name, text in match.groupdict().items():
             if text is not None and said.setdefault(name, text) != text:
                 raise _refused(content, f"its footer states {name} twice: {said[name]!r}, {text!r}")
-    for pattern in profile.footer:
-        if pattern not in seen:
-            raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
+    for pattern in left:
+        raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
     numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
     rows = numbers.pop(ROWS, None)
     return ExtractFooter(start, None if rows is None else int(rows), numbers)
@@ -108,9 +108,9 @@ def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
     return at, text
 
 
-def _fitting(content: Content, profile: Profile, line: bytes) -> re.Match[str] | None:
+def _fitting(content: Content, patterns: Sequence[str], line: bytes) -> re.Match[str] | None:
     text = line.decode(content.encoding, "replace").strip()
-    found = (re.fullmatch(pattern, text) for pattern in profile.footer)
+    found = (re.fullmatch(pattern, text) for pattern in patterns)
     return next(filter(None, found), None)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from connectors.errors import ExtractRefused
-from connectors.files.content import Content, refused, shown
+from connectors.files.content import TRANSCODED, Content, refused, shown
 from connectors.files.dialect import Dialect, dialect_within
 from connectors.files.first_record import (
     FirstRecord,
@@ -73,6 +73,8 @@ class Header:
     """How a line becomes several records, whose columns are those above."""
     positions: CellRanges | None = None
     """Where the cells of a line are that has nothing between them."""
+    marked: bool = False
+    """Whether a file of its rows has to say that it is UTF-8, because its feed is UTF-16."""
 
     @property
     def width(self) -> int:
@@ -167,6 +169,7 @@ def _read_header(
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, line.dialect, line.end),
         unpivot=unpivot,
+        marked=content.delivered_encoding in TRANSCODED,
     )
 
 
@@ -193,6 +196,7 @@ def _fixed_width(content: Content, profile: Profile, limits: Limits) -> Header:
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, dialect, start),
         positions=positions_of(profile.positions, short_filled=profile.short_lines == "filled"),
+        marked=content.delivered_encoding in TRANSCODED,
     )
 
 

@@ -117,6 +117,9 @@ class HeaderNames:
         if absent := [name for name in told if folded(name) not in map(folded, self.names)]:
             found = "The feed profile leaves rows out by it (leave_out, keep_only)."
             raise self._refused("missing_column", columns=listed(absent), found=found)
+        if absent := self._absent(table, fields):
+            found = "The feed profile names them. Take out of it what the files do not have."
+            raise self._refused("missing_column", columns=listed(absent), found=found)
         known = self._beside()
         unknown = [
             name or f"column {place} without a name"
@@ -127,6 +130,17 @@ class HeaderNames:
             found = f"The record is {table.name}, its fields are {', '.join(table.columns)}."
             raise self._refused("inconsistent_columns", columns=listed(unknown), found=found)
         return fields
+
+    def _absent(self, table: Table, fields: Sequence[str | None]) -> list[str]:
+        """Columns that fields are read from by the profile, and that the file lacks."""
+        there = {folded(name) for name in self.names}
+        mapped = [
+            theirs
+            for theirs, ours in self.profile.columns.items()
+            if ours in table.columns and ours not in fields
+        ]
+        parts = chain(*(of for name, of in self.profile.sources.items() if name in table.columns))
+        return [*mapped, *(one for one in dict.fromkeys(parts) if folded(one) not in there)]
 
     def place_of(self, own: str) -> int | None:
         """Where a column of our own is."""

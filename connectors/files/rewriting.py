@@ -4,6 +4,7 @@ What is not left out keeps its text to the byte. Texts that a spreadsheet would 
 before them, and a column of our own says so: only then, and only there, the reader takes it away.
 """
 
+import codecs
 import csv
 import io
 import re
@@ -61,7 +62,8 @@ def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
             for line, text in zip(lines, guarded, strict=True)
         ]
     end = "\r\n"
-    return "".join(row + end for row in rows).encode(header.dialect.encoding, "surrogateescape")
+    text = "".join(row + end for row in rows).encode(header.dialect.encoding, "surrogateescape")
+    return codecs.BOM_UTF8 + text if header.marked else text
 
 
 def _joined(header: Header, own: Iterable[str], text: str) -> str:

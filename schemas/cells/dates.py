@@ -129,7 +129,12 @@ def named_months(text: str, form: str, months: tuple[str, ...]) -> datetime | st
     if len(found) != 1:
         return f"not written as {form}: its month is none of {', '.join(months)}"
     (match,) = found
-    number = [name.casefold() for name in months].index(match[0].casefold()) + 1
+    # As the pattern finds them: `casefold` keeps the two Turkish letters i apart.
+    number = next(
+        number
+        for number, name in enumerate(months, 1)
+        if re.fullmatch(re.escape(name), match[0], re.IGNORECASE)
+    )
     numbered = f"{text[: match.start()]}{number:02}{text[match.end() :]}"
     wall = date_form(re.sub("%[bB]", "%m", form)).wall(numbered)
     return f"not written as {form}" if isinstance(wall, str) else wall

@@ -72,5 +72,6 @@ class Guard:
         formula = rf"(?:{blank})*(?!{blank})(?!{number})[=+\-@|%\uff1d\uff0b\uff0d\uff20]"
         return re.compile(
             rf"(?:{start}){run}(?=(?!{own})[\t\r\n])"
-            rf"|(?:{start}|\r\n|\r(?!\n)|\n){run}(?={re.escape(self.sign)}|{formula})"
+            # A delimiter ends a cell with nothing in it, which a sign would make a text.
+            rf"|(?:{start}|\r\n|\r(?!\n)|\n)(?!{own}){run}(?={re.escape(self.sign)}|{formula})"
         )

@@ -98,6 +98,10 @@ class NumberForm:
         return pl.concat_str(core, pl.lit(f"e-{power}")) if power else core
 
 
+_NO_CURRENCY = set("+-()%\u2212\u2013")
+"""Of a currency they would hide whether a number is below zero, or a share."""
+
+
 def exact_number(text: str) -> Decimal | None:
     """The number that a text says in plain digits, none of them lost; None: it says none."""
     return Decimal(text) if _EXACT.fullmatch(text) else None
@@ -109,6 +113,10 @@ def check_forms(form: NumberForm) -> None:
     for one in form.currency:
         if _around(one) == ("", ""):
             raise NoNumberForm(f"{one!r} has no sign of a currency. Write '€1' or '1 EUR'")
+        if set("".join(_around(one))) & _NO_CURRENCY:
+            raise NoNumberForm(
+                f"{one!r} is no currency: what says the sign of a number is beside it"
+            )
     both = {_around(one) for one in form.negative} & {_around(one) for one in form.positive}
     if both:
         before, behind = min(both)

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -153,6 +154,38 @@ def test_where_the_records_end(tmp_path: Path, behind: str, records: str) -> Non
     assert found == records
 
 
+@pytest.mark.parametrize("lines", [1, 2])
+def test_a_pattern_takes_one_line_and_the_rest_are_records(tmp_path: Path, lines: int) -> None:
+    behind = ["Total Energies;2;7\n", "Total;3;\n"]
+    text = HEADER + ROWS + "".join(behind)
+    _, found = read(tmp_path, text, bank(footer=["Total.*", "Total .*"][:lines]))
+    assert found == ROWS + "".join(behind[:-lines])
+
+
+def test_a_footer_that_states_two_numbers(tmp_path: Path) -> None:
+    twice = bank(footer=[SUM, r"Saldo;(?P<PaidAmount>[^;]*);"])
+    error = refused(tmp_path, HEADER + "Summe;1,00;\nSaldo;2,00;\n", twice)
+    assert "states PaidAmount twice: '2,00', '1,00'" in str(error)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"columns": {"Betrag": "PlannedAmount", "Bild": "PaymentPlansId"}},
+        {"fields": {"PaymentPlansId": {"from": ["Bild"], "default": "1"}}},
+        {"fields": {"PaymentPlansId": {"from": ["Zahlung", "Bild"]}}},
+    ],
+)
+def test_a_column_that_the_profile_names_is_there(tmp_path: Path, keys: dict[str, Any]) -> None:
+    """An optional field too: half of a number would be another number."""
+    optional = {"feed": "x", "record": "payment_plan_detail", "unknown_columns": "ignore"}
+    mapped = {"Mandant": "PlannedCurrenciesId", **keys.get("columns", {})}
+    profile = read_profile({**optional, **keys, "columns": mapped})
+    error = refused(tmp_path, HEADER + ROWS, profile)
+    assert error.code == "missing_column"
+    assert "Bild. The feed profile names" in str(error)
+
+
 def test_records_between_header_and_a_footer_far_away(tmp_path: Path) -> None:
     rows = ROWS * (2 * FOOTER_BYTES // len(ROWS))
     text, profile = HEADER + rows + FOOTER, bank(footer=[SUM, COUNT])
@@ -167,7 +200,6 @@ def test_records_between_header_and_a_footer_far_away(tmp_path: Path) -> None:
         ("Summe;1;\n2 Buchungen;;\nx;y;z\n", "no line at its end fits the pattern 'Summe"),
         ("Summe;1,234.56;\n2 Buchungen;;\n", "PaidAmount as '1,234.56', which is no number"),
         ("Summe;;\n2 Buchungen;;\n", "PaidAmount as '', which is no number"),
-        ("Summe;1,00;\nSumme;2,00;\n2 Buchungen;;\n", "states PaidAmount twice: '2,00', '1,00'"),
     ],
 )
 def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str) -> None:

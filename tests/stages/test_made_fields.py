@@ -65,6 +65,20 @@ def test_a_field_is_made_of_columns(workspace: Workspace, rows: Any, tmp_path: P
     assert batch.state is State.COMPLETE_WITH_ERRORS
 
 
+def test_two_amounts_are_not_written_together_to_a_third(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """As of a statement with a column for debits and one for credits."""
+    fields = {**SHAPE["fields"], "PaidAmount": {"from": ["Amount", "Credit"]}}
+    profile = read_profile({**SHAPE, "fields": fields, "unknown_columns": "ignore"})
+    path = tmp_path / "a.csv"
+    rows = [GOOD.replace("\n", end) for end in (";3.10\n", ";\n")]
+    path.write_text(HEADER.replace("\n", ";Credit\n") + "".join(rows))
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    (reject,) = verdict.rejects
+    assert "12.503.10 (more than one of its columns has a number)" in str(reject)
+
+
 def test_a_row_that_is_rejected_is_corrected_in_the_columns_it_came_in(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:

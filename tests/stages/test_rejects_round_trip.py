@@ -75,3 +75,20 @@ def test_rejects_of_files_with_the_longest_names_are_written(
     assert set(written.values()) == {1}
     assert {path.name for path in written} <= {path.name for path in (tmp_path / "out").iterdir()}
     assert all(re.search(r"-batch-1(-\d+)?\.csv$", path.name) for path in written)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "delimiter"), [("utf-16", ","), ("utf-16-le", ","), ("utf-8", "|")]
+)
+def test_what_was_empty_is_empty_again(
+    workspace: Workspace, rows: Any, tmp_path: Path, encoding: str, delimiter: str
+) -> None:
+    profile = replace(DEFAULT, feed="avatars", encoding=encoding, delimiter=delimiter)
+    path = tmp_path / "avatars.csv"
+    lines = [["TenantsId", "Name", "Gender"], ["x", "", "\u00fc"]]
+    path.write_text("".join(f"{delimiter.join(one)}\n" for one in lines), encoding=encoding)
+    import_delivery(workspace, [str(path)], replace(profile, record="avatar"))
+    (rejects,) = write_rejects(workspace, 1, tmp_path / "1", with_secrets=False)
+    rejects.write_bytes(rejects.read_bytes().replace(b"x", b"5", 1))
+    import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
+    assert rows('SELECT "TenantsId", "Name", "Gender" FROM avatar') == [(5, None, "\u00fc")]

@@ -162,6 +162,31 @@ def test_time(stated: dict[str, Any], cell: str, time: str) -> None:
     assert normal("PaymentDate", cell, **stated) == time
 
 
+TURKISH = [
+    "Ocak",
+    "Şubat",
+    "Mart",
+    "Nisan",
+    "May\u0131s",
+    "Haziran",
+    "Temmuz",
+    "Ağustos",
+    "Eylül",
+    "Ekim",
+    "Kas\u0131m",
+    "Aral\u0131k",
+]
+
+
+@pytest.mark.parametrize("name", [*TURKISH, "MAYIS", "HAZ\u0130RAN", "KASIM", "şubat", "ARALIK"])
+def test_a_month_in_any_case_is_one_or_said_to_be_none(name: str) -> None:
+    text = normal("PaymentDate", f"2 {name} 2026", date_format="%d %B %Y", months=TURKISH)
+    known = [month for month in TURKISH if month.casefold() == name.casefold()]
+    months = {"MAYIS": 5, "HAZ\u0130RAN": 6, "KASIM": 11, "ARALIK": 12}
+    number = TURKISH.index(known[0]) + 1 if known else months[name]
+    assert text == f"2026-{number:02}-02T00:00:00"
+
+
 DROPPED = {"date_zeros": "dropped"}
 AMBIGUOUS = "not written as"
 NO_DAY = "no such day or time"

@@ -52,6 +52,12 @@ class CellForm:
             joined = pl.concat_str(given, separator=self.join, ignore_nulls=True)
             text = pl.when(~pl.all_horizontal(one.is_null() for one in given)).then(joined)
         found = self._found(of, text)
+        if len(given) > 1 and of.kind is Kind.DOUBLE and not self.join:
+            # Written without anything between them, two numbers are a third one.
+            digits = (one.str.contains("[0-9]").fill_null(value=False) for one in given)
+            remark = pl.lit(" (more than one of its columns has a number)")
+            several = pl.sum_horizontal(one.cast(pl.Int8) for one in digits) > 1
+            found = pl.when(several).then(text + remark).otherwise(found)
         if self.default is None:
             return found
         return pl.when(text.is_not_null()).then(found).otherwise(pl.lit(self.default))
