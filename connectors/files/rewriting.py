@@ -33,6 +33,11 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
     return _without_own(text, header)
 
 
+def as_one_cell(text: str, header: Header) -> str:
+    """A text that is no record as one cell, so that it is not read as one."""
+    return _row([text], header.written)
+
+
 def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
     """The text with these cells empty; a text that cannot be split has none left."""
     header = header.written

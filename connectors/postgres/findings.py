@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
+from connectors.files.dialect import RecordFault
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
@@ -186,6 +187,12 @@ def _with_lines(
 def wrong_fields(error_data: str) -> frozenset[str]:
     """The fields that the reasons of a row name; empty text for a reason against the whole row."""
     return frozenset(str(error["FieldName"]) for error in json.loads(error_data))
+
+
+def is_broken(error_data: str | None) -> bool:
+    """Whether a row has no cells, because its line could not be divided into them."""
+    codes = {fault.code for fault in RecordFault}
+    return any(error["ErrorCode"] in codes for error in json.loads(error_data or "[]"))
 
 
 def find_row(connection: psycopg.Connection, extract_id: int, record_number: int) -> list[Any]:

@@ -24,6 +24,7 @@ from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
 from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -130,7 +131,7 @@ def test_rejected_records_and_lines_are_corrected(
     assert top == "ReconRow,Date,Currency,Rate"
     assert record.endswith("2014-08-25,JPY,137.1E")
     name, broken = line.split(",", 1)
-    assert broken == "2014-08-22,1.3267"
+    assert broken == '"2014-08-22,1.3267"'
     # The line was two records: the number behind its name is that of the line.
     right = [record.replace("137.1E", "137.13"), f"{name},2014-08-22,USD,1.3267"]
     right.append(f"{name},2014-08-22,JPY,137.7")
@@ -143,6 +144,20 @@ def test_rejected_records_and_lines_are_corrected(
         ("2014-08-25", 392, "137.13"),
         ("2014-08-25", 840, "1.32"),
     ]
+
+
+def test_a_broken_line_is_never_read_as_a_record(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    """As it is cut here it has as many cells as a record, and other ones."""
+    cut = "Date,USD,JPY,CYP,\n2014-08-25,USD,137.13\n"
+    batch = import_delivery(workspace, [write(tmp_path, cut)], PROFILE).batch
+    with workspace.database.connect() as connection:
+        (row,) = locate(workspace, connection, batch.id, "rates.csv", Spot(line=2))
+        assert made_fields(workspace, connection, row, row.data) == []
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    import_delivery(workspace, [str(rejects)], DEFAULT, corrects=batch.id)
+    assert rates(rows) == []
 
 
 @pytest.mark.parametrize("duplicate", ["conflict", "last_wins"])

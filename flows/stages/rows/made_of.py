@@ -9,6 +9,7 @@ from connectors.files.cells import split_cells
 from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
+from connectors.postgres.findings import is_broken
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.terms import restored_profile
 from flows.stages.validate_chunk import plain_cells
@@ -66,7 +67,9 @@ def made_fields(
     (extract,) = (
         one for one in ledger.list_extracts(connection, batch.id) if one.id == row.extract_id
     )
-    if text is None or row.raw is not None or is_cleared(workspace, extract):
+    if text is None or row.raw is not None or is_broken(row.error_data):
+        return []
+    if is_cleared(workspace, extract):
         return []
     profile = restored_profile(batch)
     _, header = open_archived(workspace, extract, profile)

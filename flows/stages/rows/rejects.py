@@ -16,7 +16,13 @@ from connectors.files.atomic import named, write_file
 from connectors.files.cells import split_cells
 from connectors.files.header import Header
 from connectors.files.header_names import PARENT_COLUMN
-from connectors.files.rewriting import RewrittenLine, cells_left_out, delivered_text, write_rows
+from connectors.files.rewriting import (
+    RewrittenLine,
+    as_one_cell,
+    cells_left_out,
+    delivered_text,
+    write_rows,
+)
 from connectors.postgres import ledger
 from connectors.postgres.attempts import (
     REJECTED,
@@ -26,7 +32,7 @@ from connectors.postgres.attempts import (
     Later,
     later_attempts,
 )
-from connectors.postgres.findings import RejectedRow, rejected_rows, wrong_fields
+from connectors.postgres.findings import RejectedRow, is_broken, rejected_rows, wrong_fields
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract
 from flows.report.decision import ROWS_SHOWN, FirstReject
@@ -169,6 +175,9 @@ def rewritten(table: Table, row: RejectedRow, header: Header, *, with_secrets: b
     `table` is the record kind of the row, which may be inside insert-batch data.
     """
     text = delivered_text(row.data, row.raw, header)
+    if header.unpivot and is_broken(row.error_data):
+        # It is of the columns that a line has, and would be read as one of the records'.
+        text = as_one_cell(text, header)
     if with_secrets or not table.unquotable:
         return text
     return cells_left_out(text, header, _left_out(row, header))
