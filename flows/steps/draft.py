@@ -96,7 +96,9 @@ class NumberSigns:
 def _is_number(cell: str, core: str) -> bool:
     rest = cell.replace(core, "", 1).strip(f"{SIGNS}{BLANKS}")
     sign = len(rest) == 1 and _is_currency(rest)
-    return not rest or sign or rest.upper() in FLAGS or _CODE.fullmatch(rest) is not None
+    # Three letters before digits alone are a name, such as that of an account.
+    code = _CODE.fullmatch(rest) is not None and not (f"{rest}{core}" == cell and core.isdigit())
+    return not rest or sign or rest.upper() in FLAGS or code
 
 
 def _thousands(sign: str) -> str:

@@ -83,6 +83,8 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
         (("\N{MINUS SIGN}12",), 'negative = ["\N{MINUS SIGN}1"]', "positive"),
         (("€12.50", "-€1"), 'currency = ["€1"]', "positive"),
         (("12.50 EUR",), 'currency = ["1 EUR"]', "positive"),
+        (("EUR12.50",), 'currency = ["EUR1"]', "positive"),
+        (("ACC12", "ACC5"), 'unknown_columns = "ignore"', "currency"),
         (
             ("12.50 DR",),
             "negative or part: what stands around the 1 of 1 DR",
