@@ -12,23 +12,26 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator
 
+# Without arrays of its own nobody counts who has them, which would take most of its time.
+_OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
 Loop = TypeVar("Loop", bound=Callable[..., object])
 
 
 def compiled(loop: Loop) -> Loop:
     """A loop as machine code, made when it is first called; it runs beside other threads.
 
-    What it uses stands in `schemas` or beside it. `NUMBA_DISABLE_JIT=1` leaves it as it is.
+    What it uses stands in `schemas` or beside it, and it makes no arrays: whoever calls it gives it
+    those it writes to. `NUMBA_DISABLE_JIT=1` leaves it as it is.
     """
-    made = numba.njit(nogil=True)(loop)
+    made = numba.njit(**_OPTIONS)(loop)
     if made is not loop:
         with suppress(OSError, RuntimeError):
-            made._cache = _Kept(loop)  # type: ignore[attr-defined, no-untyped-call]
+            made._cache = _Kept(loop)  # type: ignore[no-untyped-call]
     return cast("Loop", made)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cache
 from typing import TypedDict
 
+from connectors.files.encodings import contains_ascii, stands_alone
 from connectors.settings import Limits
 from schemas.cells.formulas import Guard
 
@@ -35,14 +35,14 @@ class Dialect:
     """Whether a quoted field may hold one: numbers, times and booleans never do."""
 
     def __post_init__(self) -> None:
-        if not _contains_ascii(self.encoding):
+        if not contains_ascii(self.encoding):
             raise ValueError(f"encoding {self.encoding!r} does not contain ASCII; transcode first")
         if any(len(sign) != 1 or not sign.isascii() for sign in (self.delimiter, self.quote)):
             raise ValueError("delimiter and quote must be one ASCII character each")
         if len({self.delimiter, self.quote, b"\r", b"\n", b"\0"}) < 5:
             raise ValueError("delimiter and quote must differ, and be neither line end nor NUL")
         for sign in (self.delimiter, self.quote):
-            if not _stands_alone(self.encoding, sign):
+            if not stands_alone(self.encoding, sign):
                 raise ValueError(f"{sign!r} can be part of a character; transcode to utf-8 first")
         if not 0 < self.max_field_bytes <= self.max_record_bytes <= self.look_ahead_bytes:
             raise ValueError(
@@ -70,19 +70,6 @@ def dialect_within(limits: Limits, *, delimiter: str, quote: str, encoding: str)
         max_record_bytes=limits.record_bytes,
         look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
     )
-
-
-@cache
-def _contains_ascii(encoding: str) -> bool:
-    plain = bytes(range(128))
-    return plain.decode(encoding, "replace") == plain.decode("ascii")
-
-
-@cache
-def _stands_alone(encoding: str, sign: bytes) -> bool:
-    """Whether a sign is never the second half of another character."""
-    pairs = (bytes([lead]) + sign for lead in range(128, 256))
-    return all(pair.decode(encoding, "replace").endswith(sign.decode("ascii")) for pair in pairs)
 
 
 class RecordFault(IntEnum):

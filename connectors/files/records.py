@@ -17,6 +17,7 @@ import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places, pack, toggle
 from connectors.files.dialect import Dialect, RecordFault
+from connectors.files.encodings import no_signs
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines, physical_lines
 from connectors.files.readings import Readings, has_large_field, read_plain, read_quoted
 
@@ -300,7 +301,7 @@ def _judge_content(data: bytes, text: Bytes, records: Records, dialect: Dialect)
         places = np.flatnonzero(text[: records.consumed] == NUL)
         _blame(fault, np.searchsorted(start, places, "right") - 1, RecordFault.NUL_CHARACTER)
     if not data.isascii():
-        undecodable = _undecodable(memoryview(data), records, dialect.encoding)
+        undecodable = _undecodable(data, records, dialect.encoding)
         # A piece of a record that is too large may begin and end within a character.
         whole = fault[undecodable] != RecordFault.RECORD_TOO_LARGE
         _blame(fault, undecodable[whole], RecordFault.ENCODING)
@@ -311,15 +312,18 @@ def _blame(fault: Bytes, records: Places, reason: RecordFault) -> None:
     fault[records[open_to_it]] = reason
 
 
-def _undecodable(data: memoryview, records: Records, encoding: str) -> Places:
+def _undecodable(data: bytes, records: Records, encoding: str) -> Places:
     """Halve what cannot be decoded until single records are left; their order does not matter."""
-    start, end = records.start.tolist(), records.end.tolist()
+    none = no_signs(encoding)
+    if none is not None and not any(byte in data for byte in none):
+        return np.empty(0, np.int64)
+    start, end = records.start, records.end
     count, found = len(start), []
     ranges = [(at, min(at + DECODED_AT_ONCE, count)) for at in range(0, count, DECODED_AT_ONCE)]
     while ranges:
         first, beyond = ranges.pop()
         try:
-            str(data[start[first] : end[beyond - 1]], encoding)
+            str(memoryview(data)[start[first] : end[beyond - 1]], encoding)
         except UnicodeDecodeError:
             if beyond - first == 1:
                 found.append(first)

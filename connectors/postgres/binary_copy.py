@@ -27,9 +27,6 @@ _FIXED = (
 )
 _SINCE_2000 = 946_684_800_000_000
 """Microseconds from 1970, where frames begin to count, to 2000, where the server does."""
-_AMOUNT = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
-_ALWAYS_PLAIN = 8
-"""A decimal of so few characters has at most six behind the point."""
 
 
 class Texts(NamedTuple):
@@ -48,40 +45,6 @@ def has_fixed_width(table: Table) -> bool:
     """Whether rows of this record can be written out in binary: each column has its own size."""
     return key_columns(table) != (IDENTITY,) and all(
         field.kind in _FIXED for field in table.delivered
-    )
-
-
-def plain_rows(table: Table, frame: pl.DataFrame) -> pl.Series:
-    """Which rows can be written out: none of the decimals has too many digits."""
-    amounts = [
-        field.name
-        for field in table.delivered
-        if field.kind is Kind.DOUBLE
-        and frame.select((pl.col(field.name).str.len_bytes() > _ALWAYS_PLAIN).any()).item()
-    ]
-    if not amounts:
-        return pl.Series("plain", [True]).new_from_index(0, frame.height)
-    plain = [pl.col(name).is_null() | pl.col(name).str.contains(_AMOUNT) for name in amounts]
-    return frame.select(pl.all_horizontal(plain).alias("plain"))["plain"]
-
-
-def in_millionths(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-    """`plain_rows` with every decimal as an integer, and the number of digits it was written with.
-
-    Those are columns of their own, behind the others.
-    """
-    doubles = [field.name for field in table.delivered if field.kind is Kind.DOUBLE]
-    return frame.with_columns(
-        part
-        for name in doubles
-        for part in (
-            # A decimal without a point has none behind it.
-            (pl.col(name).str.len_bytes() - pl.col(name).str.find(".", literal=True) - 1)
-            .fill_null(0)
-            .cast(pl.Int8)
-            .alias(name + SCALE),
-            pl.col(name).cast(pl.Decimal(18, 6)).to_physical().cast(pl.Int64),
-        )
     )
 
 

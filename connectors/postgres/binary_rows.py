@@ -66,7 +66,8 @@ def write_rows(
         if texts:
             size = stop[row] - start[row]
             at = _write(out, at, _LENGTH, size)
-            out[at : at + size] = text[start[row] : stop[row]]
+            for byte in range(size):
+                out[np.uint64(at + byte)] = text[np.uint64(start[row] + byte)]
             at += size
     return at
 

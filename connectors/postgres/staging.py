@@ -4,12 +4,12 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 import psycopg
 from psycopg import sql
 
 from connectors.postgres import binary_copy
+from connectors.postgres.binary_copy import Texts
 from connectors.postgres.database import COPY_BYTES
 from schemas.derived.sql import SCHEMA, staged_columns, staged_name, target_columns
 from schemas.field import Table
@@ -41,19 +41,17 @@ def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
     return CopyRows(_copy(table, filled, "TEXT"), (copy_text(rows.select(filled)),))
 
 
-def copy_binary(table: Table, rows: pl.DataFrame, text: bytes | None, text_start: int) -> CopyRows:
-    """Clean staged rows `in_millionths` for COPY in binary.
+def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRows:
+    """Clean staged rows `in_millionths` for COPY in binary, each with its text.
 
-    `text` is what was delivered from byte `text_start` on; every row's own text is cut out of it.
     None: the rows are kept without their text.
     """
-    start, end = (rows[name].to_numpy() - text_start for name in ("byte_start", "byte_end"))
-    rows = _told(rows, pl.lit(None) if text is None else pl.col("byte_end") - pl.col("byte_start"))
+    length = pl.lit(None) if texts is None else pl.lit(pl.Series(texts.stop - texts.start))
+    rows = _told(rows, length)
     columns = _filled(rows, (*PLACE, *target_columns(table)))
-    if text is None:
+    if texts is None:
         body = binary_copy.encode(table, rows, columns)
     else:
-        texts = binary_copy.Texts(np.frombuffer(text, np.uint8), start, end)
         body = binary_copy.encode(table, rows, columns, texts)
         columns.append("data")
     copy = _copy(table, columns, "BINARY")

@@ -14,11 +14,7 @@ from connectors.files.chunk import Chunk
 from connectors.files.dialect import RecordFault
 from connectors.files.header import Header
 from connectors.files.profile import Profile
-from connectors.postgres.binary_copy import (
-    has_fixed_width,
-    in_millionths,
-    plain_rows,
-)
+from connectors.postgres.binary_copy import Texts, has_fixed_width
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
 from flows.stages.validate_chunk import validate_chunk, writing_of
@@ -26,12 +22,14 @@ from flows.steps.fast.fast_path import FastRows, read_fast
 from flows.steps.fast.typed import Delivered
 from flows.steps.totals import Totals, totals_of_millionths
 from flows.steps.validate.chunk import READY, Validated
+from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.left_out import FindRepaired
 from schemas.derived.pandera_schemas import validate
 from schemas.derived.sql import target_columns
 from schemas.field import Table
 from schemas.kinds import SCALE
+from schemas.millionths import in_millionths, plain_rows
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 
@@ -62,7 +60,7 @@ def write_out(
     Raises SchemaBroken when rows that were found clean are not what their record's schema says.
     """
     table, ids = header.table, (extract.batch_id, extract.id)
-    binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header, profile)
+    binary = chunk.records.consumed > strict_bytes and _goes_in_binary(chunk, header)
     fast = fast_rows(chunk, header, profile) if binary else None
     rest = chunk if fast is None else chunk.only(~fast.rows)
     validated = Validated()
@@ -84,7 +82,7 @@ def write_out(
             _add_keys(written, of, validated.taken(rows.filter(clean)))
         left = rows
         if binary:
-            short = clean & plain_rows(of, rows)
+            short = clean & plain_rows(of, rows) & ~rows["record_number"].is_in(validated.excluded)
             exact.append(in_millionths(of, rows.filter(short)))
             left = rows.filter(~short)
             places = left["record_number"] - chunk.start.record
@@ -93,8 +91,10 @@ def write_out(
             written.copies.append(copy_staged(of, left))
     validated.rows.clear()
     exact = [rows for rows in exact if rows.height]
-    text = None if profile.keep == "reference" else chunk.block
-    written.copies += [copy_binary(table, rows, text, chunk.start.byte) for rows in exact]
+    kept = profile.keep != "reference"
+    written.copies += [
+        copy_binary(table, rows, _texts(chunk, rows) if kept else None) for rows in exact
+    ]
     if exact and not profile.compare_only:
         ready = validated.totals[table.name][READY].rows
         if sum(rows.height for rows in exact) == ready:
@@ -104,30 +104,46 @@ def write_out(
     return written
 
 
-def _goes_in_binary(chunk: Chunk, header: Header, profile: Profile) -> bool:
+def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
     """Whether the text of a clean row is its bytes and all its values are of a fixed size."""
     return (
         has_fixed_width(header.table)
         and header.parent_column is None
+        and header.quoted_column is None
         and not (header.unpivot or header.positions)
-        and not (profile.leave_out or profile.keep_only)
-        and chunk.dialect.encoding == "utf-8"
+        and chunk.utf8 is not None
     )
 
 
 def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None:
     """The rows of a chunk that take the fast path, if it has enough of them."""
-    records, dialect = chunk.records, chunk.dialect
+    records, dialect, utf8 = chunk.records, chunk.dialect, chunk.utf8
+    assert utf8 is not None
     delivered = Delivered(
-        np.frombuffer(chunk.block, np.uint8)[: records.consumed],
-        records.start,
-        records.end,
-        records.fault == RecordFault.NONE,
+        np.frombuffer(utf8.text, np.uint8),
+        utf8.start,
+        utf8.end,
+        (records.fault == RecordFault.NONE) & (records.first_line == records.last_line),
         dialect.delimiter,
         dialect.quote,
     )
-    names, writing = header.fields, writing_of(profile)
-    return read_fast(header.table, names, delivered, writing, tenant=profile.tenant)
+    return read_fast(
+        header.table,
+        header.fields,
+        delivered,
+        writing_of(profile),
+        header.sources,
+        Exclusions(profile.leave_out, profile.keep_only).rules(header.names),
+        tenant=profile.tenant,
+    )
+
+
+def _texts(chunk: Chunk, rows: pl.DataFrame) -> Texts:
+    """The text of each row."""
+    assert chunk.utf8 is not None
+    text, start, end = chunk.utf8
+    places = rows["record_number"].to_numpy() - chunk.start.record
+    return Texts(np.frombuffer(text, np.uint8), start[places], end[places])
 
 
 def _placed(fast: FastRows, chunk: Chunk, batch_id: int, extract_id: int) -> pl.DataFrame:

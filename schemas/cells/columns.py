@@ -3,6 +3,7 @@
 Whatever an expression here cannot vouch for stays null; such cells are decided by `reading.read`.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import polars as pl
@@ -42,8 +43,13 @@ def type_cells(cells: pl.DataFrame, table: Table) -> pl.DataFrame:
 
     A value is null where the cell is absent, or where it is left to `reading.read`.
     """
-    parts = [expression for field in table.delivered for expression in _parts(field)]
-    columns = [expression for field in table.delivered for expression in _typed(field)]
+    return type_fields(cells, table.delivered)
+
+
+def type_fields(cells: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
+    """The same of some fields."""
+    parts = [expression for field in fields for expression in _parts(field)]
+    columns = [expression for field in fields for expression in _typed(field)]
     # Two steps, because an expression used by two columns is computed twice within one.
     return cells.with_columns(parts).select(columns)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from itertools import groupby
+from typing import NamedTuple
 
 Token = tuple[str | None, str]
 """A directive, or else text that stands as it is."""
@@ -100,6 +101,24 @@ def _agrees(name: str, text: str, wall: datetime) -> bool:
     return int(read) == int(_padded(name, text))
 
 
+class DatePart(NamedTuple):
+    """A part of a form."""
+
+    directive: str | None
+    """None: a text that stands as it is."""
+    text: str
+    may_be_short: bool
+    """Whether it may have one digit where it usually has two."""
+
+
+def date_parts(text: str) -> Iterator[DatePart]:
+    """The parts of a form that `date_form` takes."""
+    tokens = _tokens(text)
+    for at, (name, literal) in enumerate(tokens):
+        short = _WIDTHS.get(name or "") == 2 and name not in _WHOLE and _stands_alone(tokens, at)
+        yield DatePart(name, literal, short)
+
+
 @cache
 def date_form(text: str, *, zeros_dropped: bool = False) -> DateForm:
     """The form that a text of directives states; raises NoForm.
@@ -107,10 +126,7 @@ def date_form(text: str, *, zeros_dropped: bool = False) -> DateForm:
     A number needs its full width, unless signs that are no digits, or the ends, are on both of its
     sides. With `zeros_dropped` digits in a row may lack zeros on their left, as a number does.
     """
-    found = [(match[1], match[2] or "") for match in _TOKEN.finditer(text)]
-    if "".join(f"%{name}" if name else literal for name, literal in found) != text:
-        raise NoForm("it ends within a directive")
-    tokens: list[Token] = [(None, "%") if name == "%" else (name, part) for name, part in found]
+    tokens = _tokens(text)
     names = tuple(name for name, _ in tokens if name)
     for name in names:
         if name not in {*_WIDTHS, *_NAMES, "z"}:
@@ -146,16 +162,27 @@ def _month(months: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, longest)), re.IGNORECASE)
 
 
+def _tokens(text: str) -> list[Token]:
+    found = [(match[1], match[2] or "") for match in _TOKEN.finditer(text)]
+    if "".join(f"%{name}" if name else literal for name, literal in found) != text:
+        raise NoForm("it ends within a directive")
+    return [(None, "%") if name == "%" else (name, part) for name, part in found]
+
+
 def _part(tokens: Sequence[Token], at: int) -> str:
     name, literal = tokens[at]
     if name is None:
         return re.escape(literal)
     if name not in _WIDTHS:
         return f"(?P<{name}>{_NAMES.get(name, _OFFSET)})"
+    return f"(?P<{name}>{_digits(name, alone=_stands_alone(tokens, at))})"
+
+
+def _stands_alone(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a number has signs that are no digits, or the ends, on both of its sides."""
     before = tokens[at - 1] if at else (None, " ")
     after = tokens[at + 1] if at + 1 < len(tokens) else (None, " ")
-    alone = _separates(before, -1) and _separates(after, 0)
-    return f"(?P<{name}>{_digits(name, alone=alone)})"
+    return _separates(before, -1) and _separates(after, 0)
 
 
 def _runs(tokens: Sequence[Token]) -> Iterator[tuple[re.Pattern[str], int]]:

@@ -73,6 +73,11 @@ class NumberForm:
         return pl.when(sign.is_not_null()).then(number).otherwise(marked.otherwise(text))
 
     @property
+    def around(self) -> Mapping[tuple[str, str], str]:
+        """What may stand before the digits and behind them, one blank for each; and its sign."""
+        return {tuple(text.split("1")): sign for text, sign in _signs(self).items()}  # type: ignore[misc]
+
+    @property
     def whole(self) -> "NumberForm":
         """The same for whole numbers, which have no decimals."""
         return replace(self, implied=0) if self.implied else self

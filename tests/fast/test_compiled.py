@@ -38,6 +38,7 @@ from hashlib import sha256
 from pathlib import Path
 from flows.stages.write_out import write_out
 from tests.stages.payments import HEADER, line
+from tests.stages.test_fast_feeds import FEEDS, read, samples
 from tests.stages.test_fast_path import DEFAULT, EXTRACT, chunks
 
 path = Path(sys.argv[1])
@@ -48,7 +49,13 @@ path.write_text("\\n".join([HEADER, *lines, "x", "12345678901234567890,7", ""]))
 header, (chunk,) = chunks(path, DEFAULT)
 written = write_out(chunk, header, DEFAULT, EXTRACT, strict_bytes=0)
 print(sum(len(one) for one in written.spool))
-print(*(sha256(part).hexdigest() for copy in written.copies for part in copy.parts))
+copies = written.copies
+for feed, profile in FEEDS.items():
+    before, body, behind, _, _ = samples(feed)
+    path.write_bytes(before + body * 9 + behind)
+    header, (chunk,) = read(path, profile)
+    copies += write_out(chunk, header, profile, EXTRACT, strict_bytes=0).copies
+print(*(sha256(part).hexdigest() for copy in copies for part in copy.parts))
 """
 
 

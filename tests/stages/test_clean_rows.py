@@ -43,7 +43,7 @@ def no_rules(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_rules_and_a_null(patch: pytest.MonkeyPatch) -> None:
-    """On the fast path a cell without a value is never taken for one: here the third row is."""
+    """Among the rows of the fast path too: here the third one lacks a value."""
     patch.setattr(fast_path, "row_rules", NO_RULES)
     change_fast(patch, pl.when(pl.col("Id") != 3).then("DebtsId").alias("DebtsId"))
 
@@ -52,8 +52,8 @@ def change_fast(patch: pytest.MonkeyPatch, *columns: pl.Expr) -> None:
     read = fast_path.typed_records
 
     def changed(*given: Any) -> Any:
-        frame, rows = read(*given)
-        return frame.with_columns(columns), rows
+        typed = read(*given)
+        return replace(typed, frame=typed.frame.with_columns(columns))
 
     patch.setattr(fast_path, "typed_records", changed)
 

@@ -11,13 +11,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.files.spool import Spooled, read_spool, spool_path, write_spool
 from connectors.postgres import ledger
-from connectors.postgres.binary_copy import in_millionths, plain_rows
+from connectors.postgres.binary_copy import Texts
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.staging import copy_binary, copy_staged
 from connectors.settings import Limits
@@ -31,6 +32,7 @@ from flows.steps.validate.check import check as judge_cells
 from flows.steps.validate.key_filter import MOST_KEYS_OF_CHUNK, TENANT_BITS, KeyFilter, gather
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
 from schemas.derived.sql import staged_columns
+from schemas.millionths import in_millionths, plain_rows
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL, TABLES
 from tests.stages.payments import line, write
 
@@ -243,7 +245,7 @@ def test_binary_and_text_store_the_same(
     source = "".join(f"row {'é' * (number % 5)} {number}\n" for number in range(300)).encode()
     ends = [place for place, byte in enumerate(source) if byte == ord("\n")]
     starts = [0, *(end + 1 for end in ends[:-1])]
-    places = pl.DataFrame(
+    frame = pl.DataFrame(
         {
             "record_number": range(1, 301),
             "first_line": range(2, 302),
@@ -257,13 +259,14 @@ def test_binary_and_text_store_the_same(
         table,
         1,
         1,
-        all_rows(checked, Positions(places, {})),
-        identities(table, checked.typed, 1, places["record_number"]),
+        all_rows(checked, Positions(frame, {})),
+        identities(table, checked.typed, 1, frame["record_number"]),
     )
     plain = staged.filter(plain_rows(table, staged))
     assert plain.height > 200
     exact = in_millionths(table, plain.drop("data"))
-    binary = copy_binary(table, exact, source, 1000)
+    places = [exact[name].to_numpy() - 1000 for name in ("byte_start", "byte_end")]
+    binary = copy_binary(table, exact, Texts(np.frombuffer(source, np.uint8), *places))
     ask = f"SELECT {', '.join(map(quote, staged_columns(table)))} FROM staged_{record} ORDER BY 3"
     found = []
     for copy in (

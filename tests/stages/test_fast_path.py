@@ -13,7 +13,6 @@ from connectors.files.content import open_content
 from connectors.files.header import Header
 from connectors.files.profile import DEFAULT, Profile
 from connectors.files.reader import first_place, read_chunks
-from connectors.postgres.binary_copy import in_millionths, plain_rows
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from data_samples.generate import write_payments
@@ -21,6 +20,7 @@ from flows.stages.receive import header_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.write_out import fast_rows, write_out
 from flows.steps.validate.key_filter import looked_at
+from schemas.millionths import in_millionths, plain_rows
 from schemas.tables import PAYMENT
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
@@ -73,10 +73,11 @@ def compare(header: Header, chunk: Chunk, profile: Profile) -> None:
     )
     assert told == wanted
     rows = validated.rows["payment"]
-    clean = rows.filter(rows["error_data"].is_null())
+    clean = validated.taken(rows.filter(rows["error_data"].is_null()))
     keys = clean.select(looked_at(PAYMENT)).rows()
     found = written.keys["payment"].rows() if "payment" in written.keys else []
     assert sorted(found) == sorted(keys)
+    assert written.validated.excluded == validated.excluded
     short = plain_rows(PAYMENT, clean)
     if short.all() and len(short):
         assert written.spool is not None

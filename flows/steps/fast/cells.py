@@ -21,8 +21,10 @@ _WITH_Z, _WITH_OFFSET = 20, 25
 _ZERO, _POINT, _PLUS, _MINUS, _COLON, _T, _Z = (ord(sign) for sign in "0.+-:TZ")
 _NO_DIGITS = -10_000
 """Less than anything that two pairs of digits make."""
-_MICRO = 1_000_000
-_POWERS = 10 ** np.arange(MICRO_DIGITS, -1, -1)
+MICRO = 1_000_000
+MINUTE = 60 * MICRO
+"""In microseconds."""
+POWERS = 10 ** np.arange(MICRO_DIGITS, -1, -1)
 """By digits behind the point: what makes millionths of them."""
 
 
@@ -61,7 +63,7 @@ def read_decimal(text: Bytes, start: int, stop: int) -> tuple[int, int, int, boo
         known = known and scale <= MICRO_DIGITS
     if not known:
         return end, 0, 0, False
-    micro = value * _POWERS[0] + part * _POWERS[scale]
+    micro = value * POWERS[0] + part * POWERS[scale]
     return end, -micro if negative else micro, scale, True
 
 
@@ -80,21 +82,18 @@ def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
         and byte_at(text, start + 13) == byte_at(text, start + 16) == _COLON
     ):
         return 0, 0, False
-    century, year = _pair(text, start), _pair(text, start + 2)
-    month, day = _pair(text, start + 5), _pair(text, start + 8)
-    hour, minute = _pair(text, start + 11), _pair(text, start + 14)
-    second = _pair(text, start + 17)
-    year += century * 100
-    if not _FIRST_YEAR <= year <= _LAST_YEAR or not 1 <= month <= 12:
-        return 0, 0, False
-    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
+    year = pair(text, start) * 100 + pair(text, start + 2)
+    month, day = pair(text, start + 5), pair(text, start + 8)
+    hour, minute = pair(text, start + 11), pair(text, start + 14)
+    wall, known = wall_clock(year, month, day, hour, minute, pair(text, start + 17))
+    if not known:
         return 0, 0, False
     offset, sign = 0, byte_at(text, start + 19)
     if length == _WITH_Z:
         if sign != _Z:
             return 0, 0, False
     else:
-        hours, minutes = _pair(text, start + 20), _pair(text, start + 23)
+        hours, minutes = pair(text, start + 20), pair(text, start + 23)
         offset = hours * 60 + minutes
         if byte_at(text, start + 22) != _COLON or hours < 0 or not 0 <= minutes < 60:
             return 0, 0, False
@@ -104,14 +103,26 @@ def read_moment(text: Bytes, start: int, stop: int) -> tuple[int, int, bool]:
             offset = -offset
         elif sign != _PLUS:
             return 0, 0, False
-    if day < 1 or (day > 28 and day > _month_days(year, month)):
-        return 0, 0, False
-    days = _days(year, month) + day - 1
-    return (((days * 24 + hour) * 60 + minute) * 60 + second) * _MICRO, offset, True
+    return wall, offset, True
 
 
 @compiled
-def _pair(text: Bytes, at: int) -> int:
+def wall_clock(
+    year: int, month: int, day: int, hour: int, minute: int, second: int
+) -> tuple[int, bool]:
+    """Microseconds from 1970 to a time, whether there is such a time."""
+    if not _FIRST_YEAR <= year <= _LAST_YEAR or not 1 <= month <= 12:
+        return 0, False
+    if not (0 <= hour < 24 and 0 <= minute < 60 and 0 <= second < 60):
+        return 0, False
+    if day < 1 or (day > 28 and day > _month_days(year, month)):
+        return 0, False
+    days = _days(year, month) + day - 1
+    return (((days * 24 + hour) * 60 + minute) * 60 + second) * MICRO, True
+
+
+@compiled
+def pair(text: Bytes, at: int) -> int:
     """Two digits as a number."""
     tens, ones = byte_at(text, at) - _ZERO, byte_at(text, at + 1) - _ZERO
     if 0 <= tens <= 9 and 0 <= ones <= 9:

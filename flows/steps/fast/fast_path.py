@@ -5,7 +5,7 @@ a fraction of what validating costs. Whatever is written in another way than mos
 `validate_rows`, which says the same of a row of the fast path.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.fast.typed import Delivered, typed_records
+from flows.steps.validate.excluded import KeptBy
 from flows.steps.validate.normalise import Writing
-from schemas.cells.reading import INTEGER_BITS
-from schemas.field import Kind, Table
+from schemas.field import Table
 from schemas.row_rules import row_rules
 
-_MOMENTS = (Kind.DATETIME, Kind.DATETIME_OFFSET)
-_KINDS = (*INTEGER_BITS, *_MOMENTS, Kind.DOUBLE)
 _MOST_LEFT = 2
 """Where more than one row in so many cannot take it, all are better validated together."""
 
@@ -39,23 +37,22 @@ def read_fast(
     names: Sequence[str | None],
     delivered: Delivered,
     writing: Writing,
+    sources: Mapping[str, Sequence[int]],
+    kept: Sequence[KeptBy] = (),
     *,
     tenant: int | None,
 ) -> FastRows | None:
-    """The rows of a chunk that take the fast path.
+    """The rows of a chunk that take the fast path; None: they are few, or none can.
 
-    None: they are few, or its feed writes in a way of its own. `names` says which field each
-    delivered column is.
+    `names` says which field each delivered column is, `sources` which columns a field is made of
+    that is not one, `kept` by which cells a row is left out.
     """
-    usual = Writing() == writing and all(
-        field.kind in _KINDS and field.name in names for field in table.delivered
-    )
-    if not usual:
+    read = typed_records(table, names, delivered, writing, sources, kept)
+    if read is None:
         return None
-    frame, rows = typed_records(table, names, delivered)
-    clean = np.ones(frame.height, np.bool_)
+    frame, rows, clean = read.frame, read.rows, read.sound
     if tenant is not None and table.tenant:
-        clean &= (frame[table.tenant] == tenant).to_numpy()
+        clean &= (frame[table.tenant] == tenant).fill_null(value=True).to_numpy()
     for passed in _passes(table, frame):
         clean &= passed.to_numpy()
     if clean.sum() * _MOST_LEFT < len(rows):

@@ -1,31 +1,72 @@
 """The records of a chunk that take the fast path, typed in one loop over their bytes."""
 
-from enum import IntEnum
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from flows.steps.fast.cells import Bytes, byte_at, read_decimal, read_integer, read_moment
+from flows.steps.fast.cells import (
+    MINUTE,
+    Bytes,
+    byte_at,
+    read_decimal,
+    read_integer,
+    read_moment,
+)
+from flows.steps.fast.forms import Book, Form, HowRead, TimePart
+from flows.steps.fast.written import (
+    find_behind,
+    has_digit,
+    one_of,
+    read_amount,
+    read_count,
+    read_laid_out,
+    read_word,
+    without_blanks,
+)
 from schemas.compiled import compiled
 
 Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+_INTEGER, _DECIMAL, _AMOUNT, _MOMENT, _LAID_OUT, _COUNT, _WORD, _BEHIND, _KEPT = map(int, Form)
+_Found = tuple[int, int, bool, bool]
+_LINE_FEED = ord("\n")
+_ROOM = 256
+"""Bytes of several cells that are read as one."""
+_UNTOLD = -1
+"""Where a cell ends that holds a quote: its bytes are not its text."""
 
 
-class Form(IntEnum):
-    """How a delivered column is read."""
+class Read(NamedTuple):
+    """What the loop finds: a line for each field, or column, as long as there are records.
 
-    SKIP = 0
-    INTEGER = 1
-    DECIMAL = 2
-    WALL = 3
-    """A time, kept as its wall clock."""
-    INSTANT = 4
-    """A time, kept as the moment in UTC."""
+    The records it reads stand one after the other, without gaps.
+    """
+
+    values: Places
+    beside: NDArray[np.int16]
+    """The offset of a time in minutes, or the digits an amount was written with."""
+    given: Flags
+    begins: Places
+    """Of the columns that are left to others: where their cells are."""
+    ends: Places
 
 
-_SKIP, _INTEGER, _DECIMAL, _WALL = Form.SKIP, Form.INTEGER, Form.DECIMAL, Form.WALL
-_MINUTE = 60_000_000
+class Room(NamedTuple):
+    """What the loop writes to while it reads a record."""
+
+    begins: Places
+    """Of all columns: where their cells are."""
+    ends: Places
+    text: Bytes
+    parts: Places
+
+
+def room_for(width: int) -> Room:
+    """Room for records of so many columns."""
+    cells = np.empty(width, np.int64), np.empty(width, np.int64)
+    return Room(*cells, np.empty(_ROOM, np.uint8), np.empty(len(TimePart) + 1, np.int64))
 
 
 @compiled
@@ -35,53 +76,171 @@ def read_records(
     stop: Places,
     fast: Flags,
     signs: tuple[int, int],
-    form: NDArray[np.int8],
-    most: Places,
-    values: Places,
-    beside: NDArray[np.int16],
+    how: Sequence[HowRead],
+    book: Book,
+    left: Places,
+    room: Room,
+    read: Read,
 ) -> int:
     """Type the records that are `fast` so far; those that cannot be are taken out of it.
 
-    `signs`: delimiter and quote. By delivered column: `form` is its `Form`, `most` the largest
-    integer it holds. Values go to the lines of `values`, which are as long as there are records,
-    one after the other without gaps; `beside` takes the offset of a time in minutes, or the digits
-    an amount was written with behind its point. Returns how many are left.
+    `signs`: delimiter and quote; `how` has a line for each field; `left` are columns of which only
+    the places are told. Returns how many records are left.
     """
-    delimiter, quote = signs
-    last = len(form) - 1
+    begins, ends, joined, told = room
+    values, beside, given, left_begins, left_ends = read
     count = 0
     for record in range(len(start)):
         if not fast[record]:
             continue
-        at, end = start[record], stop[record]
-        known = True
-        for column in range(last + 1):
-            kind = form[column]
-            if kind == _INTEGER:
-                at, value, known = read_integer(text, at, end)
-                known = known and value <= most[column]
-                values[column, count] = value
-            elif kind == _DECIMAL:
-                at, value, scale, known = read_decimal(text, at, end)
-                values[column, count], beside[column, count] = value, scale
-            else:
-                first = at
-                while at < end and byte_at(text, at) != delimiter and byte_at(text, at) != quote:
-                    at += 1
-                if kind != _SKIP:
-                    wall, offset, known = read_moment(text, first, at)
-                    values[column, count] = wall if kind == _WALL else wall - offset * _MINUTE
-                    beside[column, count] = offset
-            # A cell ends with its delimiter, the last one with the record.
+        known = _find_cells(text, start[record], stop[record], signs, begins, ends)
+        field = 0
+        while known and field < len(how):
+            of = how[field]
+            form = of.form
+            column = of.column
+            begin, end = begins[column], ends[column]
+            value, more, there = 0, 0, True
+            known = False
+            if of.bare:
+                if form == _INTEGER:
+                    at, value, known = read_integer(text, begin, end)
+                    known = known and at == end and value <= of.largest
+                elif form == _DECIMAL:
+                    at, value, more, known = read_decimal(text, begin, end)
+                    known = known and at == end
+                else:
+                    value, more, known = read_moment(text, begin, end)
+                    if of.instant:
+                        value -= more * MINUTE
             if not known:
-                break
-            if column == last:
-                known = at == end
-            elif at == end or byte_at(text, at) != delimiter:
-                known = False
-                break
-            at += 1
+                size = _join(text, begins, ends, book, of, joined)
+                if size != _UNTOLD:
+                    value, more, there, known = _read_text(joined, size, book, of, told)
+            values[field, count] = value
+            beside[field, count] = more
+            given[field, count] = there
+            field += 1
+        for place in range(len(left)):
+            left_begins[place, count] = begins[left[place]]
+            left_ends[place, count] = ends[left[place]]
+            known = known and ends[left[place]] != _UNTOLD
         fast[record] = known
-        if known:
-            count += 1
+        count += known
     return count
+
+
+@compiled
+def _find_cells(
+    text: Bytes, at: int, stop: int, signs: tuple[int, int], begins: Places, ends: Places
+) -> bool:
+    """Where the cells of a record are, quotes around them left out; whether there are as many."""
+    delimiter, quote = signs
+    for column in range(len(begins)):
+        if column > 0:
+            if at == stop or byte_at(text, at) != delimiter:
+                return False
+            at += 1
+        if at < stop and byte_at(text, at) == quote:
+            at += 1
+            begins[column] = at
+            told = True
+            while at < stop:
+                if byte_at(text, at) == quote:
+                    if at + 1 == stop or byte_at(text, at + 1) != quote:
+                        break
+                    told = False
+                    at += 1
+                at += 1
+            ends[column] = at if told else _UNTOLD
+            at += 1
+        else:
+            begins[column] = at
+            while at < stop and byte_at(text, at) != delimiter:
+                at += 1
+            ends[column] = at
+    return at == stop
+
+
+@compiled
+def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, room: Bytes) -> int:
+    """Write the cells of several columns into `room` as one; returns its size, or `_UNTOLD`."""
+    size, numbers = 0, 0
+    several = False
+    for place in range(how.first_column, how.beyond_column):
+        column = book.columns[place]
+        begin, end = begins[column], ends[column]
+        if end == _UNTOLD:
+            return _UNTOLD
+        if how.trimmed:
+            begin, end = without_blanks(text, begin, end)
+        if begin == end or one_of(text, begin, end, book, how.first_null, how.beyond_null):
+            continue
+        numbers += how.one_number and has_digit(text, begin, end)
+        if numbers > 1:
+            return _UNTOLD
+        between = book.words[how.join]
+        needed = end - begin + between.stop - between.start
+        if size + needed > _ROOM:
+            return _UNTOLD
+        if several:
+            for at in range(between.start, between.stop):
+                room[size] = byte_at(book.text, at)
+                size += 1
+        for at in range(begin, end):
+            room[size] = byte_at(text, at)
+            size += 1
+        several = True
+    return size
+
+
+@compiled
+def _read_text(
+    text: Bytes, end: int, book: Book, how: HowRead, told: Places
+) -> tuple[int, int, bool, bool]:
+    """A field from its text: its value and what stands beside it, if given, whether known."""
+    form = how.form
+    if form == _KEPT:
+        value, known = read_word(text, 0, end, book, how)
+        return 0, 0, True, known != how.left_out
+    if end == 0:
+        return how.default, how.default_beside, how.default_given, True
+    if form == _WORD:
+        value, known = read_word(text, 0, end, book, how)
+        return value, 0, True, known
+    if form == _DECIMAL:
+        # With blanks around it the strict path does not keep how many digits it was written with.
+        at, value, scale, known = read_decimal(text, 0, end)
+        return value, scale, True, known and at == end
+    if form == _BEHIND:
+        begin, end = find_behind(text, 0, end, book, how)
+    else:
+        begin, end = without_blanks(text, 0, end)
+    if form in (_INTEGER, _BEHIND):
+        at, value, known = read_integer(text, begin, end)
+        return value, 0, True, known and at == end and value <= how.largest
+    if form == _AMOUNT:
+        value, scale, known = read_amount(text, begin, end, book, how)
+        return value, scale, True, known
+    offset = how.offset
+    if form == _MOMENT:
+        value, offset, known = read_moment(text, begin, end)
+    elif form == _LAID_OUT:
+        value, known = read_laid_out(text, begin, end, book, how, told)
+    else:
+        value, known = read_count(text, begin, end, how)
+    if how.instant:
+        value -= offset * MINUTE
+    return value, offset, True, known
+
+
+@compiled
+def copy_cells(text: Bytes, begins: Places, ends: Places, out: Bytes) -> None:
+    """Write cells one after the other, each on its line; their bytes fill `out`."""
+    size = 0
+    for cell in range(len(begins)):
+        for at in range(begins[cell], ends[cell]):
+            out[size] = byte_at(text, at)
+            size += 1
+        out[size] = _LINE_FEED
+        size += 1

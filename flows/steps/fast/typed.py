@@ -1,82 +1,211 @@
 """The records of a chunk that take the fast path, as a typed frame."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
+from io import BytesIO
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from schemas.cells.reading import INTEGER_BITS
+from flows.steps.validate.excluded import KeptBy
+from flows.steps.validate.normalise import Writing
+from flows.steps.validate.quick_times import offset_on
+from schemas.cells.columns import type_fields
 from schemas.field import Field, Kind, Table
-from schemas.kinds import OFFSET, SCALE, WORLDS
+from schemas.kinds import EXACT, OFFSET, SCALE, millionth_columns
+from schemas.millionths import in_millionths, plain_rows
+
+_DAY, _MINUTE = 86_400_000_000, 60_000_000
+"""In microseconds."""
+_EPOCH = date(1970, 1, 1)
+_GIVEN = "__given"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delivered:
-    """The records of a chunk as bytes."""
+    """The records of a chunk as bytes, which are UTF-8."""
 
     text: NDArray[np.uint8]
     start: NDArray[np.int64]
     stop: NDArray[np.int64]
     sound: NDArray[np.bool_]
-    """Which of them have as many fields as the header."""
+    """Which of them have as many fields as the header, on one line."""
     delimiter: bytes
     quote: bytes
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TypedRecords:
+    """Records that were read from their bytes."""
+
+    frame: pl.DataFrame
+    """Columns as SQL stores them; a double in millionths, with its digits behind the point."""
+    rows: NDArray[np.bool_]
+    """Which of the delivered ones they are."""
+    sound: NDArray[np.bool_]
+    """Of those in the frame, which are what the strict path says: the others are left to it."""
+
+
 def typed_records(
-    table: Table, names: Sequence[str | None], delivered: Delivered
-) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
-    """The records that take the fast path, and which they are.
-
-    `names` says which field each delivered column is. Columns are as SQL stores
-    them; a double is in millionths, with its digits behind the point.
-    """
+    table: Table,
+    names: Sequence[str | None],
+    delivered: Delivered,
+    writing: Writing,
+    sources: Mapping[str, Sequence[int]],
+    kept: Sequence[KeptBy] = (),
+) -> TypedRecords | None:
+    """The records that can be read from their bytes; None: none of this writing."""
     # What compiles the loops takes longer to load than a small delivery to validate.
-    from flows.steps.fast.records import Form, read_records  # noqa: PLC0415
+    from flows.steps.fast.plan import plan_of  # noqa: PLC0415
+    from flows.steps.fast.records import Read, read_records, room_for  # noqa: PLC0415
 
-    forms = {
-        **dict.fromkeys(INTEGER_BITS, Form.INTEGER),
-        Kind.DOUBLE: Form.DECIMAL,
-        Kind.DATETIME: Form.WALL,
-        Kind.DATETIME_OFFSET: Form.INSTANT,
-    }
-    kinds = [None if name is None else table.by_name[name].kind for name in names]
-    rows = delivered.sound.copy()
-    values = np.empty((len(names), len(rows)), np.int64)
-    beside = np.empty((len(names), len(rows)), np.int16)
+    plan = plan_of(table, names, writing, sources, kept)
+    if plan is None:
+        return None
+    rows, left = delivered.sound.copy(), plan.left_columns
+    height = int(rows.sum())
+    shape, places = (len(plan.how), height), (len(left), height)
+    read = Read(
+        np.empty(shape, np.int64),
+        np.empty(shape, np.int16),
+        np.empty(shape, np.bool_),
+        np.empty(places, np.int64),
+        np.empty(places, np.int64),
+    )
     count = read_records(
         delivered.text,
         delivered.start,
         delivered.stop,
         rows,
         (ord(delivered.delimiter), ord(delivered.quote)),
-        np.array([Form.SKIP if kind is None else forms[kind] for kind in kinds], np.int8),
-        np.array([(1 << (INTEGER_BITS.get(kind, 64) - 1)) - 1 if kind else 0 for kind in kinds]),
-        values,
-        beside,
+        plan.how,
+        plan.book,
+        left,
+        room_for(len(names)),
+        read,
     )
-    places = ((field, names.index(field.name)) for field in table.delivered)
-    columns = [
-        column
-        for field, place in places
-        for column in _columns(field, values[place, :count], beside[place, :count])
-    ]
-    return pl.DataFrame(columns), rows
+    if count == 0:
+        return None
+    frame = _Frame(table, count)
+    for field, values, beside, given in zip(plan.read, *read[:3], strict=False):
+        one = _Values(values[:count], beside[:count], given[:count])
+        frame.add(field.of, one, zone=field.zone, unzoned=field.unzoned)
+    for name, (value, scale) in plan.constants.items():
+        full = np.full(count, value), np.full(count, scale, np.int16), np.ones(count, np.bool_)
+        frame.add(table.by_name[name], _Values(*full))
+    if plan.left:
+        cells = {
+            str(column): _texts(
+                delivered.text, read.begins[place, :count], read.ends[place, :count]
+            )
+            for place, column in enumerate(left.tolist())
+        }
+        frame.add_left(pl.DataFrame(cells), plan.left, writing)
+    return TypedRecords(frame.finish(), rows, frame.sound)
 
 
-def _columns(
-    field: Field, values: NDArray[np.int64], beside: NDArray[np.int16]
-) -> Iterator[pl.Series]:
-    """The columns of a field: its own, and what stands beside it."""
-    column = pl.Series(field.name, values)
-    match field.kind:
-        case Kind.DOUBLE:
-            yield column
-            yield pl.Series(field.name + SCALE, beside.astype(np.int8))
-        case Kind.DATETIME | Kind.DATETIME_OFFSET:
-            yield column.cast(WORLDS[field.kind].frame)
-            yield pl.Series(field.name + OFFSET, beside)
-        case _:
-            yield column.cast(WORLDS[field.kind].frame, wrap_numerical=True)
+class _Values(NamedTuple):
+    """What was found of a field, as `Read` has it."""
+
+    values: NDArray[np.int64]
+    beside: NDArray[np.int16]
+    given: NDArray[np.bool_]
+
+
+class _Frame:
+    """A typed frame in the making."""
+
+    def __init__(self, table: Table, height: int) -> None:
+        self.sound = np.ones(height, np.bool_)
+        """Which rows are what the strict path says."""
+        self._table = table
+        self._given: dict[str, pl.Series] = {}
+        self._made: dict[str, pl.Expr] = {}
+
+    def add(
+        self,
+        of: Field,
+        found: _Values,
+        *,
+        zone: str | None = None,
+        unzoned: bool = False,
+    ) -> None:
+        """A field that was read; `zone`: times are its wall clock, `unzoned`: that of none."""
+        values, beside, given = found
+        if zone is not None:
+            beside, known = _offsets(values, given, zone)
+            self.sound &= known
+            if of.kind is Kind.DATETIME_OFFSET:
+                values = values - beside.astype(np.int64) * _MINUTE
+        mask = of.name + _GIVEN
+        self._given[mask] = pl.Series(mask, given)
+        for name, dtype in millionth_columns(of).items():
+            if unzoned and name.endswith(OFFSET):
+                continue
+            self._given[name] = pl.Series(name, values if name == of.name else beside)
+            cast = pl.col(name).cast(dtype, wrap_numerical=True)
+            whole = name.endswith(SCALE) or given.all()
+            self._made[name] = cast if whole else pl.when(mask).then(cast).alias(name)
+
+    def add_left(
+        self, cells: pl.DataFrame, left: Mapping[str, Sequence[int]], writing: Writing
+    ) -> None:
+        """The fields that the loops leave, from the cells of the columns they are made of."""
+        fields = [self._table.by_name[name] for name in left]
+        texts = cells.select(
+            writing.fields.get(of.name, writing.form)
+            .made(of, [pl.col(str(place)) for place in left[of.name]])
+            .alias(of.name)
+            for of in fields
+        )
+        typed = type_fields(texts, fields)
+        for of in fields:
+            unread = (texts[of.name] != "").fill_null(value=False) & typed[of.name].is_null()
+            self.sound &= ~unread.to_numpy()
+        amounts = [of.name for of in fields if of.kind is Kind.DOUBLE]
+        if amounts:
+            exact = typed.with_columns(pl.col(name + EXACT).alias(name) for name in amounts)
+            plain = plain_rows(self._table, exact)
+            self.sound &= plain.to_numpy()
+            short = exact.with_columns(pl.when(plain).then(name).alias(name) for name in amounts)
+            typed = in_millionths(self._table, short)
+        for name in (name for of in fields for name in millionth_columns(of)):
+            self._given[name] = typed[name]
+            self._made[name] = pl.col(name)
+
+    def finish(self) -> pl.DataFrame:
+        """All columns of the table; those of fields that the feed does not have are empty."""
+        return pl.DataFrame([*self._given.values()]).select(
+            self._made.get(name, pl.lit(0 if name.endswith(SCALE) else None, dtype).alias(name))
+            for of in self._table.delivered
+            for name, dtype in millionth_columns(of).items()
+        )
+
+
+def _texts(
+    text: NDArray[np.uint8], begins: NDArray[np.int64], ends: NDArray[np.int64]
+) -> pl.Series:
+    """Cells as texts; there is no line end in any of them."""
+    from flows.steps.fast.records import copy_cells  # noqa: PLC0415
+
+    out = np.empty(int((ends - begins).sum()) + len(begins), np.uint8)
+    copy_cells(text, begins, ends, out)
+    return pl.scan_lines(BytesIO(out.data)).collect().to_series()
+
+
+def _offsets(
+    walls: NDArray[np.int64], given: NDArray[np.bool_], zone: str
+) -> tuple[NDArray[np.int16], NDArray[np.bool_]]:
+    """Minutes that wall clocks of a zone are ahead of UTC; and of which days that is certain."""
+    days = np.where(given, walls, 0) // _DAY
+    first = days.min(initial=0)
+    there = np.zeros(days.max(initial=0) - first + 1, np.bool_)
+    there[days - first] = True
+    offsets, known = np.zeros(len(there), np.int16), np.zeros(len(there), np.bool_)
+    for day in np.flatnonzero(there).tolist():
+        offset = offset_on(zone, _EPOCH + timedelta(days=day + int(first)))
+        offsets[day], known[day] = offset or 0, offset is not None
+    return offsets[days - first], known[days - first]

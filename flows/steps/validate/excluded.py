@@ -2,10 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import polars as pl
 
 COLUMN, VALUE = "column", "value"
+
+
+class KeptBy(NamedTuple):
+    """By which cells of a column a row is left out."""
+
+    place: int
+    """That of the column."""
+    texts: Sequence[str]
+    left_out: bool
+    """Whether by these, or by all others."""
+    column: str
+    """Its name, as the profile has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,28 +28,32 @@ class Exclusions:
     leave_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
     keep_only: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    def rules(self, names: Sequence[str]) -> list[KeptBy]:
+        """What each row is asked, under columns of these names."""
+        places = {name.casefold(): place for place, name in enumerate(names)}
+        return [
+            KeptBy(places[name.strip().casefold()], texts, left_out, name)
+            for of, left_out in ((self.leave_out, True), (self.keep_only, False))
+            for name, texts in of.items()
+        ]
+
     def of(self, cells: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame | None:
         """Column and cell that leave out each row; null where it is not; None: no row is.
 
         `names` are those of the columns of `cells`.
         """
-        rules = [
-            *((name, texts, True) for name, texts in self.leave_out.items()),
-            *((name, texts, False) for name, texts in self.keep_only.items()),
-        ]
-        if not rules:
+        told = [_told(rule) for rule in self.rules(names)]
+        if not told:
             return None
-        places = {name.casefold(): str(place) for place, name in enumerate(names)}
-        told = [_told(places, *rule) for rule in rules]
         found = cells.select(pl.coalesce(told).alias("told")).unnest("told")
         return found if found[COLUMN].is_not_null().any() else None
 
 
-def _told(places: Mapping[str, str], name: str, texts: Sequence[str], listed: bool) -> pl.Expr:
-    cell = pl.col(places[name.strip().casefold()]).fill_null("").str.strip_chars(" \t")
-    there = cell.is_in(list(texts))
-    told = pl.struct(pl.lit(name).alias(COLUMN), cell.alias(VALUE))
-    return pl.when(there if listed else ~there).then(told)
+def _told(rule: KeptBy) -> pl.Expr:
+    cell = pl.col(str(rule.place)).fill_null("").str.strip_chars(" \t")
+    there = cell.is_in(list(rule.texts))
+    told = pl.struct(pl.lit(rule.column).alias(COLUMN), cell.alias(VALUE))
+    return pl.when(there if rule.left_out else ~there).then(told)
 
 
 def counts(found: pl.DataFrame, numbers: pl.Series) -> list[list[object]]:

@@ -76,9 +76,15 @@ def _pattern(date_format: str) -> str | None:
     return f"^{''.join(written)}$" if {"Y", "m", "d"} <= told else None
 
 
-@cache
 def _suffix(zone: str, day: date) -> str | None:
     """The offset of a zone on a day as a time ends with it; None: it changes on it."""
+    offset = offset_on(zone, day)
+    return None if offset is None else datetime_text(datetime(2000, 1, 1), offset)[19:]  # noqa: DTZ001
+
+
+@cache
+def offset_on(zone: str, day: date) -> int | None:
+    """Minutes that a zone is ahead of UTC all day; None: it changes on it, or has seconds."""
     if not date.min < day < date.max:
         return None
     midnight = datetime.combine(day, datetime.min.time())
@@ -89,4 +95,4 @@ def _suffix(zone: str, day: date) -> str | None:
     }
     if others or offset is None or offset % timedelta(minutes=1):
         return None
-    return datetime_text(midnight, offset // timedelta(minutes=1))[19:]
+    return offset // timedelta(minutes=1)

@@ -1,0 +1,36 @@
+"""Encodings: what their bytes are."""
+
+from functools import cache
+from itertools import chain, product
+
+
+@cache
+def contains_ascii(encoding: str) -> bool:
+    """Whether the bytes of ASCII are what they are there."""
+    plain = bytes(range(128))
+    return plain.decode(encoding, "replace") == plain.decode("ascii")
+
+
+@cache
+def stands_alone(encoding: str, sign: bytes) -> bool:
+    """Whether a sign is never the second half of another character."""
+    pairs = (bytes([lead]) + sign for lead in range(128, 256))
+    return all(pair.decode(encoding, "replace").endswith(sign.decode("ascii")) for pair in pairs)
+
+
+@cache
+def utf8_sizes(encoding: str) -> bytes | None:
+    """How many bytes the sign of each byte has as UTF-8; None: a sign may have several bytes."""
+    signs = [bytes([byte]).decode(encoding, "replace") for byte in range(256)]
+    pairs = bytes(chain(*product(range(256), repeat=2)))
+    if pairs.decode(encoding, "replace") != "".join(signs[byte] for byte in pairs):
+        return None
+    return bytes(len(sign.encode()) for sign in signs)
+
+
+@cache
+def no_signs(encoding: str) -> bytes | None:
+    """The bytes that are no sign; None: that depends on those beside them."""
+    if utf8_sizes(encoding) is None:
+        return None
+    return bytes(byte for byte in range(256) if not bytes([byte]).decode(encoding, "ignore"))

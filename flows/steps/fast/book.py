@@ -1,0 +1,261 @@
+"""Write down how fields are read, from the forms that a feed states.
+
+What the loops cannot read is left: a text that is cut by a pattern of another kind, a word that
+stands for no integer, a time that is told by no layout.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from itertools import product
+from typing import NamedTuple, cast
+
+import numpy as np
+
+from flows.steps.fast.cells import MICRO, read_decimal, read_integer
+from flows.steps.fast.forms import SHORT, Book, Form, HowRead, TimePart, Word, lines_of
+from flows.steps.validate.normalise import TIMES, CellForm
+from flows.steps.validate.times import TimeForm
+from schemas.cells.counted_times import EPOCHS
+from schemas.cells.dates import date_parts
+from schemas.cells.numbers import BLANK, BLANKS, NumberForm
+from schemas.cells.reading import INTEGER_BITS
+from schemas.field import Field, Kind
+
+Line = Mapping[str, int]
+"""Attributes of a `HowRead`; the others are 0."""
+_HOW, _WORD = lines_of(HowRead), lines_of(Word)
+
+_BEHIND_WORD = re.compile(
+    r"([^.^$*+?{}\[\]|()\\]*?)(?:([^.^$*+?{}\[\]|()\\])\*)?\((?:\\d|\[0-9\])\+\)"
+)
+"""A pattern that looks for digits behind a word, and a sign any number of times."""
+_PARTS = {
+    "Y": TimePart.YEAR,
+    "y": TimePart.SHORT_YEAR,
+    "m": TimePart.MONTH,
+    "b": TimePart.MONTH_NAME,
+    "d": TimePart.DAY,
+    "H": TimePart.HOUR,
+    "M": TimePart.MINUTE,
+    "S": TimePart.SECOND,
+}
+_DAYS = [{"d", *month_and_year} for month_and_year in product("mb", "Yy")]
+_CLOCK = {"H", "M", "S"}
+_ISO = "%Y-%m-%dT%H:%M:%S"
+_MOST_AROUND = 64
+"""Where a sign is written in more ways, looking through them takes longer than the strict path."""
+_1970, _BEYOND = date(1970, 1, 1), date(9999, 1, 1)
+_DAY = 86_400
+
+
+class PlainValue(NamedTuple):
+    """A value as the loops give it: with its digits behind the point, if it is an amount."""
+
+    value: int
+    beside: int
+
+
+def plain_value(of: Field, text: str) -> PlainValue | None:
+    """What a text in the service document's own form says; None: the loops would not read it."""
+    written = np.frombuffer(text.encode(), np.uint8)
+    if of.kind in INTEGER_BITS:
+        end, value, known = read_integer(written, 0, len(written))
+        known = known and end == len(written) and value <= _largest(of.kind)
+        return PlainValue(int(value), 0) if known else None
+    if of.kind is Kind.DOUBLE:
+        end, value, scale, known = read_decimal(written, 0, len(written))
+        return PlainValue(int(value), int(scale)) if known and end == len(written) else None
+    return None
+
+
+def is_unix(form: TimeForm) -> bool:
+    """Whether its times are moments, whatever zone is stated."""
+    return form.date_format in EPOCHS and EPOCHS[form.date_format or ""].epoch.tzinfo is not None
+
+
+class Bookmaker:
+    """Writes down how fields are read, one after the other."""
+
+    def __init__(self) -> None:
+        self._text = bytearray()
+        self._words: list[tuple[int, int, int]] = []
+        self._columns: list[int] = []
+        self._layout: list[int] = []
+        self._how: list[Line] = []
+
+    def add(self, of: Field, form: CellForm, columns: Sequence[int]) -> bool:
+        """Add a field that is made of these columns; False: it is left."""
+        default = PlainValue(0, 0) if form.default is None else plain_value(of, form.default)
+        how = self._how_read(of, form)
+        if how is None or default is None:
+            return False
+        nulls = [text for text in form.null if text]
+        # What has no digit is neither number nor time, so that it may be looked for behind them.
+        told_by_itself = len(columns) == 1 and not any(map(str.isdigit, "".join(nulls)))
+        self._how.append(
+            {
+                **how,
+                **self._words_of("null", nulls),
+                **self._range("column", self._columns, columns),
+                "column": columns[0],
+                "bare": told_by_itself and how["form"] in (Form.INTEGER, Form.DECIMAL, Form.MOMENT),
+                "join": self._words_of("join", [form.join])["first_join"],
+                "one_number": len(columns) > 1 and of.kind is Kind.DOUBLE and not form.join,
+                "trimmed": form.blanks_dropped,
+                "default_given": form.default is not None,
+                "default": default.value,
+                "default_beside": default.beside,
+            }
+        )
+        return True
+
+    def keep(self, column: int, words: Iterable[str], *, left_out: bool) -> None:
+        """Read no row whose cell in a column is one of these words, or of no row another one."""
+        self._how.append(
+            {
+                **self._words_of("word", words),
+                **self._range("column", self._columns, [column]),
+                "form": Form.KEPT,
+                "trimmed": True,
+                "left_out": left_out,
+            }
+        )
+
+    def finish(self) -> tuple[Sequence[HowRead], Book]:
+        """All fields, and what they name."""
+        lines = [tuple(of.get(name, 0) for name in _HOW.names or ()) for of in self._how]
+        how = np.array(lines, _HOW).view(np.recarray)
+        words = np.array(self._words, _WORD).view(np.recarray)
+        return cast("Sequence[HowRead]", how), Book(
+            np.frombuffer(bytes(self._text), np.uint8),
+            cast("Sequence[Word]", words),
+            np.array(self._columns, np.int64),
+            np.array(self._layout, np.int16),
+        )
+
+    def _how_read(self, of: Field, form: CellForm) -> Line | None:
+        if of.kind in INTEGER_BITS:
+            return self._integer(of, form)
+        if form.part is not None or form.map is not None:
+            return None
+        if of.kind is Kind.DOUBLE:
+            return self._amount(form.number)
+        if of.kind in TIMES:
+            return self._time(form.time, instant=of.kind is Kind.DATETIME_OFFSET)
+        return None
+
+    def _integer(self, of: Field, form: CellForm) -> Line | None:
+        if form.map is not None:
+            values = {text: plain_value(of, value) for text, value in form.map.items()}
+            known = {text: plain.value for text, plain in values.items() if plain}
+            whole = form.part is None and len(known) == len(values)
+            return {"form": Form.WORD, **self._words_of("word", known)} if whole else None
+        number = form.number.whole
+        if number != NumberForm() and (number.percent or number.around.get(("", "")) != ""):
+            return None
+        how = {"largest": _largest(of.kind)}
+        if form.part is None:
+            return how | {"form": Form.INTEGER}
+        behind = _BEHIND_WORD.fullmatch(form.part)
+        if behind is None or not (behind[2] or "").isascii():
+            return None
+        between = ord(behind[2]) if behind[2] else -1
+        word = self._words_of("word", [behind[1]])
+        return how | {"form": Form.BEHIND, **word, "between": between}
+
+    def _amount(self, form: NumberForm) -> Line | None:
+        if form == NumberForm():
+            return {"form": Form.DECIMAL}
+        around = {
+            one: -1 if sign else 1
+            for pair, sign in form.around.items()
+            for one in product(*map(_with_blanks, pair))
+        }
+        if form.implied or form.percent or not form.decimal.isascii() or len(around) > _MOST_AROUND:
+            return None
+        groups = BLANKS if form.thousands == BLANK else [one for one in [form.thousands] if one]
+        # Most numbers have nothing around them.
+        pairs = sorted(around, key=lambda pair: len("".join(pair)))
+        return {
+            "form": Form.AMOUNT,
+            "point": ord(form.decimal),
+            **self._write("around", [(part, around[pair]) for pair in pairs for part in pair]),
+            **self._words_of("group", groups),
+        }
+
+    def _time(self, form: TimeForm, *, instant: bool) -> Line | None:
+        if form == TimeForm():
+            return {"form": Form.MOMENT, "instant": instant}
+        offset = None if form.zone else form.offset_minutes
+        if is_unix(form):
+            offset = 0
+        elif instant and offset is None and form.zone is None:
+            return None
+        how = {"instant": instant and offset is not None, "offset": offset or 0}
+        if form.date_format in EPOCHS:
+            return _count(form) | how
+        layout = None if form.months else _layout(form.date_format)
+        if layout is None:
+            return None
+        part = self._range("part", self._layout, layout)
+        return how | {"form": Form.LAID_OUT, "short_year": -TimePart.SHORT_YEAR in layout, **part}
+
+    def _words_of(self, name: str, words: Iterable[str] | Mapping[str, int]) -> Line:
+        values = words if isinstance(words, Mapping) else dict.fromkeys(words, 0)
+        return self._write(name, sorted(values.items(), key=lambda word: word[0].encode()))
+
+    def _write(self, name: str, words: Iterable[tuple[str, int]]) -> Line:
+        written = [(text.encode(), value) for text, value in words]
+        first = len(self._words)
+        for text, value in written:
+            self._words.append((len(self._text), len(self._text) + len(text), value))
+            self._text += text
+        return {f"first_{name}": first, f"beyond_{name}": len(self._words)}
+
+    def _range(self, name: str, of: list[int], more: Iterable[int]) -> Line:
+        first = len(of)
+        of.extend(more)
+        return {f"first_{name}": first, f"beyond_{name}": len(of)}
+
+
+def _largest(kind: Kind) -> int:
+    return (1 << (INTEGER_BITS[kind] - 1)) - 1
+
+
+def _with_blanks(text: str) -> Iterator[str]:
+    """A text with each blank as any of its kinds."""
+    return map("".join, product(*(BLANKS if sign == " " else sign for sign in text)))
+
+
+def _count(form: TimeForm) -> dict[str, int]:
+    """How a number of steps since an epoch is read."""
+    assert form.date_format is not None
+    count = EPOCHS[form.date_format]
+    first_day = (count.epoch.date() - _1970).days
+    days = (_BEYOND - count.epoch.date()).days
+    return {
+        "form": Form.COUNT,
+        "least": count.least,
+        "largest": int(days * _DAY / count.seconds) - 1,
+        "point": ord(form.decimal),
+        "step": int(count.seconds * MICRO),
+        "epoch": first_day * _DAY * MICRO,
+    }
+
+
+def _layout(date_format: str | None) -> list[int] | None:
+    """The parts and bytes of a form of dates; None: it has others, or not one day."""
+    parts = [*date_parts(date_format or _ISO)]
+    told = {part.directive for part in parts if part.directive}
+    if told - _CLOCK not in _DAYS:
+        return None
+    return [
+        sign
+        for part in parts
+        for sign in (
+            [-(_PARTS[part.directive] + SHORT * (part.may_be_short and date_format is not None))]
+            if part.directive
+            else part.text.encode()
+        )
+    ]

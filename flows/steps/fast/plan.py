@@ -1,0 +1,90 @@
+"""How the fields of a chunk's records are found: read by the loops, left, constant or absent."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flows.steps.fast.book import Bookmaker, PlainValue, is_unix, plain_value
+from flows.steps.fast.forms import Book, HowRead
+from flows.steps.validate.excluded import KeptBy
+from flows.steps.validate.normalise import TIMES, Writing
+from flows.steps.validate.times import TimeForm
+from schemas.field import Field, Kind, Table
+
+KINDS = (Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.BOOLEAN, *TIMES)
+"""Those of which an empty text and none are one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadField:
+    """A field that the loops read."""
+
+    of: Field
+    zone: str | None
+    """Its times are wall clocks of this zone."""
+    unzoned: bool
+    """Its times are wall clocks, and have no offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the fields of a record are found; those that it does not name are absent."""
+
+    read: tuple[ReadField, ...]
+    how: Sequence[HowRead]
+    """A line for each that the loops read, and behind them those of what is no field."""
+    book: Book
+    left: Mapping[str, Sequence[int]]
+    """Fields that are left, with the places of the columns each is made of."""
+    constants: Mapping[str, PlainValue]
+
+    @property
+    def left_columns(self) -> NDArray[np.int64]:
+        """The columns that fields which are left are made of."""
+        return np.unique([place for of in self.left.values() for place in of]).astype(np.int64)
+
+
+def plan_of(
+    table: Table,
+    names: Sequence[str | None],
+    writing: Writing,
+    sources: Mapping[str, Sequence[int]],
+    kept: Sequence[KeptBy],
+) -> Plan | None:
+    """How records under these columns are read; None: all of them by the strict path.
+
+    `names` says which field each column is, `sources` which columns a field is made of that is not
+    one.
+    """
+    if writing.keys.keys() & table.by_name.keys():
+        return None
+    if any(field.kind not in KINDS for field in table.delivered):
+        return None
+    places = {name: (place,) for place, name in enumerate(names) if name} | {**sources}
+    read, left, constants = [], {}, {}
+    book = Bookmaker()
+    for of in table.delivered:
+        form = writing.fields.get(of.name, writing.form)
+        if of.name in writing.constants:
+            constant = plain_value(of, writing.constants[of.name])
+            if constant is None:
+                return None
+            constants[of.name] = constant
+        elif of.name not in places:
+            continue
+        elif book.add(of, form, places[of.name]):
+            read.append(_read_field(of, form.time))
+        else:
+            left[of.name] = places[of.name]
+    for rule in kept:
+        book.keep(*rule[:2], left_out=rule.left_out)
+    how, written = book.finish()
+    return Plan(tuple(read), how, written, left, constants)
+
+
+def _read_field(of: Field, time: TimeForm) -> ReadField:
+    stated = of.kind in TIMES and time != TimeForm() and not is_unix(time)
+    zone = time.zone if stated else None
+    return ReadField(of, zone, unzoned=stated and zone is None and time.offset_minutes is None)

@@ -1,0 +1,254 @@
+"""One cell as a feed writes it: amounts, times and words in the forms that it states.
+
+What is said here is what `flows.steps.validate.normalise` makes of the same text. Of a cell in any
+other form nothing is said: it is not `known`.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flows.steps.fast.cells import (
+    MICRO,
+    POWERS,
+    Bytes,
+    byte_at,
+    read_integer,
+    wall_clock,
+)
+from flows.steps.fast.forms import SHORT, Book, HowRead, TimePart
+from schemas.amounts import MICRO_DIGITS
+from schemas.compiled import compiled
+
+_ZERO, _BLANK, _TAB = ord("0"), ord(" "), ord("\t")
+_MOST_WHOLE_DIGITS = 8
+_MOST_COUNT_DIGITS = 13
+_DAY_STEP, _MILLI_STEP, _MILLI = 86_400_000_000, 1_000, 1_000
+_LAST_ASCII = 127
+_LOWER = 0x20
+"""What makes a letter a small one."""
+_MONTHS = np.array(
+    [
+        int.from_bytes(name.encode())
+        for name in ("jan feb mar apr may jun jul aug sep oct nov dec").split()  # noqa: SIM905
+    ]
+)
+_PIVOT = 69
+"""Two digits from here on are a year of the last century, as POSIX has it."""
+_YEAR, _SHORT_YEAR, _MONTH, _MONTH_NAME, _DAY, _HOUR, _MINUTE, _SECOND = map(int, TimePart)
+
+
+@compiled
+def without_blanks(text: Bytes, start: int, stop: int) -> tuple[int, int]:
+    """Where a cell is without the blanks around it."""
+    while start < stop and byte_at(text, start) in (_BLANK, _TAB):
+        start += 1
+    while start < stop and byte_at(text, stop - 1) in (_BLANK, _TAB):
+        stop -= 1
+    return start, stop
+
+
+@compiled
+def has_digit(text: Bytes, start: int, stop: int) -> bool:
+    for at in range(start, stop):
+        if 0 <= byte_at(text, at) - _ZERO <= 9:
+            return True
+    return False
+
+
+@compiled
+def is_word(text: Bytes, start: int, stop: int, book: Book, word: int) -> bool:
+    first = book.words[word].start
+    if book.words[word].stop - first != stop - start:
+        return False
+    for place in range(stop - start):
+        if byte_at(text, start + place) != byte_at(book.text, first + place):
+            return False
+    return True
+
+
+@compiled
+def one_of(text: Bytes, start: int, stop: int, book: Book, first: int, beyond: int) -> bool:
+    for word in range(first, beyond):
+        if is_word(text, start, stop, book, word):
+            return True
+    return False
+
+
+@compiled
+def read_word(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> tuple[int, bool]:
+    """What a word stands for, whether it is one; they stand in the order of their bytes."""
+    low, high = how.first_word, how.beyond_word
+    while low < high:
+        middle = (low + high) // 2
+        word = book.words[middle]
+        size = min(stop - start, word.stop - word.start)
+        place = 0
+        while place < size and byte_at(text, start + place) == byte_at(
+            book.text, word.start + place
+        ):
+            place += 1
+        if place < size:
+            before = byte_at(text, start + place) < byte_at(book.text, word.start + place)
+        elif stop - start == word.stop - word.start:
+            return word.value, True
+        else:
+            before = stop - start < word.stop - word.start
+        if before:
+            high = middle
+        else:
+            low = middle + 1
+    return 0, False
+
+
+@compiled
+def find_behind(text: Bytes, start: int, stop: int, book: Book, how: HowRead) -> tuple[int, int]:
+    """Where the first digits are that stand behind a word in a text; nowhere, if not certain."""
+    word = book.words[how.first_word]
+    size = word.stop - word.start
+    for begin in range(start, stop - size):
+        if not is_word(text, begin, begin + size, book, how.first_word):
+            continue
+        first = begin + size
+        while first < stop and byte_at(text, first) == how.between:
+            first += 1
+        at = first
+        while at < stop and 0 <= byte_at(text, at) - _ZERO <= 9:
+            at += 1
+        # A pattern takes digits of other scripts too, and goes back to one that stood between.
+        if at < stop and byte_at(text, at) > _LAST_ASCII:
+            break
+        if at > first:
+            return first, at
+        if first > begin + size:
+            break
+    return start, start
+
+
+@compiled
+def read_amount(
+    text: Bytes, start: int, stop: int, book: Book, how: HowRead
+) -> tuple[int, int, bool]:
+    """`-1.234,50`, `(20.00)`, `£5`: its millionths, its digits behind the point, whether known."""
+    first = start
+    while first < stop and not 0 <= byte_at(text, first) - _ZERO <= 9:
+        first += 1
+    at, whole, known = read_integer(text, first, stop)
+    digits = at - first
+    if not known or digits > _MOST_WHOLE_DIGITS:
+        return 0, 0, False
+    if digits <= 3 and byte_at(text, first) != _ZERO:
+        while True:
+            behind = _behind_group(text, at, stop, book, how)
+            if behind == at:
+                break
+            whole = whole * 1000 + read_integer(text, behind - 3, behind)[1]
+            digits += 3
+            at = behind
+            if digits > _MOST_WHOLE_DIGITS:
+                return 0, 0, False
+    part, scale = 0, 0
+    if at < stop and byte_at(text, at) == how.point:
+        end, part, known = read_integer(text, at + 1, stop)
+        scale = end - at - 1
+        at = end
+        if not known or scale > MICRO_DIGITS:
+            return 0, 0, False
+    sign = _sign(text, start, first, at, stop, book, how)
+    return sign * (whole * POWERS[0] + part * POWERS[scale]), scale, sign != 0
+
+
+@compiled
+def _behind_group(text: Bytes, at: int, stop: int, book: Book, how: HowRead) -> int:
+    """Where the group of three digits ends that follows a sign between thousands; `at`: none."""
+    for word in range(how.first_group, how.beyond_group):
+        behind = at + book.words[word].stop - book.words[word].start
+        if behind + 3 <= stop and is_word(text, at, behind, book, word):
+            three = True
+            for place in range(behind, behind + 3):
+                three = three and 0 <= byte_at(text, place) - _ZERO <= 9
+            if three:
+                return behind + 3
+    return at
+
+
+@compiled
+def _sign(
+    text: Bytes, start: int, first: int, last: int, stop: int, book: Book, how: HowRead
+) -> int:
+    """1 or -1 by what stands before the digits and behind them; 0: nothing is said of that."""
+    for word in range(how.first_around, how.beyond_around, 2):
+        if is_word(text, start, first, book, word) and is_word(text, last, stop, book, word + 1):
+            return book.words[word].value
+    return 0
+
+
+@compiled
+def read_laid_out(
+    text: Bytes, at: int, stop: int, book: Book, how: HowRead, told: NDArray[np.int64]
+) -> tuple[int, bool]:
+    """A time by its layout: its wall clock, whether it is known; `told` has room for its parts."""
+    told[:] = 0
+    for place in range(how.first_part, how.beyond_part):
+        if at >= stop:
+            return 0, False
+        part = -book.layout[place]
+        if part <= 0:
+            if byte_at(text, at) != -part:
+                return 0, False
+            at += 1
+            continue
+        width = 4 if part == _YEAR else 3 if part == _MONTH_NAME else 2
+        if part > SHORT:
+            part -= SHORT
+            if at + 1 == stop or not 0 <= byte_at(text, at + 1) - _ZERO <= 9:
+                width = 1
+        if at + width > stop:
+            return 0, False
+        if part == _MONTH_NAME:
+            told[_MONTH] = _month(text, at)
+        else:
+            end, told[part], known = read_integer(text, at, at + width)
+            if not known or end != at + width:
+                return 0, False
+        at += width
+    year = told[_YEAR]
+    if how.short_year:
+        year = told[_SHORT_YEAR] + (1900 if told[_SHORT_YEAR] >= _PIVOT else 2000)
+    clock = told[_HOUR], told[_MINUTE], told[_SECOND]
+    wall, known = wall_clock(year, told[_MONTH], told[_DAY], *clock)
+    return wall, known and at == stop
+
+
+@compiled
+def _month(text: Bytes, at: int) -> int:
+    """Which of the twelve English names three letters begin; 0: none."""
+    name = 0
+    for place in range(at, at + 3):
+        name = name << 8 | byte_at(text, place) | _LOWER
+    for month in range(12):
+        if _MONTHS[month] == name:
+            return month + 1
+    return 0
+
+
+@compiled
+def read_count(text: Bytes, start: int, stop: int, how: HowRead) -> tuple[int, bool]:
+    """A time as a number of steps: its wall clock, whether it is known."""
+    at, whole, known = read_integer(text, start, stop)
+    if not known or not how.least <= whole <= how.largest:
+        return 0, False
+    # So they have no more digits than the strict path takes.
+    if byte_at(text, start) == _ZERO and at > start + 1:
+        return 0, False
+    part = 0
+    if at < stop and how.step != _MILLI_STEP and byte_at(text, at) == how.point:
+        end, part, known = read_integer(text, at + 1, stop)
+        if not known or end - at - 1 > MICRO_DIGITS:
+            return 0, False
+        part *= POWERS[end - at - 1]
+        at = end
+    wall = whole * how.step + part * (how.step // MICRO)
+    # Of days a time is told to the millisecond: the strict path says which one it is.
+    if how.step == _DAY_STEP and wall % _MILLI != 0:
+        return 0, False
+    return wall + how.epoch, at == stop
