@@ -176,6 +176,12 @@ REASONS = _by_code(
         "Deliver it with a feed profile whose key has one more field.",
     ),
     Reason(
+        "RepairsNothing",
+        "repairs no row",
+        "'{field}' {value} names no row of the batch that the delivery corrects.",
+        "Take it over as `recon rejects` wrote it, or leave it empty for a row that repairs none.",
+    ),
+    Reason(
         "LeftOut",
         "left out by the feed profile",
         "'{field}' is {value!r}: the feed profile leaves such rows out.",

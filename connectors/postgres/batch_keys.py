@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import psycopg
 
+from connectors.files.header_names import PARENT_COLUMN
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql import key_columns, staged_name
 from schemas.derived.views import json_expression, of_batch, position, quoted
@@ -104,6 +105,22 @@ def mark_collisions(
               WHERE {_ready()} AND {_untold()}
                   AND {_made(table, made_of, "s")} <> {_made(table, made_of, "t")}) s"""
     return connection.execute(statement, batch_span(connection, batch_id)).rowcount
+
+
+def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, corrects: int) -> int:
+    """Reject rows of a correction that name no row of the batch it corrects; returns how many."""
+    statement = f"""
+        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT %(batch)s, extract_id, record_number, 'rejected',
+            {_error("RepairsNothing", PARENT_COLUMN)}
+        FROM (SELECT s.extract_id, s.record_number, s.parent AS key_value,
+                  {position("first_line")} AS line
+              FROM {staged_name(table)} s
+              WHERE {_ready()} AND {_untold()} AND btrim(s.parent) <> '' AND NOT EXISTS (
+                  SELECT 1 FROM staged_row r WHERE r.batch_id = %(corrects)s
+                  AND r.extract_id || ':' || r.record_number = s.parent)) s"""
+    span = {**batch_span(connection, batch_id), "corrects": corrects}
+    return connection.execute(statement, span).rowcount
 
 
 def _made(table: Table, names: Sequence[str], alias: str) -> str:

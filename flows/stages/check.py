@@ -16,6 +16,7 @@ from connectors.postgres.batch_keys import (
     join_by_hash,
     mark_collisions,
     mark_duplicates,
+    mark_strays,
 )
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
@@ -55,6 +56,8 @@ def check(workspace: Workspace, lease: Lease) -> None:
         known = _known(receipts)
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
+            if batch.corrects is not None:
+                _reject_strays(lease, table, batch.corrects)
             _check_table(lease, table, profile, known.get(table.name, Known()))
             note_left_out(connection, table, batch.id, _left_out(receipts, table))
         join_by_hash(connection, only=False)
@@ -102,6 +105,12 @@ def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str,
             so_far, extract, number = found.get((column, cell), (0, receipt.extract_id, first))
             found[column, cell] = (so_far + rows, extract, number)
     return [(*of, *told) for of, told in found.items()]
+
+
+def _reject_strays(lease: Lease, table: Table, corrects: int) -> None:
+    if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
+        told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
+        log.warning("%s: %s no row of batch %s", table.title, told, corrects)
 
 
 def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> None:

@@ -102,6 +102,28 @@ def test_a_repaired_row_ends_as_corrected_and_is_offered_no_more(
     assert flags == [(False, False, 2), (False, True, 1), (True, False, 2)]
 
 
+@pytest.mark.long(but=("1:99", "2:2"))
+@pytest.mark.parametrize(
+    "name",
+    ["1:99", "2:2", "1:0", "1", "01:2", ":2", "1:2:3", "one:two", "1:99999999999999999999"],
+)
+def test_a_row_that_names_no_row_of_the_batch_is_rejected(
+    workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str
+) -> None:
+    """A name that a spreadsheet counted on, or one of another batch, repairs nothing unseen."""
+    path = tmp_path / "repair.csv"
+    path.write_text(f"{REPAIRS}\n{name},{line(2)}\n ,{line(9)}\n1:3,{line(3)}\n1:1,{line(1)}\n")
+    repair = import_delivery(workspace, [str(path)], DEFAULT, corrects=first.id)
+    assert repair.batch.state is State.COMPLETE_WITH_ERRORS
+    told = rows(
+        "SELECT record_number, error_data::json -> 0 ->> 'Message' FROM outcome "
+        "WHERE batch_id = 2 AND error_data IS NOT NULL"
+    )
+    said = f"'ReconRow' {name} names no row of the batch that the delivery corrects."
+    assert told == [(1, said)]
+    assert states(rows) == BEFORE | {3: "corrected"}
+
+
 def test_a_batch_whose_every_error_is_corrected_is_complete(
     workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
 ) -> None:
@@ -198,9 +220,7 @@ def test_a_repair_older_than_the_database_settles_its_row(rows: Any, correct: An
     ("repaired", "terms"),
     [
         ({1: line(9)}, {}),  # The row was not in error.
-        ({77: line(9)}, {}),  # There is no such row.
         ({2: line(9)}, {"corrects": None}),  # The delivery does not say that it repairs.
-        ({2: line(9)}, {"extract": 5}),
     ],
 )
 def test_only_a_row_in_error_of_the_batch_that_is_named_is_corrected(
@@ -209,17 +229,6 @@ def test_only_a_row_in_error_of_the_batch_that_is_named_is_corrected(
     assert correct(repaired, **terms).batch.state is State.COMPLETE
     assert states(rows) == BEFORE
     assert states(rows, 2) == {1: "inserted"}
-
-
-@pytest.mark.long(but=("2",))
-@pytest.mark.parametrize("name", ["2", ":2", "1:2:3", "one:two", "1:99999999999999999999", " "])
-def test_a_name_that_is_none_costs_nothing(
-    workspace: Workspace, rows: Any, tmp_path: Path, first: Any, name: str
-) -> None:
-    path = tmp_path / "repair.csv"
-    path.write_text(f"{REPAIRS}\n{name},{line(2)}\n")
-    assert import_delivery(workspace, [str(path)], DEFAULT, corrects=1).batch.state == "complete"
-    assert states(rows) == BEFORE
 
 
 def test_undoing_the_repair_brings_the_error_back_unless_another_repair_stands(
