@@ -164,8 +164,9 @@ def _difference(what: str, stated: object, read: object) -> str:
 
 
 def _shown(number: Decimal) -> str:
-    """Without the zeros that only the form it is kept in adds behind the hundredths."""
-    return re.sub(r"(\.\d\d\d*?)0+$", r"\1", f"{number:f}")
+    """With hundredths if with any decimals, and no zeros behind them."""
+    text = f"{number:f}0" if "." in f"{number:f}" else f"{number:f}"
+    return re.sub(r"(\.\d\d\d*?)0+$", r"\1", text)
 
 
 def _both(values: tuple[object, object]) -> str:

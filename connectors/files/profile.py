@@ -32,6 +32,8 @@ class Profile:
     """Records the names of columns are made of, one below the other."""
     footer: tuple[str, ...] = ()
     """Patterns of lines at the end that are no records; their groups are totals."""
+    totals: str = "all"
+    """Which rows are in the totals of a footer or a manifest: `all`, or `kept`, not left out."""
     sheet: str | int | None = None
     """Of a workbook: name or number of the sheet that is read; None: the only one that is shown."""
     positions: Mapping[str, str] = field(default_factory=dict)
@@ -140,6 +142,7 @@ _LATER = {
     "header_line": 1,
     "header_lines": 1,
     "footer": (),
+    "totals": "all",
     "leave_out": {},
     "keep_only": {},
     "budget_read": None,

@@ -35,7 +35,7 @@ def check_together(profile: Profile) -> None:
             "Take one of them out."
         )
     fields = _fields(profile.record)
-    _check_around(profile, fields)
+    _check_around(profile)
     _check_unpivot(profile)
     _check_positions(profile)
     _check_left_out(profile)
@@ -92,7 +92,7 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
         raise ProfileError(f"{at}negative, positive or currency: {error}.") from None
 
 
-def _check_around(profile: Profile, fields: tuple[str, ...]) -> None:
+def _check_around(profile: Profile) -> None:
     """Refuse what cannot stand around the records."""
     if profile.header_line == FOUND and profile.header_lines > 1:
         raise ProfileError(
@@ -104,6 +104,8 @@ def _check_around(profile: Profile, fields: tuple[str, ...]) -> None:
             "header_line is found by the columns of a record. Say which: record = ..., or write "
             "the number of the line."
         )
+    tables = [EXTRACTS[profile.record]] if profile.record else [*EXTRACTS.values()]
+    amounts = [name for table in tables for name in table.amounts]
     for line in profile.footer:
         for name in re.compile(line).groupindex:
             if name == ROWS and profile.unpivots:
@@ -111,7 +113,7 @@ def _check_around(profile: Profile, fields: tuple[str, ...]) -> None:
                     f"footer: the group rows of {shown(line)!r} would not tie, because a line "
                     "becomes several records. Write (?:...) for it."
                 )
-            choice("footer", name, (ROWS, *fields), "rows, or a field")
+            choice("footer", name, (ROWS, *amounts), "rows, or an amount of the record")
 
 
 def _check_unpivot(profile: Profile) -> None:

@@ -379,6 +379,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", _whole(1, 5)),
     "footer": ("footer", _footer),
+    "totals": ("totals", _one_of("all", "kept")),
     "sheet": ("sheet", _sheet),
     "first_line": ("first_line", _whole(1, MOST_LINES)),
     "short_lines": ("short_lines", _one_of("refused", "filled")),

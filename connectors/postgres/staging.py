@@ -32,6 +32,18 @@ class CopyRows:
                 copy.write(piece)
 
 
+def count_unread(
+    connection: psycopg.Connection, table: Table, extract_id: int, names: Sequence[str]
+) -> int:
+    """How many rows with errors of an extract lack a value in one of these columns."""
+    empty = sql.SQL(" OR ").join(sql.SQL("{} IS NULL").format(sql.Identifier(n)) for n in names)
+    statement = sql.SQL(
+        "SELECT count(*) FROM {} WHERE extract_id = %s AND error_data IS NOT NULL AND ({})"
+    ).format(sql.Identifier(SCHEMA, staged_name(table)), empty)
+    row = connection.execute(statement, [extract_id]).fetchone()
+    return int(row[0]) if row else 0
+
+
 def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
     """Staged rows for COPY; the frame's columns are those of `sql.staged_columns`, in order."""
     columns = staged_columns(table)

@@ -5,7 +5,7 @@ Decided before anything is visible in a target. One transaction: a run that dies
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from connectors.errors import BatchStateError
 from connectors.files.profile import Profile
@@ -26,6 +26,7 @@ from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
 from connectors.recovery import reach
 from flows.stages.kept import prove_batch
+from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
@@ -154,6 +155,20 @@ def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> 
 
 
 def _held_because(lease: Lease, tables: list[Table], profile: Profile) -> str | None:
+    """Why somebody has to decide: a file cannot be proven, or there are too many errors."""
+    reasons = [*_unproven(lease, profile), _over_budget(lease, tables, profile)]
+    return "; ".join(filter(None, reasons)) or None
+
+
+def _unproven(lease: Lease, profile: Profile) -> Iterator[str]:
+    for extract in ledger.list_extracts(lease.connection, lease.batch_id):
+        if extract.refused is None:
+            tied = tied_in_batch(lease.connection, extract, profile)
+            if tied is not None and tied.unproven:
+                yield f"{extract.name} cannot be proven to be whole: {tied.unproven}"
+
+
+def _over_budget(lease: Lease, tables: list[Table], profile: Profile) -> str | None:
     if (profile.budget_errors, profile.budget_rate, profile.budget_read) == (None, None, None):
         return None
     rows: Counter[str] = Counter()

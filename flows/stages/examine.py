@@ -19,7 +19,7 @@ from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.receive import Opened, open_extract
-from flows.stages.stage import manifest_differences
+from flows.stages.stated import tied, unread_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.workspace import Progress, silent
 from flows.steps.secrets import shown_record
@@ -140,24 +140,33 @@ class _Examination:
             return
         assert opened.header is not None
         verdict.record = opened.header.table.name
-        total = Totals()
+        totals: dict[str, dict[str, Totals]] = {}
+        unread = 0
         for validated in self._validated(number):
             for name, staged in validated.rows.items():
                 verdict.rows_in += staged.height
                 bad = staged.filter(pl.col("error_data").is_not_null())
+                if opened.entry is not None:
+                    unread += unread_of(opened.entry, EXTRACTS[name], bad)
                 verdict.rejects += [_reject(name, row) for row in bad.select(ROW).iter_rows()]
                 taken = validated.taken(staged)
                 self.repeats.add(EXTRACTS[name], taken)
                 self.references.add(EXTRACTS[name], taken)
             verdict.excluded += len(validated.excluded)
-            for states in validated.totals.values():
-                for totals in states.values():
-                    total += totals
+            for name, states in validated.totals.items():
+                of = totals.setdefault(name, {})
+                for state, total in states.items():
+                    of[state] = of.get(state, Totals()) + total
         verdict.rejects.sort(key=lambda reject: reject.record_number)
         if verdict.rows_in == 0:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
-        if opened.entry is not None and (details := manifest_differences(opened.entry, total)):
-            verdict.refuse(incomplete(opened.entry, opened.name, details))
+        if opened.entry is not None:
+            found = tied(opened.entry, totals, self.profile, verdict.record, unread)
+            if found.is_refused:
+                verdict.refuse(incomplete(opened.entry, opened.name, found.details))
+            elif found.unproven:
+                told = f"It cannot be proven to be whole: {found.unproven}"
+                verdict.message = f"{opened.name}: {told}. An import of it is held."
 
     def settle_conflicts(self) -> pl.DataFrame:
         """Add the rows whose keys conflict; gives their places."""

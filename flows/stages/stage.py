@@ -11,7 +11,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ import psycopg
 from connectors.errors import CleanRowsBroken, ConservationError
 from connectors.files.chunk import Chunk
 from connectors.files.header import Header
-from connectors.files.manifest import ManifestEntry, differences, incomplete, read_entry
+from connectors.files.manifest import incomplete, read_entry
 from connectors.files.profile import Profile
 from connectors.files.reader import read_chunks
 from connectors.files.spool import spool_path, write_spool
@@ -38,10 +37,10 @@ from flows.stages.chunk_ranges import STAGE, ChunkRange, first_gap, missing, tak
 from flows.stages.kept import open_archived
 from flows.stages.rows.repaired import RepairedRows
 from flows.stages.side_by_side import LANES, side_by_side
+from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
-from flows.steps.totals import Totals, add
 from flows.steps.validate.chunk import EXCLUDED, Validated
 from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.left_out import FindRepaired
@@ -98,7 +97,7 @@ def stage(workspace: Workspace, lease: Lease) -> None:
         if extract.refused is None:
             stage_extract(workspace, lease, extract, profile, Span(done, total), key_filter)
             _tell(lease, extract)
-            if _differs_from_manifest(lease, extract):
+            if _is_not_as_stated(lease, extract, profile):
                 key_filter.forget()
             done += extract.bytes or 0
     workspace.progress(STAGE, total, total)
@@ -158,36 +157,20 @@ def _tell(lease: Lease, extract: Extract) -> None:
     log.info("%s: %s", extract.name, told or "no rows")
 
 
-def _differs_from_manifest(lease: Lease, extract: Extract) -> bool:
-    """Refuse the file, and take its rows back, when it is not what its manifest says."""
-    if extract.manifest is None:
+def _is_not_as_stated(lease: Lease, extract: Extract, profile: Profile) -> bool:
+    """Refuse the file, and take its rows back, when it is not what is stated of it."""
+    tied = tied_in_batch(lease.connection, extract, profile)
+    if tied is None or not tied.is_refused:
         return False
+    assert extract.manifest is not None
     entry = read_entry(extract.manifest)
     receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
-    read = add(
-        Totals.from_json(shape)
-        for receipt in receipts
-        for states in receipt.totals.values()
-        for shape in states.values()
-    )
-    details = manifest_differences(entry, read)
-    if not details:
-        return False
     with lease.transaction() as connection:
         for record in {record for receipt in receipts for record in receipt.totals}:
             withdraw_staged(connection, EXTRACTS[record], extract.id)
-        ledger.refuse_extract(connection, extract, incomplete(entry, extract.name, details))
+        ledger.refuse_extract(connection, extract, incomplete(entry, extract.name, tied.details))
     log.warning("%s: refused, it is not what %s says of it", extract.name, entry.manifest)
     return True
-
-
-def manifest_differences(entry: ManifestEntry, read: Totals) -> list[str]:
-    """What was read against what a manifest says, each difference with both numbers."""
-    sums: dict[str, dict[str, Decimal]] = {}
-    for currency, amounts in read.amounts.items():
-        for name, value in amounts.items():
-            sums.setdefault(name, {})[currency] = value
-    return differences(entry, read.rows, sums, read.keys)
 
 
 def _in_order(

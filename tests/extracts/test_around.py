@@ -220,7 +220,7 @@ def test_a_footer_that_says_nothing_sure(tmp_path: Path, behind: str, said: str)
         ({"footer": ["("]}, "footer: '.' is no pattern"),
         ({"footer": [".*"]}, "fits an empty line. Say what it"),
         ({"footer": ["Total", "Total"]}, "footer names a line twice"),
-        ({"footer": ["Total (?P<Total>.*)"]}, "footer names 'Total', not rows, or a field"),
+        ({"footer": ["Total (?P<Total>.*)"]}, "footer names 'Total', not rows, or an amount"),
         ({"footer": "Total"}, "footer = 'Total' is not a list of texts"),
     ],
 )

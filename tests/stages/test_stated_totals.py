@@ -1,0 +1,110 @@
+"""Totals that stand behind the records: what ties, what does not, and what cannot be told."""
+
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.files.profile import Profile
+from connectors.files.profile_file import read_profile
+from connectors.postgres.ledger import State
+from flows.stages.examine import examine
+from flows.stages.sequence import import_delivery, release_batch
+from flows.stages.workspace import Workspace
+
+PROFILE = read_profile(
+    {
+        "feed": "shop",
+        "record": "payment",
+        "unknown_columns": "ignore",
+        "footer": [r"Total,(?P<PaidAmount>[^,]*),*", r"Rows,(?P<rows>\d+),*"],
+        "columns": {"No": "Id", "Paid": "PaidAmount", "Debt": "DebtsId", "On": "PaymentDate"},
+        "constants": {
+            "TenantsId": 7,
+            "ActionsId": 1,
+            "DiscountAmount": "0.00",
+            "CurrencyRatesId": 9,
+            "CurrenciesId": 1,
+        },
+        "leave_out": {"Kind": ["subtotal"]},
+    }
+)
+HEADER = "No,Paid,Debt,On,Kind"
+
+
+def row(number: int, paid: str, kind: str = "sale") -> str:
+    return f"{number},{paid},5,2026-11-01T10:00:00Z,{kind}"
+
+
+def shop(folder: Path, rows: list[str], total: str, count: int | None = None) -> str:
+    path = folder / "shop.csv"
+    behind = [f"Total,{total},,,", f"Rows,{len(rows) if count is None else count},,,"]
+    path.write_text("\n".join([HEADER, *rows, *behind, ""]))
+    return str(path)
+
+
+def test_an_amount_that_cannot_be_read_holds_the_batch_and_costs_no_other_row(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = shop(tmp_path, [row(1, "10"), row(2, "12 50"), row(3, "2.50")], "25.00")
+    told = (
+        "shop.csv cannot be proven to be whole: sum of PaidAmount: stated 25.00, "
+        "the file has 12.50, and 1 row has no amount there that can be read"
+    )
+    batch = import_delivery(workspace, [path], PROFILE).batch
+    assert (batch.state, batch.held_because) == (State.HELD, told)
+    assert rows("SELECT count(*) FROM payment") == [(0,)]
+    release_batch(workspace, batch.id, by="ann", reason="row 2 is 12.50 by their list")
+    assert rows('SELECT "Id", "PaidAmount" FROM payment ORDER BY 1') == [
+        (1, Decimal(10)),
+        (3, Decimal("2.50")),
+    ]
+    (verdict,) = examine(workspace.settings, [path], PROFILE)
+    assert verdict.refused is None
+    assert "An import of it is held." in (verdict.message or "")
+
+
+@pytest.mark.parametrize(
+    ("delivered", "total", "count", "message"),
+    [
+        ([row(1, "10"), row(2, "x")], "12.50", 3, "rows: stated 3, the file has 2"),
+        ([row(1, "10"), row(2, "2.50")], "12.60", 2, "stated 12.60, the file has 12.50"),
+        ([row(1, "10"), row(2, "x")], "10", 2, None),  # Whatever it was to be, it is not needed.
+        ([], "0.00", 0, "a header but no record"),
+        ([], "1.00", 0, "stated 1.00, the file has 0"),
+    ],
+)
+def test_what_ties_and_what_does_not(
+    workspace: Workspace,
+    tmp_path: Path,
+    delivered: list[str],
+    total: str,
+    count: int,
+    message: str | None,
+) -> None:
+    path = shop(tmp_path, delivered, total, count)
+    (verdict,) = examine(workspace.settings, [path], PROFILE)
+    batch = import_delivery(workspace, [path], PROFILE).batch
+    if message is None:
+        assert (verdict.message, batch.state) == (None, State.COMPLETE_WITH_ERRORS)
+    else:
+        assert message in (verdict.message or "")
+        refused = "the file has" in message
+        assert (verdict.refused == "incomplete_file") is refused
+        assert (batch.state is State.COMPLETE_WITH_ERRORS) is refused
+
+
+@pytest.mark.parametrize(("totals", "ties"), [("all", False), ("kept", True)])
+def test_a_grand_total_beside_subtotals_that_are_left_out(
+    workspace: Workspace, rows: Any, tmp_path: Path, totals: str, ties: bool
+) -> None:
+    profile: Profile = replace(PROFILE, totals=totals, footer=PROFILE.footer[:1])
+    delivered = [row(1, "10"), row(2, "2.50"), row(0, "12.50", "subtotal")]
+    path = tmp_path / "shop.csv"
+    path.write_text("\n".join([HEADER, *delivered, "Total,12.50,,,", ""]))
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    batch = import_delivery(workspace, [str(path)], profile).batch
+    assert (verdict.refused is None, batch.state is State.COMPLETE) == (ties, ties)
+    assert rows("SELECT count(*) FROM payment") == [(2 * ties,)]
