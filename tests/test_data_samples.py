@@ -36,6 +36,7 @@ NOT_BY_FILES = {
     "SecretLeftOut",
     "TenantNotBound",
     "KeyCollision",
+    "RepairsNothing",
     "LeftOut",
     "Constraint",
     "Refused",

@@ -66,4 +66,9 @@ def _read(key: str, path: Path) -> dict[str, str]:
                 f"{key}: {path}, line {number} says that {shown(theirs)!r} stands for "
                 f"{shown(ours)!r}, and a line above says {shown(found[theirs])!r}."
             )
+    if not found:
+        raise ProfileError(
+            f"{key}: {path} says of no text what it stands for. Write two cells a line, the text "
+            "that is delivered and what it stands for, below a header."
+        )
     return found

@@ -1,7 +1,7 @@
 """What the keys of a feed profile say together: whatever cannot be meant is refused."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -12,13 +12,15 @@ from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, writte
 from connectors.files.profile_keys import FOUND, OF_FIELD, WRITTEN, choice
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import NoNumberForm, check_forms
-from schemas.cells.reading import Unread, read_integer, read_number
+from schemas.cells.reading import Unread, read
+from schemas.derived.nested import read_nested
 from schemas.field import NESTED, Kind
 from schemas.reasons import NOT_SHOWN
 from schemas.tables import EXTRACTS, SECRETS
 
 MADE = OF_FIELD.keys() - WRITTEN.keys()
 """Keys of a field that say what it is made of."""
+TENANT = "TenantsId"
 NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
 
 
@@ -45,11 +47,15 @@ def check_together(profile: Profile) -> None:
         ("fields", profile.fields),
     ):
         for name in names:
-            choice(section, name, fields, f"a field of {profile.record or 'any record'}")
+            at = section if section == "columns" else f"{section}.{name}"
+            choice(at, name, fields, f"a field of {profile.record or 'any record'}")
     for name, text in profile.constants.items():
         _check_constant(profile, f"constants.{name}", name, text)
+        if not text and (record := _needed_by(profile, name)):
+            raise ProfileError(f'constants.{name} = "": a {record} needs a value there.')
     for name, told in profile.fields.items():
         _check_made(profile, name, told)
+    _check_tenant(profile)
     both = set(profile.columns.values()) & set(profile.constants)
     if both:
         raise ProfileError(
@@ -89,7 +95,9 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
     try:
         check_forms(number_form(written))
     except NoNumberForm as error:
-        raise ProfileError(f"{at}negative, positive or currency: {error}.") from None
+        examples = ("negative", "positive", "currency")
+        stated = [key for key in examples if written[key] != getattr(DEFAULT, key)]
+        raise ProfileError(f"{at}{' and '.join(stated)}: {error}.") from None
 
 
 def _check_around(profile: Profile) -> None:
@@ -114,6 +122,16 @@ def _check_around(profile: Profile) -> None:
                     "becomes several records. Write (?:...) for it."
                 )
             choice("footer", name, (ROWS, *amounts), "rows, or an amount of the record")
+
+
+def _check_tenant(profile: Profile) -> None:
+    """Refuse a tenant that the records of the feed never have."""
+    always = profile.constants.get(TENANT)
+    if profile.tenant is not None and always is not None and int(always) != profile.tenant:
+        raise ProfileError(
+            f"tenant = {profile.tenant}, and constants.{TENANT} = {always}: every row would be "
+            "rejected. Keep the right one."
+        )
 
 
 def _check_unpivot(profile: Profile) -> None:
@@ -143,6 +161,8 @@ def _check_unpivot(profile: Profile) -> None:
 
 def _check_positions(profile: Profile) -> None:
     """Refuse positions that cannot be meant, and what is only for lines without a header."""
+    if profile.sheet is not None:
+        _refuse_beside(profile, "sheet", ("positions", "delimiter", "quote", "encoding"))
     if not profile.positions:
         for key in ("first_line", "short_lines"):
             if getattr(profile, key) != getattr(DEFAULT, key):
@@ -154,15 +174,23 @@ def _check_positions(profile: Profile) -> None:
         raise ProfileError("positions are of a record. Say which: record = ...")
     if both := overlapping(profile.positions):
         raise ProfileError(f"positions: {both[0]} and {both[1]} have a sign in common.")
-    for key in ("delimiter", "quote", "header_line", "header_lines"):
-        if getattr(profile, key) != getattr(DEFAULT, key):
-            raise ProfileError(
-                f"{key} is for lines with a sign between their cells, positions for those without. "
-                "Take one of them out."
-            )
+    _refuse_beside(profile, "positions", ("delimiter", "quote", "header_line", "header_lines"))
     if profile.unpivots or profile.keep == "reference":
         other = "unpivot" if profile.unpivots else 'keep = "reference"'
         raise ProfileError(f"{other} is not for lines with positions. Take one of them out.")
+
+
+_FOR = {
+    "sheet": "a sheet of a workbook",
+    "positions": "lines without a sign between their cells",
+}
+"""What a key is for, with which others cannot be."""
+
+
+def _refuse_beside(profile: Profile, key: str, others: Iterable[str]) -> None:
+    for other in others:
+        if getattr(profile, other) != getattr(DEFAULT, other):
+            raise ProfileError(f"{other} is not for {_FOR[key]}, as {key} says. Keep one of them.")
 
 
 def _check_left_out(profile: Profile) -> None:
@@ -171,6 +199,15 @@ def _check_left_out(profile: Profile) -> None:
         for name, cells in getattr(profile, key).items():
             if not cells:
                 raise ProfileError(f"{key}.{name} is an empty list. Take it out.")
+    left = {name.strip().casefold(): cells for name, cells in profile.leave_out.items()}
+    for name, cells in profile.keep_only.items():
+        both = sorted({*cells} & {*left.get(name.strip().casefold(), ())})
+        if both:
+            raise ProfileError(
+                f"keep_only.{name} and leave_out both have {shown(both[0])!r}. Keep one of them."
+            )
+    if profile.totals == "kept" and not (profile.leave_out or profile.keep_only):
+        raise ProfileError('totals = "kept" is for feeds with leave_out or keep_only. Take it out.')
     if (profile.leave_out or profile.keep_only) and (
         profile.inner_record or profile.record == "insert_batch_data"
     ):
@@ -200,8 +237,28 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
             f"fields.{name}: part and map are for numbers, times and words for true, because a "
             "text that does not fit could not be told from one that does."
         )
-    for text in (*told.get("map", {}).values(), *([told["default"]] if "default" in told else [])):
-        _check_constant(profile, f"fields.{name}", name, text)
+    _check_map(profile, name, told)
+    if "default" in told:
+        _check_constant(profile, f"fields.{name}.default", name, told["default"])
+        if not told["default"]:
+            raise ProfileError(
+                f'fields.{name}.default = "" is what an empty cell is without it. Take it out.'
+            )
+
+
+def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse an entry that no cell can meet, or that stands for nothing that can be read."""
+    null = {"", *written_of(profile, name)["null"]}
+    for theirs, ours in told.get("map", {}).items():
+        if theirs in null:
+            raise ProfileError(
+                f"fields.{name}.map names {shown(theirs)!r}, which is no value here and is never "
+                f"looked up. Say with fields.{name}.default what such a cell stands for."
+            )
+        at = f"fields.{name}.map.{shown(theirs)}"
+        _check_constant(profile, at, name, ours)
+        if not ours:
+            raise ProfileError(f"{at} stands for nothing. Write {theirs!r} into null.")
 
 
 def _check_key(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
@@ -226,22 +283,35 @@ def _kinds(profile: Profile, name: str) -> set[Kind]:
     return {table.by_name[name].kind for table in tables if name in table.by_name}
 
 
+def _needed_by(profile: Profile, name: str) -> str | None:
+    """The record that needs a value of a field; None: it does without one, or may be another."""
+    if profile.record is None:
+        return None
+    of = EXTRACTS[profile.record].by_name.get(name)
+    return profile.record if of and of.needs_value else None
+
+
 def _check_constant(profile: Profile, at: str, name: str, text: str) -> None:
-    """Refuse a number that is none as constants are written: plainly, whatever the files do."""
-    kinds = _kinds(profile, name)
-    if not text or not kinds <= NUMBERS:
+    """Refuse a text that is no value, as the service document writes them: whatever files do."""
+    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    fields = [table.by_name[name] for table in tables if name in table.by_name]
+    if not text or any(of.kind in (*NESTED, Kind.STRING) for of in fields):
         return
-    whole = Kind.DOUBLE not in kinds
-    read = [read_integer(kind, text) if whole else read_number(text) for kind in kinds]
-    if not all(isinstance(one, Unread) for one in read):
+    if not all(isinstance(read(of, text, read_nested), Unread) for of in fields):
         return
-    written = f" The files' decimal sign is {profile.decimal!r}." if profile.decimal != "." else ""
-    what = "a whole number" if whole else 'a number written plainly, such as "1234.50"'
+    kinds = {of.kind for of in fields}
+    if kinds <= NUMBERS:
+        whole = Kind.DOUBLE not in kinds
+        what = "a whole number" if whole else 'a number written plainly, such as "1234.50"'
+        rule = "have a decimal point and no thousands sign"
+        if profile.decimal != ".":
+            rule += f" (theirs is {profile.decimal!r})"
+    elif Kind.BOOLEAN in kinds:
+        what, rule = "true or false", "are written as the service document does"
+    else:
+        what, rule = 'a time such as "2026-01-31T10:00:00Z"', "are written as ISO 8601"
     shown_text = NOT_SHOWN if name in SECRETS else repr(shown(text))
-    raise ProfileError(
-        f"{at} = {shown_text} is not {what}. Constants have a decimal point and no "
-        f"thousands sign, whatever the files have.{written}"
-    )
+    raise ProfileError(f"{at} = {shown_text} is not {what}. Constants {rule}, whatever files do.")
 
 
 def _fields(record: str | None) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ class _Draft:
         )
         if self.sheet:
             yield f"sheet = {_quoted(self.sheet)}"
-        if not shape.stated:
+        elif not shape.stated:
             yield f"delimiter = {_quoted(shape.delimiter)}"
         if encoding:
             yield encoding

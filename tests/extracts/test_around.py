@@ -19,7 +19,7 @@ from schemas.tables import EXTRACTS
 
 COLUMNS = {"Zahlung": "Id", "Betrag": "PaidAmount", "Mandant": "TenantsId"}
 REST = {
-    name: "1"
+    name: "2026-01-01T00:00:00Z" if name == "PaymentDate" else "1"
     for name in EXTRACTS["payment"].columns
     if name not in COLUMNS.values() and EXTRACTS["payment"].by_name[name].needs_value
 }

@@ -100,7 +100,7 @@ def test_hash_is_of_the_rules_only() -> None:
     assert read_profile(tomllib.loads(shuffled)).hash == one.hash
     seen = {one.hash, DEFAULT.hash}
     for before, after in (
-        ("tenant = 7", "tenant = 8"),
+        ("tenant = 7\n", "\n"),
         ('"03"', '"3"'),
         ('"Betrag"', '"Summe"'),
         ("bank-x", "bank-y"),
@@ -113,6 +113,9 @@ def test_hash_is_of_the_rules_only() -> None:
     # A known value: a hash that changes by itself would make every old batch look different.
     assert one.hash == "e802d7035124d9eb0b1ef31f474d90a444a83a515d02794cddfdc5f619a911cb"
     assert DEFAULT.hash == "ff990acd015f2b802a8b2d5375e8dbe0c282be4af0fb590078fc02531011583e"
+
+
+PAYMENT = 'record = "payment"\n'
 
 
 @pytest.mark.parametrize(
@@ -203,6 +206,18 @@ def test_hash_is_of_the_rules_only() -> None:
         ("[budget]\nerrors = 1.5", "is not a whole number"),
         ("[budget]\nrate = 5", "budget.rate = '5' is not a share. Use 0 to 1"),
         ("[budget]\nrate = nan", "is not a share"),
+        ("tenant = 8\n[constants]\nTenantsId = 7", "every row would be rejected"),
+        (f'{PAYMENT}[constants]\nTenantsId = ""', "a payment needs a value there"),
+        (f'{PAYMENT}[constants]\nPaymentDate = "1.2.2026"', "is not a time such as"),
+        ('[leave_out]\nA = ["x"]\n[keep_only]\n"a " = ["y", "x"]', "leave_out both have 'x'"),
+        ('totals = "kept"', "is for feeds with leave_out or keep_only"),
+        ('[fields.ActionsId]\ndefault = ""', "is what an empty cell is without it"),
+        ('[fields.ActionsId]\nmap = { "" = 1 }', "map names '', which is no value here"),
+        ('null = ["-"]\n[fields.ActionsId]\nmap = { - = 1 }', "map names '-', which is no value"),
+        ('[fields.ActionsId]\nmap = { a = "" }', "map.a stands for nothing"),
+        ('[fields.ActionsId]\nmap = { a = "x" }', "map.a = 'x' is not a whole number"),
+        (f'{PAYMENT}sheet = 1\n[positions]\nId = "1-3"', "positions is not for a sheet"),
+        ('sheet = "May"\ndelimiter = ";"', "delimiter is not for a sheet of a workbook"),
         ("feed = bank", "is not TOML"),
         ("tenant = " + "9" * 5000, "is not TOML: a number in it is too large to be read"),
         ("tenant = 0x" + "f" * 5000, "is not TOML: a number in it is too large to be read"),
@@ -232,6 +247,10 @@ def test_refusals_name_file_key_and_what_is_allowed(tmp_path: Path, text: str, s
         ('feed = "x"\n[columns]\nA = "PaidAmout"', 2),
         ('feed = "x"\nnull = [\n  1,\n]', 2),
         ('feed = "x"\noffset = "Z"\nzone = "UTC"', 2),
+        ('feed = "x"\n\nnegative = ["x"]', 3),
+        ('feed = "x"\n\ncurrency = ["1"]', 3),
+        ('feed = "x"\n\n[fields.Amnt]\nfrom = ["A"]', 3),
+        ('feed = "x"\n[fields.ActionsId]\nfrom = ["A"]\nmap = { a = "x" }', 4),
     ],
 )
 def test_a_refusal_names_the_line(tmp_path: Path, text: str, line: int) -> None:
@@ -303,6 +322,6 @@ def test_a_constant_is_written_plainly_whatever_the_files_do(tmp_path: Path, con
     said = str(caught.value)
     assert f"feed.toml, line 7: constants.DiscountAmount = '{constant}' is not a number" in said
     assert "decimal point" in said
-    assert "The files' decimal sign is ','" in said
+    assert "(theirs is ',')" in said
     path.write_text(f'{form}DiscountAmount = "1234.50"\nActionsId = 7\n')
     assert load_profile(path).constants == {"DiscountAmount": "1234.50", "ActionsId": "7"}

@@ -126,7 +126,8 @@ def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: in
     path = tmp_path / "list.txt"
     path.write_bytes(("\r\n".join(lines) + "\r\n").encode(encoding))
     shape = {**SHAPE, "positions": positions, "columns": {"C0": "Id"}, "fields": {}, "footer": []}
-    constants = {"PaidAmount": "1", "PaymentDate": "20260101", "CurrenciesId": 1}
+    constants: dict[str, object] = {"PaidAmount": "1", "CurrenciesId": 1}
+    constants["PaymentDate"] = "2026-01-01T00:00:00Z"
     shape |= {"first_line": 1, "constants": {**SHAPE["constants"], **constants}}
     profile = read_profile({**shape, "unknown_columns": "ignore", "encoding": encoding})
     content = open_content(path, profile.encoding)
@@ -138,8 +139,8 @@ def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: in
 
 
 MEANT_TWICE = [
-    ({"delimiter": ";"}, "delimiter is for lines with a sign between their cells"),
-    ({"header_line": 3}, "header_line is for lines"),
+    ({"delimiter": ";"}, "delimiter is not for lines without a sign between their cells"),
+    ({"header_line": 3}, "header_line is not for lines"),
     ({"record": None}, "positions are of a record"),
     ({"positions": {"No.": "1-4", "Amount": "4-12"}}, "No. and Amount have a sign in common"),
     ({"positions": {"No.": "4-1"}}, "'4-1' ends before it begins"),
