@@ -123,13 +123,13 @@ REASONS = _by_code(
     Reason(
         "TooFewFields",
         "fields missing in the record",
-        "The record has fewer fields than the header.",
+        "The record has fewer fields than the header, or its line is too short for its columns.",
         "Deliver every column, empty ones too.",
     ),
     Reason(
         "TooManyFields",
         "more fields than the header",
-        "The record has more fields than the header.",
+        "The record has more fields than the header, or its line is longer than its columns.",
         "Quote values that contain the delimiter.",
     ),
     Reason(

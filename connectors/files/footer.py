@@ -13,7 +13,7 @@ from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.manifest import ALL, ManifestEntry, total_of
 from connectors.files.profile import ROWS, Profile, number_form, written_of
-from schemas.cells.numbers import exact_number
+from schemas.cells.numbers import NumberForm, exact_number
 
 OWN_FOOTER = "its footer"
 FOOTER_BYTES = 1 << 16
@@ -118,8 +118,10 @@ def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal
     """A number of the footer, written as the feed writes those of the records."""
     form = number_form(written_of(profile, None if name == ROWS else name))
     form = form.whole if name == ROWS else form
-    plain = pl.select(form.plain(pl.lit(text.strip(' "')))).item()
-    number = exact_number(plain)
+    plain = text.strip(' "')
+    if form != NumberForm():
+        plain = pl.select(form.plain(pl.lit(plain))).item()
+    number = exact_number(plain.removesuffix("."))
     if number is None or (name == ROWS and (number % 1 or number < 0)):
         what = "no count of rows" if name == ROWS else f"no number: {form.said}"
         raise _refused(content, f"its footer states {name} as {shown(text, 60)!r}, which is {what}")

@@ -136,7 +136,10 @@ def _chosen(content: Content, sheets: Sequence[Any], shown: Sequence[Any]) -> An
             return one
     if sheet is None:
         several = quantity(len(shown), "visible sheet")
-        detail = f"a workbook with {several} ({names}); name one as sheet in the feed profile"
+        detail = (
+            f"a workbook with {several} ({names}); name one as sheet in the feed profile, or, to "
+            "have one drafted, with --sheet"
+        )
     else:
         detail = f"a workbook without a sheet {sheet!r} ({names})"
     raise refused("unsupported_format", content.name, detail=detail)

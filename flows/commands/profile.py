@@ -83,7 +83,7 @@ def _show(tried: "Tried") -> None:
     sign = header.dialect.delimiter.decode().replace("\t", "a tab")
     columns = "columns of a fixed width" if header.positions else f"columns divided by {sign}"
     console.print(
-        f"{verdict.name}: {header.table.title}, {header.dialect.encoding}, {columns}, records "
+        f"{verdict.name}: {header.table.title}, {tried.written}, {columns}, records "
         f"from line {header.body_line} on"
     )
     if footer := header.footer:

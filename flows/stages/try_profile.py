@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from connectors.files.cells import split_cells
-from connectors.files.content import open_content
+from connectors.files.content import Content, open_content
 from connectors.files.delivery import find_extract
 from connectors.files.header import Header
 from connectors.files.profile import Profile
@@ -52,6 +52,8 @@ class Tried:
     unused: tuple[str, ...] = ()
     """Columns that become nothing."""
     rows: tuple[TriedRow, ...] = ()
+    written: str = ""
+    """How the file is written: its encoding, or that it is a sheet."""
 
     def rejected(self) -> list[tuple[str, str, int, int]]:
         """Rows per field and reason, most first, with the line of the first of them."""
@@ -70,6 +72,7 @@ class Tried:
             "refused": self.verdict.refused,
             "message": self.verdict.message,
             "record": self.verdict.record,
+            "written": self.written,
             "first_line": header.body_line if header else None,
             "rows_in": self.verdict.rows_in,
             "rejected": len(self.verdict.rejects),
@@ -105,6 +108,10 @@ def _tried(opened: Opened, profile: Profile, limits: Limits, rows: int) -> Tried
     nothing_yet, header = FileVerdict(opened.name), opened.header
     if header is None:
         return Tried(nothing_yet)
+    assert opened.stored is not None
+    content = open_content(
+        opened.stored.path, profile.encoding, name=opened.name, sheet=profile.sheet
+    )
     used = {place for places in header.sources.values() for place in places}
     columns = enumerate(zip(header.names, header.fields, strict=True))
     return Tried(
@@ -112,7 +119,8 @@ def _tried(opened: Opened, profile: Profile, limits: Limits, rows: int) -> Tried
         header,
         tuple(_fields(header, profile)),
         tuple(name for place, (name, of) in columns if of is None and place not in used),
-        tuple(_rows(opened, header, profile, limits, rows)),
+        tuple(_rows(content, header, profile, limits, rows)),
+        "a sheet of a workbook" if content.workbook else content.delivered_encoding,
     )
 
 
@@ -123,12 +131,8 @@ def _fields(header: Header, profile: Profile) -> Iterator[FieldSource]:
 
 
 def _rows(
-    opened: Opened, header: Header, profile: Profile, limits: Limits, most: int
+    content: Content, header: Header, profile: Profile, limits: Limits, most: int
 ) -> Iterator[TriedRow]:
-    assert opened.stored is not None
-    content = open_content(
-        opened.stored.path, profile.encoding, name=opened.name, sheet=profile.sheet
-    )
     chunk = next(read_chunks(content, header, first_place(header), limits.block_bytes), None)
     if chunk is None:
         return

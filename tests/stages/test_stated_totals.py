@@ -71,6 +71,7 @@ def test_an_amount_that_cannot_be_read_holds_the_batch_and_costs_no_other_row(
     [
         ([row(1, "10"), row(2, "x")], "12.50", 3, "rows: stated 3, the file has 2"),
         ([row(1, "10"), row(2, "2.50")], "12.60", 2, "stated 12.60, the file has 12.50"),
+        ([row(1, "10."), row(2, "x")], "10.", 2, None),
         ([row(1, "10"), row(2, "x")], "10", 2, None),  # Whatever it was to be, it is not needed.
         ([], "0.00", 0, "a header but no record"),
         ([], "1.00", 0, "stated 1.00, the file has 0"),
