@@ -110,7 +110,7 @@ def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
         has_fixed_width(header.table)
         and header.parent_column is None
         and header.quoted_column is None
-        and not (header.unpivot or header.positions)
+        and not header.unpivot
         and chunk.utf8 is not None
     )
 
@@ -126,6 +126,7 @@ def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None
         (records.fault == RecordFault.NONE) & (records.first_line == records.last_line),
         dialect.delimiter,
         dialect.quote,
+        header.positions.ranges if header.positions else (),
     )
     return read_fast(
         header.table,

@@ -99,8 +99,15 @@ class NumberForm:
             core = core.str.replace_all(_class(self.thousands), "")
         if self.decimal != ".":
             core = core.str.replace(self.decimal, ".", literal=True)
-        power = self.implied + 2 * (self.percent == "share")
-        return pl.concat_str(core, pl.lit(f"e-{power}")) if power else core
+        if self.implied:
+            core = self._with_point(core)
+        return pl.concat_str(core, pl.lit("e-2")) if self.percent == "share" else core
+
+    def _with_point(self, digits: pl.Expr) -> pl.Expr:
+        """Digits with the point that nobody wrote, and without zeros before the number."""
+        padded = digits.str.zfill(self.implied + 1)
+        whole = padded.str.head(-self.implied).str.replace("^0+([0-9])", "$1")
+        return pl.concat_str(whole, pl.lit("."), padded.str.tail(self.implied))
 
 
 _NO_CURRENCY = set("+-()%\u2212\u2013")

@@ -6,6 +6,7 @@ anew from texts that are right in some form, and wrong in others.
 
 import csv
 import io
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +34,8 @@ FEEDS = {
     for profile in [load_profile(path)]
     if profile.record == "payment" and not (profile.positions or profile.sheet)
 }
+PLACES = [(0, 10), (10, 22), (22, 25), (25, 37), (37, 45), (45, 65)]
+"""Where the cells of the mainframe's lines are."""
 ODD = [
     *("", " ", "n/a", "N/A", '"', "'", "\N{NO-BREAK SPACE}", "é", "Ω", "\t5", "5 "),
     *("0", "-0", "00", "7", "007", "-7", "+7", "7-", "(7)", "7.", ".7", "1e3", "7,5", "7.50"),
@@ -131,6 +134,33 @@ def test_the_fast_path_of_a_feed_is_what_validating_says(
     header, found = read(path, FEEDS[feed])
     for chunk in found:
         compare(header, chunk, FEEDS[feed])
+
+
+@settings(max_examples=examples(300, 30), deadline=None)
+@given(data=st.data())
+def test_the_fast_path_of_lines_with_positions_is_what_validating_says(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Any cell of a mainframe's lines is drawn anew, cut to its width, in any encoding."""
+    folder = GALLERY / "mainframe"
+    profile = load_profile(folder / "profile.toml")
+    first, *lines, last = (folder / "clean.txt").read_text(profile.encoding).splitlines()
+    for line in data.draw(st.lists(st.sampled_from(lines), min_size=1, max_size=12)):
+        text = line.ljust(65)
+        for begin, end in data.draw(st.lists(st.sampled_from(PLACES), max_size=2)):
+            cell = data.draw(st.sampled_from([*ODD, "00000000123", "0000012-"]))
+            fitted = (cell.replace("\n", " ") + " " * 65)[: end - begin]
+            text = text[:begin] + fitted + text[end:]
+        lines.append(text if data.draw(st.booleans()) else text.rstrip())
+    encoding = data.draw(st.sampled_from(["cp1252", "utf-8", "utf-16"]))
+    path = tmp_path_factory.mktemp("fast") / "feed.txt"
+    path.write_bytes(
+        "\n".join([first, *lines, *lines[:3] * len(lines), last]).encode(encoding, "replace")
+    )
+    profile = replace(profile, encoding=encoding)
+    header, (chunk,) = read(path, profile)
+    assert fast_rows(chunk, header, profile)
+    compare(header, chunk, profile)
 
 
 @pytest.mark.long(but=("german-bank",))

@@ -172,7 +172,7 @@ class Bookmaker:
             for pair, sign in form.around.items()
             for one in product(*map(_with_blanks, pair))
         }
-        if form.implied or form.percent or not form.decimal.isascii() or len(around) > _MOST_AROUND:
+        if form.percent or not form.decimal.isascii() or len(around) > _MOST_AROUND:
             return None
         groups = BLANKS if form.thousands == BLANK else [one for one in [form.thousands] if one]
         # Most numbers have nothing around them.
@@ -180,6 +180,7 @@ class Bookmaker:
         return {
             "form": Form.AMOUNT,
             "point": ord(form.decimal),
+            "implied": form.implied,
             **self._write("around", [(part, around[pair]) for pair in pairs for part in pair]),
             **self._words_of("group", groups),
         }

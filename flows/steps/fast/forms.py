@@ -78,6 +78,8 @@ class HowRead:
     beyond_group: int
     point: int
     """The byte before the decimals of an amount or a count."""
+    implied: int
+    """How many of the digits of an amount are decimals, where no sign stands before them."""
     first_word: int
     """The words it may be, in the order of their bytes; or the one that stands before it ..."""
     beyond_word: int

@@ -76,6 +76,7 @@ def read_records(
     stop: Places,
     fast: Flags,
     signs: tuple[int, int],
+    ranges: Places,
     how: Sequence[HowRead],
     book: Book,
     left: Places,
@@ -84,7 +85,8 @@ def read_records(
 ) -> int:
     """Type the records that are `fast` so far; those that cannot be are taken out of it.
 
-    `signs`: delimiter and quote; `how` has a line for each field; `left` are columns of which only
+    `signs`: delimiter and quote; `ranges`, of cells that nothing divides: by column the first sign
+    and the one behind the last; `how` has a line for each field; `left` are columns of which only
     the places are told. Returns how many records are left.
     """
     begins, ends, joined, told = room
@@ -93,26 +95,17 @@ def read_records(
     for record in range(len(start)):
         if not fast[record]:
             continue
-        known = _find_cells(text, start[record], stop[record], signs, begins, ends)
+        if len(ranges) == 0:
+            known = _find_cells(text, start[record], stop[record], signs, begins, ends)
+        else:
+            known = _cut_cells(text, start[record], stop[record], ranges, begins, ends)
         field = 0
         while known and field < len(how):
             of = how[field]
-            form = of.form
-            column = of.column
-            begin, end = begins[column], ends[column]
-            value, more, there = 0, 0, True
-            known = False
+            value, more, there, known = 0, 0, True, False
             if of.bare:
-                if form == _INTEGER:
-                    at, value, known = read_integer(text, begin, end)
-                    known = known and at == end and value <= of.largest
-                elif form == _DECIMAL:
-                    at, value, more, known = read_decimal(text, begin, end)
-                    known = known and at == end
-                else:
-                    value, more, known = read_moment(text, begin, end)
-                    if of.instant:
-                        value -= more * MINUTE
+                begin, end = begins[of.column], ends[of.column]
+                value, more, known = _read_bare(text, begin, end, of)
             if not known:
                 size = _join(text, begins, ends, book, of, joined)
                 if size != _UNTOLD:
@@ -128,6 +121,19 @@ def read_records(
         fast[record] = known
         count += known
     return count
+
+
+@compiled
+def _read_bare(text: Bytes, begin: int, end: int, how: HowRead) -> tuple[int, int, bool]:
+    """A field from a cell in the service document's own form, and nothing else."""
+    if how.form == _INTEGER:
+        at, value, known = read_integer(text, begin, end)
+        return value, 0, known and at == end and value <= how.largest
+    if how.form == _DECIMAL:
+        at, value, scale, known = read_decimal(text, begin, end)
+        return value, scale, known and at == end
+    value, offset, known = read_moment(text, begin, end)
+    return value - offset * MINUTE if how.instant else value, offset, known
 
 
 @compiled
@@ -160,6 +166,25 @@ def _find_cells(
                 at += 1
             ends[column] = at
     return at == stop
+
+
+@compiled
+def _cut_cells(
+    text: Bytes, at: int, stop: int, ranges: Places, begins: Places, ends: Places
+) -> bool:
+    """The same where nothing divides them: blanks around cells are left out."""
+    sign = 0
+    for column in range(len(begins)):
+        for edge in range(2):
+            while sign < ranges[2 * column + edge] and at < stop:
+                at += 1
+                while at < stop and byte_at(text, at) & 0xC0 == 0x80:
+                    at += 1
+                sign += 1
+            if edge == 0:
+                begins[column] = at
+        begins[column], ends[column] = without_blanks(text, begins[column], at)
+    return True
 
 
 @compiled

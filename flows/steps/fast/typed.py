@@ -35,6 +35,8 @@ class Delivered:
     """Which of them have as many fields as the header, on one line."""
     delimiter: bytes
     quote: bytes
+    ranges: Sequence[tuple[int, int]] = ()
+    """Where the cells are that nothing divides: their first sign, and the one behind the last."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +83,7 @@ def typed_records(
         delivered.stop,
         rows,
         (ord(delivered.delimiter), ord(delivered.quote)),
+        np.array(delivered.ranges, np.int64).ravel(),
         plan.how,
         plan.book,
         left,

@@ -21,7 +21,8 @@ from schemas.compiled import compiled
 
 _ZERO, _BLANK, _TAB = ord("0"), ord(" "), ord("\t")
 _MOST_WHOLE_DIGITS = 8
-_MOST_COUNT_DIGITS = 13
+_MOST_DIGITS = 16
+_BEYOND_WHOLE = 10**_MOST_WHOLE_DIGITS
 _DAY_STEP, _MILLI_STEP, _MILLI = 86_400_000_000, 1_000, 1_000
 _LAST_ASCII = 127
 _LOWER = 0x20
@@ -134,7 +135,9 @@ def read_amount(
         first += 1
     at, whole, known = read_integer(text, first, stop)
     digits = at - first
-    if not known or digits > _MOST_WHOLE_DIGITS:
+    # Zeros before it are written where the decimals are implied, and else left to the strict path.
+    most = _MOST_DIGITS if how.implied > 0 else _MOST_WHOLE_DIGITS
+    if not known or digits > most:
         return 0, 0, False
     if digits <= 3 and byte_at(text, first) != _ZERO:
         while True:
@@ -144,10 +147,16 @@ def read_amount(
             whole = whole * 1000 + read_integer(text, behind - 3, behind)[1]
             digits += 3
             at = behind
-            if digits > _MOST_WHOLE_DIGITS:
+            if digits > most:
                 return 0, 0, False
     part, scale = 0, 0
-    if at < stop and byte_at(text, at) == how.point:
+    if how.implied > 0:
+        scale = how.implied
+        power = POWERS[MICRO_DIGITS - scale]
+        whole, part = whole // power, whole % power
+        if whole >= _BEYOND_WHOLE:
+            return 0, 0, False
+    elif at < stop and byte_at(text, at) == how.point:
         end, part, known = read_integer(text, at + 1, stop)
         scale = end - at - 1
         at = end
