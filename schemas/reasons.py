@@ -58,7 +58,7 @@ REASONS = _by_code(
         "Integer",
         "not an integer",
         "'{field}' is not an integer: {value}.",
-        "Deliver an optional sign and the digits 0-9 only.",
+        "Deliver an optional sign and the digits 0-9 only, or as the profile states.",
     ),
     Reason(
         "IntegerRange",
@@ -70,7 +70,7 @@ REASONS = _by_code(
         "Number",
         "not a number",
         "'{field}' is not a number: {value}.",
-        "Deliver plain digits with a decimal point; no unit, no thousands sign.",
+        "Deliver digits and a decimal point, no unit, no thousands sign, or as the profile states.",
     ),
     Reason(
         "NotFinite",
@@ -88,13 +88,13 @@ REASONS = _by_code(
         "Boolean",
         "not a boolean",
         "'{field}' is neither True nor False: {value}.",
-        "Deliver True or False.",
+        "Deliver True or False, or as the profile states.",
     ),
     Reason(
         "DateTime",
         "not a date and time",
         "'{field}' is not a date and time that can be read: {value}.",
-        "Deliver YYYY-MM-DDTHH:MM:SS with the offset.",
+        "Deliver YYYY-MM-DDTHH:MM:SS with the offset, or as the profile states.",
     ),
     Reason(
         "OffsetMissing",

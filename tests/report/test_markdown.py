@@ -8,6 +8,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from flows.report.markdown import MOST, escape, rejects_table, summary_markdown
+from schemas.reasons import REASONS
 from tests.report.sample_reports import HOSTILE, REPORTS, hostile, with_errors
 
 PICTURE = re.compile(r"\(data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)\)")
@@ -99,7 +100,7 @@ def test_the_rejects_table_shows_where_the_first_row_is() -> None:
         "File": r"payments\_2026-03.csv",
         "Line": "418",
         "Value": "“1.204,50 EUR”",
-        "Next": "Deliver plain digits with a decimal point; no unit, no thousands sign.",
+        "Next": REASONS["Number"].remedy,
     }
 
 
