@@ -16,6 +16,7 @@ from typing import Any
 
 from schemas.field import Field, Kind, Reference, Rule, Table
 from schemas.ledger import LEDGER
+from schemas.own_columns import OWN_COLUMNS
 from schemas.toml_text import key_lines, read_toml, suggestion
 
 FOLDER = "RECON_RECORDS"
@@ -239,6 +240,8 @@ class _File:
             with self.telling():
                 if (same := folded.setdefault(name.casefold(), name)) != name:
                     raise _KeyError(at, f"is {same} in other letters: case does not count.")
+                if name.casefold() in map(str.casefold, OWN_COLUMNS):
+                    raise _KeyError(at, "is the name of a column of rejects. Find another one.")
                 keys = _of_type(at, section, dict, f"a section: [{at}]")
                 self._refuse_unknown(at, keys, FIELD_KEYS)
                 yield _field(name, keys)

@@ -21,6 +21,7 @@ from connectors.files.dialect import dialect_within
 from connectors.files.first_record import DELIMITERS
 from connectors.files.header import Header
 from connectors.files.reader import first_place, read_chunks
+from connectors.files.rows_file import RowsFile
 from connectors.files.unpack import PACKED
 from connectors.settings import Limits
 from schemas.cells.readings import Column, Reading
@@ -145,13 +146,15 @@ def _header(content: Content, delimiter: str | None, limits: Limits) -> Header:
         detail = f"{quantity(len(names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line - 1, detail=detail)
     _check_names(content.name, names)
+    dialect = dialect_within(limits, delimiter=sign, quote='"', encoding=content.encoding)
     return Header(
         table=_ANY,
         fields=(None,) * len(names),
         names=tuple(names),
-        dialect=dialect_within(limits, delimiter=sign, quote='"', encoding=content.encoding),
+        dialect=dialect,
         body_start=content.text_start + end,
         body_line=line,
+        rows_file=RowsFile(dialect),
     )
 
 

@@ -5,7 +5,7 @@ import csv
 import polars as pl
 
 from connectors.files.header import Header
-from connectors.files.header_names import QUOTED
+from schemas.own_columns import QUOTED
 
 
 def split_cells(text: str, header: Header) -> list[str]:

@@ -43,6 +43,11 @@ def candidates(
     if content.workbook:
         signs = {"delimiter": ",", "quote": '"', "encoding": content.encoding}
         return [dialect_within(limits, **signs)]
+    return of_text(content, profile, limits)
+
+
+def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]:
+    """The dialects that a text in the encoding of a content may be written in."""
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     return [
         dialect_within(limits, delimiter=delimiter, quote=profile.quote, encoding=content.encoding)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import islice, takewhile
+from typing import NamedTuple
 
 import polars as pl
 
@@ -41,19 +43,18 @@ def read_footer(
     """
     if not profile.footer:
         return None
-    start, left, said = body_start, list(profile.footer), dict[str, str]()
-    for begin, line in _from_the_end(content, body_start):
-        # The last line of a text in quotes has their end: it is of a record, whatever it says.
-        match = None if line.count(dialect.quote) % 2 else _fitting(content, left, line)
-        if match is None:
-            break
-        start = begin
-        left.remove(match.re.pattern)
+    behind = [*islice(_from_the_end(content, body_start), len(profile.footer))]
+    # The last line of a text in quotes has their end: it is of a record, whatever it says.
+    lines = [*takewhile(lambda line: not line.text.count(dialect.quote) % 2, behind)][::-1]
+    found = _by_pattern(profile.footer, [_decoded(content, line) for line in lines])
+    for pattern in profile.footer:
+        if pattern not in found:
+            raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
+    start, said = lines[0].start, dict[str, str]()
+    for match in found.values():
         for name, text in match.groupdict().items():
             if text is not None and said.setdefault(name, text) != text:
                 raise _refused(content, f"its footer states {name} twice: {said[name]!r}, {text!r}")
-    for pattern in left:
-        raise _refused(content, f"no line at its end fits the pattern {shown(pattern)!r}")
     numbers = {name: _number(content, profile, name, text) for name, text in said.items()}
     rows = numbers.pop(ROWS, None)
     return ExtractFooter(start, None if rows is None else int(rows), numbers)
@@ -87,15 +88,21 @@ def with_footer(entry: ManifestEntry | None, footer: ExtractFooter, name: str) -
     )
 
 
-def _from_the_end(content: Content, body_start: int) -> Iterator[tuple[int, bytes]]:
-    """The lines with text from the last one up, each with the position of its first byte."""
+class _Line(NamedTuple):
+    start: int
+    """Position of its first byte."""
+    text: bytes
+
+
+def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
+    """The lines with text, from the last one up."""
     at, text = _tail(content, body_start)
     lines = text.splitlines(keepends=True)
     end = at + len(text)
     for line in reversed(lines if at == body_start else lines[1:]):
         end -= len(line)
         if line.strip():
-            yield end, line
+            yield _Line(end, line)
 
 
 def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
@@ -108,10 +115,31 @@ def _tail(content: Content, body_start: int) -> tuple[int, bytes]:
     return at, text
 
 
-def _fitting(content: Content, patterns: Sequence[str], line: bytes) -> re.Match[str] | None:
-    text = line.decode(content.encoding, "replace").strip()
-    found = (re.fullmatch(pattern, text) for pattern in patterns)
-    return next(filter(None, found), None)
+def _decoded(content: Content, line: _Line) -> str:
+    return line.text.decode(content.encoding, "replace").strip()
+
+
+def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, re.Match[str]]:
+    """A line of its own for each pattern, as far as there is one.
+
+    A line that several patterns fit is given to the one that no other line is left for.
+    """
+    taken: dict[int, re.Match[str]] = {}
+
+    def take(pattern: str, asked: set[int]) -> bool:
+        for place, line in enumerate(lines):
+            match = re.fullmatch(pattern, line)
+            if match is None or place in asked:
+                continue
+            asked.add(place)
+            if place not in taken or take(taken[place].re.pattern, asked):
+                taken[place] = match
+                return True
+        return False
+
+    for pattern in patterns:
+        take(pattern, set())
+    return {match.re.pattern: match for _, match in sorted(taken.items())}
 
 
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from connectors.errors import ExtractRefused
-from connectors.files.content import TRANSCODED, Content, refused, shown
+from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect, dialect_within
 from connectors.files.first_record import (
     FirstRecord,
@@ -16,22 +16,19 @@ from connectors.files.first_record import (
     first_record,
     folded,
     heads,
+    of_text,
 )
 from connectors.files.footer import ExtractFooter, read_footer
-from connectors.files.header_names import (
-    PARENT_COLUMN,
-    QUOTED_COLUMN,
-    HeaderNames,
-    known_names,
-    listed,
-)
+from connectors.files.header_names import HeaderNames, known_names, listed
 from connectors.files.positions import DELIMITER, QUOTE, CellRanges, in_order, positions_of
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.profile_keys import FOUND
+from connectors.files.rows_file import RowsFile, rows_file_of
 from connectors.files.unpivot import Unpivot, record_names, unpivot_of
 from connectors.settings import Limits
 from schemas.counting import quantity
 from schemas.field import Kind, Table
+from schemas.own_columns import PARENT_COLUMN, QUOTED_COLUMN
 from schemas.tables import EXTRACTS
 
 ONE_LINE = {
@@ -61,6 +58,8 @@ class Header:
     """Position of the first byte behind the header."""
     body_line: int
     """Number of the physical line there; the file's first line is 1."""
+    rows_file: RowsFile
+    """How its rows are written out again."""
     parent_column: int | None = None
     """Place of the `ReconRow` column."""
     quoted_column: int | None = None
@@ -73,8 +72,6 @@ class Header:
     """How a line becomes several records, whose columns are those above."""
     positions: CellRanges | None = None
     """Where the cells of a line are that has nothing between them."""
-    marked: bool = False
-    """Whether a file of its rows has to say that it is UTF-8, because its feed is UTF-16."""
 
     @property
     def width(self) -> int:
@@ -83,11 +80,8 @@ class Header:
 
     @property
     def written(self) -> "Header":
-        """The header under which rows are written out again: with a sign between their cells."""
-        if self.positions is None:
-            return self
-        signs = replace(self.dialect, delimiter=b",", quote=b'"')
-        return replace(self, dialect=signs, positions=None)
+        """The header under which its rows are written out again."""
+        return replace(self, dialect=self.rows_file.dialect, positions=None)
 
 
 def read_header(
@@ -137,7 +131,8 @@ def _read_header(
     dialects = candidates(content, dialect, profile, limits)
     profile = _without_around(content, dialects, profile, limits)
     if profile.positions:
-        return _fixed_width(content, profile, limits)
+        assert table is not None
+        return _fixed_width(content, table, profile, limits)
     line = first_record(
         content,
         dialects,
@@ -169,13 +164,17 @@ def _read_header(
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, line.dialect, line.end),
         unpivot=unpivot,
-        marked=content.delivered_encoding in TRANSCODED,
+        rows_file=rows_file_of(
+            content,
+            profile,
+            None if content.workbook else line.dialect,
+            of_text(content, profile, limits),
+        ),
     )
 
 
-def _fixed_width(content: Content, profile: Profile, limits: Limits) -> Header:
+def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limits) -> Header:
     """What the profile says of lines that have no header; those above the first are no records."""
-    table = EXTRACTS[profile.record or ""]
     dialect = dialect_within(
         limits,
         delimiter=DELIMITER.decode(),
@@ -196,7 +195,7 @@ def _fixed_width(content: Content, profile: Profile, limits: Limits) -> Header:
         sources=reading.sources_of(table),
         footer=read_footer(content, profile, dialect, start),
         positions=positions_of(profile.positions, short_filled=profile.short_lines == "filled"),
-        marked=content.delivered_encoding in TRANSCODED,
+        rows_file=rows_file_of(content, profile, None, of_text(content, profile, limits)),
     )
 
 

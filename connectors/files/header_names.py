@@ -13,16 +13,9 @@ from connectors.files.content import refused, shown
 from connectors.files.first_record import folded
 from connectors.files.profile import Profile
 from schemas.field import Table
+from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import DOCUMENTED, EXTRACTS, OWN
 
-PARENT_COLUMN = "ReconRow"
-"""A column of our own, in any extract: the extract and record a corrected row stands for."""
-BREAK_COLUMN = "BreakId"
-"""A column of our own: the breaks a corrected row is to close, for whoever corrects it."""
-QUOTED_COLUMN = "ReconQuoted"
-"""A column of our own: says of a row that a sign was put before what a spreadsheet would run."""
-QUOTED = "yes"
-OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN, QUOTED_COLUMN)
 _OWN_NAMES = {name.casefold() for name in OWN_COLUMNS}
 NAMES_SHOWN = 30
 # No field name begins like a number or a date, nor holds an @.
@@ -101,10 +94,8 @@ class HeaderNames:
         """Per column the field it delivers, after every check that concerns names."""
         by_name = self._by_name(table)
         fields = tuple(by_name.get(folded(name)) for name in self.names)
-        twice = [name for name, count in Counter(filter(None, fields)).items() if count > 1]
-        own = Counter(name.casefold() for name in self.names)
-        twice += [name for name in OWN_COLUMNS if own[name.casefold()] > 1]
-        if twice:
+        known = self._beside()
+        if twice := self._twice(fields, known):
             raise self._refused("duplicate_column", columns=", ".join(twice))
         constant = [name for name in fields if name in self.profile.constants]
         if constant:
@@ -120,7 +111,6 @@ class HeaderNames:
         if absent := self._absent(table, fields):
             found = "The feed profile names them. Take out of it what the files do not have."
             raise self._refused("missing_column", columns=listed(absent), found=found)
-        known = self._beside()
         unknown = [
             name or f"column {place} without a name"
             for place, (name, of) in enumerate(zip(self.names, fields, strict=True), 1)
@@ -132,7 +122,7 @@ class HeaderNames:
         return fields
 
     def _absent(self, table: Table, fields: Sequence[str | None]) -> list[str]:
-        """Columns that fields are read from by the profile, and that the file lacks."""
+        """Columns that the profile takes to be there, and that the file lacks."""
         there = {folded(name) for name in self.names}
         mapped = [
             theirs
@@ -140,7 +130,28 @@ class HeaderNames:
             if ours in table.columns and ours not in fields
         ]
         parts = chain(*(of for name, of in self.profile.sources.items() if name in table.columns))
-        return [*mapped, *(one for one in dict.fromkeys(parts) if folded(one) not in there)]
+        filled = [
+            name
+            for name, told in self.profile.fields.items()
+            if "default" in told
+            and name in table.columns
+            and name not in (*fields, *self.profile.sources, *self.profile.columns.values())
+        ]
+        return [
+            *mapped,
+            *filled,
+            *(one for one in dict.fromkeys(parts) if folded(one) not in there),
+        ]
+
+    def _twice(self, fields: Sequence[str | None], known: set[str]) -> list[str]:
+        """What is in several columns: fields, and other names that are known."""
+        names = {folded(name): name for name in reversed(self.names)}
+        counts = Counter(map(folded, self.names))
+        of_fields = Counter(filter(None, fields)).items()
+        return [
+            *(name for name, count in of_fields if count > 1),
+            *(names[name] for name, count in counts.items() if count > 1 and name in known),
+        ]
 
     def place_of(self, own: str) -> int | None:
         """Where a column of our own is."""

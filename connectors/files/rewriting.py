@@ -4,7 +4,6 @@ What is not left out keeps its text to the byte. Texts that a spreadsheet would 
 before them, and a column of our own says so: only then, and only there, the reader takes it away.
 """
 
-import codecs
 import csv
 import io
 import re
@@ -12,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connectors.files.header import Header
-from connectors.files.header_names import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
+from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,10 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
         text = bytes.fromhex(raw).decode(header.dialect.encoding, "surrogateescape")
     if header.positions:
         return _row(header.positions.cells_of(text) or [text], header.written)
-    return _without_own(text, header)
+    text = _without_own(text, header)
+    if header.dialect.signs == header.written.dialect.signs:
+        return text
+    return _row(next(csv.reader([text], **header.dialect.signs)), header.written)
 
 
 def as_one_cell(text: str, header: Header) -> str:
@@ -68,7 +70,7 @@ def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
         ]
     end = "\r\n"
     text = "".join(row + end for row in rows).encode(header.dialect.encoding, "surrogateescape")
-    return codecs.BOM_UTF8 + text if header.marked else text
+    return header.rows_file.beginning + text
 
 
 def _joined(header: Header, own: Iterable[str], text: str) -> str:

@@ -10,7 +10,7 @@ from connectors.files.first_record import DELIMITERS, SEPARATOR
 from connectors.files.header_names import DATA_CELL
 
 LINES = 1000
-"""Lines that are looked at, from the first."""
+"""Lines that tell what divides a text, from the first."""
 BEHIND = 10
 """Lines at the end that may be a footer."""
 FOOT = re.compile(r"\*|\W*(total|sum|summe|gesamt|saldo|anzahl|count|rows|records)", re.IGNORECASE)
@@ -49,7 +49,7 @@ def shape_of(lines: Sequence[str], last: Sequence[str]) -> Shape:
         ),
         begin,
     )
-    records = csv.reader(lines[header:LINES], delimiter=delimiter)
+    records = csv.reader(lines[header:], delimiter=delimiter)
     names, *rows = [tuple(one) for one in records if any(cell.strip() for cell in one)] or [()]
     left = {tuple(_cells(line, delimiter)) for line in behind}
     return Shape(

@@ -41,7 +41,7 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
         width=len(names),
         kept=tuple(sorted(kept)),
         labels=tuple((place, names[place]) for place in sorted(told)),
-        null=written_of(profile, _field_of(profile, profile.unpivot_value))["null"],
+        null=written_of(profile, _field_of(profile, profile.unpivot_value or ""))["null"],
     )
 
 
@@ -51,6 +51,8 @@ def record_names(names: Sequence[str], unpivot: Unpivot, profile: Profile) -> tu
     return (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
 
 
-def _field_of(profile: Profile, column: str | None) -> str | None:
+def _field_of(profile: Profile, column: str) -> str:
+    """The first field that a column is, or is a part of."""
     ours = {folded(theirs): name for theirs, name in profile.columns.items()}
-    return ours.get(folded(column or ""), column)
+    parts = {folded(one): name for name, of in profile.sources.items() for one in of}
+    return {**parts, **ours}.get(folded(column), column)

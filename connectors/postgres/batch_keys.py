@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 import psycopg
 
-from connectors.files.header_names import PARENT_COLUMN
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql import key_columns, staged_name
 from schemas.derived.views import json_expression, of_batch, position, quoted
 from schemas.field import Kind, Reference, Table
 from schemas.kinds import OFFSET
+from schemas.own_columns import PARENT_COLUMN
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.tables import TABLES
 

@@ -22,6 +22,7 @@ from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.steps.draft import ISO, NumberSigns, time_forms
+from schemas.counting import grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
@@ -97,7 +98,9 @@ class _Draft:
 
     def lines(self, name: str, encoding: str | None) -> Iterator[str]:
         shape = self.shape
-        yield f"# Drafted from {shown(name, 100)}. Decide what begins with `# ?`, then see:"
+        looked_at = quantity(len(shape.rows), "row", grouped)
+        yield f"# Drafted from {shown(name, 100)}, the first {looked_at} of it."
+        yield "# Decide what begins with `# ?`, then see:"
         yield f"# recon profile try {shown(name, 100)} --profile THIS_FILE"
         yield f"feed = {_quoted(self.feed)}"
         kinds = ", ".join(EXTRACTS)

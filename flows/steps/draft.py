@@ -10,6 +10,7 @@ from schemas.cells.numbers import BLANK, BLANKS
 
 DAYS = (
     *("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"),
+    "%Y.%m.%d",
     *("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%Y%m%d"),
 )
 CLOCKS = (
@@ -94,11 +95,22 @@ class NumberSigns:
 
 
 def _is_number(cell: str, core: str) -> bool:
+    if not _is_grouped(core):
+        return False
     rest = cell.replace(core, "", 1).strip(f"{SIGNS}{BLANKS}")
     sign = len(rest) == 1 and _is_currency(rest)
     # Three letters before digits alone are a name, such as that of an account.
     code = _CODE.fullmatch(rest) is not None and not (f"{rest}{core}" == cell and core.isdigit())
     return not rest or sign or rest.upper() in FLAGS or code
+
+
+def _is_grouped(core: str) -> bool:
+    """Whether its signs are between groups of three digits, the last one maybe before decimals."""
+    first, *groups = re.split("[^0-9]", core)
+    signs = [sign for sign in core if not sign.isdigit()]
+    if signs and signs[-1] in ".," and signs.count(signs[-1]) == 1:
+        groups.pop()
+    return not groups or (len(first) <= 3 and all(len(group) == 3 for group in groups))
 
 
 def _thousands(sign: str) -> str:

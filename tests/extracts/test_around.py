@@ -1,5 +1,6 @@
 """What stands around the records of a file: text above the header, and a footer with totals."""
 
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -162,10 +163,19 @@ def test_a_pattern_takes_one_line_and_the_rest_are_records(tmp_path: Path, lines
     assert found == ROWS + "".join(behind[:-lines])
 
 
+@pytest.mark.parametrize("footer", [["Total.*", r"Total;\d;"], [r"Total;\d;", "Total.*"]])
+@pytest.mark.parametrize("behind", ["Total;3;\nTotal of accounts;1;\n", "Total;x;\nTotal;3;\n"])
+def test_a_line_is_left_to_the_pattern_that_no_other_fits(
+    tmp_path: Path, footer: list[str], behind: str
+) -> None:
+    _, found = read(tmp_path, HEADER + ROWS + behind, bank(footer=footer))
+    assert found == ROWS
+
+
 def test_a_footer_that_states_two_numbers(tmp_path: Path) -> None:
     twice = bank(footer=[SUM, r"Saldo;(?P<PaidAmount>[^;]*);"])
     error = refused(tmp_path, HEADER + "Summe;1,00;\nSaldo;2,00;\n", twice)
-    assert "states PaidAmount twice: '2,00', '1,00'" in str(error)
+    assert "states PaidAmount twice: '1,00', '2,00'" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +184,7 @@ def test_a_footer_that_states_two_numbers(tmp_path: Path) -> None:
         {"columns": {"Betrag": "PlannedAmount", "Bild": "PaymentPlansId"}},
         {"fields": {"PaymentPlansId": {"from": ["Bild"], "default": "1"}}},
         {"fields": {"PaymentPlansId": {"from": ["Zahlung", "Bild"]}}},
+        {"fields": {"StatusCodesId": {"default": "1"}}},
     ],
 )
 def test_a_column_that_the_profile_names_is_there(tmp_path: Path, keys: dict[str, Any]) -> None:
@@ -183,7 +194,7 @@ def test_a_column_that_the_profile_names_is_there(tmp_path: Path, keys: dict[str
     profile = read_profile({**optional, **keys, "columns": mapped})
     error = refused(tmp_path, HEADER + ROWS, profile)
     assert error.code == "missing_column"
-    assert "Bild. The feed profile names" in str(error)
+    assert re.search("(Bild|StatusCodesId). The feed profile names", str(error))
 
 
 def test_records_between_header_and_a_footer_far_away(tmp_path: Path) -> None:

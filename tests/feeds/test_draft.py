@@ -90,6 +90,9 @@ def test_what_a_file_of_the_gallery_tells_is_stated_as_its_profile_has_it(feed: 
             "negative or part: what stands around the 1 of 1 DR",
             "\npos",
         ),
+        (("2026.11.01", "2026.11.02"), 'date_format = "%Y.%m.%d"', "\nthousands"),
+        (("10.1.2", "10.1.3"), 'unknown_columns = "ignore"', "\nthousands"),
+        (("1.50",) * 1200 + ("1,50",), "# ? decimal and thousands: columns differ", "\ndecimal"),
         (("5 %",), "negative or part: what stands around the 1 of 1 %", "percent"),
     ],
 )
@@ -176,7 +179,7 @@ def test_the_command_prints_it_and_trying_it_says_what_is_left(recon: Any, tmp_p
     path = file_of("german-bank", "clean")
     code, out, err = recon("profile", "draft", path, "--record", "payment", "--feed", "bank")
     assert (code, err) == (0, "")
-    assert out.startswith("# Drafted from clean.csv. Decide what begins with `# ?`")
+    assert out.startswith("# Drafted from clean.csv, the first 3 rows of it.\n# Decide what begins")
     assert '# ? "Buchungstag" = "PaymentDate"  # such as 02.11.2026' in out
     draft = tmp_path / "bank.toml"
     draft.write_text(out)

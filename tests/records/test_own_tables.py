@@ -106,6 +106,8 @@ REFUSED = [
     ('"double"', '"string"', "fields.Amount.amount is for a double"),
     ("[fields.Reason]", "[fields.reason]", "fields.reason = 'reason' is no name"),
     ("[fields.Reason]", "[fields.ID]", "fields.ID is Id in other letters"),
+    ("[fields.Reason]", "[fields.BreakId]", "fields.BreakId is the name of a column of rejects"),
+    ("[fields.Reason]", "[fields.Reconrow]", "is the name of a column of rejects"),
     ('type = "string"', 'type = "string"\nsecret = true', "fields.Reason.secret is not a key"),
     ('type = "string"', 'type = "string"\nrules = ["Phone"]', "fields.Reason.rules = 'Phone'"),
     ('type = "string"', 'type = "string"\nversion = true', "is for a datetime or an integer"),

@@ -20,6 +20,7 @@ from flows.stages.rows.locate import Spot, locate
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from schemas.tables import EXTRACTS
 from tests.examples import examples
 
 SHAPE: dict[str, Any] = {
@@ -170,6 +171,7 @@ def test_positions_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None
         ({}, TOP, "no line at its end fits"),
         ({"first_line": 9, "footer": []}, f"{TOP}\n{GOOD}\n", "The file has fewer lines"),
         ({"positions": {"No.": "1-4"}, "fields": {}}, f"{TOP}\n{GOOD}\n", "missing"),
+        ({"stated": "currency_rate"}, f"{TOP}\n{GOOD}\n", "the record is currency_rate"),
     ],
 )
 def test_a_file_that_is_no_such_list_is_refused(
@@ -177,6 +179,8 @@ def test_a_file_that_is_no_such_list_is_refused(
 ) -> None:
     path = tmp_path / "list.txt"
     path.write_text(text)
+    stated = EXTRACTS.get(str(keys.pop("stated", "")))
+    profile = read_profile({**SHAPE, **keys})
     with pytest.raises(ExtractRefused) as caught:
-        read_header(open_content(path), None, None, read_profile({**SHAPE, **keys}), Limits())
+        read_header(open_content(path), None, stated, profile, Limits())
     assert said in str(caught.value)

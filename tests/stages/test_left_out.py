@@ -193,15 +193,23 @@ def test_the_command_line_says_how_many(recon: Callable[..., Ran], tmp_path: Pat
 REFUSED = [
     ({"leave_out": {"State": ["x"]}}, "missing: State"),
     ({"keep_only": {"State": ["x"]}}, "missing: State"),
+    ({"leave_out": {"Twice": ["x"]}, "unknown_columns": "ignore"}, "more than once: Twice"),
+    (
+        {"fields": {"PaymentDate": {"from": ["Status", "twice"]}}, "unknown_columns": "ignore"},
+        "more than once: Twice",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("keys", "said"), REFUSED)
-def test_a_file_without_the_column_is_refused(
+def test_a_file_without_the_column_or_with_two_of_it_is_refused(
     tmp_path: Path, keys: dict[str, Any], said: str
 ) -> None:
     profile = read_profile({"feed": "x", "record": "payment", **keys})
-    content = open_content(Path(written(tmp_path)))
+    path = Path(written(tmp_path))
+    header, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([f"{header},Twice,TWICE", *(f"{line},1,2" for line in lines)]))
+    content = open_content(path)
     with pytest.raises(ExtractRefused) as caught:
         read_header(content, None, None, profile, Limits())
     assert said in str(caught.value)

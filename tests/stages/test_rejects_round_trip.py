@@ -3,11 +3,13 @@
 import csv
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import Workbook
 
 from connectors.files.profile import DEFAULT
 from flows.stages.rows.rejects import write_rejects
@@ -77,18 +79,48 @@ def test_rejects_of_files_with_the_longest_names_are_written(
     assert all(re.search(r"-batch-1(-\d+)?\.csv$", path.name) for path in written)
 
 
-@pytest.mark.parametrize(
-    ("encoding", "delimiter"), [("utf-16", ","), ("utf-16-le", ","), ("utf-8", "|")]
-)
-def test_what_was_empty_is_empty_again(
-    workspace: Workspace, rows: Any, tmp_path: Path, encoding: str, delimiter: str
+LINES = [["TenantsId", "Name", "Gender"], ["x", "", "\u00fc,'~"]]
+
+
+def as_text(path: Path, encoding: str, delimiter: str, first: str = "") -> Path:
+    with path.open("w", encoding=encoding, newline="") as file:
+        file.write(first)
+        csv.writer(file, delimiter=delimiter).writerows(LINES)
+    return path
+
+
+def as_workbook(path: Path) -> Path:
+    book = Workbook()
+    for cells in LINES:
+        book.active.append(cells)
+    book.save(path)
+    return path
+
+
+WRITTEN: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
+    "utf-16": (lambda to: as_text(to / "a.csv", "utf-16", ","), {"encoding": "utf-16"}),
+    "utf-16-le": (lambda to: as_text(to / "a.csv", "utf-16-le", ","), {"encoding": "utf-16-le"}),
+    "bar": (lambda to: as_text(to / "a.csv", "utf-8", "|"), {"delimiter": "|"}),
+    # A mark says more than the profile, and so does the first line.
+    "marked": (lambda to: as_text(to / "a.csv", "utf-8-sig", ","), {"encoding": "cp1252"}),
+    "marked utf-16": (lambda to: as_text(to / "a.csv", "utf-16", ","), {"encoding": "cp1252"}),
+    "sign stated": (lambda to: as_text(to / "a.csv", "utf-8", "~", "sep=~\r\n"), {}),
+    "workbook": (
+        lambda to: as_workbook(to / "a.xlsx"),
+        {"delimiter": ";", "quote": "'", "encoding": "cp1252"},
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WRITTEN)
+def test_rejects_are_read_again_by_the_profile_of_their_feed(
+    workspace: Workspace, rows: Any, tmp_path: Path, way: str
 ) -> None:
-    profile = replace(DEFAULT, feed="avatars", encoding=encoding, delimiter=delimiter)
-    path = tmp_path / "avatars.csv"
-    lines = [["TenantsId", "Name", "Gender"], ["x", "", "\u00fc"]]
-    path.write_text("".join(f"{delimiter.join(one)}\n" for one in lines), encoding=encoding)
-    import_delivery(workspace, [str(path)], replace(profile, record="avatar"))
+    """What was empty is empty again, whatever tells how the file is written."""
+    write_to, keys = WRITTEN[way]
+    profile = replace(DEFAULT, feed="avatars", record="avatar", **keys)
+    import_delivery(workspace, [str(write_to(tmp_path))], profile)
     (rejects,) = write_rejects(workspace, 1, tmp_path / "1", with_secrets=False)
     rejects.write_bytes(rejects.read_bytes().replace(b"x", b"5", 1))
     import_delivery(workspace, [str(rejects)], DEFAULT, corrects=1)
-    assert rows('SELECT "TenantsId", "Name", "Gender" FROM avatar') == [(5, None, "\u00fc")]
+    assert rows('SELECT "TenantsId", "Name", "Gender" FROM avatar') == [(5, None, LINES[1][2])]

@@ -297,11 +297,25 @@ def test_a_number_is_made_of_values_and_not_of_their_spelling(
         "fields": {"Id": {"key": ["EffectiveDate", "ExchangeRate"]}},
     }
     text = "EffectiveDate,ToCurrenciesId,ExchangeRate\n2014-08-25,840,{}\n"
-    for spelled in ("1.50", "1.5", "+1.500", "15e-1"):
+    for spelled in ("1.50", "1.5", "+1.500", "15e-1", "0.00", "-0.0", "0"):
         import_delivery(workspace, [write(tmp_path, text.format(spelled))], read_profile(shape))
-    (row,) = rows('SELECT "Id", "ExchangeRate" FROM currency_rate')
-    assert 0 <= row[0] < 2**63
-    assert row[1] == Decimal("1.5")
+    found = rows('SELECT "Id", "ExchangeRate" FROM currency_rate ORDER BY 2')
+    assert [value for _, value in found] == [0, Decimal("1.5")]
+    assert all(0 <= number < 2**63 for number, _ in found)
+
+
+def test_a_cell_is_no_value_by_the_words_of_the_field_it_becomes(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    shape = {name: one for name, one in SHAPE.items() if name != "null"}
+    rate = {"from": ["Rate"], "null": ["", "N/A"]}
+    shape |= {
+        "columns": {"Date": "EffectiveDate", "Currency": "ToCurrenciesId"},
+        "fields": {**SHAPE["fields"], "ExchangeRate": rate},
+    }
+    import_delivery(workspace, [write(tmp_path, HISTORY)], read_profile(shape))
+    assert len(rates(rows)) == 5
+    assert rows("SELECT count(*) FROM staged_currency_rate") == [(5,)]
 
 
 def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path: Path) -> None:

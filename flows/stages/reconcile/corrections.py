@@ -11,8 +11,8 @@ import polars as pl
 import psycopg
 
 from connectors.files.header import Header
-from connectors.files.header_names import BREAK_COLUMN, PARENT_COLUMN
 from connectors.files.rewriting import RewrittenLine, write_rows
+from connectors.files.rows_file import RowsFile
 from connectors.postgres import ledger
 from connectors.postgres.findings import rows_at
 from connectors.postgres.ledger import Extract
@@ -26,6 +26,7 @@ from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.match_breaks import line_key
 from schemas.breaks import BREAKS, BreakClass
 from schemas.kinds import WORD
+from schemas.own_columns import BREAK_COLUMN, PARENT_COLUMN
 from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.reconcile")
@@ -66,7 +67,7 @@ def corrections(
             rows["extract_id"].to_list(),
             rows["row"].to_list(),
         )
-        by_heading: dict[tuple[str, ...], tuple[Header, list[RewrittenLine]]] = {}
+        alike: dict[tuple[RowsFile, tuple[str, ...]], tuple[Header, list[RewrittenLine]]] = {}
         table = EXTRACTS[record]
         for row in RowTexts(workspace, connection, [batch], without=gathered.unproven).filled(
             found
@@ -77,9 +78,9 @@ def corrections(
             place = (row.extract_id, row.record_number)
             own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
             text = rewritten(table, row, header, with_secrets=False)
-            columns = (header.dialect.delimiter.decode(), *header.names)
-            by_heading.setdefault(columns, (header, []))[1].append(RewrittenLine(own, text))
-        for number, (header, lines) in enumerate(by_heading.values(), 1):
+            heading = (header.rows_file, header.names)
+            alike.setdefault(heading, (header, []))[1].append(RewrittenLine(own, text))
+        for number, (header, lines) in enumerate(alike.values(), 1):
             more = "" if number == 1 else f"-{number}"
             pieces[f"{record}/{batch}{more}"] = write_rows(header, lines)
     again = {

@@ -15,7 +15,6 @@ import psycopg
 from connectors.files.atomic import named, write_file
 from connectors.files.cells import split_cells
 from connectors.files.header import Header
-from connectors.files.header_names import PARENT_COLUMN
 from connectors.files.rewriting import (
     RewrittenLine,
     as_one_cell,
@@ -46,6 +45,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.validate.left_out import in_place
 from schemas.counting import grouped, quantity
 from schemas.field import Table
+from schemas.own_columns import PARENT_COLUMN
 
 EXPLANATION = "what-is-wrong.txt"
 

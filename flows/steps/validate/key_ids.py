@@ -56,7 +56,7 @@ def _value(of: Field, text: str) -> str | None:
         case Moment(wall=wall, offset=offset) as moment:
             return (wall if offset is None else moment.instant).isoformat()
         case Number(exact=exact):
-            return str(exact.normalize())
+            return str(exact.normalize()) if exact else "0"
         case value:
             return str(value)
 

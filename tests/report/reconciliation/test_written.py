@@ -123,6 +123,22 @@ def test_corrections_are_the_broken_rows_with_their_breaks(first: Reconciled) ->
     assert list(rows[0]) == ["ReconRow", "BreakId", *HEADER.split(",")]
 
 
+def test_rows_of_files_in_several_encodings_are_corrected_apart(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    for name, encoding, text in (("a", "cp1252", "\u00fc"), ("b", "utf-8-sig", "\u0141")):
+        lines = ["TenantsId,Name,Gender", f"x,,{text}"]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines), encoding=encoding)
+    paths = [str(tmp_path / name) for name in ("a.csv", "b.csv")]
+    import_delivery(workspace, paths, replace(DEFAULT, feed="avatars", encoding="cp1252"))
+    folder = reconciled(workspace).written.folder / "corrections"
+    found = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert [text.rsplit(b",", 1)[1].strip() for _, text in sorted(found.items())] == [
+        "\u0141".encode(),
+        "\u00fc".encode("cp1252"),
+    ]
+
+
 def test_corrections_that_are_edited_and_delivered_close_their_breaks(
     workspace: Workspace, first: Reconciled, tmp_path: Path
 ) -> None:

@@ -1,0 +1,11 @@
+"""Columns of our own, which any extract may have beside the fields of its record."""
+
+PARENT_COLUMN = "ReconRow"
+"""The extract and record a corrected row stands for."""
+BREAK_COLUMN = "BreakId"
+"""The breaks a corrected row is to close, for whoever corrects it."""
+QUOTED_COLUMN = "ReconQuoted"
+"""Says of a row that a sign was put before what a spreadsheet would run."""
+QUOTED = "yes"
+"""What it says."""
+OWN_COLUMNS = (PARENT_COLUMN, BREAK_COLUMN, QUOTED_COLUMN)
