@@ -13,6 +13,7 @@ from connectors.files.profile import DEFAULT
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.secrets import HIDDEN
+from schemas.reasons import REASONS
 from tests.accounts.people import ANNA, TESSA, add
 from tests.desk.browser import Browser
 from tests.desk.test_batches import bring
@@ -33,7 +34,7 @@ def test_rejects_are_read_page_by_page(workspace: Workspace, browser: New, tmp_p
         page.open(page.answer.text.partition('rel="next" href="')[2].partition('"')[0])
     assert seen == [str(number) for number in range(2, 122)]
     assert line(120, amount="x") in page.text
-    assert "Deliver plain digits with a decimal point" in page.text
+    assert REASONS["Number"].remedy in page.text
     for nonsense in ("x", "1:", "9" * 30 + ":1", "9999999999:9999999999"):
         assert page.open("/batches/1/rejects", after=nonsense).status == 200
 
@@ -74,7 +75,7 @@ def test_the_workbook_has_every_one_as_a_line_and_no_formula(
     assert (sheet.count("<row "), "<f>" in sheet) == (602, False)
     assert rows[-2] in sheet
     assert "x" * 30_000 in sheet, "what no cell can hold is cut, and not left out"
-    assert "Deliver plain digits" in sheet
+    assert REASONS["Number"].remedy in sheet
 
 
 @pytest.mark.parametrize(
