@@ -163,26 +163,6 @@ def canonical_encoding(name: str) -> str:
     return "utf-8" if canonical == "utf-8-sig" else canonical
 
 
-def contains_ascii(encoding: str) -> bool:
-    """Whether every ASCII byte always means its ASCII character, so bytes can be split as such.
-
-    False for UTF-16, but also for encodings such as Shift JIS whose second bytes look like ASCII.
-    """
-    if "escape" in encoding:
-        # Not an encoding of text: a backslash begins what it calls an escape sequence.
-        return False
-    ascii_bytes = bytes(range(128))
-    probes = ascii_bytes + b"+AEE-~{VP~}"
-    if probes.decode(encoding, "replace") != probes.decode("ascii"):
-        return False
-    for lead in range(128, 256):
-        for sign in ascii_bytes:
-            text = bytes((lead, sign)).decode(encoding, "replace")
-            if not text.endswith(chr(sign)) or len(text) < 2:
-                return False
-    return True
-
-
 def foreign_format(head: bytes) -> str | None:
     """What the file is if its first bytes are not those of CSV text; None: it may be text."""
     for magic, title in FORMATS:

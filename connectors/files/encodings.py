@@ -12,6 +12,27 @@ def contains_ascii(encoding: str) -> bool:
 
 
 @cache
+def can_be_divided(encoding: str) -> bool:
+    """Whether every ASCII byte always means its ASCII character, so bytes can be split as such.
+
+    False for UTF-16, but also for encodings such as Shift JIS whose second bytes look like ASCII.
+    """
+    if "escape" in encoding:
+        # Not an encoding of text: a backslash begins what it calls an escape sequence.
+        return False
+    ascii_bytes = bytes(range(128))
+    probes = ascii_bytes + b"+AEE-~{VP~}"
+    if probes.decode(encoding, "replace") != probes.decode("ascii"):
+        return False
+    for lead in range(128, 256):
+        for sign in ascii_bytes:
+            text = bytes((lead, sign)).decode(encoding, "replace")
+            if not text.endswith(chr(sign)) or len(text) < 2:
+                return False
+    return True
+
+
+@cache
 def stands_alone(encoding: str, sign: bytes) -> bool:
     """Whether a sign is never the second half of another character."""
     pairs = (bytes([lead]) + sign for lead in range(128, 256))

@@ -27,7 +27,7 @@ class HeaderNames:
     """The names of a header, judged."""
 
     extract: str
-    line: int
+    line: int | None
     names: tuple[str, ...]
     profile: Profile
 

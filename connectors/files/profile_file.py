@@ -6,12 +6,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from connectors.errors import ProfileError
+from connectors.errors import ExtractRefused, ProfileError
+from connectors.files.header_names import HeaderNames
 from connectors.files.lookups import with_lookups
+from connectors.files.positions import in_order
 from connectors.files.profile import Profile
 from connectors.files.profile_checks import check_together
 from connectors.files.profile_keys import KEYS, SECTIONS, as_section, known
 from connectors.files.rule_files import written_text
+from schemas.tables import EXTRACTS
 from schemas.toml_text import key_lines, read_toml
 
 
@@ -55,7 +58,18 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
             values[name] = reader(key, value)
     profile = Profile(**values)
     check_together(profile)
+    if profile.positions:
+        _check_columns(profile)
     return profile
+
+
+def _check_columns(profile: Profile) -> None:
+    """Refuse columns of a fixed width that are none of a record: no file says anything of them."""
+    names = HeaderNames("positions", None, tuple(in_order(profile.positions)), profile)
+    try:
+        names.fields_of(EXTRACTS[profile.record or ""])
+    except ExtractRefused as refusal:
+        raise ProfileError(str(refusal)) from None
 
 
 def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:

@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo, available_timezones
 import polars as pl
 
 from connectors.errors import ProfileError
-from connectors.files.content import canonical_encoding, contains_ascii, shown
+from connectors.files.content import canonical_encoding, shown
+from connectors.files.encodings import can_be_divided
 from connectors.files.positions import range_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
@@ -102,7 +103,7 @@ def _encoding(key: str, value: object) -> str:
     text = _text(key, value)
     try:
         name = canonical_encoding(text)
-        usable = name in UTF16 or contains_ascii(name)
+        usable = name in UTF16 or can_be_divided(name)
     except (LookupError, ValueError):
         usable = False
     if not usable:

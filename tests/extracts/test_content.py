@@ -5,12 +5,12 @@ import pytest
 from connectors.errors import ExtractRefused
 from connectors.files.content import (
     canonical_encoding,
-    contains_ascii,
     foreign_format,
     open_content,
     refused,
     shown,
 )
+from connectors.files.encodings import can_be_divided
 from schemas.reasons import REFUSALS
 
 TEXT = "Id,Name\r\n1,Grüße\r\n"
@@ -76,7 +76,7 @@ def test_bad_encoding(tmp_path: Path, delivered: bytes, stated: str | None, said
     ],
 )
 def test_which_encodings_keep_ascii_apart(names: str, usable: bool) -> None:
-    assert {name: contains_ascii(name) for name in names.split()} == dict.fromkeys(
+    assert {name: can_be_divided(name) for name in names.split()} == dict.fromkeys(
         names.split(), usable
     )
 

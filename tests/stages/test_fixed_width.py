@@ -148,6 +148,9 @@ MEANT_TWICE = [
     ({"positions": {"No.": "0-4"}}, "'0-4' is no range"),
     ({"positions": {"No.": 4}}, "not a text in quotes"),
     ({"positions": {"No.": "1", "no. ": "2"}}, "names a column twice"),
+    ({"positions": {"No.": "1-4"}}, "positions: required columns are missing: PaymentDate, Paid"),
+    ({"columns": {"Amount": "PaidAmount", "Day": "PaymentDate", "Nope": "Id"}}, "missing: Id"),
+    ({"leave_out": {"Nope": ["1"]}}, "positions: required columns are missing: Nope"),
     ({"positions": {}}, "first_line is for lines with positions"),
     ({"keep": "reference"}, "not for lines with positions"),
     (
@@ -170,7 +173,6 @@ def test_positions_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None
     [
         ({}, TOP, "no line at its end fits"),
         ({"first_line": 9, "footer": []}, f"{TOP}\n{GOOD}\n", "The file has fewer lines"),
-        ({"positions": {"No.": "1-4"}, "fields": {}}, f"{TOP}\n{GOOD}\n", "missing"),
         ({"stated": "currency_rate"}, f"{TOP}\n{GOOD}\n", "the record is currency_rate"),
     ],
 )
