@@ -98,9 +98,9 @@ def _file(feed: str, folder: Path, rows: int) -> tuple[Path, Profile]:
         with path.open("wb") as file:
             file.write(text[: header.body_start])
             for number in range(rows):
-                line = lines[number % len(lines)]
+                one = lines[number % len(lines)]
                 id_ = str(10_000_000 + number).zfill(end - first)
-                file.write(f"{line[:first]}{id_}{line[end:]}\n".encode(content.encoding))
+                file.write(f"{one[:first]}{id_}{one[end:]}\n".encode(content.encoding))
             file.write(text[len(text) if header.footer is None else header.footer.start :])
         return path, profile
     records = [row for row in csv.reader(io.StringIO(body), **header.dialect.signs) if row]
