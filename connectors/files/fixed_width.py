@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+import numpy as np
 import polars as pl
 
 from connectors.files.bitmask import Bytes
 from connectors.files.chunk import Chunk
 from connectors.files.dialect import RecordFault
+from connectors.files.encodings import utf8_sizes
 from connectors.files.positions import BLANKS, CellRanges
 
 
@@ -22,22 +23,32 @@ class FixedWidthChunk(Chunk):
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; an empty cell is null."""
         names = [str(column) for column in range(width)]
-        line = self._lines.filter(self.records.fault == RecordFault.NONE)
+        line = self._texts().filter(self.records.fault == RecordFault.NONE)
         cut = self.at.cut(pl.col("data"))
         return line.to_frame("data").select(
             cell.alias(name) for name, cell in zip(names, cut, strict=True)
         )
 
-    @cached_property
-    def _lines(self) -> pl.Series:
-        return self._texts()
-
     def faults_by_length(self) -> Bytes:
         """The fault of each line, its length counted in signs."""
+        records, fault = self.records, self.records.fault.copy()
+        length = records.end - records.start
+        # A longer one may have nothing but blanks behind its cells.
+        known = length <= self.at.width if self.at.short_filled else length == self.at.width
+        others = np.flatnonzero(~known | (not self._signs_are_bytes()))
+        if len(others):
+            line = self.texts(others.tolist()).with_columns(pl.Series("fault", fault[others]))
+            fault[others] = line.select(self._fault().cast(pl.UInt8)).to_series().to_numpy()
+        return fault
+
+    def _signs_are_bytes(self) -> bool:
+        return self.block.isascii() or utf8_sizes(self.dialect.encoding) is not None
+
+    def _fault(self) -> pl.Expr:
         at, line, fault = self.at, pl.col("data"), pl.col("fault")
         written = line.str.strip_chars_end(BLANKS).str.len_chars()
         short = pl.lit(not at.short_filled) & (line.str.len_chars() < at.width)
-        found = (
+        return (
             pl.when(fault != RecordFault.NONE)
             .then(fault)
             .when(written > at.width)
@@ -46,8 +57,6 @@ class FixedWidthChunk(Chunk):
             .then(RecordFault.TOO_FEW_FIELDS)
             .otherwise(fault)
         )
-        lines = self._lines.to_frame("data").with_columns(pl.Series("fault", self.records.fault))
-        return lines.select(found.cast(pl.UInt8)).to_series().to_numpy()
 
 
 def of_fixed_width(chunks: Iterator[Chunk], at: CellRanges) -> Iterator[Chunk]:
