@@ -24,8 +24,9 @@ def key_ids(table: Table, names: Sequence[str], plain: pl.DataFrame) -> pl.Serie
 
     Empty where one of them is, or cannot be read.
     """
-    columns = [_each(plain[name], table.by_name[name]) for name in names]
-    return pl.Series([*map(_number, zip(*columns, strict=True))], dtype=pl.String)
+    columns = [_as_json(plain[name], table.by_name[name]) for name in names]
+    each = pl.select(pl.format(f"[{', '.join(['{}'] * len(columns))}]", *columns)).to_series()
+    return pl.Series([text and _number(text) for text in each], dtype=pl.String)
 
 
 def told_once(
@@ -44,9 +45,12 @@ def _told_once(
             yield error
 
 
-def _each(texts: pl.Series, of: Field) -> list[str | None]:
-    values = {text: _value(of, text) for text in texts.drop_nulls().unique()}
-    return [None if text is None else values[text] for text in texts]
+def _as_json(texts: pl.Series, of: Field) -> pl.Series:
+    """The values that these texts are, as JSON; empty where there is none."""
+    delivered = texts.drop_nulls().unique()
+    values = (_value(of, text) for text in delivered)
+    said = [None if value is None else json.dumps(value) for value in values]
+    return texts.replace_strict(delivered, pl.Series(said, dtype=pl.String), default=None)
 
 
 def _value(of: Field, text: str) -> str | None:
@@ -65,8 +69,6 @@ def _never(of: Field, text: str) -> Unread:
     raise AssertionError(f"{of.name} holds nothing nested: {text!r}")
 
 
-def _number(values: Sequence[str | None]) -> str | None:
-    if None in values:
-        return None
-    digest = hashlib.sha256(json.dumps(values).encode()).digest()
+def _number(key: str) -> str:
+    digest = hashlib.sha256(key.encode()).digest()
     return str(int.from_bytes(digest[:8]) >> (64 - BITS))
