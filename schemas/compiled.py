@@ -74,6 +74,13 @@ class _Kept(FunctionCache):
 
     _impl_class = _Parts
 
+    def load_overload(self, sig: object, target_context: object) -> object:
+        """The code for arguments of these kinds, without what would be needed to compile it."""
+        # That is to get ready for compiling, and takes most of the time of loading.
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        return None
+
     @contextmanager
     def _guard_against_spurious_io_errors(self) -> Iterator[None]:
         try:

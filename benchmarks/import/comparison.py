@@ -144,7 +144,7 @@ READING = (
          lambda p: p.reading(sys.executable, "polars", p.extracts.clean)),
     Case("read_duckdb", "DuckDB `read_csv`, store_rejects, dirty file",
          lambda p: p.reading(p.peers["duckdb"], "duckdb", p.extracts.dirty)),
-    Case("read_ours", "ours: records, types, verdicts, totals, clean file",
+    Case("read_ours", "ours: text, types, verdicts, totals, bytes to send, clean file",
          lambda p: p.reading(sys.executable, "ours", p.extracts.clean)),
     Case("read_ours_dirty", "ours, dirty file",
          lambda p: p.reading(sys.executable, "ours", p.extracts.dirty)),
