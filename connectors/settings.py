@@ -47,13 +47,17 @@ class Limits:
     """A run that gives no sign of life for so long is taken over by whoever needs its batch."""
 
 
+def zone_of(text: str) -> ZoneInfo:
+    """The IANA zone of a name; raises KeyError, ValueError or OSError for what is none."""
+    if text == "localtime":
+        raise ValueError(f"{text} is the clock of one machine, and another one's elsewhere")
+    return ZoneInfo(text)
+
+
 def read_zone(name: str, text: str) -> ZoneInfo:
     """The time zone a setting names; raises SettingsError for what is none everywhere."""
     try:
-        # The clock of one machine is another one's elsewhere.
-        if text == "localtime":
-            raise ValueError(text)
-        return ZoneInfo(text)
+        return zone_of(text)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise SettingsError(f"{name}={text!r} is no time zone such as Europe/Berlin.") from None
 

@@ -131,6 +131,9 @@ def _read_header(
     dialects = candidates(content, dialect, profile, limits)
     profile = _without_around(content, dialects, profile, limits)
     if profile.positions:
+        if content.workbook:
+            detail = "a workbook has cells, and the feed profile says at which signs they are"
+            raise refused("unsupported_format", content.name, detail=detail)
         assert table is not None
         return _fixed_width(content, table, profile, limits)
     line = first_record(

@@ -1,6 +1,7 @@
 """CSV files beside a feed profile that say what a text stands for; they become a part of it."""
 
 import csv
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,14 @@ def _with_map(name: str, told: object, folder: Path) -> object:
 
 def _read(key: str, path: Path) -> dict[str, str]:
     try:
-        lines = [*csv.reader(written_text(path).splitlines(), strict=True)]
+        lines = [*csv.reader(io.StringIO(written_text(path), newline=""), strict=True)]
     except OSError as error:
         raise ProfileError(f"{key}: {path} cannot be read: {error.strerror}.") from error
     except (ValueError, csv.Error) as error:
         raise ProfileError(f"{key}: {path} is not CSV in UTF-8: {error}.") from error
-    if len(lines) > MOST_LINES:
+    if len(lines) - 1 > MOST_LINES:
         raise ProfileError(
-            f"{key}: {path} has {quantity(len(lines), 'line')}; the limit is {MOST_LINES}."
+            f"{key}: {path} has {quantity(len(lines) - 1, 'line')}; the limit is {MOST_LINES}."
         )
     found: dict[str, str] = {}
     for number, cells in enumerate(lines[1:], 2):

@@ -7,11 +7,13 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
-from connectors.files.positions import overlapping
+from connectors.files.positions import BLANKS, overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
 from connectors.files.profile_keys import FOUND, OF_FIELD, WRITTEN, choice
 from schemas.cells.counted_times import EPOCHS
-from schemas.cells.numbers import NoNumberForm, check_forms
+from schemas.cells.dates import NoForm, numbered_form
+from schemas.cells.numbers import BLANK, NoNumberForm, check_forms
+from schemas.cells.numbers import BLANKS as ANY_BLANK
 from schemas.cells.reading import Unread, read
 from schemas.derived.nested import read_nested
 from schemas.field import NESTED, Kind
@@ -55,7 +57,7 @@ def check_together(profile: Profile) -> None:
             raise ProfileError(f'constants.{name} = "": a {record} needs a value there.')
     for name, told in profile.fields.items():
         _check_made(profile, name, told)
-    _check_tenant(profile)
+    check_tenant(profile)
     both = set(profile.columns.values()) & set(profile.constants)
     if both:
         raise ProfileError(
@@ -81,6 +83,17 @@ def _check_written(written: Mapping[str, Any], at: str) -> None:
         )
     if written["months"] and not (form and re.search("%[bB]", form)):
         raise ProfileError(f"{at}months are for a date_format with %B or %b. Add one.")
+    if written["months"]:
+        try:
+            numbered_form(form)
+        except NoForm as error:
+            raise ProfileError(f"{at}date_format = {shown(form)!r} with months: {error}.") from None
+    blank = [one for one in written["null"] if one.strip() and one != one.strip(BLANKS)]
+    if written["blanks"] == "dropped" and blank:
+        raise ProfileError(
+            f"{at}null names {shown(blank[0])!r} with blanks around it, which blanks drops before "
+            "it is looked for. Take them out."
+        )
     if written["thousands"] == written["decimal"]:
         raise ProfileError(
             f"{at}thousands and decimal are both {written['decimal']!r}. They must differ."
@@ -124,10 +137,10 @@ def _check_around(profile: Profile) -> None:
             choice("footer", name, (ROWS, *amounts), "rows, or an amount of the record")
 
 
-def _check_tenant(profile: Profile) -> None:
+def check_tenant(profile: Profile) -> None:
     """Refuse a tenant that the records of the feed never have."""
     always = profile.constants.get(TENANT)
-    if profile.tenant is not None and always is not None and int(always) != profile.tenant:
+    if profile.tenant is not None and always and int(always) != profile.tenant:
         raise ProfileError(
             f"tenant = {profile.tenant}, and constants.{TENANT} = {always}: every row would be "
             "rejected. Keep the right one."
@@ -232,6 +245,7 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         raise ProfileError(f"columns and fields.{name}.from both say what {name} is. Keep one.")
     if "join" in told and len(told.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
+    _check_join(profile, name, told)
     if told.keys() & {"part", "map"} and Kind.STRING in _kinds(profile, name):
         raise ProfileError(
             f"fields.{name}: part and map are for numbers, times and words for true, because a "
@@ -244,6 +258,17 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
             raise ProfileError(
                 f'fields.{name}.default = "" is what an empty cell is without it. Take it out.'
             )
+
+
+def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse to join two numbers to a third one."""
+    thousands = written_of(profile, name)["thousands"]
+    signs = ANY_BLANK if thousands == BLANK else thousands or ""
+    if told.get("join") and told["join"] in signs and _kinds(profile, name) & NUMBERS:
+        raise ProfileError(
+            f"fields.{name}.join is the sign between thousands: two numbers would be a third one. "
+            "Join them by another one, or by none."
+        )
 
 
 def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:

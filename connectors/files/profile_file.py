@@ -11,7 +11,7 @@ from connectors.files.header_names import HeaderNames
 from connectors.files.lookups import with_lookups
 from connectors.files.positions import in_order
 from connectors.files.profile import Profile
-from connectors.files.profile_checks import check_together
+from connectors.files.profile_checks import check_tenant, check_together
 from connectors.files.profile_keys import KEYS, SECTIONS, as_section, known
 from connectors.files.rule_files import written_text
 from schemas.tables import EXTRACTS
@@ -76,4 +76,7 @@ def with_terms(profile: Profile, terms: Mapping[str, Any]) -> Profile:
     """The profile with what is stated for one delivery; None is not stated. Raises ProfileError."""
     given = {name: value for name, value in terms.items() if value is not None}
     readers = dict(chain(KEYS.values(), *(section.values() for section in SECTIONS.values())))
-    return replace(profile, **{name: readers[name](name, value) for name, value in given.items()})
+    stated = {name: readers[name](name, value) for name, value in given.items()}
+    profile = replace(profile, **stated)
+    check_tenant(profile)
+    return profile

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import available_timezones
 
 import polars as pl
 
@@ -16,6 +16,7 @@ from connectors.errors import ProfileError
 from connectors.files.content import canonical_encoding, shown
 from connectors.files.encodings import can_be_divided
 from connectors.files.positions import range_of
+from connectors.settings import zone_of
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import BLANK
@@ -140,7 +141,7 @@ def _offset(key: str, value: object) -> str:
 def _zone(key: str, value: object) -> str:
     text = _text(key, value)
     try:
-        ZoneInfo(text)
+        zone_of(text)
     except (OSError, ValueError, KeyError) as error:
         close = get_close_matches(text, available_timezones(), n=1)
         guess = f" Did you mean {close[0]}?" if close else ""
@@ -306,12 +307,15 @@ def _columns(key: str, value: object) -> dict[str, str]:
     return pairs
 
 
+_STATES = '["pending", "void"]'
+
+
 def _cells(key: str, value: object) -> dict[str, tuple[str, ...]]:
     stated = as_section(key, value)
     if any(not name.strip() for name in stated):
         raise ProfileError(f"{key} names a column without a name.")
     return {
-        name: tuple(sorted({*_texts(f"{key}.{name}", cells, '["pending", "void"]')}))
+        name: tuple(sorted({one.strip(" \t") for one in _texts(f"{key}.{name}", cells, _STATES)}))
         for name, cells in stated.items()
     }
 

@@ -22,6 +22,8 @@ class Unpivot:
     """The others, each with its name."""
     null: tuple[str, ...]
     """Texts of a cell that holds no value."""
+    blanks_dropped: bool
+    """Whether blanks around it are dropped before."""
 
 
 def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
@@ -37,11 +39,13 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
     kept, told = (chosen, others) if profile.unpivot_keep else (others, chosen)
     if not told:
         return None
+    written = written_of(profile, _field_of(profile, profile.unpivot_value or ""))
     return Unpivot(
         width=len(names),
         kept=tuple(sorted(kept)),
         labels=tuple((place, names[place]) for place in sorted(told)),
-        null=written_of(profile, _field_of(profile, profile.unpivot_value or ""))["null"],
+        null=written["null"],
+        blanks_dropped=written["blanks"] == "dropped",
     )
 
 
@@ -53,6 +57,7 @@ def record_names(names: Sequence[str], unpivot: Unpivot, profile: Profile) -> tu
 
 def _field_of(profile: Profile, column: str) -> str:
     """The first field that a column is, or is a part of."""
+    own = {folded(name): name for name in profile.fields}
     ours = {folded(theirs): name for theirs, name in profile.columns.items()}
     parts = {folded(one): name for name, of in profile.sources.items() for one in of}
-    return {**parts, **ours}.get(folded(column), column)
+    return {**own, **parts, **ours}.get(folded(column), column)

@@ -78,15 +78,18 @@ def unpivoted(chunks: Iterator[Chunk], unpivot: Unpivot, first: Place) -> Iterat
 
 def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int) -> UnpivotedChunk:
     cells = lines.cells(unpivot.width).with_row_index("__line")
-    absent = sorted({"", *unpivot.null})
+    value = str(len(unpivot.kept) + 1)
+    bare = pl.col(value).str.strip_chars(BLANKS)
+    text = bare if unpivot.blanks_dropped else pl.col(value)
+    absent = (bare == "") | text.is_in(sorted(unpivot.null))
     parts = [
         cells.select(
             "__line",
             pl.lit(column, pl.Int32).alias("__column"),
             *(pl.col(str(place)).alias(str(at)) for at, place in enumerate(unpivot.kept)),
             pl.lit(label).alias(str(len(unpivot.kept))),
-            pl.col(str(place)).alias(str(len(unpivot.kept) + 1)),
-        ).filter(~pl.col(str(len(unpivot.kept) + 1)).str.strip_chars(BLANKS).is_in(absent))
+            pl.col(str(place)).alias(value),
+        ).filter(~absent)
         for column, (place, label) in enumerate(unpivot.labels)
     ]
     found = pl.concat(parts).sort("__line", "__column")

@@ -14,7 +14,7 @@ from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
 from schemas.field import Table
-from schemas.reasons import NOT_SHOWN, REASONS
+from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
 
 SEARCHED = 4_096
@@ -156,10 +156,9 @@ def note_left_out(
             "INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, "
             "rows, message) VALUES (%s, %s, %s, %s, 'LeftOut', %s, %s, %s, %s)",
             [
-                (batch_id, extract, number, table.name, column, value, rows, message)
+                (batch_id, extract, number, table.name, column, cell, rows, message)
                 for column, cell, rows, extract, number in told
-                for value in (NOT_SHOWN if table.unquotable else cell,)
-                for message in (REASONS["LeftOut"].message(field=column, value=value),)
+                for message in (REASONS["LeftOut"].message(field=column, value=cell),)
             ],
         )
 

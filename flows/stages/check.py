@@ -42,6 +42,9 @@ from schemas.tables import INSERT_BATCH_DATA
 
 log = logging.getLogger("recon.check")
 
+MOST_NAMED, OTHERS = 100, "(others)"
+"""How many cells by which rows are left out are named, and what all others are called."""
+
 
 def check(workspace: Workspace, lease: Lease) -> None:
     """Settle duplicates and references, then hold the batch if it is over its budget."""
@@ -99,12 +102,16 @@ def _known(receipts: Iterable[Receipt]) -> dict[str, Known]:
 
 
 def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str, int, int, int]]:
-    """What the profile leaves out, by column and cell, as `note_left_out` takes it."""
+    """What the profile leaves out, by column and cell, as `note_left_out` takes it.
+
+    Of a column with very many such cells the first ones are named.
+    """
     found: dict[tuple[str, str], tuple[int, int, int]] = {}
     for receipt in receipts:
         for column, cell, rows, first in receipt.clues.get(table.name, {}).get(EXCLUDED, ()):
-            so_far, extract, number = found.get((column, cell), (0, receipt.extract_id, first))
-            found[column, cell] = (so_far + rows, extract, number)
+            of = (column, cell if len(found) < MOST_NAMED or (column, cell) in found else OTHERS)
+            so_far, extract, number = found.get(of, (0, receipt.extract_id, first))
+            found[of] = (so_far + rows, extract, number)
     return [(*of, *told) for of, told in found.items()]
 
 

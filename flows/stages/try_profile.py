@@ -99,8 +99,10 @@ def try_profile(
     def look(opened: Opened) -> None:
         looked.append(_tried(opened, profile, settings.limits, rows))
 
-    (verdict,) = examine(settings, [path], profile, record=record, look=look)
-    return replace(looked[0], verdict=verdict)
+    verdicts = examine(settings, [path], profile, record=record, look=look)
+    (tried,) = looked
+    # A manifest in the same archive may name others.
+    return replace(tried, verdict=next(one for one in verdicts if one.name == tried.verdict.name))
 
 
 def _tried(opened: Opened, profile: Profile, limits: Limits, rows: int) -> Tried:

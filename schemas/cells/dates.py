@@ -38,6 +38,10 @@ _OFFSET = r"Z|[+-][0-9]{2}:?[0-9]{2}"
 _TOKEN = re.compile(r"%(.)|([^%]+)", re.DOTALL)
 
 
+_NAME = "\0"
+"""Stands where a name began and ended; no text of a sound row has it."""
+
+
 class NoForm(ValueError):
     """A text that states no form of dates, and why."""
 
@@ -151,9 +155,17 @@ def named_months(text: str, form: str, months: tuple[str, ...]) -> datetime | st
         for number, name in enumerate(months, 1)
         if re.fullmatch(re.escape(name), match[0], re.IGNORECASE)
     )
-    numbered = f"{text[: match.start()]}{number:02}{text[match.end() :]}"
-    wall = date_form(re.sub("%[bB]", "%m", form)).wall(numbered)
+    numbered = f"{text[: match.start()]}{_NAME}{number:02}{_NAME}{text[match.end() :]}"
+    wall = numbered_form(form).wall(numbered)
     return f"not written as {form}" if isinstance(wall, str) else wall
+
+
+def numbered_form(form: str) -> DateForm:
+    """The form with the number of the month for its name; raises NoForm.
+
+    What is beside the name is no digit of the number.
+    """
+    return date_form(re.sub("%[bB]", f"{_NAME}%m{_NAME}", form))
 
 
 @cache

@@ -121,7 +121,7 @@ def exact_number(text: str) -> Decimal | None:
 
 def check_forms(form: NumberForm) -> None:
     """Refuse examples that state nothing, or of which one is both signs; raises NoNumberForm."""
-    read = [_around(one) for one in (*form.negative, *form.positive)]
+    read = [_around(one) for one in (*form.negative, *form.positive, *form.currency)]
     for one in form.currency:
         if _around(one) == ("", ""):
             raise NoNumberForm(f"{one!r} has no sign of a currency. Write '€1' or '1 EUR'")

@@ -2,6 +2,7 @@ import re
 import tomllib
 from contextlib import suppress
 from dataclasses import fields
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from connectors.errors import ProfileError
 from connectors.files.lookups import LOOKUP
 from connectors.files.profile import DEFAULT, Profile, written_of
-from connectors.files.profile_file import load_profile, read_profile
+from connectors.files.profile_file import load_profile, read_profile, with_terms
 from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS, WRITTEN
+from schemas.cells.dates import named_months
 from tests.odd_toml import ODD_TOML
 from tests.stages.test_writing import MONTHS
 
@@ -325,3 +327,34 @@ def test_a_constant_is_written_plainly_whatever_the_files_do(tmp_path: Path, con
     assert "(theirs is ',')" in said
     path.write_text(f'{form}DiscountAmount = "1234.50"\nActionsId = 7\n')
     assert load_profile(path).constants == {"DiscountAmount": "1234.50", "ActionsId": "7"}
+
+
+def test_what_is_stated_for_a_delivery_is_held_against_the_profile() -> None:
+    profile = read_profile({"feed": "x", "constants": {"TenantsId": 7}})
+    assert with_terms(profile, {"tenant": 7}).tenant == 7
+    with pytest.raises(ProfileError, match="every row would be rejected"):
+        with_terms(profile, {"tenant": 8})
+    empty = read_profile({"feed": "x", "constants": {"TenantsId": ""}})
+    assert with_terms(empty, {"tenant": 8}).tenant == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "is_time"),
+    [
+        ("1Jan2026", "%d%b%Y", True),
+        ("01Jan2026", "%d%b%Y", True),
+        ("1 January 26", "%d %B %y", True),
+        ("1Jan02026", "%d%b%Y", False),
+        ("Jan 1,2026", "%b %d,%Y", True),
+        ("1Jan2026", "%d.%b.%Y", False),
+    ],
+)
+def test_a_month_by_its_name_lends_no_digit_to_a_number(
+    text: str, form: str, is_time: bool
+) -> None:
+    months = ("January", "Jan", *(f"M{number}." for number in range(10)))
+    read = named_months(text, form, months)
+    if is_time:
+        assert read in (datetime(2026, 1, 1), datetime(2026, 2, 1))  # noqa: DTZ001
+    else:
+        assert isinstance(read, str)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 
@@ -79,3 +80,13 @@ def test_no_secret_is_shown(recon: Any, tmp_path: Path) -> None:
         _, out, err = recon("profile", "try", str(path), *more)
         assert "canary" not in out + err
         assert "Password" in out
+
+
+def test_a_manifest_beside_the_file_may_name_another_one(recon: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with ZipFile(path, "w") as archive:
+        archive.write(BANK / "clean.csv", "clean.csv")
+        archive.writestr("manifest.json", json.dumps({"files": {"b.csv": {"rows": 1}}}))
+    _, out, err = recon("profile", "try", str(path), *ASKED, "--json")
+    assert err == ""
+    assert json.loads(out)["name"] == "clean.csv"

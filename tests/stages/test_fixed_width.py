@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openpyxl import Workbook
 
 from connectors.errors import ExtractRefused, ProfileError
 from connectors.files.content import open_content
@@ -137,6 +138,14 @@ def test_signs_are_counted_and_not_bytes(tmp_path: Path, encoding: str, seed: in
         chunks = [*read_chunks(content, header, first_place(header), size)]
         found = [[cell or "" for cell in row] for one in chunks for row in one.cells(5).iter_rows()]
         assert found == wanted, f"seed {seed}"
+
+
+def test_a_workbook_is_no_such_list(tmp_path: Path) -> None:
+    book, path = Workbook(), tmp_path / "a.xlsx"
+    book.active.append(["0001   12.5020261101E"])
+    book.save(path)
+    with pytest.raises(ExtractRefused, match="a workbook has cells"):
+        read_header(open_content(path), None, None, PROFILE, Limits())
 
 
 MEANT_TWICE = [

@@ -16,6 +16,7 @@ from connectors.files.profile import Profile
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
+from flows.stages.check import MOST_NAMED, OTHERS
 from flows.stages.examine import examine
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
@@ -24,6 +25,7 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import Ended, import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
+from schemas.reasons import NOT_SHOWN
 from tests.governance.conftest import Ran
 from tests.governance.conftest import recon as recon  # noqa: PLC0414 -- the fixture.
 from tests.stages.payments import HEADER, line
@@ -229,3 +231,32 @@ def test_a_profile_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None
     with pytest.raises(ProfileError) as caught:
         read_profile({**SHAPE, **keys})
     assert said in str(caught.value)
+
+
+def test_of_very_many_cells_the_first_are_named_and_all_are_counted(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "many.csv"
+    rows = [f"{line(number + 1)},state {number}" for number in range(MOST_NAMED + 50)]
+    path.write_text("\n".join([f"{HEADER},Status", *rows, ""]))
+    keep = {"keep_only": {"Status": [" state 0 "]}, "unknown_columns": "ignore"}
+    done = import_delivery(workspace, [str(path)], read_profile({"feed": "x", **keep}))
+    notes = {one.value: one.rows for one in done.report.notes if one.code == "LeftOut"}
+    assert (len(notes), notes[OTHERS]) == (MOST_NAMED + 1, 49)
+    (file,) = done.report.files
+    assert (file.rows, file.excluded) == (MOST_NAMED + 50, MOST_NAMED + 49)
+
+
+def test_a_cell_that_may_be_a_secret_is_kept_nowhere(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "registrations.csv"
+    path.write_text(
+        "EMail,FirstName,LastName,Password,ConfirmPassword,Company\n"
+        "a@example.com,Ann,Lee,,canary-secret,canary-secret\n"
+    )
+    keep = {"keep_only": {"Company": ["Acme"]}}
+    import_delivery(workspace, [str(path)], read_profile({"feed": "x", **keep}))
+    (clues,) = rows("SELECT clues::text FROM receipt WHERE stage = 'stage'")
+    assert "canary" not in clues[0]
+    assert NOT_SHOWN in clues[0]

@@ -35,6 +35,8 @@ SHAPE: dict[str, Any] = {
 }
 PROFILE = read_profile(SHAPE)
 
+MONTHS = [f"M{number}." for number in range(12)]
+
 
 def checked(workspace: Workspace, folder: Path, *rows: str, header: str = HEADER) -> FileVerdict:
     path = folder / "a.csv"
@@ -130,6 +132,13 @@ def test_a_file_without_the_columns_is_refused(
     assert said in (verdict.message or "")
 
 
+def test_a_lookup_may_have_line_breaks_in_quotes(tmp_path: Path) -> None:
+    (tmp_path / "currencies.csv").write_text('code,id\n"E\nUR",1\n"G\u2028B",3\n')
+    path = tmp_path / "bank.toml"
+    path.write_text('feed = "bank"\n[fields.CurrenciesId]\nlookup = "currencies.csv"\n')
+    assert load_profile(path).fields["CurrenciesId"]["map"] == {"E\nUR": "1", "G\u2028B": "3"}
+
+
 def test_a_lookup_is_a_part_of_the_profile(tmp_path: Path) -> None:
     (tmp_path / "currencies.csv").write_text('code,id\nEUR,1\n"GBP",3\nEUR,1\n')
     path = tmp_path / "bank.toml"
@@ -149,7 +158,7 @@ def test_a_lookup_is_a_part_of_the_profile(tmp_path: Path) -> None:
         ('code,id\n"EUR,1\n', "is not CSV in UTF-8"),
         ("code,id\nEUR,x\n", "fields.CurrenciesId.map.EUR = 'x' is not a whole number"),
         ("code,id\n", "fields.CurrenciesId.lookup: .* says of no text what it stands for"),
-        ("code,id\n" + "".join(f"{n},1\n" for n in range(10_000)), "has 10001 lines; the limit is"),
+        ("code,id\n" + "".join(f"{n},1\n" for n in range(10_001)), "has 10001 lines; the limit is"),
     ],
 )
 def test_a_lookup_that_says_nothing_sure_is_refused(
@@ -166,6 +175,12 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
 @pytest.mark.parametrize(
     ("name", "told", "said"),
     [
+        ("PaidAmount", {"from": ["A", "B"], "join": " ", "thousands": "blank"}, "a third one"),
+        ("PaidAmount", {"from": ["A", "B"], "join": "'", "thousands": "'"}, "a third one"),
+        ("PaidAmount", {"currency": ["Rs.1"]}, "the decimal sign, or that between thousands"),
+        ("PaymentDate", {"date_format": "%d.%m.%Y %B", "months": MONTHS}, "stands in it twice"),
+        ("PaymentDate", {"zone": "localtime"}, "is no IANA time zone"),
+        ("PaidAmount", {"blanks": "dropped", "null": [" N/A"]}, "with blanks around it"),
         ("PaidAmount", {"from": []}, "PaidAmount.from = .* are not one or more columns"),
         ("PaidAmount", {"from": ["A", " a"]}, "from = .* are not one or more columns, each"),
         ("PaidAmount", {"from": "A"}, "from = 'A' is not a list of texts"),

@@ -316,6 +316,11 @@ def test_a_cell_is_no_value_by_the_words_of_the_field_it_becomes(
     import_delivery(workspace, [write(tmp_path, HISTORY)], read_profile(shape))
     assert len(rates(rows)) == 5
     assert rows("SELECT count(*) FROM staged_currency_rate") == [(5,)]
+    # A text with blanks is another one, and is no value that nobody sees.
+    text = HISTORY.replace("137.7", " N/A").replace("0.5843", " ")
+    import_delivery(workspace, [write(tmp_path, text, "b.csv")], read_profile(shape))
+    states = "SELECT state = 'rejected', count(*) FROM staged_row WHERE batch_id = 2 GROUP BY 1"
+    assert sorted(rows(states)) == [(False, 3), (True, 1)]
 
 
 def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path: Path) -> None:

@@ -84,7 +84,9 @@ def validate_rows(
         sound = [row for row in range(positions.height) if row not in faults]
         checked = staging.check(table, frame, positions, sound, delivered)
         if excluded is not None:
-            checked = staging.leave_out(checked, excluded, positions["record_number"].gather(sound))
+            checked = staging.leave_out(
+                table, checked, excluded, positions["record_number"].gather(sound)
+            )
         staging.add(table, Positions(positions, faults), checked)
     return validated
 
@@ -122,11 +124,13 @@ class _Staging:
             checked.errors[row] = [*others, *errors]
         return checked
 
-    def leave_out(self, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series) -> Checked:
+    def leave_out(
+        self, table: Table, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series
+    ) -> Checked:
         """The same without what is wrong with rows that are left out, which are noted."""
         there = excluded[COLUMN].is_not_null()
         self.validated.excluded = numbers.filter(there).to_list()
-        self.validated.left_out = counts(excluded, numbers)
+        self.validated.left_out = counts(table, excluded, numbers)
         rows = set(there.arg_true())
         errors = {row: one for row, one in checked.errors.items() if row not in rows}
         return Checked(checked.typed, errors)

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import polars as pl
 
+from schemas.field import Table
+from schemas.reasons import NOT_SHOWN
+
 COLUMN, VALUE = "column", "value"
 
 
@@ -56,8 +59,10 @@ def _told(rule: KeptBy) -> pl.Expr:
     return pl.when(there if rule.left_out else ~there).then(told)
 
 
-def counts(found: pl.DataFrame, numbers: pl.Series) -> list[list[object]]:
+def counts(table: Table, found: pl.DataFrame, numbers: pl.Series) -> list[list[object]]:
     """Column, cell, rows and the first of their record numbers."""
+    if table.unquotable:
+        found = found.with_columns(pl.lit(NOT_SHOWN).alias(VALUE))
     return [
         list(row)
         for row in found.with_columns(numbers.alias("number"))
