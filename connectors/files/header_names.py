@@ -124,11 +124,11 @@ class HeaderNames:
     def _absent(self, table: Table, fields: Sequence[str | None]) -> list[str]:
         """Columns that the profile takes to be there, and that the file lacks."""
         there = {folded(name) for name in self.names}
-        mapped = [
-            theirs
-            for theirs, ours in self.profile.columns.items()
-            if ours in table.columns and ours not in fields
-        ]
+        columns = {
+            theirs: ours for theirs, ours in self.profile.columns.items() if ours in table.columns
+        }
+        found = {ours for theirs, ours in columns.items() if folded(theirs) in there}
+        mapped = [theirs for theirs, ours in columns.items() if ours not in found]
         parts = chain(*(of for name, of in self.profile.sources.items() if name in table.columns))
         filled = [
             name

@@ -197,6 +197,13 @@ def test_a_column_that_the_profile_names_is_there(tmp_path: Path, keys: dict[str
     assert re.search("(Bild|StatusCodesId). The feed profile names", str(error))
 
 
+def test_a_column_of_the_fields_own_name_is_none_that_the_profile_names(tmp_path: Path) -> None:
+    shape = {"feed": "x", "record": "payment_plan_detail", "columns": {"Bild": "PlannedAmount"}}
+    header = "PlannedCurrenciesId;PlannedAmount;PaymentPlansId\n1;2.00;3\n"
+    error = refused(tmp_path, header, read_profile(shape))
+    assert (error.code, "missing: Bild. The feed" in str(error)) == ("missing_column", True)
+
+
 def test_records_between_header_and_a_footer_far_away(tmp_path: Path) -> None:
     rows = ROWS * (2 * FOOTER_BYTES // len(ROWS))
     text, profile = HEADER + rows + FOOTER, bank(footer=[SUM, COUNT])

@@ -89,4 +89,4 @@ def test_a_manifest_beside_the_file_may_name_another_one(recon: Any, tmp_path: P
         archive.writestr("manifest.json", json.dumps({"files": {"b.csv": {"rows": 1}}}))
     _, out, err = recon("profile", "try", str(path), *ASKED, "--json")
     assert err == ""
-    assert json.loads(out)["name"] == "clean.csv"
+    assert json.loads(out)["name"] == "a.zip/clean.csv"
