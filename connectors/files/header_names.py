@@ -102,14 +102,14 @@ class HeaderNames:
             found = "They are columns here and constants of the feed profile as well."
             columns = ", ".join(filter(None, constant))
             raise self._refused("duplicate_column", columns=columns, found=found)
+        if absent := self._absent(table, fields):
+            found = "The feed profile names them. Take out of it what the files do not have."
+            raise self._refused("missing_column", columns=listed(absent), found=found)
         if missing := self._missing(table):
             raise self._missing_column(table, missing, recognised=False)
         told = self._told_by()
         if absent := [name for name in told if folded(name) not in map(folded, self.names)]:
             found = "The feed profile leaves rows out by it (leave_out, keep_only)."
-            raise self._refused("missing_column", columns=listed(absent), found=found)
-        if absent := self._absent(table, fields):
-            found = "The feed profile names them. Take out of it what the files do not have."
             raise self._refused("missing_column", columns=listed(absent), found=found)
         unknown = [
             name or f"column {place} without a name"

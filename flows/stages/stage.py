@@ -43,7 +43,7 @@ from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
 from flows.steps.validate.chunk import EXCLUDED, Validated
 from flows.steps.validate.key_filter import At, KeyFilter
-from flows.steps.validate.left_out import FindRepaired
+from flows.steps.validate.omitted_secrets import FindRepaired
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.tables import EXTRACTS
 

@@ -11,8 +11,8 @@ from connectors.files.header import Header
 from connectors.files.profile import Profile, number_form, written_of
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
-from flows.steps.validate.left_out import FindRepaired, Repaired
 from flows.steps.validate.normalise import CellForm, Writing, normalise
+from flows.steps.validate.omitted_secrets import FindRepaired, Repaired
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.reading import Unread, offset_minutes

@@ -24,7 +24,7 @@ from flows.steps.totals import Totals, totals_of_millionths
 from flows.steps.validate.chunk import READY, Validated
 from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.key_filter import looked_at
-from flows.steps.validate.left_out import FindRepaired
+from flows.steps.validate.omitted_secrets import FindRepaired
 from schemas.derived.pandera_schemas import validate
 from schemas.derived.sql import target_columns
 from schemas.field import Table

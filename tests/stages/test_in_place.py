@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.steps.validate.left_out import in_place
+from flows.steps.validate.omitted_secrets import in_place
 from schemas.tables import EXTRACTS
 
 TENANT, ACTION, NAME, KEY, URL = (

@@ -119,7 +119,7 @@ def test_what_a_field_cannot_be_made_of_is_rejected_as_it_was_delivered(
 @pytest.mark.parametrize(
     ("header", "code", "said"),
     [
-        (HEADER.replace("Time", "Clock"), "missing_column", "missing: PaymentDate"),
+        (HEADER.replace("Time", "Clock"), "missing_column", "missing: Time"),
         (HEADER.replace("Time", "Time;PaymentDate"), "inconsistent_columns", "have: PaymentDate"),
         (HEADER.replace("Time", "Time;Clock"), "inconsistent_columns", "not have: Clock"),
     ],

@@ -42,7 +42,7 @@ from flows.stages.rows.locate import Spot, show_command
 from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
-from flows.steps.validate.left_out import in_place
+from flows.steps.validate.omitted_secrets import in_place
 from schemas.counting import grouped, quantity
 from schemas.field import Table
 from schemas.own_columns import PARENT_COLUMN

@@ -17,7 +17,7 @@ from flows.stages.terms import restored_profile
 from flows.stages.validate_chunk import plain_cells
 from flows.stages.workspace import Workspace
 from flows.steps.validate.insert_batch import record_inside
-from flows.steps.validate.left_out import DeliveredRow, in_place
+from flows.steps.validate.omitted_secrets import DeliveredRow, in_place
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 Opened = tuple[Content, Header] | None

@@ -10,8 +10,8 @@ from flows.steps.validate.check import Checked, check
 from flows.steps.validate.excluded import COLUMN, counts
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.key_ids import told_once
-from flows.steps.validate.left_out import PARENT, Repaired, fill_secrets
 from flows.steps.validate.normalise import Writing, normalise
+from flows.steps.validate.omitted_secrets import PARENT, Repaired, fill_secrets
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
 from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
