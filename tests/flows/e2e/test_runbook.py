@@ -234,7 +234,7 @@ def test_finance_found_a_break(clicked: Machine, page: Browser, folder: Path) ->
     assert resolved.returncode == 0, resolved.stderr
     assert reconcile(page, rules, batch)[1] == "Completed"
     page.artifact("reconciliation-report")
-    page.see("RECONCILED")
+    page.see("Both sides agree")
     assert clicked.recon("sign", "prepare", "--by", "A. Meyer").returncode == 0
     assert clicked.recon("sign", "approve", "--by", "B. Osei").returncode == 0
     assert clicked.recon("audit", "verify").returncode == 0
