@@ -250,7 +250,7 @@ def test_a_reconciliation_says_what_is_not_kept_and_resolves_nothing_on_it(
         connection.execute('UPDATE payment SET "PaidAmount" = 10.5 WHERE "Id" IN (1, 7)')
     after = recon("reconcile")
     assert after.returncode == 1, after.stderr
-    assert "INCOMPLETE" in after.stdout
+    assert "Incomplete:" in after.stdout
     assert "payments.csv of batch 1" in after.stdout
     assert "Import the same file again" in after.stdout
     assert "29.50" not in after.stdout + after.stderr
@@ -291,7 +291,7 @@ def test_rows_by_reference_that_cannot_be_shown_match_nothing(
     else:
         FAULTS[fault](bad)
     because, statuses = told()
-    assert ("INCOMPLETE" in because) == (fault != "cleared")
+    assert ("Incomplete:" in because) == (fault != "cleared")
     if fault == "cleared" or keep == "text":
         assert statuses == whole, "what housekeeping removed is told of, and its removal as well"
         assert "kept by reference" not in because
@@ -322,7 +322,7 @@ def test_insert_batch_data_that_cannot_be_read_again_is_not_looked_at(
         path.unlink() if lost == "removed" else path.write_bytes(path.read_bytes()[:-1] + b"?")
     after = recon("reconcile")
     assert after.returncode == 1, after.stderr
-    assert "INCOMPLETE" in after.stdout
+    assert "Incomplete:" in after.stdout
     assert "insert_batch_data.csv of batch 1" in after.stdout
 
 

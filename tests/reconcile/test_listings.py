@@ -297,7 +297,7 @@ def test_the_command_pulls_first_and_says_what_it_could_not(
     assert NEVER.format(*BATCH_ROWS) in text
     code, text = run("--pull", "--batch", "1")
     assert code == 1
-    assert "INCOMPLETE" not in text
+    assert "Incomplete:" not in text
     assert "BATCH_MISSING" in text
     with closed_port() as (_, nobody):
         monkeypatch.setenv("RECON_SERVICE_URL", nobody)
