@@ -1,14 +1,36 @@
-"""Recount: the control totals of a batch as the database itself adds them up, row by row."""
+"""Recount: the control totals of a batch as the database itself adds them up, row by row.
 
+What a batch wrote is added up twice, each time by its own columns: from the staged rows, and from
+the rows of the target that name them as their writers. Where these tie, there is no more to look
+for. Where they do not, or the target is much larger than the batch, every row that was written is
+looked up by its key.
+"""
+
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
 import psycopg
 
 from connectors.postgres.ledger import batch_span
+from schemas.amounts import EXACT
 from schemas.derived.sql import IDENTITY, key_columns, staged_name
-from schemas.derived.views import STATE, joined, of_batch, quoted, told_joins
+from schemas.derived.views import (
+    STATE,
+    WRITTEN,
+    apply_stage,
+    joined,
+    listed,
+    of_batch,
+    quoted,
+    told_joins,
+)
 from schemas.field import Table
+
+DATABASE, SINCE_CHANGED = "database", "since_changed"
+_MOST_BESIDE = 8
+"""With more rows than so many for each of the batch, a target takes longer to read than to ask."""
+_PRIME = 1_000_003
 
 
 class Sum(NamedTuple):
@@ -20,6 +42,8 @@ class Sum(NamedTuple):
     rows: int
     keys: int
     amounts: dict[str, Decimal]
+    places: int = 0
+    """Keys times record numbers, each less than a prime: other if a key is in another's row."""
 
 
 class Recount(NamedTuple):
@@ -37,10 +61,8 @@ class Recount(NamedTuple):
 
 def recount(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:
     """The totals of a batch's staged rows of one record, by extract, state and currency."""
-    currency = f"s.{quoted(table.currency)}" if table.currency else "NULL"
     rows = connection.execute(
-        f"""SELECT s.extract_id, {STATE} AS state, {currency},
-            count(*), coalesce(sum({key_number(table)}), 0) {_sums(table, "s")}
+        f"""SELECT s.extract_id, {STATE} AS state, {_totals(table, "s")} {_amounts(table, "s")}
         FROM {staged_name(table)} s {told_joins(table)}
         WHERE {of_batch("s")} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
         batch_span(connection, batch_id),
@@ -49,47 +71,109 @@ def recount(connection: psycopg.Connection, table: Table, batch_id: int) -> list
 
 
 def recount_both(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
-    """The same, and what the target holds; every row that was written is looked up by its key.
+    """The same, and what the target holds."""
+    if _is_much(connection, table, batch_id):
+        staged, held = recount(connection, table, batch_id), _held(connection, table, batch_id)
+        if _together(one for one in staged if one.state in WRITTEN) == _together(held):
+            return Recount(staged, held)
+    return _by_key(connection, table, batch_id)
 
-    In one pass, because the staged rows of a batch are most of what has to be read.
-    """
-    currency = f"s.{quoted(table.currency)}" if table.currency else "NULL"
-    # To the planner a list of states is a rare thing, unless it is hidden from it.
-    written = f"coalesce({STATE} IN ('inserted', 'updated'), FALSE)"
+
+def _is_much(connection: psycopg.Connection, table: Table, batch_id: int) -> bool:
+    """Whether the rows of the batch are a good part of the target."""
+    row = connection.execute(
+        """SELECT coalesce(sum(last_record - first_record + 1), 0) * %s >=
+            (SELECT reltuples FROM pg_class WHERE oid = %s::regclass)
+        FROM receipt WHERE batch_id = %s AND stage = %s""",
+        [_MOST_BESIDE, table.name, batch_id, apply_stage(table)],
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _held(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Sum]:
+    """The rows of the target that name one of the batch as their writer."""
     rows = connection.execute(
-        f"""SELECT s.extract_id, {STATE} AS state, {currency},
-            (t.extract_id, t.record_number) = (s.extract_id, s.record_number) AS mine,
-            count(*), coalesce(sum({key_number(table)}), 0)
-            {_sums(table, "s")} {_sums(table, "t")}
-        FROM {staged_name(table)} s {told_joins(table)}
-        LEFT JOIN {table.name} t ON {joined(table)} AND {written}
-        WHERE {of_batch("s")} GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4""",
+        f"""SELECT t.extract_id, '{DATABASE}', {_totals(table, "t")} {_amounts(table, "t")}
+        FROM {table.name} t WHERE {of_batch("t")} GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""",
         batch_span(connection, batch_id),
     )
-    found = Recount([], [])
-    for extract_id, state, money, mine, count, keys, *sums in rows:
-        staged, held = sums[: len(table.amounts)], sums[len(table.amounts) :]
-        found.staged.append(_sum(table, extract_id, state, money, count, keys, *staged))
-        if mine is not None:
-            where, amounts = ("database", held) if mine else ("since_changed", staged)
-            found.database.append(_sum(table, extract_id, where, money, count, keys, *amounts))
+    return [_sum(table, *row) for row in rows]
+
+
+def _together(sums: Iterable[Sum]) -> dict[tuple[int, str], list[Decimal]]:
+    """The sums by extract and currency, whatever their state."""
+    found: dict[tuple[int, str], list[Decimal]] = {}
+    for one in sums:
+        more = [*map(Decimal, (one.rows, one.keys, one.places)), *one.amounts.values()]
+        before = found.get((one.extract_id, one.currency), [Decimal()] * len(more))
+        found[one.extract_id, one.currency] = [*map(EXACT.add, before, more)]
     return found
 
 
-def _sums(table: Table, alias: str) -> str:
+def _by_key(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:
+    """What is staged, and every row of it that was written looked up by its key.
+
+    In one pass, because the staged rows of a batch are most of what has to be read.
+    """
+    # To the planner a list of states is a rare thing, unless it is hidden from it.
+    written = f"coalesce({STATE} IN ({listed(WRITTEN)}), FALSE)"
+    rows = connection.execute(
+        f"""SELECT CASE WHEN (t.extract_id, t.record_number) = (s.extract_id, s.record_number)
+                THEN '{DATABASE}' WHEN t.batch_id <> s.batch_id THEN '{SINCE_CHANGED}' END AS held,
+            {_currency(table, "t")}, s.extract_id, {STATE} AS state, {_totals(table, "s")}
+            {_amounts(table, "s")} {_amounts(table, "t")}
+        FROM {staged_name(table)} s {told_joins(table)}
+        LEFT JOIN {table.name} t ON {joined(table)} AND {written}
+        WHERE {of_batch("s")} GROUP BY 1, 2, 3, 4, 5 ORDER BY 3, 4, 5, 1, 2""",
+        batch_span(connection, batch_id),
+    )
+    found = Recount([], [])
+    for held, currency, *totals in rows:
+        of_target = len(totals) - len(table.amounts)
+        staged = _sum(table, *totals[:of_target])
+        found.staged.append(staged)
+        if held == DATABASE:
+            extract_id, _, _, *more = totals[: of_target - len(table.amounts)]
+            own = _sum(table, extract_id, held, currency, *more, *totals[of_target:])
+            found.database.append(own)
+        elif held == SINCE_CHANGED:
+            found.database.append(staged._replace(state=held))
+    return found
+
+
+def _currency(table: Table, alias: str) -> str:
+    return f"{alias}.{quoted(table.currency)}" if table.currency else "NULL"
+
+
+def _totals(table: Table, alias: str) -> str:
+    """SQL for the currency of rows, and what they add up to beside their amounts."""
+    key = key_number(table, alias)
+    place = f"mod({key}, {_PRIME})::bigint * mod({alias}.record_number, {_PRIME})"
+    sums = f"coalesce(sum({key}), 0), coalesce(sum({place}), 0)"
+    return f"{_currency(table, alias)}, count(*), {sums}"
+
+
+def _amounts(table: Table, alias: str) -> str:
     return "".join(f", coalesce(sum({alias}.{quoted(name)}), 0)" for name in table.amounts)
 
 
 def _sum(
-    table: Table, extract_id: int, state: str, money: object, rows: int, keys: int, *sums: Decimal
+    table: Table,
+    extract_id: int,
+    state: str,
+    money: object,
+    rows: int,
+    keys: Decimal,
+    places: Decimal,
+    *sums: Decimal,
 ) -> Sum:
     currency = "" if money is None else str(money)
     amounts = dict(zip(table.amounts, sums, strict=True))
-    return Sum(extract_id, state, currency, rows, int(keys), amounts)
+    return Sum(extract_id, state, currency, rows, int(keys), amounts, int(places))
 
 
-def key_number(table: Table) -> str:
+def key_number(table: Table, alias: str = "s") -> str:
     """SQL for the number a row adds to the hash total of keys."""
     if key_columns(table) == (IDENTITY,):
-        return "('x' || substr(s.identity, 1, 15))::bit(60)::bigint"
-    return f"s.{quoted(table.key[0])}"
+        return f"('x' || substr({alias}.identity, 1, 15))::bit(60)::bigint"
+    return f"{alias}.{quoted(table.key[0])}"

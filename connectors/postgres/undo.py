@@ -7,7 +7,7 @@ import psycopg
 from connectors.errors import BatchStateError
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql import content_columns, staged_name, target_columns
-from schemas.derived.views import STATE, joined, of_batch, quoted, told_joins
+from schemas.derived.views import STATE, WRITTEN, joined, listed, of_batch, quoted, told_joins
 from schemas.field import Table
 
 
@@ -72,4 +72,4 @@ def undone_by(connection: psycopg.Connection, batch_id: int, events: Collection[
 
 def _written(table: Table) -> str:
     return f"""SELECT s.* FROM {staged_name(table)} s {told_joins(table)}
-        WHERE {of_batch("s")} AND {STATE} IN ('inserted', 'updated')"""
+        WHERE {of_batch("s")} AND {STATE} IN ({listed(WRITTEN)})"""

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 from flows.steps.batch_report import STATES, BatchChainLine, Chain
 from flows.steps.totals import Totals, add
-from schemas.derived.views import APPLIED, ERRORS
+from schemas.derived.views import APPLIED, ERRORS, WRITTEN
 from schemas.field import Table
-
-WRITTEN = ("inserted", "updated")
 
 
 def build_chain(

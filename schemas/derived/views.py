@@ -16,6 +16,8 @@ from schemas.tables import DOCUMENTED, EXTRACTS
 
 APPLIED = ("inserted", "updated", "unchanged")
 """Verdicts of a row whose record is in the database as delivered."""
+WRITTEN = ("inserted", "updated")
+"""Verdicts of a row that its batch wrote into the database."""
 ERRORS = ("rejected", "conflict")
 """States that make HasError."""
 CORRECTED = "corrected"

@@ -13,7 +13,7 @@ import psycopg
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
 from schemas.derived.sql import staged_name
-from schemas.derived.views import STATE, joined, listed, of_batch, quoted, told_joins
+from schemas.derived.views import STATE, WRITTEN, joined, listed, of_batch, quoted, told_joins
 from schemas.field import Table
 from schemas.kinds import stored_columns
 from schemas.operations import PUSHES, Operation
@@ -111,7 +111,7 @@ def _plan(table: Table) -> str:
         FROM (
             SELECT s.extract_id, s.record_number, FALSE AS twin,
                 s.extract_id AS writer_extract_id, s.record_number AS writer_record_number
-            {rows} WHERE {of_batch("s")} AND {STATE} IN ('inserted', 'updated')
+            {rows} WHERE {of_batch("s")} AND {STATE} IN ({listed(WRITTEN)})
             UNION ALL
             SELECT s.extract_id, s.record_number, t.extract_id IS NOT NULL,
                 t.extract_id, t.record_number

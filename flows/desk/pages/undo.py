@@ -17,10 +17,8 @@ from flows.desk.jobs import order
 from flows.desk.visit import Visit
 from flows.stages.undo import why_not_undone
 from flows.steps.batch_report import Chain
+from schemas.derived.views import WRITTEN
 from schemas.jobs import JobKind
-
-WRITTEN = ("inserted", "updated")
-"""End states of rows that an undo takes back: removed, and as they were before."""
 
 
 def show(visit: Visit) -> Response:
