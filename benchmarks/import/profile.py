@@ -33,7 +33,7 @@ from connectors.files.records import conserved  # noqa: E402
 from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
 from flows.stages.validate_chunk import writing_of  # noqa: E402
-from flows.stages.write_out import fast_rows  # noqa: E402
+from flows.stages.write_out import _texts, fast_rows  # noqa: E402
 from flows.steps.totals import totals_by_state, totals_of_millionths  # noqa: E402
 from flows.steps.validate import check  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402
@@ -175,7 +175,7 @@ def profile_fast(profile: Profile, chunk: Chunk, header: Header) -> Chunk:
     with profile.step("copy"):
         ids = [pl.lit(1, pl.Int32).alias(name) for name in ("batch_id", "extract_id")]
         rows = places.with_columns(ids).hstack(fast.frame)
-        copy_binary(table, rows, chunk.block, chunk.start.byte)
+        copy_binary(table, rows, _texts(chunk, rows))
     return chunk.only(~fast.rows)
 
 

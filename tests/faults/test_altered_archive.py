@@ -274,24 +274,24 @@ def test_rows_by_reference_that_cannot_be_shown_match_nothing(
 ) -> None:
     """The text of the others is in the database: hashed, and evidence by itself."""
 
-    def told() -> tuple[str, dict[str, int]]:
+    def told() -> tuple[str, dict[str, int], str]:
         report = reconcile(workspace, Asked(Scope(), date(2026, 1, 31), Rules())).report
-        because = "\n".join([report.cover.verdict, *report.cover.because])
-        return because, {one.status: one.rows for one in report.statuses}
+        statuses = {one.status: one.rows for one in report.statuses}
+        return "\n".join(report.cover.because), statuses, report.cover.verdict
 
     feed = replace(DEFAULT, keep=keep)
     import_delivery(workspace, [deliver(tmp_path)], feed)
     bad = kept(workspace)
     import_delivery(workspace, [write(tmp_path / "other.csv", line(7))], feed)
-    _, whole = told()
+    _, whole, _ = told()
     assert whole == {"MATCHED_EXACT": 3, "REJECTED": 1}
     if fault == "cleared":
         later = datetime.now(UTC) + timedelta(days=100)
         sweep(workspace, Retention(archive_days=90), now=later, dry_run=False)
     else:
         FAULTS[fault](bad)
-    because, statuses = told()
-    assert ("Incomplete:" in because) == (fault != "cleared")
+    because, statuses, verdict = told()
+    assert (verdict == "INCOMPLETE") == (fault != "cleared")
     if fault == "cleared" or keep == "text":
         assert statuses == whole, "what housekeeping removed is told of, and its removal as well"
         assert "kept by reference" not in because
