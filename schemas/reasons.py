@@ -189,6 +189,12 @@ REASONS = _by_code(
         "of their own.",
     ),
     Reason(
+        "NoValue",
+        "line without a value",
+        "The line has no value in any of the columns whose cells become records, and becomes none.",
+        "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
+    ),
+    Reason(
         "ReferenceMissing",
         "reference to an unknown record",
         "'{field}' refers to {of} {value}, which is neither delivered nor known.",

@@ -42,6 +42,21 @@ class Utf8(NamedTuple):
     end: Places
 
 
+class Valueless(NamedTuple):
+    """Lines that become no record, because no cell of theirs that is one holds a value."""
+
+    lines: int = 0
+    first: int = 0
+    """The first of them."""
+
+    def with_more(self, later: "Valueless") -> "Valueless":
+        """These and those behind them."""
+        return Valueless(self.lines + later.lines, self.first or later.first)
+
+
+NO_LINES = Valueless()
+
+
 @dataclass(frozen=True)
 class Chunk:
     """Consecutive records of one extract."""
@@ -52,6 +67,8 @@ class Chunk:
     dialect: Dialect
     chosen: Flags | None = None
     """Which of the records between start and end they are; None: all."""
+    valueless: Valueless = NO_LINES
+    """Up to its end, from that of the chunk before; of the last one also those behind it."""
 
     @property
     def height(self) -> int:

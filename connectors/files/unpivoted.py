@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from connectors.files.chunk import Chunk, Place
+from connectors.files.chunk import NO_LINES, Chunk, Place, Valueless
 from connectors.files.records import Records, conserved
 from connectors.files.unpivot import Unpivot
 
@@ -67,16 +67,24 @@ class UnpivotedChunk(Chunk):
 
 
 def unpivoted(chunks: Iterator[Chunk], unpivot: Unpivot, first: Place) -> Iterator[Chunk]:
-    """The records that the lines of these chunks become, numbered from that of `first` on."""
-    number = first.record
+    """The records that the lines of these chunks become, numbered from that of `first` on.
+
+    Chunks that become none are not given: their lines are told by the next one, or by the last.
+    """
+    number, empty = first.record, NO_LINES
+    last: UnpivotedChunk | None = None
     for lines in chunks:
-        chunk = _unpivoted(lines, unpivot, number)
+        chunk = _unpivoted(lines, unpivot, number, empty)
+        empty = chunk.valueless
         if chunk.height:
-            yield chunk
-        number += chunk.height
+            if last is not None:
+                yield last
+            last, empty, number = chunk, NO_LINES, number + chunk.height
+    if last is not None:
+        yield replace(last, valueless=last.valueless.with_more(empty))
 
 
-def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int) -> UnpivotedChunk:
+def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int, before: Valueless) -> UnpivotedChunk:
     cells = lines.cells(unpivot.width).with_row_index("__line")
     value = str(len(unpivot.kept) + 1)
     bare = pl.col(value).str.strip_chars(BLANKS)
@@ -95,7 +103,10 @@ def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int) -> UnpivotedChunk:
     found = pl.concat(parts).sort("__line", "__column")
     sound = np.flatnonzero(lines.records.fault == 0)
     broken = np.flatnonzero(lines.records.fault)
-    of = np.concatenate([sound[found["__line"].to_numpy()], broken])
+    told = sound[found["__line"].to_numpy()]
+    without = lines.records.first_line[np.setdiff1d(sound, told)]
+    valueless = Valueless(len(without), int(without[0]) if len(without) else 0)
+    of = np.concatenate([told, broken])
     of.sort(kind="stable")
     records = lines.records
     return UnpivotedChunk(
@@ -110,6 +121,7 @@ def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int) -> UnpivotedChunk:
         ),
         replace(lines.start, record=number),
         lines.dialect,
+        valueless=before.with_more(valueless),
         of_lines=records,
         of_records=found.drop("__line", "__column"),
     )

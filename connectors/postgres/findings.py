@@ -1,7 +1,7 @@
 """What is wrong with the rows of a batch: reasons, notes, and the rejected rows themselves."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
+from connectors.files.chunk import Valueless
 from connectors.files.dialect import RecordFault
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql import staged_name
@@ -131,8 +132,9 @@ def rows_at(
 def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
     """What was noted about a batch without rejecting rows, with the line of the first row."""
     noted = connection.execute(
-        "SELECT record, code, field, value, rows, extract_id, record_number, record_number + 1, "
-        "message FROM note WHERE batch_id = %s ORDER BY record, code, field, value",
+        "SELECT record, code, field, value, rows, extract_id, record_number, "
+        "CASE record_number WHEN 0 THEN value::bigint ELSE record_number + 1 END, message "
+        "FROM note WHERE batch_id = %s ORDER BY record, code, field, value, extract_id",
         [batch_id],
     ).fetchall()
     found: list[Note] = []
@@ -159,6 +161,21 @@ def note_left_out(
                 (batch_id, extract, number, table.name, column, cell, rows, message)
                 for column, cell, rows, extract, number in told
                 for message in (REASONS["LeftOut"].message(field=column, value=cell),)
+            ],
+        )
+
+
+def note_valueless(
+    connection: psycopg.Connection, table: Table, batch_id: int, told: Mapping[int, Valueless]
+) -> None:
+    """Note by extract which lines became no record, and so have no number of one."""
+    with connection.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, "
+            "rows, message) VALUES (%s, %s, 0, %s, 'NoValue', '', %s, %s, %s)",
+            [
+                (batch_id, extract, table.name, str(first), lines, REASONS["NoValue"].message())
+                for extract, (lines, first) in told.items()
             ],
         )
 

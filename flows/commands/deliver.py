@@ -207,16 +207,23 @@ def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile"
     return with_terms(load_profile(path) if path else DEFAULT, terms)
 
 
+def beside(verdict: "FileVerdict") -> str:
+    """What of a file is neither good nor in error."""
+    told = f", {verdict.excluded:,} left out" if verdict.excluded else ""
+    if verdict.valueless:
+        told += f", {quantity(verdict.valueless, 'line', grouped)} without a value"
+    return told
+
+
 def _show(verdicts: "list[FileVerdict]") -> None:
     console = out()
     for verdict in verdicts:
         if verdict.refused:
             console.print(f"{verdict.name}: refused ({verdict.refused}). {verdict.message}")
             continue
-        left_out = f", {verdict.excluded:,} left out" if verdict.excluded else ""
         console.print(
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
-            f"{len(verdict.rejects)} with errors{left_out}"
+            f"{len(verdict.rejects)} with errors{beside(verdict)}"
         )
         shown = verdict.rejects[:REJECTS_SHOWN]
         for reject in shown:

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from connectors.settings import read_settings
 from flows.commands.console import out, print_json, print_table, within
-from flows.commands.deliver import Feed, Json, Record, profile_of, refuse_unknown
+from flows.commands.deliver import Feed, Json, Record, beside, profile_of, refuse_unknown
 from schemas.counting import agree, grouped, quantity
 
 if TYPE_CHECKING:
@@ -109,9 +109,8 @@ def _show(tried: "Tried") -> None:
         console.print(f"refused ({verdict.refused}). {verdict.message}")
         return
     good = verdict.rows_in - verdict.excluded - len(verdict.rejects)
-    left_out = f", {verdict.excluded:,} left out" if verdict.excluded else ""
     rows = quantity(verdict.rows_in, "row", grouped)
-    console.print(f"{good:,} of {rows} {agree(good, 'passes', 'pass')}{left_out}")
+    console.print(f"{good:,} of {rows} {agree(good, 'passes', 'pass')}{beside(verdict)}")
     if reasons := tried.rejected():
         print_table(
             ("Field", "Reason", "Rows", "First on line"), reasons[:REASONS_SHOWN],

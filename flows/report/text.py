@@ -323,7 +323,8 @@ def row_place(line: ReasonLine | NoteLine) -> str:
 
     Without marks between the digits, because both go into a command.
     """
-    return f"line {line.line}, record {line.record_number}"
+    record = f", record {line.record_number}" if line.record_number else ""
+    return f"line {line.line}{record}"
 
 
 def _grid(stub: Sequence[str], groups: Iterable[Sequence[Sequence[str]]]) -> Iterator[str]:

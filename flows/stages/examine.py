@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from connectors.errors import CleanRowsBroken, ExtractRefused
+from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
 from connectors.files.delivery import find_extracts
 from connectors.files.manifest import incomplete, read_manifests
@@ -54,6 +55,8 @@ class FileVerdict:
     rows_in: int = 0
     excluded: int = 0
     """Rows that the feed profile leaves out."""
+    valueless: int = 0
+    """Lines that become no row, because none of their cells that is one holds a value."""
     refused: str | None = None
     message: str | None = None
     rejects: list[Reject] = field(default_factory=list)
@@ -63,7 +66,8 @@ class FileVerdict:
     def refuse(self, refusal: ExtractRefused) -> None:
         """The file as a whole cannot be taken; what was read of it does not count."""
         self.refused, self.message = refusal.code, str(refusal)
-        self.rows_in, self.excluded, self.rejects, self.unsettled = 0, 0, [], []
+        self.rows_in, self.excluded, self.valueless = 0, 0, 0
+        self.rejects, self.unsettled = [], []
 
     def as_json(self) -> dict[str, Any]:
         """The shape `recon check --json` prints."""
@@ -73,6 +77,7 @@ class FileVerdict:
             "rows_in": self.rows_in,
             "rejected": len(self.rejects),
             "excluded": self.excluded,
+            "valueless": self.valueless,
             "refused": self.refused,
             "message": self.message,
             "unsettled": [one._asdict() for one in self.unsettled],
@@ -142,7 +147,8 @@ class _Examination:
         verdict.record = opened.header.table.name
         totals: dict[str, dict[str, Totals]] = {}
         unread = 0
-        for validated in self._validated(number):
+        for chunk, validated in self._validated(number):
+            verdict.valueless += chunk.valueless.lines
             for name, staged in validated.rows.items():
                 verdict.rows_in += staged.height
                 bad = staged.filter(pl.col("error_data").is_not_null())
@@ -212,7 +218,7 @@ class _Examination:
             verdict = self.verdicts[number]
             if verdict.refused:
                 continue
-            for validated in self._validated(number):
+            for _, validated in self._validated(number):
                 for name, staged in validated.rows.items():
                     found = staged.filter(pl.col("record_number").is_in(records))
                     for row in found.iter_rows(named=True):
@@ -220,7 +226,7 @@ class _Examination:
                         verdict.rejects.append(_reject(name, (*(row[n] for n in ROW[:4]), error)))
             verdict.rejects.sort(key=lambda reject: reject.record_number)
 
-    def _validated(self, number: int) -> Iterator[Validated]:
+    def _validated(self, number: int) -> Iterator[tuple[Chunk, Validated]]:
         opened = self.opened[number]
         assert opened.stored is not None
         assert opened.header is not None
@@ -237,7 +243,7 @@ class _Examination:
                     f"{opened.name}: {broken} This is a fault of the program, not of the file. "
                     "Report it; nothing was kept and nothing changed."
                 ) from None
-            yield validated
+            yield chunk, validated
 
 
 def _reference_error(

@@ -41,7 +41,7 @@ from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
-from flows.steps.validate.chunk import EXCLUDED, Validated
+from flows.steps.validate.chunk import EXCLUDED, VALUELESS, Validated
 from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.omitted_secrets import FindRepaired
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -73,6 +73,8 @@ class Prepared:
             self.clues[record] = key_filter.add(EXTRACTS[record], keys, at)
             if self.validated.left_out:
                 self.clues[record][EXCLUDED] = self.validated.left_out
+            if self.chunk.valueless.lines:
+                self.clues[record][VALUELESS] = self.chunk.valueless
         self.keys.clear()
 
 

@@ -19,6 +19,8 @@ from connectors.files.profile_file import read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
+from flows.report.text import render_text
+from flows.stages.examine import examine
 from flows.stages.reconcile.behind_break import look_behind
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
@@ -72,8 +74,10 @@ def rates(rows: Any) -> list[tuple[str, int, str]]:
 def test_a_daily_file_on_top_of_the_history_adds_its_day_alone(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
-    history = import_delivery(workspace, [write(tmp_path, HISTORY)], PROFILE).batch
-    assert history.state is State.COMPLETE
+    history = import_delivery(workspace, [write(tmp_path, HISTORY)], PROFILE)
+    assert history.batch.state is State.COMPLETE
+    noted = [(one.code, one.rows, one.line) for one in history.report.notes]
+    assert ("NoValue", 1, 3) in noted
     daily = replace(PROFILE, date_format="%d %B %Y", blanks="dropped")
     import_delivery(workspace, [write(tmp_path, DAILY, "daily.csv")], daily)
     assert rates(rows) == [
@@ -344,3 +348,19 @@ def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path:
         behind = look_behind(workspace, connection, facts)
     assert behind.delivered is not None
     assert behind.delivered.text == "2014-08-22,JPY,137.7"
+
+
+def test_lines_without_a_value_are_counted_wherever_they_are(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """Though chunks of them have no record at all, which is where a run could forget them."""
+    top, day, nothing = "Date,USD,JPY\n", "2026-01-{:02},1.5,N/A\n", "2026-02-{:02},N/A,\n"
+    lines = [day.format(1), *map(nothing.format, range(1, 21)), day.format(2), nothing.format(28)]
+    path = write(tmp_path, top + "".join(lines))
+    small = replace(workspace.settings, limits=Limits(block_bytes=64, record_bytes=64))
+    (checked,) = examine(small, [path], PROFILE)
+    assert (checked.rows_in, checked.valueless, checked.rejects) == (2, 21, [])
+    ended = import_delivery(replace(workspace, settings=small), [path], PROFILE)
+    (note,) = [one for one in ended.report.notes if one.code == "NoValue"]
+    assert (note.rows, note.line, note.file) == (21, 3, "rates.csv")
+    assert "First: rates.csv, line 3.\n" in render_text(ended.report)
