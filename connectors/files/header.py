@@ -29,7 +29,7 @@ from connectors.settings import Limits
 from schemas.counting import quantity
 from schemas.field import Kind, Table
 from schemas.own_columns import PARENT_COLUMN, QUOTED_COLUMN
-from schemas.tables import EXTRACTS
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 ONE_LINE = {
     *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.BOOLEAN),
@@ -154,6 +154,9 @@ def _read_header(
     reading = HeaderNames(content.name, line.number, names, profile)
     reading.check_is_header(table)
     table = table or reading.recognise()
+    if table is INSERT_BATCH_DATA and (profile.leave_out or profile.keep_only):
+        detail = "insert-batch data says itself what was merged, and the profile leaves rows out"
+        raise refused("unsupported_format", content.name, detail=detail)
     fields = reading.fields_of(table)
     return Header(
         table=table,

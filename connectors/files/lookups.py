@@ -2,13 +2,14 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
 from connectors.files.rule_files import written_text
+from schemas.cells.numbers import exact_number
 from schemas.counting import quantity
 
 LOOKUP, MAP = "lookup", "map"
@@ -20,18 +21,31 @@ def with_lookups(document: Mapping[str, Any], folder: Path) -> Mapping[str, Any]
 
     Raises ProfileError for a file that cannot be read, is none of two columns, or says two things.
     """
+    maps = {name: _with_map(name, told, folder) for name, told in _with_lookup(document)}
+    return {**document, "fields": {**document["fields"], **maps}} if maps else document
+
+
+def told_of_lookup(message: str, document: Mapping[str, Any], folder: Path) -> str:
+    """What is wrong with a map, of the file and line that it comes from, where it is a lookup's."""
+    for name, told in _with_lookup(document):
+        at, key = f"fields.{name}.{MAP}.", f"fields.{name}.{LOOKUP}"
+        if message.startswith(at):
+            path = folder / told[LOOKUP]
+            for number, (theirs, _) in _pairs(key, path):
+                if message.startswith(f"{at}{shown(theirs)} "):
+                    return f"{key}: {path}, line {number}: {message.removeprefix(at)}"
+    return message
+
+
+def _with_lookup(document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The fields that have one, with their keys."""
     fields = document.get("fields")
-    if not isinstance(fields, Mapping):
-        return document
-    return {
-        **document,
-        "fields": {name: _with_map(name, one, folder) for name, one in fields.items()},
-    }
+    for name, told in fields.items() if isinstance(fields, Mapping) else ():
+        if isinstance(told, Mapping) and LOOKUP in told:
+            yield name, told
 
 
-def _with_map(name: str, told: object, folder: Path) -> object:
-    if not isinstance(told, Mapping) or LOOKUP not in told:
-        return told
+def _with_map(name: str, told: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     key = f"fields.{name}.{LOOKUP}"
     if MAP in told:
         raise ProfileError(
@@ -44,24 +58,8 @@ def _with_map(name: str, told: object, folder: Path) -> object:
 
 
 def _read(key: str, path: Path) -> dict[str, str]:
-    try:
-        lines = [*csv.reader(io.StringIO(written_text(path), newline=""), strict=True)]
-    except OSError as error:
-        raise ProfileError(f"{key}: {path} cannot be read: {error.strerror}.") from error
-    except (ValueError, csv.Error) as error:
-        raise ProfileError(f"{key}: {path} is not CSV in UTF-8: {error}.") from error
-    if len(lines) - 1 > MOST_LINES:
-        raise ProfileError(
-            f"{key}: {path} has {quantity(len(lines) - 1, 'line')}; the limit is {MOST_LINES}."
-        )
     found: dict[str, str] = {}
-    for number, cells in enumerate(lines[1:], 2):
-        if len(cells) != 2:
-            raise ProfileError(
-                f"{key}: {path}, line {number} has {quantity(len(cells), 'cell')}, not two: the "
-                "text that is delivered, and what it stands for, below a header."
-            )
-        theirs, ours = cells
+    for number, (theirs, ours) in _pairs(key, path):
         if found.setdefault(theirs, ours) != ours:
             raise ProfileError(
                 f"{key}: {path}, line {number} says that {shown(theirs)!r} stands for "
@@ -73,3 +71,30 @@ def _read(key: str, path: Path) -> dict[str, str]:
             "that is delivered and what it stands for, below a header."
         )
     return found
+
+
+def _pairs(key: str, path: Path) -> list[tuple[int, tuple[str, str]]]:
+    """The lines below the header with something in them, each with its number."""
+    try:
+        reader = csv.reader(io.StringIO(written_text(path), newline=""), strict=True)
+        lines = [(reader.line_num, cells) for cells in reader if cells]
+    except OSError as error:
+        raise ProfileError(f"{key}: {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, csv.Error) as error:
+        raise ProfileError(f"{key}: {path} is not CSV in UTF-8: {error}.") from error
+    if len(lines) - 1 > MOST_LINES:
+        raise ProfileError(
+            f"{key}: {path} has {quantity(len(lines) - 1, 'line')}; the limit is {MOST_LINES}."
+        )
+    if lines and exact_number(lines[0][1][-1]) is not None:
+        raise ProfileError(
+            f"{key}: {path} has no header: line 1 ends with {shown(lines[0][1][-1])!r}, a number. "
+            "Write the names of its two columns above it."
+        )
+    for number, cells in lines[1:]:
+        if len(cells) != 2:
+            raise ProfileError(
+                f"{key}: {path}, line {number} has {quantity(len(cells), 'cell')}, not two: the "
+                "text that is delivered, and what it stands for, below a header."
+            )
+    return [(number, (theirs, ours)) for number, (theirs, ours) in lines[1:]]

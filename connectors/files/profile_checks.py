@@ -7,6 +7,7 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
+from connectors.files.first_record import folded
 from connectors.files.positions import BLANKS, overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
 from connectors.files.profile_keys import FOUND, OF_FIELD, WRITTEN, choice
@@ -24,6 +25,8 @@ MADE = OF_FIELD.keys() - WRITTEN.keys()
 """Keys of a field that say what it is made of."""
 TENANT = "TenantsId"
 NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
+TIMES = {Kind.DATETIME, Kind.DATETIME_OFFSET}
+_OF_NUMBERS = "0123456789+-eE.()%"
 
 
 def check_together(profile: Profile) -> None:
@@ -253,6 +256,12 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         )
     _check_map(profile, name, told)
     if "default" in told:
+        columns = told.get("from") or [one for one, of in profile.columns.items() if of == name]
+        if [*map(folded, columns or [name])] == [folded(profile.unpivot_value or "")]:
+            raise ProfileError(
+                f"fields.{name}.default is never met: a cell of unpivot.value that is empty makes "
+                "no record. Take it out."
+            )
         _check_constant(profile, f"fields.{name}.default", name, told["default"])
         if not told["default"]:
             raise ProfileError(
@@ -261,20 +270,39 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
 
 
 def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
-    """Refuse to join two numbers to a third one."""
-    thousands = written_of(profile, name)["thousands"]
-    signs = ANY_BLANK if thousands == BLANK else thousands or ""
-    if told.get("join") and told["join"] in signs and _kinds(profile, name) & NUMBERS:
+    """Refuse to join texts to a number or a time that none of them is a part of."""
+    if len(told.get("from", ())) < 2 or told.keys() & {"part", "map"}:
+        return
+    written, kinds, join = written_of(profile, name), _kinds(profile, name), told.get("join", "")
+    thousands = ANY_BLANK if written["thousands"] == BLANK else written["thousands"] or ""
+    if {*join} & {*_OF_NUMBERS, *thousands, written["decimal"]} and kinds & NUMBERS:
         raise ProfileError(
-            f"fields.{name}.join is the sign between thousands: two numbers would be a third one. "
-            "Join them by another one, or by none."
+            f"fields.{name}.join = {shown(join)!r} could be a sign within a number: two numbers "
+            "would be a third one. Join them by another one, or by none."
+        )
+    if any(map(str.isdigit, join)) and kinds & TIMES:
+        raise ProfileError(
+            f"fields.{name}.join = {shown(join)!r} would be digits of a time. Join its columns by "
+            "the sign that date_format has there."
+        )
+    if written["date_zeros"] == "dropped" and not join and kinds & TIMES:
+        raise ProfileError(
+            f"fields.{name}.from: of numbers without their zeros in several columns nobody knows "
+            "where one ends. Join them by the sign that date_format has there, and take date_zeros "
+            "out."
         )
 
 
 def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
     """Refuse an entry that no cell can meet, or that stands for nothing that can be read."""
-    null = {"", *written_of(profile, name)["null"]}
+    written = written_of(profile, name)
+    null = {"", *written["null"]}
     for theirs, ours in told.get("map", {}).items():
+        if written["blanks"] == "dropped" and theirs != theirs.strip(BLANKS):
+            raise ProfileError(
+                f"fields.{name}.map.{shown(theirs)} has blanks around it, which blanks drops "
+                "before it is looked up. Take them out."
+            )
         if theirs in null:
             raise ProfileError(
                 f"fields.{name}.map names {shown(theirs)!r}, which is no value here and is never "

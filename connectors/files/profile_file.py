@@ -8,7 +8,7 @@ from typing import Any
 
 from connectors.errors import ExtractRefused, ProfileError
 from connectors.files.header_names import HeaderNames
-from connectors.files.lookups import with_lookups
+from connectors.files.lookups import told_of_lookup, with_lookups
 from connectors.files.positions import in_order
 from connectors.files.profile import Profile
 from connectors.files.profile_checks import check_tenant, check_together
@@ -30,13 +30,14 @@ def load_profile(path: Path) -> Profile:
     try:
         return read_profile(with_lookups(document, path.parent))
     except ProfileError as error:
-        raise ProfileError(f"{path}{_line_of(error, text)}: {error}") from error
+        said = told_of_lookup(str(error), document, path.parent)
+        raise ProfileError(f"{path}{_line_of(said, text)}: {said}") from error
 
 
-def _line_of(error: ProfileError, text: str) -> str:
+def _line_of(error: str, text: str) -> str:
     """Where the key stands that an error begins with, or what it is in."""
     lines = {".".join(map(str, path)): line for path, line in key_lines(text).items()}
-    key = str(error).split(" ", 1)[0].rstrip(":")
+    key = error.split(" ", 1)[0].rstrip(":")
     while key and key not in lines:
         key = key.rpartition(".")[0]
     return f", line {lines[key]}" if key else ""

@@ -175,6 +175,8 @@ def _months(key: str, value: object) -> tuple[str, ...]:
     each = {name.casefold() for name in names}
     if len(names) != 12 or len(each) != 12 or not all(any(map(str.isalpha, one)) for one in each):
         raise ProfileError(f"{key} are not the twelve names of the months, from January on.")
+    if any(map(str.isdigit, "".join(names))):
+        raise ProfileError(f"{key} have digits in them. A month in numbers is %m, as in %m月.")
     return tuple(names)
 
 
@@ -314,6 +316,8 @@ def _cells(key: str, value: object) -> dict[str, tuple[str, ...]]:
     stated = as_section(key, value)
     if any(not name.strip() for name in stated):
         raise ProfileError(f"{key} names a column without a name.")
+    if len({name.strip().casefold() for name in stated}) != len(stated):
+        raise ProfileError(f"{key} names a column twice (case and blanks around do not count).")
     return {
         name: tuple(sorted({one.strip(" \t") for one in _texts(f"{key}.{name}", cells, _STATES)}))
         for name, cells in stated.items()

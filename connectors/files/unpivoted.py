@@ -87,9 +87,10 @@ def unpivoted(chunks: Iterator[Chunk], unpivot: Unpivot, first: Place) -> Iterat
 def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int, before: Valueless) -> UnpivotedChunk:
     cells = lines.cells(unpivot.width).with_row_index("__line")
     value = str(len(unpivot.kept) + 1)
-    bare = pl.col(value).str.strip_chars(BLANKS)
-    text = bare if unpivot.blanks_dropped else pl.col(value)
-    absent = (bare == "") | text.is_in(sorted(unpivot.null))
+    text = pl.col(value)
+    if unpivot.blanks_dropped:
+        text = text.str.strip_chars(BLANKS)
+    absent = (text == "") | text.is_in(sorted(unpivot.null))
     parts = [
         cells.select(
             "__line",

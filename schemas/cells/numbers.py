@@ -14,6 +14,8 @@ from itertools import product
 import polars as pl
 
 BLANKS = " \N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}\N{FIGURE SPACE}"
+AROUND = " \t"
+"""Blanks around a number that are no part of it."""
 BLANK = "blank"
 """As a sign between thousands: a blank of any kind."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
@@ -64,9 +66,12 @@ class NumberForm:
         return digits.scatter((~bare).arg_true(), rest)
 
     def _signed(self, text: pl.Expr) -> pl.Expr:
-        body = text.str.strip_chars(" \t")
+        body = text.str.strip_chars(AROUND)
         around = body.str.replace(_core(self), "1").str.replace_all(f"[{BLANKS[1:]}]", " ")
         sign = around.replace_strict(_signs(self), default=None, return_dtype=pl.String)
+        # Of `Rs.500` nobody knows whether its point is the end of a word.
+        hidden = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
+        sign = pl.when(~hidden).then(sign)
         number = pl.concat_str(sign, self._digits(body.str.extract(_core(self), 0)))
         told = pl.concat_str(text, pl.lit(f" ({self.said})"))
         marked = pl.when(text.str.contains(_DIGIT)).then(told)
@@ -143,6 +148,8 @@ def _around(example: str) -> tuple[str, str]:
     match = _ONE.fullmatch(example)
     if match is None:
         raise NoNumberForm(f"{example!r} does not show how one is written. Write '1-', '(1)'")
+    if example != example.strip(AROUND):
+        raise NoNumberForm(f"{example!r} has blanks around it, which a number never has")
     return match[1], match[2]
 
 

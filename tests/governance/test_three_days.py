@@ -17,6 +17,7 @@ from connectors.errors import DayRefused, DecisionsMissing, SignatureRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
 from flows.report.reconciled.markdown import reconciliation_markdown
+from flows.report.reconciled.words import VERDICTS
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sign import approve, prepare
@@ -82,7 +83,10 @@ def refused(place: Workspace, done: Reconciled, *words: str) -> None:
 
 
 def on_page_one(done: Reconciled, words: Iterable[str], where: Iterable[str] = RENDERINGS) -> None:
-    """Each is on page one of the page, the text and the artifact, and on top of the totals."""
+    """Each is on page one of the page, the text and the artifact, and on top of the totals.
+
+    A verdict is told to readers in its own words.
+    """
     folder = done.written.folder
     page = (folder / "report.html").read_text()
     text = (folder / "report.txt").read_text()
@@ -94,8 +98,15 @@ def on_page_one(done: Reconciled, words: Iterable[str], where: Iterable[str] = R
         "totals.json": json.dumps([totals["cover"], totals["changes"]]),
         "artifact": artifact.partition("## Totals")[0].replace("\\", ""),
     }
+    read_as = {verdict: words.word for verdict, words in VERDICTS.items()}
     plain = {name: " ".join(told.split()) for name, told in firsts.items()}
-    missing = [(name, word) for word in words for name in where if word not in plain[name]]
+    missing = [
+        (name, word)
+        for word in words
+        for name in where
+        for told in (word if name == "totals.json" else read_as.get(word, word),)
+        if told not in plain[name]
+    ]
     assert missing == [], plain
 
 

@@ -35,7 +35,7 @@ SHAPE: dict[str, Any] = {
 }
 PROFILE = read_profile(SHAPE)
 
-MONTHS = [f"M{number}." for number in range(12)]
+MONTHS = [f"M{letter}." for letter in "abcdefghijkl"]
 
 
 def checked(workspace: Workspace, folder: Path, *rows: str, header: str = HEADER) -> FileVerdict:
@@ -156,7 +156,11 @@ def test_a_lookup_is_a_part_of_the_profile(tmp_path: Path) -> None:
         ("code,id\nEUR\n", "line 2 has 1 cell, not two"),
         ("code,id\nEUR,1\nEUR,2\n", "line 3 says that 'EUR' stands for '2', .* says '1'"),
         ('code,id\n"EUR,1\n', "is not CSV in UTF-8"),
-        ("code,id\nEUR,x\n", "fields.CurrenciesId.map.EUR = 'x' is not a whole number"),
+        (
+            "code,id\nUSD,1\n\nEUR,x\n",
+            "lookup: .*currencies.csv, line 4: EUR = 'x' is not a whole number",
+        ),
+        ("EUR,1\nGBP,2\n", "has no header: line 1 ends with '1', a number"),
         ("code,id\n", "fields.CurrenciesId.lookup: .* says of no text what it stands for"),
         ("code,id\n" + "".join(f"{n},1\n" for n in range(10_001)), "has 10001 lines; the limit is"),
     ],
@@ -177,6 +181,23 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
     [
         ("PaidAmount", {"from": ["A", "B"], "join": " ", "thousands": "blank"}, "a third one"),
         ("PaidAmount", {"from": ["A", "B"], "join": "'", "thousands": "'"}, "a third one"),
+        *(
+            ("PaidAmount", {"from": ["A", "B"], "join": join}, "a third one")
+            for join in (".", "e", "-", "0")
+        ),
+        ("PaymentDate", {"from": ["A", "B"], "join": "1"}, "would be digits of a time"),
+        (
+            "PaymentDate",
+            {"from": ["A", "B"], "date_format": "%d%m%Y", "date_zeros": "dropped"},
+            "nobody knows where one ends",
+        ),
+        (
+            "PaymentDate",
+            {"date_format": "%d %B %Y", "months": [f"{n}月" for n in range(1, 13)]},
+            "have digits in them",
+        ),
+        ("PaidAmount", {"negative": [" 1"]}, "blanks around it, which a number never has"),
+        ("PaidAmount", {"blanks": "dropped", "map": {" a": "1"}}, "which blanks drops"),
         ("PaidAmount", {"currency": ["Rs.1"]}, "the decimal sign, or that between thousands"),
         ("PaymentDate", {"date_format": "%d.%m.%Y %B", "months": MONTHS}, "stands in it twice"),
         ("PaymentDate", {"zone": "localtime"}, "is no IANA time zone"),

@@ -101,7 +101,7 @@ class Bookmaker:
                 "column": columns[0],
                 "bare": told_by_itself and how["form"] in (Form.INTEGER, Form.DECIMAL, Form.MOMENT),
                 "join": self._words_of("join", [form.join])["first_join"],
-                "one_number": len(columns) > 1 and of.kind is Kind.DOUBLE and not form.join,
+                "one_number": len(columns) > 1 and form.is_one_number(of),
                 "trimmed": form.blanks_dropped,
                 "default_given": form.default is not None,
                 "default": default.value,

@@ -11,6 +11,7 @@ import polars as pl
 
 from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
+from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import NumberForm
 from schemas.field import Field, Kind, Table
 
@@ -44,6 +45,11 @@ class CellForm:
     default: str | None = None
     """What an empty cell stands for, as the service document writes it."""
 
+    def is_one_number(self, of: Field) -> bool:
+        """Whether a field is a number as a whole: joined to a text, two numbers are a third one."""
+        counted = of.kind in TIMES and self.time.date_format in EPOCHS
+        return (of.kind in NUMBERS or counted) and self.part is None and self.map is None
+
     def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
         """The cells of a field as the service document writes them, from those of some columns."""
         given = [self._given(of, cell) for cell in cells]
@@ -52,8 +58,7 @@ class CellForm:
             joined = pl.concat_str(given, separator=self.join, ignore_nulls=True)
             text = pl.when(~pl.all_horizontal(one.is_null() for one in given)).then(joined)
         found = self._found(of, text)
-        if len(given) > 1 and of.kind is Kind.DOUBLE and not self.join:
-            # Written without anything between them, two numbers are a third one.
+        if len(given) > 1 and self.is_one_number(of):
             digits = (one.str.contains("[0-9]").fill_null(value=False) for one in given)
             remark = pl.lit(" (more than one of its columns has a number)")
             several = pl.sum_horizontal(one.cast(pl.Int8) for one in digits) > 1
