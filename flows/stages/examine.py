@@ -20,12 +20,11 @@ from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.receive import Opened, open_extract
-from flows.stages.stated import tied, unread_of
+from flows.stages.stated import TotalsRead, is_added, tied, totals_read, unread_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.workspace import Progress, silent
 from flows.steps.secrets import shown_record
-from flows.steps.totals import Totals
-from flows.steps.validate.chunk import Validated
+from flows.steps.validate.chunk import EXCLUDED, Validated
 from flows.steps.validate.references import References, Unsettled, reference_error
 from flows.steps.validate.repeats import Repeats, conflict_error
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -145,7 +144,7 @@ class _Examination:
             return
         assert opened.header is not None
         verdict.record = opened.header.table.name
-        totals: dict[str, dict[str, Totals]] = {}
+        parts: list[TotalsRead] = []
         unread = 0
         for chunk, validated in self._validated(number):
             verdict.valueless += chunk.valueless.lines
@@ -153,21 +152,22 @@ class _Examination:
                 verdict.rows_in += staged.height
                 bad = staged.filter(pl.col("error_data").is_not_null())
                 if opened.entry is not None:
-                    unread += unread_of(opened.entry, EXTRACTS[name], bad)
+                    left = staged["record_number"].is_in(validated.excluded)
+                    left &= is_added(EXCLUDED, self.profile)
+                    unread += unread_of(
+                        opened.entry, EXTRACTS[name], bad.vstack(staged.filter(left))
+                    )
                 verdict.rejects += [_reject(name, row) for row in bad.select(ROW).iter_rows()]
                 taken = validated.taken(staged)
                 self.repeats.add(EXTRACTS[name], taken)
                 self.references.add(EXTRACTS[name], taken)
             verdict.excluded += len(validated.excluded)
-            for name, states in validated.totals.items():
-                of = totals.setdefault(name, {})
-                for state, total in states.items():
-                    of[state] = of.get(state, Totals()) + total
+            parts += totals_read(validated.totals)
         verdict.rejects.sort(key=lambda reject: reject.record_number)
         if verdict.rows_in == 0:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
         if opened.entry is not None:
-            found = tied(opened.entry, totals, self.profile, verdict.record, unread)
+            found = tied(opened.entry, parts, self.profile, verdict.record, unread)
             if found.is_refused:
                 verdict.refuse(incomplete(opened.entry, opened.name, found.details))
             elif found.unproven:

@@ -1,6 +1,6 @@
 """What is stated of a file, by its footer or a manifest, against what was read of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple
@@ -27,7 +27,7 @@ class Tied(NamedTuple):
     details: Sequence[str]
     """Each difference, with both numbers; none: all tie."""
     unread: int
-    """Rows with errors that have no value where one is added up."""
+    """Rows with errors, or left out, that have no value where one is added up."""
     whole: bool
     """Whether it has as many rows as are stated, so that these rows can be the difference."""
 
@@ -45,24 +45,30 @@ class Tied(NamedTuple):
         return f"{'; '.join(self.details)}, and {told} that can be read"
 
 
+class TotalsRead(NamedTuple):
+    """What the rows of one record kind and state add up to."""
+
+    record: str
+    state: str
+    totals: Totals
+
+
+def totals_read(totals: Mapping[str, Mapping[str, Totals]]) -> Iterator[TotalsRead]:
+    """The same of totals by record kind and state."""
+    for record, states in totals.items():
+        for state, total in states.items():
+            yield TotalsRead(record, state, total)
+
+
 def tied(
-    entry: ManifestEntry,
-    totals: Mapping[str, Mapping[str, Totals]],
-    profile: Profile,
-    record: str,
-    unread: int,
+    entry: ManifestEntry, parts: Sequence[TotalsRead], profile: Profile, record: str, unread: int
 ) -> Tied:
-    """How what was read agrees with what is stated; `totals` are by record kind and state.
+    """How what was read agrees with what is stated.
 
     `record` is the kind of the file, `unread` as `Tied` has it.
     """
-    read = add(
-        total
-        for states in totals.values()
-        for state, total in states.items()
-        if state != EXCLUDED or profile.totals == "all"
-    )
-    amounts = (EXTRACTS[name].amounts for name in (record, *totals))
+    read = add(part.totals for part in parts if is_added(part.state, profile))
+    amounts = (EXTRACTS[name].amounts for name in (record, *(part.record for part in parts)))
     sums: dict[str, dict[str, Decimal]] = {name: {} for of in amounts for name in of}
     for currency, values in read.amounts.items():
         for name, value in values.items():
@@ -74,16 +80,21 @@ def tied(
     return Tied(details, unread, whole)
 
 
+def is_added(state: str, profile: Profile) -> bool:
+    """Whether rows in this state are part of what is stated."""
+    return state != EXCLUDED or profile.totals == "all"
+
+
 def added_up(entry: ManifestEntry, table: Table) -> list[str]:
     """The fields of a record that are added up in what is stated."""
     keys = [] if entry.hash_total is None else list(table.key)
     return [name for name in (*keys, *(entry.sums or ())) if name in table.columns]
 
 
-def unread_of(entry: ManifestEntry, table: Table, wrong: pl.DataFrame) -> int:
-    """How many of these rows, which have errors, lack a value where one is added up."""
-    names = [name for name in added_up(entry, table) if name in wrong.columns]
-    return wrong.filter(pl.any_horizontal(pl.col(names).is_null())).height if names else 0
+def unread_of(entry: ManifestEntry, table: Table, rows: pl.DataFrame) -> int:
+    """How many of these rows lack a value where one is added up."""
+    names = [name for name in added_up(entry, table) if name in rows.columns]
+    return rows.filter(pl.any_horizontal(pl.col(names).is_null())).height if names else 0
 
 
 def tied_in_batch(
@@ -93,19 +104,19 @@ def tied_in_batch(
     if extract.manifest is None:
         return None
     entry = read_entry(extract.manifest)
-    receipts = ledger.list_receipts(connection, extract.batch_id, STAGE, extract.id)
-    totals: dict[str, dict[str, Totals]] = {}
-    for receipt in receipts:
-        for record, states in receipt.totals.items():
-            of = totals.setdefault(record, {})
-            for state, shape in states.items():
-                of[state] = of.get(state, Totals()) + Totals.from_json(shape)
-    found = tied(entry, totals, profile, str(extract.record), 0)
+    parts = [
+        TotalsRead(record, state, Totals.from_json(shape))
+        for receipt in ledger.list_receipts(connection, extract.batch_id, STAGE, extract.id)
+        for record, states in receipt.totals.items()
+        for state, shape in states.items()
+    ]
+    found = tied(entry, parts, profile, str(extract.record), 0)
     if not found.details:
         return found
+    excluded = is_added(EXCLUDED, profile)
     unread = sum(
-        count_unread(connection, table, extract.id, names)
-        for table in map(EXTRACTS.__getitem__, totals)
+        count_unread(connection, table, extract.id, names, excluded=excluded)
+        for table in map(EXTRACTS.__getitem__, {part.record for part in parts})
         if (names := added_up(entry, table))
     )
     return found._replace(unread=unread)

@@ -97,6 +97,22 @@ def test_what_ties_and_what_does_not(
         assert (batch.state is State.COMPLETE_WITH_ERRORS) is refused
 
 
+@pytest.mark.parametrize(
+    ("totals", "total", "state"), [("all", "25", State.HELD), ("kept", "10", State.COMPLETE)]
+)
+def test_a_row_left_out_whose_amount_cannot_be_read_is_part_of_what_is_not_known(
+    workspace: Workspace, tmp_path: Path, totals: str, total: str, state: State
+) -> None:
+    profile: Profile = replace(PROFILE, totals=totals, footer=PROFILE.footer[:1])
+    path = tmp_path / "shop.csv"
+    delivered = [row(1, "10"), row(2, "x", "subtotal"), f"Total,{total},,,", ""]
+    path.write_text("\n".join([HEADER, *delivered]))
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert verdict.refused is None
+    assert ("1 row has no amount" in (verdict.message or "")) is (state is State.HELD)
+    assert import_delivery(workspace, [str(path)], profile).batch.state is state
+
+
 @pytest.mark.parametrize(("totals", "ties"), [("all", False), ("kept", True)])
 def test_a_grand_total_beside_subtotals_that_are_left_out(
     workspace: Workspace, rows: Any, tmp_path: Path, totals: str, ties: bool

@@ -216,7 +216,7 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
         (number, [day, name, cell])
         for number, (day, *row) in enumerate(csv.reader(lines), 2)
         for name, cell in zip(names, row, strict=True)
-        if cell.strip() not in ("", "N/A")
+        if cell not in ("", "N/A")
     ]
     content = open_content(Path(path))
     header = read_header(content, None, None, PROFILE, Limits())
@@ -324,7 +324,7 @@ def test_a_cell_is_no_value_by_the_words_of_the_field_it_becomes(
     text = HISTORY.replace("137.7", " N/A").replace("0.5843", " ")
     import_delivery(workspace, [write(tmp_path, text, "b.csv")], read_profile(shape))
     states = "SELECT state = 'rejected', count(*) FROM staged_row WHERE batch_id = 2 GROUP BY 1"
-    assert sorted(rows(states)) == [(False, 3), (True, 1)]
+    assert sorted(rows(states)) == [(False, 3), (True, 2)]
 
 
 def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path: Path) -> None:
