@@ -76,8 +76,8 @@ def first_record(
             # The last line may go on, and its CR may be half of CRLF.
             lines = lines[:-1]
         above = line - 1
-        if above == 0 and lines and (said := SEPARATOR.fullmatch(lines[0])):
-            dialects, above = _separated(content, dialects, said[1]), 1
+        if lines and (said := SEPARATOR.fullmatch(lines[0])):
+            dialects, above = _separated(content, dialects, said[1]), max(above, 1)
         blank = above
         while blank < len(lines) and not lines[blank].strip(b" \t\r\n"):
             blank += 1

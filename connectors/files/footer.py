@@ -145,7 +145,8 @@ def _by_pattern(patterns: Sequence[str], lines: Sequence[str]) -> dict[str, re.M
 def _number(content: Content, profile: Profile, name: str, text: str) -> Decimal:
     """A number of the footer, written as the feed writes those of the records."""
     form = number_form(written_of(profile, None if name == ROWS else name))
-    form = form.whole if name == ROWS else form
+    if name == ROWS:
+        form = NumberForm(form.decimal, form.thousands)
     plain = text.strip(' "')
     if form != NumberForm():
         plain = pl.select(form.plain(pl.lit(plain))).item()

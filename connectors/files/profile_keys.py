@@ -109,8 +109,8 @@ def _encoding(key: str, value: object) -> str:
         usable = False
     if not usable:
         raise ProfileError(
-            f"{key} = {shown(text)!r} cannot be read. Allowed: utf-8, utf-16, and encodings of one "
-            "byte a character that contain ASCII, such as cp1252, iso8859-15, cp850 or koi8-r."
+            f"{key} = {shown(text)!r} cannot be read. Allowed: utf-8, utf-16, and encodings whose "
+            "ASCII bytes are always ASCII, such as cp1252, iso8859-15, cp850, koi8-r or euc-kr."
         )
     return name
 
@@ -194,7 +194,7 @@ def _fields(key: str, value: object) -> dict[str, dict[str, Any]]:
 def _written(section: str, value: object) -> dict[str, Any]:
     told = {}
     for key, one in as_section(section, value).items():
-        name, reader = known(f"{section}.{key}", key, OF_FIELD)
+        name, reader = known(f"{section}.{key}", key, OF_FIELD, also=_BESIDE_FIELD)
         told[name] = reader(f"{section}.{key}", one)
     return told
 
@@ -380,6 +380,8 @@ OF_FIELD: dict[str, tuple[str, Reader]] = {
     "key": ("key", _field_names),
 }
 """Keys of a field in `fields`: how it is written, and what it is made of."""
+_BESIDE_FIELD = {"lookup": "a map from a file"}
+"""A key of a field in a file, which is a `map` when it was loaded."""
 KEYS: dict[str, tuple[str, Reader]] = {
     "feed": ("feed", _feed),
     "record": ("record", _record),

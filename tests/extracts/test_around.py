@@ -26,7 +26,7 @@ REST = {
 }
 HEADER = "Zahlung;Betrag;Mandant\n"
 ROWS = "4711;1.234,56;7\n4712;-20,00;7\n"
-SUM, COUNT = r"Summe;(?P<PaidAmount>[^;]*);", r"(?P<rows>\d+) Buchungen;;"
+SUM, COUNT = r"Summe;(?P<PaidAmount>[^;]*);", r"(?P<rows>[\d.]+) Buchungen;;"
 FOOTER = "Summe;1.214,56;\n2 Buchungen;;\n"
 
 
@@ -268,3 +268,17 @@ def test_what_manifest_and_footer_state_has_to_agree() -> None:
     ):
         with pytest.raises(ExtractRefused, match=r"(3|4) by m, (2|5.00) by the footer"):
             with_footer(other, footer, "a.csv")
+
+
+def test_a_file_says_its_delimiter_also_above_the_line_that_the_profile_names(
+    tmp_path: Path,
+) -> None:
+    text = "sep=~\nKontoauszug\n" + (HEADER + ROWS).replace(";", "~")
+    assert read(tmp_path, text, bank(header_line=3))[1] == ROWS.replace(";", "~")
+
+
+def test_a_count_of_rows_is_no_share(tmp_path: Path) -> None:
+    profile = bank(footer=[COUNT], percent="points", thousands=".")
+    header, _ = read(tmp_path, HEADER + ROWS + "1.002 Buchungen;;\n", profile)
+    assert header.footer is not None
+    assert header.footer.rows == 1002

@@ -220,6 +220,7 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
         ("TenantsId", {"default": "1"}, "constants.TenantsId and fields.TenantsId.default both"),
         ("Id", {"from": ["A"]}, "columns and fields.Id.from both say what Id is"),
         ("PaidAmount", {"frm": ["A"]}, "fields.PaidAmount.frm is not a key. Did you mean from"),
+        ("PaidAmount", {"lokup": "a.csv"}, "lokup is not a key. Did you mean lookup"),
     ],
 )
 def test_a_profile_that_cannot_be_meant(name: str, told: dict[str, object], said: str) -> None:
