@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from connectors.files.profile_keys import (
-    WRITTEN,
-)
+from connectors.files.profile_writing import WRITTEN
 from schemas.cells.numbers import NEGATIVE, POSITIVE, NumberForm
 
 ROWS = "rows"

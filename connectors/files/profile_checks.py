@@ -10,7 +10,9 @@ from connectors.files.content import shown
 from connectors.files.first_record import folded
 from connectors.files.positions import BLANKS, overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
-from connectors.files.profile_keys import FOUND, OF_FIELD, WRITTEN, choice
+from connectors.files.profile_keys import FOUND, OF_FIELD
+from connectors.files.profile_values import choice
+from connectors.files.profile_writing import WRITTEN
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, numbered_form
 from schemas.cells.numbers import BLANK, NoNumberForm, check_forms

@@ -12,7 +12,8 @@ from connectors.files.lookups import told_of_lookup, with_lookups
 from connectors.files.positions import in_order
 from connectors.files.profile import Profile
 from connectors.files.profile_checks import check_tenant, check_together
-from connectors.files.profile_keys import KEYS, SECTIONS, as_section, known
+from connectors.files.profile_keys import KEYS, SECTIONS
+from connectors.files.profile_values import as_section, known
 from connectors.files.rule_files import written_text
 from schemas.tables import EXTRACTS
 from schemas.toml_text import key_lines, read_toml

@@ -11,7 +11,8 @@ from connectors.errors import ProfileError
 from connectors.files.lookups import LOOKUP
 from connectors.files.profile import DEFAULT, Profile, written_of
 from connectors.files.profile_file import load_profile, read_profile, with_terms
-from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS, WRITTEN
+from connectors.files.profile_keys import KEYS, OF_FIELD, SECTIONS
+from connectors.files.profile_writing import WRITTEN
 from schemas.cells.dates import named_months
 from tests.odd_toml import ODD_TOML
 from tests.stages.test_writing import MONTHS

@@ -1,0 +1,103 @@
+"""The keys of a feed profile about how values are written: numbers, times, absence, words."""
+
+import re
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from zoneinfo import available_timezones
+
+from connectors.errors import ProfileError
+from connectors.files.content import shown
+from connectors.files.profile_values import Reader, one_of, text_of, texts_of, whole
+from connectors.settings import zone_of
+from schemas.cells.counted_times import EPOCHS
+from schemas.cells.dates import NoForm, date_form
+from schemas.cells.numbers import BLANK
+
+_THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", BLANK)
+
+
+def _date_format(key: str, value: object) -> str:
+    text = text_of(key, value)
+    if text in EPOCHS:
+        return text
+    moment = datetime(2031, 12, 30, 23, 58, 57, tzinfo=UTC)
+    try:
+        read = date_form(text).wall(moment.strftime(text))
+    except NoForm as error:
+        raise ProfileError(f"{key} = {shown(text)!r} is no date format: {error}.") from error
+    if isinstance(read, str) or read.date() != moment.date():
+        raise ProfileError(f"{key} = {shown(text)!r} does not give day, month and year.")
+    if "%I" in text and "%p" not in text:
+        raise ProfileError(f"{key} = {shown(text)!r} does not tell morning from evening; add %p.")
+    return text
+
+
+def _offset(key: str, value: object) -> str:
+    text = text_of(key, value)
+    if not re.fullmatch(r"Z|[+-](0\d|1[0-3]):[0-5]\d|[+-]14:00", text):
+        raise ProfileError(f"{key} = {shown(text)!r} is no offset. Write +01:00, -05:30 or Z.")
+    return text
+
+
+def _zone(key: str, value: object) -> str:
+    text = text_of(key, value)
+    try:
+        zone_of(text)
+    except (OSError, ValueError, KeyError) as error:
+        close = get_close_matches(text, available_timezones(), n=1)
+        guess = f" Did you mean {close[0]}?" if close else ""
+        raise ProfileError(
+            f"{key} = {shown(text)!r} is no IANA time zone such as Europe/Berlin.{guess}"
+        ) from error
+    return text
+
+
+def _nulls(key: str, value: object) -> tuple[str, ...]:
+    return tuple(sorted({*texts_of(key, value, '["", "NULL"]')}))
+
+
+def _examples(such_as: str) -> Reader:
+    def read(key: str, value: object) -> tuple[str, ...]:
+        if not (texts := texts_of(key, value, such_as)):
+            raise ProfileError(f"{key} is an empty list. Take it out, or write {such_as}.")
+        return tuple(sorted({*texts}))
+
+    return read
+
+
+def _months(key: str, value: object) -> tuple[str, ...]:
+    names = [one.strip() for one in texts_of(key, value, '["Januar", "Februar", ...]')]
+    each = {name.casefold() for name in names}
+    if len(names) != 12 or len(each) != 12 or not all(any(map(str.isalpha, one)) for one in each):
+        raise ProfileError(f"{key} are not the twelve names of the months, from January on.")
+    if any(map(str.isdigit, "".join(names))):
+        raise ProfileError(f"{key} have digits in them. A month in numbers is %m, as in %m月.")
+    return tuple(names)
+
+
+def _words(key: str, value: object) -> tuple[str, ...]:
+    words = tuple(sorted({one.strip() for one in texts_of(key, value, '["ja", "j"]')}))
+    if "" in words:
+        raise ProfileError(f"{key} has an empty word. What stands for no value is null.")
+    return words
+
+
+WRITTEN: dict[str, tuple[str, Reader]] = {
+    "blanks": ("blanks", one_of("kept", "dropped")),
+    "decimal": ("decimal", one_of(".", ",")),
+    "thousands": ("thousands", one_of(*_THOUSANDS)),
+    "negative": ("negative", _examples('["1-", "(1)"]')),
+    "positive": ("positive", _examples('["1", "1+"]')),
+    "currency": ("currency", _examples('["€1", "1 EUR"]')),
+    "percent": ("percent", one_of("share", "points")),
+    "implied_decimals": ("implied_decimals", whole(0, 6)),
+    "date_format": ("date_format", _date_format),
+    "date_zeros": ("date_zeros", one_of("kept", "dropped")),
+    "months": ("months", _months),
+    "offset": ("offset", _offset),
+    "zone": ("zone", _zone),
+    "null": ("null", _nulls),
+    "true": ("true", _words),
+    "false": ("false", _words),
+}
+"""How values are written: keys of the whole feed, and of a field in `fields`."""
