@@ -20,7 +20,8 @@ from schemas.own_columns import OWN_COLUMNS
 from schemas.toml_text import key_lines, read_toml, suggestion
 
 FOLDER = "RECON_RECORDS"
-MOST_FIELDS = 500
+MOST_FIELDS = 400
+"""PostgreSQL keeps a row in a page of 8 KB, and of each field up to 18 bytes in it."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 FIELD_NAME = re.compile(r"[A-Z][A-Za-z0-9]{0,39}")
 """As in the service document: what begins in another way is a column of our own."""
@@ -168,7 +169,7 @@ def _is_taken(name: str) -> bool:
     # Most machines have no record kind of their own, and no command waits for this.
     from sqlalchemy.dialects.postgresql.base import RESERVED_WORDS  # noqa: PLC0415
 
-    return name in TAKEN or name in RESERVED_WORDS or name.startswith("staged_")
+    return name in TAKEN or name in RESERVED_WORDS or name.startswith(("staged_", "pg_"))
 
 
 class _KeyError(ValueError):

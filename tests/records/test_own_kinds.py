@@ -14,6 +14,7 @@ import pytest
 
 from flows.stages.workspace import Workspace
 from schemas.guards.roles import statements
+from schemas.own_tables import MOST_FIELDS
 from schemas.tables import PAYMENT
 from tests.stages.payments import line
 from tests.stages.payments import write as write_payments
@@ -364,3 +365,29 @@ def test_a_file_that_defines_nothing_is_said_and_no_traceback(run: Run, tmp_path
     assert "refund.toml, line 8: fields.Id.type = 'integr' is none. Did you mean integer?" in (
         done.stderr
     )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["datetime with offset", "string", "double", "64-bit integer"])
+def test_a_row_of_as_many_fields_as_there_may_be_is_kept(
+    run: Run, rows: Any, tmp_path: Path, kind: str
+) -> None:
+    value = {
+        "datetime with offset": "2026-01-05T10:00:00+01:00",
+        "string": "x" * 120,  # Shorter than what the server would keep elsewhere.
+        "double": "123456789012345.123456",
+        "64-bit integer": "1",
+    }[kind]
+    names = [f"F{number}" for number in range(MOST_FIELDS - 1)]
+    fields = "".join(f'[fields.{name}]\ntype = "{kind}"\n' for name in names)
+    define(
+        tmp_path,
+        f'name = "refund"\nkey = ["Id"]\n[fields.Id]\ntype = "integer"\nrequired = true\n{fields}',
+    )
+    path = tmp_path / "wide.csv"
+    path.write_text(
+        "\n".join([",".join(["Id", *names]), ",".join(["1", *[value] * len(names)]), ""])
+    )
+    done = run("import", str(path), "--record", "refund")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert rows("SELECT count(*) FROM refund") == [(1,)]

@@ -89,6 +89,7 @@ REFUSED = [
     ('name = "refund"', 'name = "batch"', "name = 'batch' is taken"),
     ('name = "refund"', 'name = "order"', "name = 'order' is taken"),
     ('name = "refund"', 'name = "staged_x"', "name = 'staged_x' is taken"),
+    ('name = "refund"', 'name = "pg_class"', "name = 'pg_class' is taken"),
     ('name = "refund"', "name = 7", "name = 7 is none"),
     ('name = "refund"', "", "name is missing"),
     ('title = "Refund"', "titel = 1", "line 3: titel is not a key. Did you mean title?"),
