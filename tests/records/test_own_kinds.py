@@ -375,7 +375,7 @@ def test_a_row_of_as_many_fields_as_there_may_be_is_kept(
     value = {
         "datetime with offset": "2026-01-05T10:00:00+01:00",
         "string": "x" * 120,  # Shorter than what the server would keep elsewhere.
-        "double": "123456789012345.123456",
+        "double": "123456.123456",
         "64-bit integer": "1",
     }[kind]
     names = [f"F{number}" for number in range(MOST_FIELDS - 1)]

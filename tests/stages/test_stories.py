@@ -149,7 +149,10 @@ def test_secrets_are_shown_nowhere_and_left_out_of_rejects(
     ("statement", "told"),
     [
         ({"rows": 3}, "rows: stated 3, the file has 2"),
-        ({"sums": {"PaidAmount": {"1": "21.01"}}}, "states 21.01, the file has 21"),
+        (
+            {"sums": {"PaidAmount": {"1": "21.01"}}},
+            "sum of PaidAmount in currency 1: stated 21.01, the file has 21",
+        ),
         ({"hash_total": "4"}, "hash total: stated 4, the file has 3"),
         ({"hash_total": "three"}, "hash total: stated three, the file has 3"),
         ({"bytes": 1}, "bytes: stated 1"),
