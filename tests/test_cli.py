@@ -58,6 +58,7 @@ def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
         "rows_in",
         "rejected",
         "excluded",
+        "valueless",
         "refused",
         "message",
         "unsettled",
