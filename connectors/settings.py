@@ -18,6 +18,8 @@ KIB = 1024
 MIB = 1024 * KIB
 MOST_BATCH = 200
 """Rows of one request: with the key of each, its header fits into what gateways take."""
+STRICT_BYTES = 256 * KIB
+"""Less than this is read before what is compiled would be loaded."""
 MOST = 2**50
 """No limit on bytes or counts means anything above it."""
 
@@ -39,7 +41,7 @@ class Limits:
     archive_members: int = 10_000
     block_bytes: int = 4 * MIB
     """How much of a file is in memory at once."""
-    strict_bytes: int = 256 * KIB
+    strict_bytes: int = STRICT_BYTES
     """Up to this size a piece of a file is read by nothing compiled: it is there sooner."""
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""

@@ -57,10 +57,13 @@ def pytest_configure(config: pytest.Config) -> None:
         # Files are made and removed by the hundred thousand, most of them by CREATE DATABASE.
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     examples.choose(everything=config.getoption("--long"), only=config.getoption("--only"))
-    if not examples.ALL:
-        # The same examples every time: a gate that finds by luck stops the wrong change.
-        settings.register_profile("slice", derandomize=True, database=None, max_examples=12)
-        settings.load_profile("slice")
+    # No test looks at a clock: others may use the machine as well.
+    settings.register_profile("whole", deadline=None)
+    # The same examples every time: a gate that finds by luck stops the wrong change.
+    settings.register_profile(
+        "slice", deadline=None, derandomize=True, database=None, max_examples=12
+    )
+    settings.load_profile("whole" if examples.ALL else "slice")
     gc.disable()  # Modules and thousands of tests come and stay: nothing of them is garbage.
 
 

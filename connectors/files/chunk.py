@@ -6,7 +6,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -86,7 +86,7 @@ class Chunk:
             self.records.inside,
         )
 
-    def only(self, chosen: Flags) -> "Chunk":
+    def only(self, chosen: Flags) -> Self:
         """Some of the records, where they are."""
         records = self.records
         some = replace(
@@ -98,6 +98,33 @@ class Chunk:
             fault=records.fault[chosen],
         )
         return replace(self, records=some, chosen=chosen)
+
+    def part(self, first: int, beyond: int) -> Self:
+        """The records from one on up to another, with what stands between them and behind them."""
+        records = self.records
+        if (first, beyond) == (0, len(records)):
+            return self
+        last = beyond == len(records)
+        begin = int(records.start[first]) if first else 0
+        line = int(records.first_line[first]) if first else self.start.line
+        end = records.consumed if last else int(records.start[beyond])
+        end_line = self.end.line if last else int(records.first_line[beyond])
+        return replace(
+            self,
+            block=self.block[begin:end],
+            records=Records(
+                records.start[first:beyond] - begin,
+                records.end[first:beyond] - begin,
+                records.first_line[first:beyond],
+                records.last_line[first:beyond],
+                records.fault[first:beyond],
+                end - begin,
+                end_line - line,
+                inside=records.inside and last,
+                waits=records.waits and last,
+            ),
+            start=Place(self.start.byte + begin, line, self.start.record + first),
+        )
 
     @cached_property
     def numbers(self) -> Places:
@@ -118,28 +145,10 @@ class Chunk:
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
-        names = [str(column) for column in range(width)]
-        height = self.height - len(self.faults)
         text = sound(self.block[: self.records.consumed], self.records)
-        if height == 0:
-            return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
         if self.dialect.encoding != "utf-8":
             text = text.decode(self.dialect.encoding).encode()
-        # polars would take such a first character for a byte-order mark and leave it out.
-        lead = b"0" + self.dialect.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
-        frame = pl.read_csv(
-            lead + text if lead else text,
-            has_header=False,
-            new_columns=names,
-            infer_schema=False,
-            separator=self.dialect.delimiter.decode(),
-            quote_char=self.dialect.quote.decode(),
-        )[bool(lead) :]
-        # polars and the splitter must see the same records; if they ever do not, the slow and
-        # obvious reader decides, because a shifted row would be worse than a slow one.
-        if frame.height != height or frame.width != width:
-            return _slow_cells(text, names, self.dialect)
-        return frame
+        return read_cells(text, self.height - len(self.faults), width, self.dialect)
 
     @cached_property
     def utf8(self) -> "Utf8 | None":
@@ -226,6 +235,28 @@ class Chunk:
     def _is_text(self, row: int) -> bool:
         record, encoding = self._bytes(row), self.dialect.encoding
         return b"\0" not in record and _shown(record, encoding).encode(encoding) == record
+
+
+def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.DataFrame:
+    """So many sound records in UTF-8 as text: columns "0", "1" ...; a bare empty cell is null."""
+    names = [str(column) for column in range(width)]
+    if height == 0:
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
+    # polars would take such a first character for a byte-order mark and leave it out.
+    lead = b"0" + dialect.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
+    frame = pl.read_csv(
+        lead + text if lead else text,
+        has_header=False,
+        new_columns=names,
+        infer_schema=False,
+        separator=dialect.delimiter.decode(),
+        quote_char=dialect.quote.decode(),
+    )[bool(lead) :]
+    # polars and the splitter must see the same records; if they ever do not, the slow and
+    # obvious reader decides, because a shifted row would be worse than a slow one.
+    if frame.height != height or frame.width != width:
+        return _slow_cells(text, names, dialect)
+    return frame
 
 
 def _shown(record: bytes, encoding: str) -> str:

@@ -11,6 +11,7 @@ from connectors.files.header import Header
 from connectors.files.pieces import Pieces
 from connectors.files.records import split
 from connectors.files.unpivoted import unpivoted
+from connectors.settings import STRICT_BYTES
 
 
 def first_place(header: Header) -> Place:
@@ -19,15 +20,22 @@ def first_place(header: Header) -> Place:
 
 
 def read_chunks(
-    content: Content, header: Header, place: Place, block_bytes: int
+    content: Content,
+    header: Header,
+    place: Place,
+    block_bytes: int,
+    strict_bytes: int = STRICT_BYTES,
 ) -> Iterator[Chunk]:
-    """The records of an extract from `place` on, in chunks of about `block_bytes`."""
+    """The records of an extract from `place` on, in chunks of about `block_bytes`.
+
+    Of up to `strict_bytes` they are read by nothing compiled.
+    """
     text = blocks(content, place.byte, block_bytes)
     if header.footer:
         text = _up_to(text, header.footer.start - place.byte)
     if header.unpivot:
         lines = chunks(Pieces(text), header.unpivot.width, header.dialect, place)
-        return unpivoted(lines, header.unpivot, place)
+        return unpivoted(lines, header.unpivot, place, block_bytes, strict_bytes)
     if header.positions:
         lines = chunks(Pieces(text), 1, header.dialect, place)
         return of_fixed_width(lines, header.positions)

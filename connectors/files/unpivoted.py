@@ -6,15 +6,21 @@ that of the whole line.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import polars as pl
 
-from connectors.files.chunk import NO_LINES, Chunk, Place, Valueless
-from connectors.files.records import Records, conserved
+from connectors.files.bitmask import Flags, Places
+from connectors.files.chunk import NO_LINES, Chunk, Place, Utf8, Valueless, read_cells
+from connectors.files.dialect import RecordFault
+from connectors.files.records import Records, conserved, sound
+from connectors.files.table_lines import lines_of_table
 from connectors.files.unpivot import Unpivot
 
-BLANKS = " \t"
+NOTHING = Utf8(b"", np.empty(0, np.int64), np.empty(0, np.int64))
+_ROW_BYTES = 32
+"""What a record takes beside its text, or nearly: so that a chunk is no larger than of others."""
 
 
 @dataclass(frozen=True)
@@ -23,93 +29,102 @@ class UnpivotedChunk(Chunk):
 
     of_lines: Records | None = None
     """The lines as they are, those without a value too."""
-    of_records: pl.DataFrame | None = None
-    """The cells of the sound records, columns named "0", "1" ..."""
+    written: Utf8 = NOTHING
+    """The records as they are written, each on its line; of a broken one it has nothing."""
 
     def conserved(self) -> bool:
         """Of the lines: a byte is in as many records as its line becomes."""
         assert self.of_lines is not None
         return conserved(memoryview(self.block)[: self.records.consumed], self.of_lines)
 
+    def only(self, chosen: Flags) -> Self:
+        """Some of the records, where they are."""
+        text, start, end = self.written
+        return replace(super().only(chosen), written=Utf8(text, start[chosen], end[chosen]))
+
+    @property
+    def utf8(self) -> Utf8:
+        """All records as UTF-8, whatever the encoding of the file."""
+        return self.written
+
     def cells(self, width: int) -> pl.DataFrame:
-        """The sound records as text; there is one number of cells a record has."""
-        assert self.of_records is not None
-        assert self.of_records.width == width
-        return self.of_records
+        """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
+        text, start, end = self.written
+        text = sound(text, replace(self.records, start=start, end=end))
+        return read_cells(text, self.height - len(self.faults), width, self.dialect)
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
         """Of these records: text, and bytes if no text."""
         return pl.DataFrame([self._texts(), self._raw()])[rows]
 
     def _texts(self) -> pl.Series:
-        own = self._written()
-        if not self.faults:
-            return own
-        sound = [row for row in range(self.height) if row not in self.faults]
+        text, start, end = self.written
+        length = pl.Series(end - start)
+        cut = pl.lit(text).bin.slice(pl.Series(start), length).cast(pl.String)
+        texts = pl.select(cut.alias("data")).to_series()
         broken = [*self.faults]
-        texts = pl.Series("data", [None] * self.height, dtype=pl.String)
-        whole = pl.Series([self._text_of(row) for row in broken], dtype=pl.String)
-        return texts.scatter(sound, own).scatter(broken, whole)
-
-    def _written(self) -> pl.Series:
-        """The cells of each sound record as one text, as the file separates and quotes them."""
-        delimiter, quote = self.dialect.delimiter.decode(), self.dialect.quote.decode()
-        assert self.of_records is not None
-        cells = [
-            pl.when(cell.str.contains_any([delimiter, quote, "\n", "\r"]) | (cell == ""))
-            .then(quote + cell.str.replace_all(quote, quote * 2, literal=True) + quote)
-            .otherwise(cell)
-            .fill_null("")
-            for cell in map(pl.col, self.of_records.columns)
-        ]
-        text = pl.concat_str(cells, separator=delimiter)
-        return self.of_records.select(text.alias("data")).to_series()
+        return texts.scatter(broken, [self._text_of(row) for row in broken]) if broken else texts
 
 
-def unpivoted(chunks: Iterator[Chunk], unpivot: Unpivot, first: Place) -> Iterator[Chunk]:
+def unpivoted(
+    chunks: Iterator[Chunk], unpivot: Unpivot, first: Place, most: int, strict_bytes: int
+) -> Iterator[Chunk]:
     """The records that the lines of these chunks become, numbered from that of `first` on.
 
-    Chunks that become none are not given: their lines are told by the next one, or by the last.
+    Chunks become several where their records take more than `most` bytes. Those that become none
+    are not given: their lines are told by the next one, or by the last. Up to `strict_bytes` of
+    lines are read by nothing compiled.
     """
     number, empty = first.record, NO_LINES
     last: UnpivotedChunk | None = None
     for lines in chunks:
-        chunk = _unpivoted(lines, unpivot, number, empty)
-        empty = chunk.valueless
-        if chunk.height:
-            if last is not None:
-                yield last
-            last, empty, number = chunk, NO_LINES, number + chunk.height
+        for part in _parts(lines, unpivot, most, strict_bytes):
+            chunk = replace(
+                part,
+                start=replace(part.start, record=number),
+                valueless=empty.with_more(part.valueless),
+            )
+            empty = chunk.valueless
+            if chunk.height:
+                if last is not None:
+                    yield last
+                last, empty, number = chunk, NO_LINES, number + chunk.height
     if last is not None:
         yield replace(last, valueless=last.valueless.with_more(empty))
 
 
-def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int, before: Valueless) -> UnpivotedChunk:
-    cells = lines.cells(unpivot.width).with_row_index("__line")
-    value = str(len(unpivot.kept) + 1)
-    text = pl.col(value)
-    if unpivot.blanks_dropped:
-        text = text.str.strip_chars(BLANKS)
-    absent = (text == "") | text.is_in(sorted(unpivot.null))
-    parts = [
-        cells.select(
-            "__line",
-            pl.lit(column, pl.Int32).alias("__column"),
-            *(pl.col(str(place)).alias(str(at)) for at, place in enumerate(unpivot.kept)),
-            pl.lit(label).alias(str(len(unpivot.kept))),
-            pl.col(str(place)).alias(value),
-        ).filter(~absent)
-        for column, (place, label) in enumerate(unpivot.labels)
-    ]
-    found = pl.concat(parts).sort("__line", "__column")
-    sound = np.flatnonzero(lines.records.fault == 0)
-    broken = np.flatnonzero(lines.records.fault)
-    told = sound[found["__line"].to_numpy()]
-    without = lines.records.first_line[np.setdiff1d(sound, told)]
-    valueless = Valueless(len(without), int(without[0]) if len(without) else 0)
-    of = np.concatenate([told, broken])
-    of.sort(kind="stable")
+def _parts(
+    lines: Chunk, unpivot: Unpivot, most: int, strict_bytes: int
+) -> Iterator[UnpivotedChunk]:
+    """The records of a chunk of lines, in parts of about `most` bytes.
+
+    A line goes into a part by what stands in it and in the lines of the part before it: so a run
+    that goes on behind a part cuts the same ones.
+    """
     records = lines.records
+    table = lines_of_table(lines, unpivot, strict_bytes)
+    at_sound = np.flatnonzero(records.fault == RecordFault.NONE)
+    counts, sizes = np.ones(len(records), np.int64), records.end - records.start
+    counts[at_sound] = table.counts
+    sizes[at_sound] += table.counts * (table.kept + _ROW_BYTES)
+    filled, first = np.cumsum(sizes), 0
+    while first < len(records):
+        before = filled[first - 1] if first else 0
+        beyond = max(first + 1, int(np.searchsorted(filled, before + most, "right")))
+        of_part = np.searchsorted(at_sound, [first, beyond])
+        written = table.write(int(of_part[0]), int(of_part[1]))
+        yield _part(lines.part(first, beyond), counts[first:beyond], written)
+        first = beyond
+
+
+def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
+    """The records of these lines, of which there are so many of each; those of sound ones."""
+    records = lines.records
+    of = np.repeat(np.arange(len(records)), counts)
+    is_sound = records.fault[of] == RecordFault.NONE
+    start, end = np.zeros((2, len(of)), np.int64)
+    start[is_sound], end[is_sound] = written.start, written.end
+    without = records.first_line[counts == 0]
     return UnpivotedChunk(
         lines.block,
         replace(
@@ -120,9 +135,9 @@ def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int, before: Valueless) -
             last_line=records.last_line[of],
             fault=records.fault[of],
         ),
-        replace(lines.start, record=number),
+        lines.start,
         lines.dialect,
-        valueless=before.with_more(valueless),
+        valueless=Valueless(len(without), int(without[0]) if len(without) else 0),
         of_lines=records,
-        of_records=found.drop("__line", "__column"),
+        written=Utf8(written.text, start, end),
     )

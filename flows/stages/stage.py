@@ -123,17 +123,19 @@ def stage_extract(
     keep_arrays()
     profile = with_secrets(lease.connection, extract.batch_id, profile)
     content, header = open_archived(workspace, extract, profile)
-    block_bytes = workspace.settings.limits.block_bytes
+    limits = workspace.settings.limits
+    block_bytes, strict_bytes = limits.block_bytes, limits.strict_bytes
     if chunk_range is None:
         receipts = take_back_misfits(lease, extract, content, header, block_bytes)
         chunk_range = first_gap(receipts, header)
     else:
         receipts = ledger.list_receipts(lease.connection, lease.batch_id, STAGE, extract.id)
     chunks = missing(
-        read_chunks(content, header, chunk_range.place, block_bytes), chunk_range, receipts
+        read_chunks(content, header, chunk_range.place, block_bytes, strict_bytes),
+        chunk_range,
+        receipts,
     )
     repaired = RepairedRows(workspace, lease.batch_id)
-    strict_bytes = workspace.settings.limits.strict_bytes
     prepare = partial(prepare_chunk, header, profile, extract, repaired, strict_bytes)
 
     def writes(reader: ThreadPoolExecutor) -> Iterator[Callable[[Lease], int]]:

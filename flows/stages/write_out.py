@@ -110,7 +110,6 @@ def _goes_in_binary(chunk: Chunk, header: Header) -> bool:
         has_fixed_width(header.table)
         and header.parent_column is None
         and header.quoted_column is None
-        and not header.unpivot
         and chunk.utf8 is not None
     )
 

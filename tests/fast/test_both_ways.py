@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from psycopg import sql
 
 from connectors.files.chunk import Chunk
 from connectors.files.header import Header
@@ -12,6 +13,7 @@ from connectors.files.profile import Profile
 from connectors.settings import MOST
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
+from schemas.derived.sql import staged_name
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
 from tests.stages.test_fast_path import BAD, EXTRACT, GOOD, PROFILES, chunks
@@ -52,8 +54,9 @@ def stored(
             written = write_out(chunk, header, profile, EXTRACT, strict_bytes=strict_bytes)
             for copy in written.copies:
                 copy.send(connection)
+        staged = sql.Identifier(staged_name(header.table))
         rows = connection.execute(
-            "SELECT row_to_json(s) FROM staged_payment s ORDER BY record_number"
+            sql.SQL("SELECT row_to_json(s) FROM {} s ORDER BY record_number").format(staged)
         )
         return [str(row) for row in rows]
 

@@ -32,7 +32,7 @@ FEEDS = {
     path.parent.name: profile
     for path in sorted(GALLERY.glob("*/profile.toml"))
     for profile in [load_profile(path)]
-    if profile.record == "payment" and not (profile.positions or profile.sheet)
+    if not (profile.positions or profile.sheet)
 }
 PLACES = [(0, 10), (10, 22), (22, 25), (25, 37), (37, 45), (45, 65)]
 """Where the cells of the mainframe's lines are."""
@@ -80,11 +80,13 @@ ODD = [
 ]
 
 
-def read(path: Path, profile: Profile) -> tuple[Header, list[Chunk]]:
+def read(
+    path: Path, profile: Profile, strict_bytes: int = 0, block_bytes: int = Limits().block_bytes
+) -> tuple[Header, list[Chunk]]:
     """The header of a file, and its records."""
     content = open_content(path, profile.encoding, name=path.name)
     header = read_header(content, None, None, profile, Limits())
-    return header, list(read_chunks(content, header, first_place(header), Limits().block_bytes))
+    return header, [*read_chunks(content, header, first_place(header), block_bytes, strict_bytes)]
 
 
 @cache
@@ -98,7 +100,8 @@ def samples(feed: str) -> tuple[bytes, bytes, bytes, list[list[str]], Header]:
         end = header.footer.start if header.footer else len(text)
         before, body, behind = text[: header.body_start], text[header.body_start : end], text[end:]
         found = csv.reader(io.StringIO(body.decode(content.encoding)), **header.dialect.signs)
-        rows += [row for row in found if len(row) == header.width]
+        width = header.unpivot.width if header.unpivot else header.width
+        rows += [row for row in found if len(row) == width]
     return before, body, behind, rows, header
 
 
@@ -176,8 +179,9 @@ def test_both_ways_store_the_same_of_a_feed(
 ) -> None:
     path = tmp_path / "feed.csv"
     path.write_bytes(data.draw(bodies(feed)))
-    header, found = read(path, FEEDS[feed])
-    ways = [stored(workspace, header, found, FEEDS[feed], size) for size in (0, MOST)]
+    ways = [
+        stored(workspace, *read(path, FEEDS[feed], size), FEEDS[feed], size) for size in (0, MOST)
+    ]
     assert ways[0] == ways[1]
 
 

@@ -21,7 +21,6 @@ from flows.stages.validate_chunk import validate_chunk
 from flows.stages.write_out import fast_rows, write_out
 from flows.steps.validate.key_filter import looked_at
 from schemas.millionths import in_millionths, plain_rows
-from schemas.tables import PAYMENT
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
 
@@ -65,23 +64,24 @@ def chunks(path: Path, profile: Profile) -> tuple[Header, list[Chunk]]:
 
 def compare(header: Header, chunk: Chunk, profile: Profile) -> None:
     """Hold what is written out of a chunk against what validating says of every one of its rows."""
+    table = header.table
     validated = validate_chunk(chunk, header, profile, 1, 1, with_texts=False)
     written = write_out(chunk, header, profile, EXTRACT, strict_bytes=0)
     told, wanted = (
-        {state: one.as_json() for state, one in every.totals["payment"].items()}
+        {state: one.as_json() for state, one in every.totals[table.name].items()}
         for every in (written.validated, validated)
     )
     assert told == wanted
-    rows = validated.rows["payment"]
+    rows = validated.rows[table.name]
     clean = validated.taken(rows.filter(rows["error_data"].is_null()))
-    keys = clean.select(looked_at(PAYMENT)).rows()
-    found = written.keys["payment"].rows() if "payment" in written.keys else []
+    keys = clean.select(looked_at(table)).rows()
+    found = written.keys[table.name].rows() if table.name in written.keys else []
     assert sorted(found) == sorted(keys)
     assert written.validated.excluded == validated.excluded
-    short = plain_rows(PAYMENT, clean)
+    short = plain_rows(table, clean)
     if short.all() and len(short):
         assert written.spool is not None
-        exact = in_millionths(PAYMENT, clean)
+        exact = in_millionths(table, clean)
         spooled = pl.concat(written.spool)
         assert spooled.sort("record_number").equals(exact.select(spooled.columns))
     else:

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
-from connectors.settings import Limits
+from connectors.settings import MOST, Limits
 from flows.report.text import render_text
 from flows.stages.examine import examine
 from flows.stages.reconcile.behind_break import look_behind
@@ -207,7 +208,7 @@ def test_the_same_record_in_another_offset_is_no_collision(
 @pytest.mark.parametrize("seed", range(examples(80, few=3)))
 def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    cells = ["1.5", "N/A", "", '""', '"a,b"', '"x ""y"""', " ", "7", "é"]
+    cells = ["1.5", "N/A", "", " ", "7", "é", *chance.choice(((), ('""', '"a,b"', '"x ""y"""')))]
     width = chance.randint(1, 5)
     names = [f"C{number}" for number in range(width)]
     lines = [",".join([str(day), *(chance.choice(cells) for _ in names)]) for day in range(1, 60)]
@@ -220,8 +221,8 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
     ]
     content = open_content(Path(path))
     header = read_header(content, None, None, PROFILE, Limits())
-    for size in (5, 64, 10_000):
-        chunks = [*read_chunks(content, header, first_place(header), size)]
+    for size, strict_bytes in product((5, 64, 10_000), (0, MOST)):
+        chunks = [*read_chunks(content, header, first_place(header), size, strict_bytes)]
         assert all(chunk.conserved() for chunk in chunks)
         found = [
             (line, next(csv.reader(io.StringIO(text))))
@@ -233,8 +234,24 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
         assert read == [record for _, record in wanted]
         numbers = [number for chunk in chunks for number in chunk.numbers]
         assert numbers == [*range(1, len(wanted) + 1)]
-        behind = [*read_chunks(content, header, chunks[0].end, size)]
+        behind = [*read_chunks(content, header, chunks[0].end, size, MOST - strict_bytes)]
         assert [one.start for one in behind] == [one.start for one in chunks[1:]]
+
+
+def test_a_line_that_becomes_much_text_is_a_chunk_of_its_own(tmp_path: Path) -> None:
+    """Memory follows from the size of blocks, and not from how often a cell is written again."""
+    names = [f"C{number}" for number in range(500)]
+    lines = [",".join([f"{day}{'x' * 2_000}", *["7"] * len(names)]) for day in range(8)]
+    path = write(tmp_path, "\n".join([",".join(["Date", *names]), *lines]) + "\n")
+    content = open_content(Path(path))
+    header = read_header(content, None, None, PROFILE, Limits())
+    cut = []
+    for strict_bytes in (0, MOST):
+        chunks = [*read_chunks(content, header, first_place(header), 100_000, strict_bytes)]
+        assert [chunk.height for chunk in chunks] == [len(names)] * len(lines)
+        assert all(chunk.conserved() for chunk in chunks)
+        cut.append([(chunk.start, chunk.end, chunk.positions().rows()) for chunk in chunks])
+    assert cut[0] == cut[1]
 
 
 REFUSED = [

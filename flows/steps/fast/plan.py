@@ -58,8 +58,6 @@ def plan_of(
     `names` says which field each column is, `sources` which columns a field is made of that is not
     one.
     """
-    if writing.keys.keys() & table.by_name.keys():
-        return None
     if any(field.kind not in KINDS for field in table.delivered):
         return None
     places = {name: (place,) for place, name in enumerate(names) if name} | {**sources}
@@ -72,7 +70,7 @@ def plan_of(
             if constant is None:
                 return None
             constants[of.name] = constant
-        elif of.name not in places:
+        elif of.name in writing.keys or of.name not in places:
             continue
         elif book.add(of, form, places[of.name]):
             read.append(_read_field(of, form.time))

@@ -60,13 +60,18 @@ class Room(NamedTuple):
     """Of all columns: where their cells are."""
     ends: Places
     text: Bytes
+    joined: Bytes
+    """The same as `text`, to be read: so that all that is read is of one kind."""
     parts: Places
 
 
 def room_for(width: int) -> Room:
     """Room for records of so many columns."""
     cells = np.empty(width, np.int64), np.empty(width, np.int64)
-    return Room(*cells, np.empty(_ROOM, np.uint8), np.empty(len(TimePart) + 1, np.int64))
+    text = np.empty(_ROOM, np.uint8)
+    joined = text.view()
+    joined.flags.writeable = False
+    return Room(*cells, text, joined, np.empty(len(TimePart) + 1, np.int64))
 
 
 @compiled
@@ -89,7 +94,7 @@ def read_records(
     and the one behind the last; `how` has a line for each field; `left` are columns of which only
     the places are told. Returns how many records are left.
     """
-    begins, ends, joined, told = room
+    begins, ends, _, _, told = room
     values, beside, given, left_begins, left_ends = read
     count = 0
     for record in range(len(start)):
@@ -107,9 +112,14 @@ def read_records(
                 begin, end = begins[of.column], ends[of.column]
                 value, more, known = _read_bare(text, begin, end, of)
             if not known:
-                size = _join(text, begins, ends, book, of, joined)
-                if size != _UNTOLD:
-                    value, more, there, known = _read_text(joined, size, book, of, told)
+                if of.beyond_column - of.first_column == 1:
+                    begin, end = _cell(text, begins, ends, book, of)
+                    cell = text
+                else:
+                    begin, end = 0, _join(text, begins, ends, book, of, room.text)
+                    cell = room.joined
+                if end != _UNTOLD:
+                    value, more, there, known = _read_text(cell, begin, end, book, of, told)
             values[field, count] = value
             beside[field, count] = more
             given[field, count] = there
@@ -188,6 +198,18 @@ def _cut_cells(
 
 
 @compiled
+def _cell(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead) -> tuple[int, int]:
+    """Where the cell of the one column is that a field is made of; it is empty if it is none."""
+    column = book.columns[how.first_column]
+    begin, end = begins[column], ends[column]
+    if end != _UNTOLD and how.trimmed:
+        begin, end = without_blanks(text, begin, end)
+    if end != _UNTOLD and one_of(text, begin, end, book, how.first_null, how.beyond_null):
+        end = begin
+    return begin, end
+
+
+@compiled
 def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, room: Bytes) -> int:
     """Write the cells of several columns into `room` as one; returns its size, or `_UNTOLD`."""
     size, numbers = 0, 0
@@ -221,26 +243,26 @@ def _join(text: Bytes, begins: Places, ends: Places, book: Book, how: HowRead, r
 
 @compiled
 def _read_text(
-    text: Bytes, end: int, book: Book, how: HowRead, told: Places
+    text: Bytes, begin: int, end: int, book: Book, how: HowRead, told: Places
 ) -> tuple[int, int, bool, bool]:
     """A field from its text: its value and what stands beside it, if given, whether known."""
     form = how.form
     if form == _KEPT:
-        value, known = read_word(text, 0, end, book, how)
+        value, known = read_word(text, begin, end, book, how)
         return 0, 0, True, known != how.left_out
-    if end == 0:
+    if begin == end:
         return how.default, how.default_beside, how.default_given, True
     if form == _WORD:
-        value, known = read_word(text, 0, end, book, how)
+        value, known = read_word(text, begin, end, book, how)
         return value, 0, True, known
     if form == _DECIMAL:
         # With blanks around it the strict path does not keep how many digits it was written with.
-        at, value, scale, known = read_decimal(text, 0, end)
+        at, value, scale, known = read_decimal(text, begin, end)
         return value, scale, True, known and at == end
     if form == _BEHIND:
-        begin, end = find_behind(text, 0, end, book, how)
+        begin, end = find_behind(text, begin, end, book, how)
     else:
-        begin, end = without_blanks(text, 0, end)
+        begin, end = without_blanks(text, begin, end)
     if form in (_INTEGER, _BEHIND):
         at, value, known = read_integer(text, begin, end)
         return value, 0, True, known and at == end and value <= how.largest

@@ -107,7 +107,16 @@ def typed_records(
             for place, column in enumerate(left.tolist())
         }
         frame.add_left(pl.DataFrame(cells), plan.left, writing)
-    return TypedRecords(frame.finish(), rows, frame.sound)
+    typed = frame.finish()
+    if writing.keys:
+        from flows.steps.fast.keys import key_numbers  # noqa: PLC0415
+
+        typed = typed.with_columns(
+            key_numbers(table, of, typed).alias(name)
+            for name, of in writing.keys.items()
+            if {name, *of} <= table.by_name.keys()
+        )
+    return TypedRecords(typed, rows, frame.sound)
 
 
 class _Values(NamedTuple):

@@ -1,0 +1,177 @@
+"""What is hashed of a key, written in a compiled loop: as `flows.steps.validate.key_ids` has it.
+
+A key is the list of its values as JSON writes texts, each of them as Python writes the value.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from schemas.amounts import MICRO_DIGITS
+from schemas.compiled import compiled
+
+_Bytes = NDArray[np.uint8]
+_ZERO, _POINT, _PLUS, _MINUS, _COLON, _T, _E = (ord(sign) for sign in "0.+-:TE")
+_QUOTE, _COMMA, _BLANK, _OPEN, _CLOSE = (ord(sign) for sign in '", []')
+_WORDS = np.frombuffer(b"FalseTrue", np.uint8)
+_FALSE = 5
+_SECOND, _DAY = 1_000_000, 86_400_000_000
+"""In microseconds."""
+MOST_VALUE = 40
+"""Bytes of a value at the most, and of what stands around it."""
+_ROOM = 20
+
+
+class KeyForm(IntEnum):
+    """How a value is written."""
+
+    INTEGER = 1
+    AMOUNT = 2
+    """Of millionths, without zeros behind its last digit."""
+    INSTANT = 3
+    """Of microseconds from 1970 in UTC."""
+    WALL = 4
+    BOOLEAN = 5
+
+
+_INTEGER, _AMOUNT, _INSTANT, _WALL, _BOOLEAN = map(int, KeyForm)
+
+
+@compiled
+def write_keys(
+    values: NDArray[np.int64],
+    said: NDArray[np.int8],
+    digits: NDArray[np.int64],
+    out: _Bytes,
+    ends: NDArray[np.int64],
+) -> int:
+    """Write the key of each column of `values` to `out`, and where it ends; returns their bytes.
+
+    `values` and `said` have a line for each value of a key; `digits` has room for those of one.
+    """
+    at = 0
+    for record in range(len(ends)):
+        at = _sign(out, at, _OPEN)
+        for field in range(len(values)):
+            if field > 0:
+                at = _sign(out, _sign(out, at, _COMMA), _BLANK)
+            at = _sign(out, at, _QUOTE)
+            at = _value(out, at, values[field, record], said[field, record], digits)
+            at = _sign(out, at, _QUOTE)
+        at = _sign(out, at, _CLOSE)
+        ends[record] = at
+    return at
+
+
+def room_for_digits() -> NDArray[np.int64]:
+    """Room for the digits of one value."""
+    return np.empty(_ROOM, np.int64)
+
+
+@compiled
+def _value(out: _Bytes, at: int, value: int, said: int, digits: NDArray[np.int64]) -> int:
+    if said == _INTEGER:
+        if value < 0:
+            at = _sign(out, at, _MINUS)
+        count = _split(abs(value), digits)
+        return _digits(out, at, digits, 0, count)
+    if said == _AMOUNT:
+        return _amount(out, at, value, digits)
+    if said == _BOOLEAN:
+        for place in range(_FALSE if value else 0, len(_WORDS) if value else _FALSE):
+            at = _sign(out, at, _WORDS[place])
+        return at
+    at = _time(out, at, value)
+    if said == _INSTANT:
+        at = _pair(out, _sign(out, at, _PLUS), 0)
+        at = _pair(out, _sign(out, at, _COLON), 0)
+    return at
+
+
+@compiled
+def _amount(out: _Bytes, at: int, value: int, digits: NDArray[np.int64]) -> int:
+    """As Python writes a decimal that ends in no zero: `1500` is `1.5E+3`."""
+    if value < 0:
+        at = _sign(out, at, _MINUS)
+    value, scale = abs(value), MICRO_DIGITS
+    if value == 0:
+        return _sign(out, at, _ZERO)
+    while value % 10 == 0:
+        value //= 10
+        scale -= 1
+    count = _split(value, digits)
+    if scale < 0:
+        at = _digits(out, at, digits, 0, 1)
+        if count > 1:
+            at = _digits(out, _sign(out, at, _POINT), digits, 1, count)
+        at = _sign(out, _sign(out, at, _E), _PLUS)
+        count = _split(count - 1 - scale, digits)
+        return _digits(out, at, digits, 0, count)
+    if count <= scale:
+        at = _sign(out, at, _ZERO)
+    at = _digits(out, at, digits, 0, count - scale)
+    if scale > 0:
+        at = _sign(out, at, _POINT)
+        for _ in range(count, scale):
+            at = _sign(out, at, _ZERO)
+        at = _digits(out, at, digits, max(count - scale, 0), count)
+    return at
+
+
+@compiled
+def _time(out: _Bytes, at: int, value: int) -> int:
+    """`2026-01-15T10:30:00`, with six digits of a second where it is no whole one.
+
+    Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", civil_from_days.
+    """
+    days, micro = value // _DAY + 719_468, value % _DAY
+    era = days // 146_097
+    of_era = days - era * 146_097
+    year_of = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    day_of = of_era - (365 * year_of + year_of // 4 - year_of // 100)
+    part = (5 * day_of + 2) // 153
+    month = part + 3 if part < 10 else part - 9
+    year = year_of + era * 400 + int(month <= 2)
+    at = _pair(out, _pair(out, at, year // 100), year % 100)
+    at = _pair(out, _sign(out, at, _MINUS), month)
+    at = _pair(out, _sign(out, at, _MINUS), day_of - (153 * part + 2) // 5 + 1)
+    second, micro = micro // _SECOND, micro % _SECOND
+    at = _pair(out, _sign(out, at, _T), second // 3600)
+    at = _pair(out, _sign(out, at, _COLON), second // 60 % 60)
+    at = _pair(out, _sign(out, at, _COLON), second % 60)
+    if micro > 0:
+        at = _pair(out, _sign(out, at, _POINT), micro // 10_000)
+        at = _pair(out, _pair(out, at, micro // 100 % 100), micro % 100)
+    return at
+
+
+@compiled
+def _split(value: int, digits: NDArray[np.int64]) -> int:
+    """The digits of a number, the first one first; returns how many there are."""
+    count, rest = 1, value // 10
+    while rest > 0:
+        count += 1
+        rest //= 10
+    for place in range(count - 1, -1, -1):
+        digits[place] = value % 10
+        value //= 10
+    return count
+
+
+@compiled
+def _digits(out: _Bytes, at: int, digits: NDArray[np.int64], first: int, beyond: int) -> int:
+    for place in range(first, beyond):
+        at = _sign(out, at, _ZERO + digits[place])
+    return at
+
+
+@compiled
+def _pair(out: _Bytes, at: int, value: int) -> int:
+    return _sign(out, _sign(out, at, _ZERO + value // 10), _ZERO + value % 10)
+
+
+@compiled
+def _sign(out: _Bytes, at: int, sign: int) -> int:
+    out[np.uint64(at)] = sign
+    return at + 1

@@ -1,0 +1,55 @@
+"""Numbers made of keys, from typed columns: the same as `flows.steps.validate.key_ids` makes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from flows.steps.fast.key_texts import MOST_VALUE, KeyForm, room_for_digits, write_keys
+from flows.steps.fast.sha256 import first_bits
+from flows.steps.validate import key_ids
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET
+
+_MINUTE = 60_000_000
+"""In microseconds."""
+_SAID = {
+    Kind.INTEGER: KeyForm.INTEGER,
+    Kind.INTEGER64: KeyForm.INTEGER,
+    Kind.DOUBLE: KeyForm.AMOUNT,
+    Kind.DATETIME: KeyForm.WALL,
+    Kind.DATETIME_OFFSET: KeyForm.INSTANT,
+    Kind.BOOLEAN: KeyForm.BOOLEAN,
+}
+
+
+def key_numbers(table: Table, names: Sequence[str], typed: pl.DataFrame) -> pl.Series:
+    """The number of each record, from these of its fields; null where one of them is.
+
+    `typed` has columns as SQL stores them, and doubles in millionths.
+    """
+    known = typed.select(pl.all_horizontal(pl.col(names).is_not_null())).to_series()
+    given = typed if known.all() else typed.filter(known)
+    fields = [table.by_name[name] for name in names]
+    values = np.empty((len(fields), given.height), np.int64)
+    said = np.empty(values.shape, np.int8)
+    for line, of in enumerate(fields):
+        said[line] = _SAID[of.kind]
+        values[line] = given[of.name].to_physical().to_numpy()
+        if of.kind is Kind.DATETIME:
+            _as_instants(of, given, values[line], said[line])
+    text = np.empty((MOST_VALUE * len(fields) + 2) * given.height, np.uint8)
+    ends = np.empty(given.height, np.int64)
+    size = write_keys(values, said, room_for_digits(), text, ends)
+    numbers = pl.Series(first_bits(text[:size], ends, key_ids.BITS))
+    if given is typed:
+        return numbers
+    every = pl.Series([None] * typed.height, dtype=pl.Int64)
+    return every.scatter(known.arg_true(), numbers)
+
+
+def _as_instants(of: Field, given: pl.DataFrame, walls: "np.ndarray", said: "np.ndarray") -> None:
+    """A wall clock with an offset is the moment that it tells."""
+    offset = given[of.name + OFFSET]
+    walls -= offset.fill_null(0).to_numpy().astype(np.int64) * _MINUTE
+    said[offset.is_not_null().to_numpy()] = KeyForm.INSTANT
