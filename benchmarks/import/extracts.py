@@ -27,23 +27,30 @@ class Extracts:
 
 def make_extracts(folder: Path, rows: int) -> Extracts:
     """The extracts of one size, generated when they are not there."""
-    rates = _generate(folder / "rates", "currency_rates") / "currency_rates.csv"
-    size = ["--rows", str(rows), "--seed", "7"]
-    clean = _generate(folder / f"clean-{rows}", "payments", *size, "--clean")
-    dirty = _generate(folder / f"dirty-{rows}", "payments", *size, "--bad-share", str(BAD_SHARE))
-    again = folder / f"clean-{rows}" / "again.csv"
+    clean, dirty = make_payments(folder, rows, 0), make_payments(folder, rows, BAD_SHARE)
+    again = clean.with_name("again.csv")
     if not again.exists():
         partial = again.with_suffix(".partial")
-        partial.write_bytes((clean / "payments.csv").read_bytes() + b"\n")
+        partial.write_bytes(clean.read_bytes() + b"\n")
         partial.rename(again)
-    return Extracts(
-        clean / "payments.csv",
-        dirty / "payments.csv",
-        again,
-        rates,
-        rows,
-        json.loads((dirty / "truth.json").read_text())["good_rows"],
-    )
+    good_rows = json.loads(dirty.with_name("truth.json").read_text())["good_rows"]
+    return Extracts(clean, dirty, again, make_rates(folder), rows, good_rows)
+
+
+def make_rates(folder: Path) -> Path:
+    """The rates that all payments refer to."""
+    return _generate(folder / "rates", "currency_rates") / "currency_rates.csv"
+
+
+def make_payments(folder: Path, rows: int, bad_share: float) -> Path:
+    """Payments of which such a share has one planted fault each."""
+    size = ["--rows", str(rows), "--seed", "7"]
+    name = f"clean-{rows}"
+    kind = ["--clean"]
+    if bad_share:
+        name = f"dirty-{rows}" if bad_share == BAD_SHARE else f"dirty-{rows}-{bad_share:g}"
+        kind = ["--bad-share", str(bad_share)]
+    return _generate(folder / name, "payments", *size, *kind) / "payments.csv"
 
 
 def _generate(folder: Path, *arguments: str) -> Path:
