@@ -15,10 +15,10 @@ from connectors.postgres.copy_out import copied
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.staging import CopyRows, copy_text
 from schemas.field import Kind, Table
+from schemas.frame_types import AMOUNT, Dtype, frame_columns
 from schemas.guards.decisions import DECIDED
 from schemas.guards.trail_functions import breaks_digest
 from schemas.guards.trail_rules import content_hash
-from schemas.kinds import AMOUNT, Dtype, frame_columns
 from schemas.ledger import BREAK_STATE, DECISION
 from schemas.life import BESIDE, Choice
 

@@ -12,7 +12,7 @@ from psycopg.rows import class_row, namedtuple_row
 from connectors.files.chunk import Valueless
 from connectors.files.dialect import RecordFault
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
 from schemas.field import Table
 from schemas.reasons import REASONS

@@ -17,7 +17,7 @@ from psycopg.rows import class_row, dict_row
 from connectors.errors import BatchUnknown, ExtractRefused
 from connectors.forms import form_of_code
 from connectors.process import whoami
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 
 RUN_BEGAN = "run began"
 """What a run of Prefect says in the trail of each batch that it works on."""

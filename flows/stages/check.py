@@ -36,7 +36,7 @@ from flows.steps.validate.budget import over_budget
 from flows.steps.validate.chunk import EXCLUDED, READY, VALUELESS
 from flows.steps.validate.key_filter import Known, gather
 from schemas.counting import agree, grouped, quantity
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
 from schemas.tables import INSERT_BATCH_DATA

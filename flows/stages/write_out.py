@@ -26,7 +26,7 @@ from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
 from schemas.derived.pandera_schemas import validate
-from schemas.derived.sql import target_columns
+from schemas.derived.sql_names import target_columns
 from schemas.field import Table
 from schemas.kinds import SCALE
 from schemas.millionths import in_millionths, plain_rows

@@ -11,9 +11,10 @@ from typing import Any
 import polars as pl
 
 from schemas.amounts import MICRO_DIGITS
-from schemas.derived.sql import IDENTITY, key_columns
+from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
-from schemas.kinds import AMOUNT, EXACT
+from schemas.frame_types import AMOUNT
+from schemas.kinds import EXACT
 
 NO_CURRENCY = ""
 """Amounts whose row names no currency; shown as such."""

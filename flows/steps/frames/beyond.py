@@ -13,7 +13,7 @@ import polars as pl
 
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND, EXACT, UNREADABLE, spelled
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 
 _WHOLE, _BEHIND = 20, 18
 

@@ -17,7 +17,8 @@ from schemas.cells.columns import type_cells
 from schemas.cells.reading import SHOWN_CHARACTERS, Moment, Number, Unread, Value, read
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Table
-from schemas.kinds import EXACT, OFFSET, frame_columns
+from schemas.frame_types import frame_columns
+from schemas.kinds import EXACT, OFFSET
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.row_rules import row_rules
 
