@@ -15,6 +15,7 @@ from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
 from connectors.files.records import Records, conserved, sound
+from connectors.files.valueless import NO_LINES, Valueless
 
 MARK = codecs.BOM_UTF8
 LAST_ASCII = 127
@@ -40,21 +41,6 @@ class Utf8(NamedTuple):
     text: bytes
     start: Places
     end: Places
-
-
-class Valueless(NamedTuple):
-    """Lines that become no record, because no cell of theirs that is one holds a value."""
-
-    lines: int = 0
-    first: int = 0
-    """The first of them."""
-
-    def with_more(self, later: "Valueless") -> "Valueless":
-        """These and those behind them."""
-        return Valueless(self.lines + later.lines, self.first or later.first)
-
-
-NO_LINES = Valueless()
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from connectors.files.chunk import NO_LINES, Chunk, Place, Valueless
+from connectors.files.chunk import Chunk, Place
 from connectors.files.records import Records, conserved
 from connectors.files.unpivot import Unpivot
+from connectors.files.valueless import NO_LINES, Valueless
 
 BLANKS = " \t"
 

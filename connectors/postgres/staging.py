@@ -53,7 +53,7 @@ def count_unread(
 
 
 def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
-    """Staged rows for COPY; the frame's columns are those of `sql_names.staged_columns`, in order."""
+    """Staged rows for COPY; the frame has the columns of `sql_names.staged_columns`, in order."""
     columns = staged_columns(table)
     assert tuple(rows.columns) == columns, rows.columns
     rows = _told(rows, pl.col("data").str.len_bytes())

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from connectors.errors import BatchStateError
-from connectors.files.chunk import NO_LINES, Valueless
 from connectors.files.profile import Profile
 from connectors.files.spool import clear_spool
+from connectors.files.valueless import NO_LINES, Valueless
 from connectors.postgres import ledger
 from connectors.postgres.batch_keys import (
     check_reference,

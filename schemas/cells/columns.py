@@ -40,7 +40,7 @@ OFFSETS: dict[str, int] = {"": 0, "Z": 0} | {
 
 
 def type_cells(cells: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """The typed frame (`frame_types.frame_schema`) of a frame of text, one column per delivered field.
+    """The typed frame (`frame_types.frame_schema`) of a frame of text: a column for each field.
 
     A value is null where the cell is absent, or where it is left to `reading.read`.
     """

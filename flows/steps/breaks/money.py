@@ -239,4 +239,4 @@ def _amount_field() -> pl.Expr:
 
 
 def _zero() -> pl.Expr:
-    return pl.lit(Decimal(0), AMOUNT)
+    return pl.lit(0).cast(AMOUNT)

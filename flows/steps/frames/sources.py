@@ -1,9 +1,9 @@
 """The truth sources of one run as frames: E extract, A answer, D database, G listing, P signed.
 
-Amount fields (`Field.amount`) are exact decimals (`frame_types.AMOUNT`), other doubles Float64, which
-is exact for them: they were proven to be the shortest text of their double. A frame with an amount
-that no such decimal holds has null there, and its text in a column of its own (`beyond`). Times
-are as in `schemas.frame_types.frame_schema`, with their `_offset` companion.
+Amount fields (`Field.amount`) are exact decimals (`frame_types.AMOUNT`), other doubles Float64,
+which is exact for them: they were proven to be the shortest text of their double. A frame with an
+amount that no such decimal holds has null there, and its text in a column of its own (`beyond`).
+Times are as in `schemas.frame_types.frame_schema`, with their `_offset` companion.
 """
 
 from collections.abc import Mapping
