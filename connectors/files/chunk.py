@@ -104,23 +104,14 @@ class Chunk:
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
-        names = [str(column) for column in range(width)]
+        names = _column_names(width)
         height = self.height - len(self.faults)
         text = sound(self.block[: self.records.consumed], self.records)
         if height == 0:
             return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
         if self.dialect.encoding != "utf-8":
             text = text.decode(self.dialect.encoding).encode()
-        # polars would take such a first character for a byte-order mark and leave it out.
-        lead = b"0" + self.dialect.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
-        frame = pl.read_csv(
-            lead + text if lead else text,
-            has_header=False,
-            new_columns=names,
-            infer_schema=False,
-            separator=self.dialect.delimiter.decode(),
-            quote_char=self.dialect.quote.decode(),
-        )[bool(lead) :]
+        frame = _cells(text, names, self.dialect)
         # polars and the splitter must see the same records; if they ever do not, the slow and
         # obvious reader decides, because a shifted row would be worse than a slow one.
         if frame.height != height or frame.width != width:
@@ -150,16 +141,17 @@ class Chunk:
 
     def places(self) -> pl.DataFrame:
         """Of all records: number, first and last line, byte range."""
+        return pl.DataFrame(self._places())
+
+    def _places(self) -> dict[str, Places]:
         records = self.records
-        return pl.DataFrame(
-            {
-                "record_number": self.numbers,
-                "first_line": records.first_line,
-                "last_line": records.last_line,
-                "byte_start": records.start + self.start.byte,
-                "byte_end": records.end + self.start.byte,
-            }
-        )
+        return {
+            "record_number": self.numbers,
+            "first_line": records.first_line,
+            "last_line": records.last_line,
+            "byte_start": records.start + self.start.byte,
+            "byte_end": records.end + self.start.byte,
+        }
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
         """Of these records: text, and bytes if no text."""
@@ -217,6 +209,40 @@ class Chunk:
 def _shown(record: bytes, encoding: str) -> str:
     """A record's text; bytes that are no text, and NUL, are shown as escapes."""
     return record.decode(encoding, "backslashreplace").replace("\0", "\\x00")
+
+
+def joined_cells(chunks: Sequence[Chunk], width: int) -> pl.DataFrame | None:
+    """The cells of chunks in one dialect below each other, each line of them a sound record.
+
+    None where polars sees other records.
+    """
+    text = b"".join(sound(one.block[: one.records.consumed], one.records) for one in chunks)
+    frame = _cells(text, _column_names(width), chunks[0].dialect)
+    same = frame.height == sum(one.height for one in chunks) and frame.width == width
+    return frame if same else None
+
+
+def joined_places(chunks: Sequence[Chunk]) -> pl.DataFrame:
+    """The places of chunks below each other, each in its own extract."""
+    places = [one._places() for one in chunks]
+    return pl.DataFrame({name: np.concatenate([one[name] for one in places]) for name in places[0]})
+
+
+def _column_names(width: int) -> list[str]:
+    return [str(column) for column in range(width)]
+
+
+def _cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
+    # polars would take such a first character for a byte-order mark and leave it out.
+    lead = b"0" + dialect.delimiter * (len(names) - 1) + b"\n" if text.startswith(MARK) else b""
+    return pl.read_csv(
+        lead + text if lead else text,
+        has_header=False,
+        new_columns=names,
+        infer_schema=False,
+        separator=dialect.delimiter.decode(),
+        quote_char=dialect.quote.decode(),
+    )[bool(lead) :]
 
 
 def _slow_cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
