@@ -16,6 +16,8 @@ from schemas.tables import OWN
 
 KIB = 1024
 MIB = 1024 * KIB
+SETTLE_SECONDS = 10.0
+"""How long a file has to stay as it is before it counts as complete."""
 MOST_BATCH = 200
 """Rows of one request: with the key of each, its header fits into what gateways take."""
 STRICT_BYTES = 256 * KIB

@@ -13,7 +13,7 @@ from connectors.errors import SettingsError
 from connectors.settings import read_settings
 from flows.pull_listings import read_compared
 from flows.report.reconciled.markdown import breaks_table, reconciliation_markdown
-from flows.report.reconciled.words import word_of
+from flows.report.reconciled.verdicts import word_of
 from flows.stages.pull import wanted
 from flows.stages.reconcile.as_of import PARAMETERS, later_run
 from flows.stages.reconcile.rules import read_rules

@@ -12,7 +12,7 @@ from connectors.errors import BatchStateError
 from connectors.postgres.push.sends import SendDecision
 from flows.report.markdown import cell
 from flows.report.spelling import digits
-from flows.stages.resolve import ChosenSends
+from flows.stages.chosen_sends import ChosenSends
 from flows.stages.resolve import resolve as settle
 from flows.tasks.artifacts import publish_table
 from flows.tasks.attempts import FROM_LEDGER

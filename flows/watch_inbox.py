@@ -18,8 +18,8 @@ from connectors.errors import InboxHeldElsewhere, ReconError
 from connectors.files.inbox import Inbox, Waiting
 from connectors.files.profile import DEFAULT
 from connectors.files.profile_file import load_profile
-from connectors.settings import read_settings
-from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Start, Watch, import_here
+from connectors.settings import SETTLE_SECONDS, read_settings
+from flows.stages.inbox import InboxLine, Start, Watch, import_here
 from flows.tasks.approval import OverBudget
 from flows.tasks.artifacts import publish_table
 from flows.tasks.delivery import BareAddress, Delivery

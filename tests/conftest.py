@@ -16,9 +16,10 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import settings
 
-from connectors.postgres.database import Database, migrate, open_database
+from connectors.postgres.database import Database, open_database
 from connectors.postgres.server.embedded import embedded_url
 from connectors.postgres.server.postmaster import Postmaster
+from connectors.postgres.upgrade import migrate
 from connectors.settings import MIB, Limits, Settings
 from flows.stages.workspace import Workspace
 from tests import examples, workers

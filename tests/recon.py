@@ -23,7 +23,7 @@ from typing import IO, NoReturn, Self
 
 from pydantic.plugin._loader import get_plugins
 
-from connectors.postgres.database import revisions
+from connectors.postgres.revisions import revisions
 from flows.__main__ import main
 from flows.report import comparison, html
 from flows.report.reconciled import html as reconciled

@@ -24,7 +24,7 @@ from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 from schemas.accounts import AccountRole
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.life import Choice
 from schemas.tables import PAYMENT
 from tests.accounts.people import ANNA, BO, add, logged_in

@@ -32,10 +32,10 @@ from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.files.records import conserved  # noqa: E402
 from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
-from flows.stages.validate_chunk import writing_of  # noqa: E402
 from flows.stages.write_out import _texts, fast_rows  # noqa: E402
-from flows.steps.totals import totals_by_state, totals_of_millionths  # noqa: E402
+from flows.stages.writing import writing_of  # noqa: E402
 from flows.steps.validate import check  # noqa: E402
+from flows.steps.validate.frame_totals import totals_by_state, totals_of_millionths  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
 from schemas.cells.columns import type_cells  # noqa: E402

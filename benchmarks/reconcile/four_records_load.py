@@ -15,7 +15,7 @@ from connectors.settings import Settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.frames.sources import record_schema
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
 from schemas.tables import PAYMENT

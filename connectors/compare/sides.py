@@ -12,7 +12,7 @@ import polars as pl
 
 from connectors.errors import SidesRefused
 from schemas.cells.readings import Column, column
-from schemas.kinds import Dtype
+from schemas.frame_types import Dtype
 
 PARQUET = (".parquet", ".pq")
 SPILLED = ".arrow"

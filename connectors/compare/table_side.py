@@ -14,11 +14,11 @@ from psycopg import sql
 from connectors.compare.sides import Side, first_line, spill
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder
-from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
-from connectors.postgres.database import CONNECT_SECONDS, STATEMENT_SECONDS, WORK_MEMORY
+from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, why_no_connection
+from connectors.postgres.database import STATEMENT_SECONDS, WORK_MEMORY
 from connectors.settings import address_problem
 from schemas.cells.readings import Column, Reading, column
-from schemas.kinds import Dtype
+from schemas.frame_types import Dtype
 
 BLOCK_BYTES = 16 * 1024 * 1024
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}

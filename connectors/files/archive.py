@@ -9,9 +9,10 @@ import hashlib
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -68,8 +69,11 @@ class Stored:
         return Evidence(self.path, self.sha256, self.bytes, self.pieces, self.name, remedy)
 
 
-def store(source: Source, archive: Path, limits: Limits) -> Stored:
+def store(source: Source, archive: Path, limits: Limits, *, lasting: bool = True) -> Stored:
     """Read the source once and keep its decompressed bytes in the archive.
+
+    `lasting`: they survive a loss of power, and other processes keep and remove there too. A folder
+    of this process alone, which it removes again, is nothing of that.
 
     Raises ExtractRefused (empty_file, corrupt_archive, unsupported_format, too_large,
     incomplete_file) for the file, DeliveryError if it cannot be read, ReconError if the archive
@@ -88,7 +92,7 @@ def store(source: Source, archive: Path, limits: Limits) -> Stored:
                 size += len(block)
                 file.write(block)
             sha256 = (digest if delivered.packed else delivered.digest).hexdigest()
-            path, found = _keep(file, draft, archive, sha256, size)
+            path, found = _keep(file, draft, archive, sha256, size, lasting=lasting)
     except OSError as error:
         raise ReconError(
             f"{archive}: {source.name} cannot be archived: {error.strerror or error}. Nothing of "
@@ -280,28 +284,32 @@ def hold_archive(archive: Path) -> Iterator[None]:
 
 
 def _keep(
-    file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int
+    file: BinaryIO, draft: Path, archive: Path, sha256: str, size: int, *, lasting: bool
 ) -> tuple[Path, str | None]:
     """Give the draft its final name unless that very content is there.
 
     Says in what the copy that was there differed, or `MISSING`; None: in nothing.
     """
     path = kept_path(archive, sha256)
+    hold: Callable[[], AbstractContextManager[None]] = (
+        partial(hold_archive, archive) if lasting else nullcontext
+    )
     # Housekeeping spares what was delivered lately, from before it is looked at.
-    with hold_archive(archive), suppress(FileNotFoundError):
+    with hold(), suppress(FileNotFoundError):
         os.utime(path, follow_symlinks=False)
     found = difference(path, sha256, size)
     if found is None:
         return path, None
     file.flush()
-    os.fsync(file.fileno())
+    if lasting:
+        os.fsync(file.fileno())
     reach("hashed")
     private_folder(path.parent)
-    with hold_archive(archive):
+    with hold():
         _make_way(path)
         draft.replace(path)
     reach("archived")
-    for folder in (path.parent, archive):
+    for folder in (path.parent, archive) if lasting else ():
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)

@@ -15,6 +15,7 @@ from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
 from connectors.files.records import Records, conserved, sound
+from connectors.files.valueless import NO_LINES, Valueless
 
 MARK = codecs.BOM_UTF8
 LAST_ASCII = 127
@@ -40,21 +41,6 @@ class Utf8(NamedTuple):
     text: bytes
     start: Places
     end: Places
-
-
-class Valueless(NamedTuple):
-    """Lines that become no record, because no cell of theirs that is one holds a value."""
-
-    lines: int = 0
-    first: int = 0
-    """The first of them."""
-
-    def with_more(self, later: "Valueless") -> "Valueless":
-        """These and those behind them."""
-        return Valueless(self.lines + later.lines, self.first or later.first)
-
-
-NO_LINES = Valueless()
 
 
 @dataclass(frozen=True)
@@ -173,16 +159,17 @@ class Chunk:
 
     def places(self) -> pl.DataFrame:
         """Of all records: number, first and last line, byte range."""
+        return pl.DataFrame(self._places())
+
+    def _places(self) -> dict[str, Places]:
         records = self.records
-        return pl.DataFrame(
-            {
-                "record_number": self.numbers,
-                "first_line": records.first_line,
-                "last_line": records.last_line,
-                "byte_start": records.start + self.start.byte,
-                "byte_end": records.end + self.start.byte,
-            }
-        )
+        return {
+            "record_number": self.numbers,
+            "first_line": records.first_line,
+            "last_line": records.last_line,
+            "byte_start": records.start + self.start.byte,
+            "byte_end": records.end + self.start.byte,
+        }
 
     def texts(self, rows: Sequence[int]) -> pl.DataFrame:
         """Of these records: text, and bytes if no text."""
@@ -239,19 +226,10 @@ class Chunk:
 
 def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.DataFrame:
     """So many sound records in UTF-8 as text: columns "0", "1" ...; a bare empty cell is null."""
-    names = [str(column) for column in range(width)]
+    names = _column_names(width)
     if height == 0:
         return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
-    # polars would take such a first character for a byte-order mark and leave it out.
-    lead = b"0" + dialect.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
-    frame = pl.read_csv(
-        lead + text if lead else text,
-        has_header=False,
-        new_columns=names,
-        infer_schema=False,
-        separator=dialect.delimiter.decode(),
-        quote_char=dialect.quote.decode(),
-    )[bool(lead) :]
+    frame = _cells(text, names, dialect)
     # polars and the splitter must see the same records; if they ever do not, the slow and
     # obvious reader decides, because a shifted row would be worse than a slow one.
     if frame.height != height or frame.width != width:
@@ -262,6 +240,40 @@ def read_cells(text: bytes, height: int, width: int, dialect: Dialect) -> pl.Dat
 def _shown(record: bytes, encoding: str) -> str:
     """A record's text; bytes that are no text, and NUL, are shown as escapes."""
     return record.decode(encoding, "backslashreplace").replace("\0", "\\x00")
+
+
+def joined_cells(chunks: Sequence[Chunk], width: int) -> pl.DataFrame | None:
+    """The cells of chunks in one dialect below each other, each line of them a sound record.
+
+    None where polars sees other records.
+    """
+    text = b"".join(sound(one.block[: one.records.consumed], one.records) for one in chunks)
+    frame = _cells(text, _column_names(width), chunks[0].dialect)
+    same = frame.height == sum(one.height for one in chunks) and frame.width == width
+    return frame if same else None
+
+
+def joined_places(chunks: Sequence[Chunk]) -> pl.DataFrame:
+    """The places of chunks below each other, each in its own extract."""
+    places = [one._places() for one in chunks]
+    return pl.DataFrame({name: np.concatenate([one[name] for one in places]) for name in places[0]})
+
+
+def _column_names(width: int) -> list[str]:
+    return [str(column) for column in range(width)]
+
+
+def _cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:
+    # polars would take such a first character for a byte-order mark and leave it out.
+    lead = b"0" + dialect.delimiter * (len(names) - 1) + b"\n" if text.startswith(MARK) else b""
+    return pl.read_csv(
+        lead + text if lead else text,
+        has_header=False,
+        new_columns=names,
+        infer_schema=False,
+        separator=dialect.delimiter.decode(),
+        quote_char=dialect.quote.decode(),
+    )[bool(lead) :]
 
 
 def _slow_cells(text: bytes, names: list[str], dialect: Dialect) -> pl.DataFrame:

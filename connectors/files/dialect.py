@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from connectors.files.encodings import contains_ascii, stands_alone
 from connectors.settings import Limits
-from schemas.cells.formulas import Guard
+from schemas.cells.formula_guard import Guard
 
 _USUAL = Limits()
 

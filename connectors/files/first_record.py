@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 
@@ -60,7 +60,7 @@ def first_record(
     content: Content,
     dialects: Sequence[Dialect],
     limits: Limits,
-    known: set[str],
+    known: Set[str],
     *,
     line: int = 1,
     rows: int = 1,

@@ -29,7 +29,7 @@ from connectors.settings import Limits
 from schemas.counting import quantity
 from schemas.field import Kind, Table
 from schemas.own_columns import PARENT_COLUMN, QUOTED_COLUMN
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS
 
 ONE_LINE = {
     *(Kind.INTEGER, Kind.INTEGER64, Kind.DOUBLE, Kind.BOOLEAN),
@@ -152,12 +152,7 @@ def _read_header(
     names = _as_delivered(line.names, line.dialect)
     names = record_names(names, unpivot, profile) if unpivot else names
     reading = HeaderNames(content.name, line.number, names, profile)
-    reading.check_is_header(table)
-    table = table or reading.recognise()
-    if table is INSERT_BATCH_DATA and (profile.leave_out or profile.keep_only):
-        detail = "insert-batch data says itself what was merged, and the profile leaves rows out"
-        raise refused("unsupported_format", content.name, detail=detail)
-    fields = reading.fields_of(table)
+    table, fields, sources = reading.recognised(table)
     return Header(
         table=table,
         fields=fields,
@@ -167,7 +162,7 @@ def _read_header(
         body_line=line.end_line,
         parent_column=reading.place_of(PARENT_COLUMN),
         quoted_column=reading.place_of(QUOTED_COLUMN) if _is_guarded(names) else None,
-        sources=reading.sources_of(table),
+        sources=sources,
         footer=read_footer(content, profile, line.dialect, line.end),
         unpivot=unpivot,
         rows_file=rows_file_of(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain
+from typing import NamedTuple, cast
 
 from connectors.errors import ExtractRefused
 from connectors.files.content import refused, shown
@@ -14,12 +15,25 @@ from connectors.files.first_record import folded
 from connectors.files.profile import Profile
 from schemas.field import Table
 from schemas.own_columns import OWN_COLUMNS
-from schemas.tables import DOCUMENTED, EXTRACTS, OWN
+from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA, OWN
 
 _OWN_NAMES = {name.casefold() for name in OWN_COLUMNS}
 NAMES_SHOWN = 30
 # No field name begins like a number or a date, nor holds an @.
 DATA_CELL = re.compile(r"[-+(]?[\s$€£]*[.,]?\d|.*@|(true|false|null|nan)$", re.IGNORECASE)
+
+
+_KNOWN = "known names"
+
+
+class Recognised(NamedTuple):
+    """What the names of a header say."""
+
+    table: Table
+    fields: tuple[str | None, ...]
+    """Per column the field it delivers."""
+    sources: dict[str, tuple[int, ...]]
+    """Places of the columns that a field is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,25 @@ class HeaderNames:
             # What is no header may be a record with secrets: only near misses are shown.
             columns = ", ".join(self._missing(table)) if table else "all"
             raise self._refused("missing_column", columns=columns, found=self._near_misses())
+
+    def recognised(self, table: Table | None) -> Recognised:
+        """The record and the fields of a header, after every check that concerns its names.
+
+        `table` is the one that it has to be; None: the names tell.
+        """
+        asked = (table and table.name, self.names)
+        found: Recognised | None = self.profile.recognised.get(asked)
+        if found is None:
+            self.check_is_header(table)
+            of = table or self.recognise()
+            if of is INSERT_BATCH_DATA and (self.profile.leave_out or self.profile.keep_only):
+                detail = (
+                    "insert-batch data says itself what was merged, and the profile leaves rows out"
+                )
+                raise refused("unsupported_format", self.extract, detail=detail)
+            found = Recognised(of, self.fields_of(of), self.sources_of(of))
+            self.profile.recognised[asked] = found
+        return found
 
     def recognise(self) -> Table:
         """The record most of whose fields are here; of several, the one they cover best.
@@ -259,10 +292,14 @@ def _own_names(table: Table) -> dict[str, str]:
     return {field.casefold(): field for field in table.columns}
 
 
-def known_names(profile: Profile) -> set[str]:
+def known_names(profile: Profile) -> frozenset[str]:
     """Folded names of columns that are a field of any record, or our own."""
+    if found := profile.recognised.get(_KNOWN):
+        return cast("frozenset[str]", found)
     tables = (_fields_by_name(table, profile) for table in EXTRACTS.values())
-    return {*_OWN_NAMES, *chain(*tables)}
+    known = frozenset({*_OWN_NAMES, *chain(*tables)})
+    profile.recognised[_KNOWN] = known
+    return known
 
 
 def listed(names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from connectors.files.profile_writing import WRITTEN
@@ -13,7 +14,7 @@ ROWS = "rows"
 """In the pattern of a footer: how many records there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Profile:
     """How one feed writes its extracts; every default is what the document's own form needs."""
 
@@ -109,15 +110,20 @@ class Profile:
     compare_only: bool = False
     """Rows are kept as they are to be compared: nothing is applied, no record is unwrapped."""
 
-    @property
+    @cached_property
     def sources(self) -> Mapping[str, tuple[str, ...]]:
         """The fields that are made of other columns than one of their own, with those."""
         return {name: told["from"] for name, told in self.fields.items() if "from" in told}
 
-    @property
+    @cached_property
     def keys(self) -> Mapping[str, tuple[str, ...]]:
         """The fields that are a number made of the values of other fields, with those."""
         return {name: told["key"] for name, told in self.fields.items() if "key" in told}
+
+    @cached_property
+    def recognised(self) -> dict[Any, Any]:
+        """What headers were found to be by it: a delivery may have thousands that are alike."""
+        return {}
 
     @property
     def unpivots(self) -> bool:

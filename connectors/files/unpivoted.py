@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 
 from connectors.files.bitmask import Flags, Places
-from connectors.files.chunk import NO_LINES, Chunk, Place, Utf8, Valueless, read_cells
+from connectors.files.chunk import Chunk, Place, Utf8, read_cells
 from connectors.files.dialect import RecordFault
 from connectors.files.records import Records, conserved, sound
 from connectors.files.table_lines import lines_of_table
 from connectors.files.unpivot import Unpivot
+from connectors.files.valueless import NO_LINES, Valueless
 
 NOTHING = Utf8(b"", np.empty(0, np.int64), np.empty(0, np.int64))
 _ROW_BYTES = 32

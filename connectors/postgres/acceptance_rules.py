@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from connectors.postgres.accounts import who
 from connectors.postgres.ledger import detail_text, write_trail
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.acceptance_rules import RULE_APPROVED, RULE_EVENTS, RULE_WITHDRAWN
 from schemas.guards.decisions import RULE_PROPOSED
 

@@ -20,7 +20,7 @@ from connectors.errors import LoginRefused
 from connectors.process import whoami
 from schemas.accounts import HOURS, AccountRole, How, is_name
 from schemas.counting import quantity
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import ARGON2, BATCH_SCOPE
 from schemas.show_as import AS_EVER, ShowAs
 

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import psycopg
 
+CONNECT_SECONDS = 10
 NO_CONNECTION = (psycopg.Error, ValueError, OverflowError)
 """All that opening a connection raises: hosts and numbers are read before libpq has its say."""
 NOT_SHOWN = (
@@ -25,6 +26,14 @@ def why_no_connection(error: BaseException, url: str) -> str:
     except ValueError:
         return NOT_SHOWN
     return NOT_SHOWN if any(one in first for one in secrets) else first.rstrip(".")
+
+
+def no_connection(error: BaseException, url: str) -> str:
+    """The same with what to look at."""
+    return (
+        f"The database cannot be used: {why_no_connection(error, url)}. "
+        "Check RECON_DATABASE_URL, the server and the role's rights."
+    )
 
 
 def _secrets(url: str) -> set[str]:

@@ -21,7 +21,7 @@ import psycopg
 from connectors.files.spool import Spooled
 from connectors.postgres.insert import insert_new
 from connectors.postgres.ranges import Range, absent, in_range, ready, untold
-from schemas.derived.sql import content_columns, key_columns, staged_name
+from schemas.derived.sql_names import content_columns, key_columns, staged_name
 from schemas.derived.views import joined, position, quoted
 from schemas.field import Table
 from schemas.kinds import stored_columns

@@ -10,7 +10,7 @@ import psycopg
 
 from connectors.postgres.corrections import read_name, staged_tables
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import (
     AT_PLACES,
     CORRECTED,

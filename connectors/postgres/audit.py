@@ -17,7 +17,7 @@ import psycopg
 from psycopg.rows import dict_row, namedtuple_row, tuple_row
 
 from connectors.errors import AccountRefused
-from connectors.postgres.breaks import breaks_hash, decisions_hash
+from connectors.postgres.break_digests import breaks_hash, decisions_hash
 from connectors.postgres.evidence import EVENTS as EVIDENCE
 from connectors.postgres.evidence import check_evidence
 from connectors.postgres.ledger import State

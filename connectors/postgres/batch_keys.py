@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import psycopg
 
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql import key_columns, staged_name
+from schemas.derived.sql_names import key_columns, staged_name
 from schemas.derived.views import json_expression, of_batch, position, quoted
 from schemas.field import Kind, Reference, Table
 from schemas.kinds import OFFSET

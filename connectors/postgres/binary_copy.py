@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from schemas.derived.sql import IDENTITY, key_columns
+from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Kind, Table
 from schemas.kinds import SCALE
 

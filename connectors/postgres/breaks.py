@@ -1,6 +1,6 @@
 """Breaks as runs left them, and what was decided about them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -8,21 +8,16 @@ from typing import Any
 
 import polars as pl
 import psycopg
-from psycopg import sql
 
 from connectors.postgres.accounts import who
+from connectors.postgres.break_digests import decisions_hash
 from connectors.postgres.copy_out import copied
 from connectors.postgres.ledger import detail_text, write_trail
-from connectors.postgres.staging import CopyRows, copy_text
 from schemas.field import Kind, Table
+from schemas.frame_types import AMOUNT, Dtype, frame_columns
 from schemas.guards.decisions import DECIDED
-from schemas.guards.trail_functions import breaks_digest
-from schemas.guards.trail_rules import content_hash
-from schemas.kinds import AMOUNT, Dtype, frame_columns
 from schemas.ledger import BREAK_STATE, DECISION
 from schemas.life import BESIDE, Choice
-
-DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,26 +35,6 @@ class Decision:
     owner: str | None = None
     up_to: Decimal | None = None
     """Ceiling of an acceptance; None: the break exactly as it was."""
-
-
-def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFrame) -> None:
-    """Draft the breaks of a run; the frame has the columns of the ledger but the run's number."""
-    connection.execute("SELECT draft('break_state')")
-    rows = breaks.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *_names()[1:])
-    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
-        sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, _names()))
-    )
-    CopyRows(statement, (copy_text(rows),)).send(connection)
-
-
-def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:
-    """The hash of everything the ledger keeps of a run's breaks, or is about to keep."""
-    row = connection.execute(
-        f"SELECT {breaks_digest(table)} WHERE reconciliation_id = %s",
-        [number],
-    ).fetchone()
-    assert row is not None
-    return str(row[0])
 
 
 def breaks_of(
@@ -225,17 +200,8 @@ def add_decisions(
     return len(ids)
 
 
-def decisions_hash(lines: Iterable[Sequence[object]]) -> str:
-    """The hash of decisions, a ceiling last; one without is hashed as before there were any."""
-    return content_hash(line if line[-1] is not None else line[:-1] for line in lines)
-
-
 def _only(ids: Sequence[str] | None) -> str:
     return "" if ids is None else " AND break_id = ANY(%(ids)s::text[])"
-
-
-def _names() -> list[str]:
-    return [field.name for field in BREAK_STATE]
 
 
 def _empty(table: Table) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 
 from schemas.derived.views import quoted
-from schemas.kinds import Dtype
+from schemas.frame_types import Dtype
 
 BLOCK_BYTES = 16 * 1024 * 1024
 NULL = "\\N"

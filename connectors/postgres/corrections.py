@@ -13,7 +13,7 @@ from typing import NamedTuple
 import psycopg
 
 from connectors.postgres.ledger import batch_span, list_receipts
-from schemas.derived.sql import key_columns, staged_name
+from schemas.derived.sql_names import key_columns, staged_name
 from schemas.derived.views import (
     CORRECTED,
     ERRORS,

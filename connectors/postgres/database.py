@@ -5,36 +5,26 @@ import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import psycopg
-import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
 
 from connectors.errors import DatabaseUnusable, StatementRefused
 from connectors.postgres.accounts import act_as
-from connectors.postgres.addresses import NO_CONNECTION, why_no_connection
+from connectors.postgres.addresses import CONNECT_SECONDS, NO_CONNECTION, no_connection
 from connectors.postgres.heartbeat import DEFAULT_SECONDS
-from connectors.postgres.own_kinds import are_as_defined, follow_definitions, kept_kinds
+from connectors.postgres.own_kinds import are_as_defined, kept_kinds
 from connectors.postgres.refusals import told
-from connectors.postgres.schema_lock import busy_schema, lock_schema
+from connectors.postgres.revisions import Way, is_behind, revision_of
 from connectors.postgres.server.embedded import answers, embedded_url
 from connectors.settings import MIB, Settings
-from schemas.derived.sql import METADATA, SCHEMA
+from schemas.derived.sql_names import SCHEMA, table_columns
 from schemas.derived.views import VIEWS
 from schemas.field import Table
 
-MIGRATIONS = Path(__file__).parent / "migrations"
-TAKEN_OVER, THROUGH = "0018", "2098088"
-"""The last revision before the first of ours, with its tables, and a commit that leads to it."""
-VERSION_TABLE = "alembic_version"
 OLDEST_SERVER = 150000
 """PostgreSQL 15: unique indexes can treat nulls as equal, MERGE exists."""
-CONNECT_SECONDS = 10
 ROOM_SECONDS = (0.1, 0.3, 0.6)
 """Waits for room where as many are connected as may be: closed sessions go soon after."""
 STATEMENT_SECONDS = 900
@@ -121,7 +111,7 @@ class Database:
         try:
             connection = self._with_room() if patient else self._open()
         except NO_CONNECTION as error:
-            raise DatabaseUnusable(_no_connection(error, self.url)) from None
+            raise DatabaseUnusable(no_connection(error, self.url)) from None
         with connection, errors_reported(connection):
             _refuse_too_old(connection.info.server_version)
             connection.execute(SILENT_CLIENT)
@@ -240,10 +230,10 @@ def open_database(
     database = _named(settings)
     with database.connect() as connection:
         _refuse_read_only(connection)
-        if _is_behind(_revision(connection)):
-            _bring_up_to_date(database, migrate)
+        if is_behind(revision_of(connection)):
+            _bring_up_to_date(database, "migrate")
         if not are_as_defined(connection):
-            _bring_up_to_date(database, follow)
+            _bring_up_to_date(database, "follow")
         # After the revision, so that what somebody else adds meanwhile is no column that lacks.
         _refuse_incomplete(_columns(connection))
         with connection.transaction():
@@ -259,9 +249,15 @@ def kinds_there(settings: Settings) -> dict[str, Table]:
 
 def apply_definitions(settings: Settings) -> None:
     """Make the database follow the definitions of this machine, as somebody asked for."""
-    database = _named(settings)
-    for way in (migrate, follow):
-        _bring_up_to_date(database, partial(way, asked=True))
+    _bring_up_to_date(_named(settings), "migrate", "follow", asked=True)
+
+
+def _bring_up_to_date(database: Database, *ways: Way, asked: bool = False) -> None:
+    # Seldom needed, and it imports SQLAlchemy and Alembic: longer than many a command takes.
+    from connectors.postgres.upgrade import bring_up_to_date  # noqa: PLC0415
+
+    for way in ways:
+        bring_up_to_date(database.url, database.wait_seconds, way, asked=asked)
 
 
 def _named(settings: Settings) -> Database:
@@ -269,117 +265,6 @@ def _named(settings: Settings) -> Database:
     embedded = None if settings.database_url else embedded_folder(settings)
     url = database_url(settings)
     return Database(url, limits.database_wait_seconds, embedded, limits.lease_seconds)
-
-
-@cache
-def revisions() -> tuple[str, ...]:
-    """The revisions of the schema that this version knows, which are the numbers of their files.
-
-    Alembic would run every file of a revision to tell: longer than many a command takes.
-    """
-    files = (MIGRATIONS / "versions").glob("[0-9]*_*.py")
-    return tuple(sorted(path.name.partition("_")[0] for path in files))
-
-
-def _bring_up_to_date(database: Database, way: Callable[[sa.Connection, float], None]) -> None:
-    """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
-    engine = engine_on(database.url)
-    try:
-        with engine.begin() as connection:
-            way(connection, database.wait_seconds)
-    except sa.exc.DBAPIError as error:
-        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
-            raise busy_schema(engine, SCHEMA, database.wait_seconds) from None
-        raise DatabaseUnusable(_no_connection(error.orig or error, database.url)) from None
-    finally:
-        engine.dispose()
-
-
-def engine_on(url: str) -> sa.Engine:
-    """An engine whose connections are opened by libpq alone: an address is read in one way."""
-    return sa.create_engine(
-        "postgresql+psycopg://",
-        creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_SECONDS),
-        hide_parameters=True,
-    )
-
-
-def migrate(
-    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
-) -> None:
-    """Bring the schema to the newest revision; nothing happens when it is there already.
-
-    No lock is waited for longer than `wait_seconds`. Behind it follow the record kinds of our own
-    (`follow_definitions`, which says what `asked` is).
-    """
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    config.attributes |= {"connection": connection, "asked": asked}
-    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
-    current = context.get_current_revision()
-    if not _is_behind(current):
-        return
-    try:
-        lock_schema(connection, SCHEMA, context._version, wait_seconds)
-        # Somebody else may have brought it there meanwhile.
-        current = context.get_current_revision()
-        if not _is_behind(current):
-            return
-        if current == TAKEN_OVER:
-            connection.execute(context._version.update().values(version_num=revisions()[0]))
-        command.upgrade(config, "head")
-    except sa.exc.ProgrammingError as error:
-        raise _not_allowed(error, current) from None
-
-
-def follow(
-    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
-) -> None:
-    """Bring the tables of our own record kinds to their definitions (`follow_definitions`)."""
-    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
-    try:
-        lock_schema(connection, SCHEMA, context._version, wait_seconds)
-        follow_definitions(connection, asked=asked)
-    except sa.exc.ProgrammingError as error:
-        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-            raise
-        raise DatabaseUnusable(
-            "The database does not have the record kinds that are defined here, or has others, and "
-            "the role of RECON_DATABASE_URL may not make them. Run any command, `recon status` for "
-            "one, once as the owner of the schema; nothing was changed."
-        ) from None
-
-
-def _is_behind(current: str | None) -> bool:
-    """Whether a schema has to be brought on from there; raises DatabaseUnusable if it cannot be."""
-    first, newest = revisions()[0], revisions()[-1]
-    if current in (None, TAKEN_OVER):
-        return True
-    if current < first:
-        raise DatabaseUnusable(
-            f"The schema {SCHEMA!r} is at revision {current}, and this version goes on from "
-            f"revision {TAKEN_OVER} at the earliest. Go through commit {THROUGH} of recon: install "
-            "it, run any command, `recon status` for one, once as the owner of the schema, then "
-            "install this version again. Nothing was changed."
-        )
-    if current > newest:
-        raise DatabaseUnusable(
-            f"The schema {SCHEMA!r} is at revision {current}, which this version does not know. "
-            "It was migrated by a newer version; use that one."
-        )
-    return current != newest
-
-
-def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Exception:
-    """The same as text where a right is missing; what else is wrong stays what it is."""
-    if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
-        return error
-    return DatabaseUnusable(
-        f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
-        f"this version needs revision {revisions()[-1]}, and the role of RECON_DATABASE_URL "
-        "may not bring it there. Run any command, `recon status` for one, once as the owner of the "
-        "schema; nothing was changed."
-    )
 
 
 def _columns(connection: psycopg.Connection) -> dict[str, list[str]]:
@@ -394,22 +279,13 @@ def _columns(connection: psycopg.Connection) -> dict[str, list[str]]:
     return dict(found.fetchall())
 
 
-def _revision(connection: psycopg.Connection) -> str | None:
-    """The revision of the schema; None where there is none."""
-    there = "SELECT FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relname = %s"
-    if connection.execute(there, [SCHEMA, VERSION_TABLE]).fetchone() is None:
-        return None
-    found = connection.execute(f"SELECT version_num FROM {SCHEMA}.{VERSION_TABLE}").fetchone()
-    return found[0] if found else None
-
-
 def _refuse_incomplete(there: Mapping[str, Collection[str]]) -> None:
     """A table or column that somebody took away is told before any row is touched."""
     missing = [
-        f"{table.name}.{column.name}"
-        for table in METADATA.tables.values()
-        for column in table.columns
-        if column.name not in there.get(table.name, ())
+        f"{table}.{column}"
+        for table, columns in table_columns().items()
+        for column in columns
+        if column not in there.get(table, ())
     ]
     missing += [view for view in VIEWS if view not in there]
     if missing:
@@ -433,10 +309,3 @@ def _refuse_read_only(connection: psycopg.Connection) -> None:
     asked = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
     if connection.execute(asked).fetchone() == (True,):
         raise DatabaseUnusable("The database server is read-only. Connect to the primary.")
-
-
-def _no_connection(error: BaseException, url: str) -> str:
-    return (
-        f"The database cannot be used: {why_no_connection(error, url)}. "
-        "Check RECON_DATABASE_URL, the server and the role's rights."
-    )

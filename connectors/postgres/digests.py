@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql import SCHEMA, staged_columns, staged_name
+from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name
 from schemas.derived.views import CORRECTED, of_batch
 from schemas.field import Table
 from schemas.tables import EXTRACTS

@@ -16,7 +16,7 @@ import psycopg
 
 from connectors.postgres.ledger import ENDED, State
 from schemas.counting import agree, quantity
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import APPLIED_STATES, PREFIX
 from schemas.guards.ledger_digests import ANSWERS, FILES, OUTCOMES, RECEIPTS, TABLES
 from schemas.guards.trail_rules import Event

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
-from connectors.files.chunk import Valueless
 from connectors.files.dialect import RecordFault
+from connectors.files.valueless import Valueless
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
 from schemas.field import Table
 from schemas.reasons import REASONS
@@ -250,7 +250,7 @@ def records_of_line(connection: psycopg.Connection, extract: Extract, line: int)
 
 def _chunk_of(connection: psycopg.Connection, extract: Extract, line: int) -> tuple[int, int]:
     """First and last record of the chunk that a line is in, or of the last one above it."""
-    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id)
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id, with_clues=False)
     inside = next((one for one in receipts if line <= (one.last_line or 0)), None)
     found = inside or max(receipts, key=lambda one: one.last_record, default=None)
     return (found.first_record, found.last_record) if found else (1, 0)
@@ -269,7 +269,7 @@ def _rows_from(
 
     Or all rows that have the line `within` them.
     """
-    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id)
+    receipts = list_receipts(connection, extract.batch_id, "stage", extract.id, with_clues=False)
     values = {"batch": extract.batch_id, "extract": extract.id, "line": line}
     last = f"AND {position('last_line')} >= %(line)s" if within else ""
     return [

@@ -17,7 +17,7 @@ import psycopg
 
 from connectors.errors import TurnNotGiven
 from connectors.process import whoami
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.leases import ENDED_SESSION, MINE, Held
 
 DEFAULT_SECONDS, MOST_SECONDS = 120, 10**9

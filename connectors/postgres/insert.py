@@ -15,7 +15,7 @@ from connectors.files.spool import OF_EXTRACT, Spooled, read_spool
 from connectors.postgres import binary_copy
 from connectors.postgres.database import COPY_BYTES
 from connectors.postgres.ranges import Range, absent, in_range, ready
-from schemas.derived.sql import IDENTITY, key_columns, staged_name, target_columns
+from schemas.derived.sql_names import IDENTITY, key_columns, staged_name, target_columns
 from schemas.derived.views import quoted
 from schemas.field import Table
 

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from connectors.errors import JobHeldElsewhere, JobRefused, JobUnknown
 from connectors.postgres.accounts import who
 from connectors.postgres.heartbeat import holder_text, renewed, take
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.leases import Held
 from schemas.jobs import COULD_NOT_RUN, JobKind, JobState
 

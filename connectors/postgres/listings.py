@@ -13,10 +13,10 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.ledger import Extract
-from schemas.derived.sql import SCHEMA, STAGED
+from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import LISTING_FEED
 from schemas.operations import OPERATIONS
-from schemas.tables import INSERT_BATCH_DATA
+from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 PULLED = "pull"
 """What the event says that is written when listings were read."""
@@ -122,10 +122,10 @@ def brought_elsewhere(
     if not extracts:
         return found
     others = [extract for (extract,) in extracts]
-    for record, staged in STAGED.items():
+    for record, table in EXTRACTS.items():
         own = ', "BatchId"' if record == INSERT_BATCH_DATA.name else ""
         rows = connection.execute(
-            f"SELECT DISTINCT coalesce(source_batch_id{own}) FROM {SCHEMA}.{staged.name} "
+            f"SELECT DISTINCT coalesce(source_batch_id{own}) FROM {SCHEMA}.{staged_name(table)} "
             f"WHERE extract_id = ANY(%s) AND coalesce(source_batch_id{own}) = ANY(%s)",
             [others, list(numbers)],
         ).fetchall()

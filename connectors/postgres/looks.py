@@ -2,7 +2,7 @@
 
 import psycopg
 
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 
 
 def look_at(connection: psycopg.Connection, number: int, what: str) -> None:

@@ -10,12 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
-import polars as pl
 import psycopg
 from psycopg.rows import class_row
 
 from connectors.errors import ReconciliationUnknown, ScopeHeldElsewhere
-from connectors.postgres.breaks import DRAFTED_BREAKS, breaks_hash, copy_breaks
 from connectors.postgres.heartbeat import Taken, end_if_idle, holder_text, renewed, take
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.process import whoami
@@ -230,57 +228,3 @@ def next_number(connection: psycopg.Connection) -> int:
     row = connection.execute("SELECT next_reconciliation()").fetchone()
     assert row is not None
     return int(row[0])
-
-
-def save_run(
-    connection: psycopg.Connection,
-    *,
-    number: int,
-    scope: str,
-    as_of: date,
-    rules_hash: str,
-    verdict: str,
-    report_hash: str,
-    chain_hash: str,
-    previous: Reconciliation | None,
-    decided_through: int,
-    folder: str,
-    breaks: pl.DataFrame,
-    by: str | None = None,
-    reason: str = "",
-    rules_text: str | None = None,
-    version: str | None = None,
-) -> Reconciliation:
-    """Save a run with its breaks in one transaction; the caller holds the scope.
-
-    `reason` is that of a restatement. `breaks` has the columns of the ledger's break states,
-    without the run's number.
-    """
-    facts = {
-        "id": number,
-        "scope_hash": scope_hash(scope),
-        "as_of": as_of.isoformat(),
-        "rules_hash": rules_hash,
-        "verdict": verdict,
-        "report_hash": report_hash,
-        "chain_hash": chain_hash,
-        "previous_id": previous.id if previous else None,
-        "decided_through": decided_through,
-        "folder": folder,
-    }
-    with connection.transaction():
-        last = latest_run(connection, scope)
-        assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
-        copy_breaks(connection, number, breaks)
-        hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
-        told = facts | {"version": version, "breaks": breaks.height, "breaks_hash": hashed}
-        detail = detail_text(told | ({"restates": reason} if reason else {}))
-        values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
-        connection.execute("SELECT draft('reconciliation')")
-        connection.execute(
-            f"INSERT INTO draft_reconciliation ({', '.join(values)}) "
-            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
-            values,
-        )
-        write_trail(connection, "conclude", by or whoami(), detail)
-    return find_run(connection, number)

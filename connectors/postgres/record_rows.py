@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from schemas.derived.sql import SCHEMA, TARGETS, key_columns
+from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, key_columns
 from schemas.derived.views import SHOWN, json_expression, quoted
 from schemas.field import Table
 
@@ -80,7 +80,7 @@ def target_row(
     by: RowPlace | None,
 ) -> TargetRow | None:
     """The row of the target with this key, or else the one that a delivered row wrote last."""
-    if table.name not in TARGETS or not (key or by):
+    if table.name not in TARGET_NAMES or not (key or by):
         return None
     # Only names of the field tables come here.
     where = (

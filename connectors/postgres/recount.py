@@ -14,7 +14,7 @@ import psycopg
 
 from connectors.postgres.ledger import batch_span
 from schemas.amounts import EXACT
-from schemas.derived.sql import IDENTITY, key_columns, staged_name
+from schemas.derived.sql_names import IDENTITY, key_columns, staged_name
 from schemas.derived.views import (
     STATE,
     WRITTEN,

@@ -14,10 +14,11 @@ import psycopg
 from connectors.postgres.copy_out import copied
 from connectors.postgres.push.plan import TWIN
 from schemas.amounts import BEYOND, UNREADABLE, spelled
-from schemas.derived.sql import SCHEMA, staged_name
+from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import BY_KEY, STATE, position, quoted, told_joins
 from schemas.field import Field, Kind, Table
-from schemas.kinds import AMOUNT, OFFSET, WORD, Dtype
+from schemas.frame_types import AMOUNT, WORD, Dtype
+from schemas.kinds import OFFSET
 from schemas.reasons import NOT_SHOWN
 
 

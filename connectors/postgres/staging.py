@@ -11,7 +11,7 @@ from psycopg import sql
 from connectors.postgres import binary_copy
 from connectors.postgres.binary_copy import Texts
 from connectors.postgres.database import COPY_BYTES
-from schemas.derived.sql import SCHEMA, staged_columns, staged_name, target_columns
+from schemas.derived.sql_names import SCHEMA, staged_columns, staged_name, target_columns
 from schemas.field import Table
 
 PLACE = ("first_line", "last_line", "byte_start", "byte_end")
@@ -53,7 +53,7 @@ def count_unread(
 
 
 def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
-    """Staged rows for COPY; the frame's columns are those of `sql.staged_columns`, in order."""
+    """Staged rows for COPY; the frame has the columns of `sql_names.staged_columns`, in order."""
     columns = staged_columns(table)
     assert tuple(rows.columns) == columns, rows.columns
     rows = _told(rows, pl.col("data").str.len_bytes())

@@ -10,7 +10,7 @@ import psycopg
 from psycopg.rows import class_row
 
 from connectors.postgres.accounts import who
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 
 DAYS = 7
 """How long a message is sent by the runs that come after; then only where somebody asks."""

@@ -8,7 +8,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from connectors.postgres.audit import TrailEntry
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.tenants import RUN_OF_EVENT
 
 ROWS_AT_ONCE = 2_000

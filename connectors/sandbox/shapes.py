@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from connectors.sandbox.moments import Time, TimeKind
 from connectors.sandbox.values import Entries, Nested, Record, Tree, Value
 from schemas.derived.nested import json_text
+from schemas.derived.sql import SQL_TYPES, sql_columns
 from schemas.field import NESTED, Field, Kind, Table
-from schemas.kinds import OFFSET, WORLDS, sql_columns
+from schemas.kinds import OFFSET
 from schemas.operations import OPERATIONS
 from schemas.tables import TABLES
 
@@ -112,7 +113,7 @@ def _tree(value: Nested | None) -> Tree:
 
 def _table(table: Table) -> sa.Table:
     columns: list[sa.Column[object]] = [
-        sa.Column(POSITION, WORLDS[Kind.INTEGER64].sql, sa.Identity(always=True), nullable=False)
+        sa.Column(POSITION, SQL_TYPES[Kind.INTEGER64], sa.Identity(always=True), nullable=False)
     ]
     for field in table.delivered:
         # The service itself numbers accounts and form responses.
@@ -121,7 +122,7 @@ def _table(table: Table) -> sa.Table:
             identity = [sa.Identity(always=False)] if numbered else []
             columns.append(sa.Column(name, kind, *identity, nullable=not numbered))
         if field.kind is Kind.DATETIME:
-            columns.append(sa.Column(field.name + TIME_KIND, WORLDS[Kind.INTEGER].sql))
+            columns.append(sa.Column(field.name + TIME_KIND, SQL_TYPES[Kind.INTEGER]))
     made = sa.Table(table.name, METADATA, *columns, comment=table.title)
     if key_of(table):
         sa.Index(

@@ -47,8 +47,8 @@ def propose_command(
     Example: `recon acceptance propose --code AMOUNT --currency 978 --each 1 --total 50
     --until 2026-12-31 --reason "bank charges"`
     """
-    from connectors.postgres.acceptance_rules import RuleTerms  # noqa: PLC0415 -- slow.
-    from flows.stages.reconcile.acceptance_rules import propose_rule  # noqa: PLC0415
+    from connectors.postgres.acceptance_rules import RuleTerms
+    from flows.stages.reconcile.acceptance_rules import propose_rule
 
     terms = RuleTerms("", code, currency, each, total, until, reason, record, tenant)
     with workspace(quiet=True) as place:
@@ -75,7 +75,7 @@ def approve_command(
 
     Example: `recon acceptance approve 1042`
     """
-    from flows.stages.reconcile.acceptance_rules import approve_rule  # noqa: PLC0415 -- slow.
+    from flows.stages.reconcile.acceptance_rules import approve_rule
 
     with workspace(quiet=True) as place:
         approve_rule(place, number, by=by, reason=reason)
@@ -92,7 +92,7 @@ def withdraw_command(number: Number, *, reason: Reason, by: By = None, json: Jso
 
     Example: `recon acceptance withdraw 1042 --reason "charges are booked now"`
     """
-    from flows.stages.reconcile.acceptance_rules import withdraw_rule  # noqa: PLC0415 -- slow.
+    from flows.stages.reconcile.acceptance_rules import withdraw_rule
 
     with workspace(quiet=True) as place:
         withdraw_rule(place, number, by=by, reason=reason)
@@ -109,8 +109,8 @@ def list_command(*, json: Json = False) -> int:
 
     Example: `recon acceptance list`
     """
-    from flows.stages.reconcile.acceptance_rules import list_rules  # noqa: PLC0415 -- slow.
-    from flows.stages.reconcile.as_of import today  # noqa: PLC0415
+    from flows.stages.reconcile.acceptance_rules import list_rules
+    from flows.stages.reconcile.as_of import today
 
     with workspace(quiet=True) as place:
         rules = list_rules(place)

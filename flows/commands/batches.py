@@ -3,15 +3,11 @@
 from collections.abc import Mapping
 from json import loads
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import psycopg
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
-from connectors.postgres.corrections import matched_by_key, repaired_row, repairs_of
-from connectors.postgres.overview import list_overview
-from connectors.postgres.push.gate import held_text, why_held
 from flows.commands.console import (
     COUNT,
     LISTED,
@@ -24,18 +20,12 @@ from flows.commands.console import (
     workspace,
 )
 from flows.commands.deliver import Json, Verbose, show_ended
-from flows.report.next_step import next_step, told_repaired
-from flows.stages.rewind import rewind_batch
-from flows.stages.rows.locate import Spot, locate, show_command
-from flows.stages.rows.made_of import made_fields
-from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
-from flows.stages.rows.texts import RowTexts
-from flows.stages.sequence import discard_batch, release_batch, run_batch
-from flows.stages.undo import undo_and_tell
-from flows.steps.secrets import shown_record
 from schemas.counting import agree, grouped, quantity
 from schemas.reasons import remedies
 from schemas.tables import EXTRACTS
+
+if TYPE_CHECKING:
+    import psycopg
 
 Batch = Annotated[
     int, Parameter(help="Number of the batch, as `recon status` lists it.", validator=LISTED)
@@ -58,6 +48,10 @@ def status_command(
 
     Example: `recon status`
     """
+    from connectors.postgres.overview import list_overview
+    from connectors.postgres.push.gate import held_text, why_held
+    from flows.report.next_step import next_step, told_repaired
+
     with (
         workspace(quiet=True, say_held=False) as place,
         place.database.connect() as connection,
@@ -124,6 +118,12 @@ def row_command(
 
     Example: `recon row 12 payments.csv --line 48113`
     """
+    from flows.stages.rows.locate import locate
+    from flows.stages.rows.made_of import made_fields
+    from flows.stages.rows.spots import Spot, show_command
+    from flows.stages.rows.texts import RowTexts
+    from flows.steps.secrets import shown_record
+
     if number is not None:
         commands = [
             show_command(batch, file, spot) for spot in (Spot(line=number), Spot(record=number))
@@ -175,8 +175,10 @@ def _remedies(row: Any) -> list[str]:
     return remedies(error["ErrorCode"] for error in loads(row.error_data or "[]"))
 
 
-def _repairs(connection: psycopg.Connection, row: Any) -> dict[str, Any]:
+def _repairs(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
     """The row that this one repairs, and the rows that came to repair it."""
+    from connectors.postgres.corrections import matched_by_key, repaired_row, repairs_of
+
     repaired = repaired_row(connection, row.batch_id, row.parent) if row.parent else None
     repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
     return {
@@ -187,6 +189,8 @@ def _repairs(connection: psycopg.Connection, row: Any) -> dict[str, Any]:
 
 
 def _place(value: Any) -> Any:
+    from flows.stages.rows.spots import Spot, show_command
+
     if not isinstance(value, dict):
         return value
     command = show_command(value["batch_id"], value["file"], Spot(line=value["line"]))
@@ -205,7 +209,8 @@ def rejects_command(
 
     Example: `recon rejects 12 --out corrections`, edit, `recon import corrections --corrects 12`
     """
-    from flows.commands.console import out as console  # noqa: PLC0415 -- the option is named out.
+    from flows.commands.console import out as console
+    from flows.stages.rows.rejects import attempts_after, repaired_elsewhere, write_rejects
 
     with workspace(quiet=True) as place:
         later = attempts_after(place, batch)
@@ -235,6 +240,9 @@ def rerun_command(
 
     Example: `recon rerun 12`
     """
+    from flows.stages.rewind import rewind_batch
+    from flows.stages.sequence import run_batch
+
     with workspace(quiet=json) as place:
         if from_start:
             rewind_batch(place, batch)
@@ -255,6 +263,8 @@ def release_command(
 
     Example: `recon release 12 --reason "agreed with treasury" --by "A. Meyer"`
     """
+    from flows.stages.sequence import release_batch
+
     with workspace(quiet=json) as place:
         ended = release_batch(place, batch, by=by, reason=reason)
     show_ended(ended, place.settings.reports, as_json=json, verbose=verbose)
@@ -266,6 +276,8 @@ def discard_command(batch: Batch, *, reason: Reason, by: By = None) -> int:
 
     Example: `recon discard 12 --reason "wrong month"`
     """
+    from flows.stages.sequence import discard_batch
+
     with workspace(quiet=True) as place:
         discard_batch(place, batch, by=by, reason=reason)
     out().print(f"Batch {batch} is discarded; nothing of it was applied.")
@@ -290,6 +302,8 @@ def undo_command(
 
     Exit code 0: it is undone; 1: it is, and a kept file of it is not what was delivered.
     """
+    from flows.stages.undo import undo_and_tell
+
     with workspace(quiet=True) as place:
         undone = undo_and_tell(place, batch, by=by, reason=reason, over_changes=over_changes)
     for line in undone.lines:

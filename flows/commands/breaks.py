@@ -58,7 +58,7 @@ class Filter:
 
     def chosen(self, ids: tuple[str, ...]) -> "Chosen":
         """These, and only where they are among the ids, if any are given."""
-        from flows.stages.reconcile.breaks import Chosen  # noqa: PLC0415 -- it imports polars.
+        from flows.stages.reconcile.breaks import Chosen
 
         return Chosen(ids, *astuple(self))
 
@@ -81,7 +81,7 @@ def list_command(
 
     Example: `recon breaks list --code AMOUNT --state open`
     """
-    from flows.stages.reconcile.breaks import list_breaks  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.breaks import list_breaks
 
     with workspace(quiet=True) as place:
         found, breaks = list_breaks(place, run, which.chosen(ids))
@@ -251,8 +251,8 @@ def _decide(
     owner: str | None = None,
     up_to: Decimal | None = None,
 ) -> int:
-    from connectors.postgres.breaks import Decision  # noqa: PLC0415 -- it imports polars.
-    from flows.stages.reconcile.breaks import decide_breaks  # noqa: PLC0415
+    from connectors.postgres.breaks import Decision
+    from flows.stages.reconcile.breaks import decide_breaks
 
     decision = Decision(what, reason, by, until, side, owner, up_to)
     with workspace(quiet=True) as place:
@@ -262,7 +262,7 @@ def _decide(
 
 
 def _show_decided(decided: "Decided", *, as_json: bool) -> None:
-    from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
+    from flows.steps.totals import plain
 
     decision, count = decided.decision, len(decided.ids)
     amounts, gross = (
@@ -318,7 +318,7 @@ def _show_decided(decided: "Decided", *, as_json: bool) -> None:
 
 
 def _facts(row: dict[str, Any]) -> dict[str, Any]:
-    from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
+    from flows.steps.totals import plain
 
     exact = {name: plain(value) for name, value in row.items() if isinstance(value, Decimal)}
     texts = {name: value for name, value in row.items() if name.endswith(BEYOND)}
@@ -328,7 +328,7 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ceiling(up_to: Decimal | None) -> str:
-    from flows.steps.totals import plain  # noqa: PLC0415 -- it imports polars.
+    from flows.steps.totals import plain
 
     return "" if up_to is None else f", up to {_money(plain(up_to))}"
 

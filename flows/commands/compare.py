@@ -50,8 +50,8 @@ def compare_command(
 
     Exit code 0: the sides agree; 1: they differ; 2: could not run.
     """
-    from flows.report.comparison import as_json, render_text  # noqa: PLC0415 -- quick --help.
-    from flows.stages.compare_run import run_comparison  # noqa: PLC0415
+    from flows.report.comparison import as_json, render_text
+    from flows.stages.compare_run import run_comparison
 
     for side in (left, right):
         refuse_password(side, "The address of a table", "PGPASSWORD or ~/.pgpass")

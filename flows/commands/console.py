@@ -132,7 +132,7 @@ def print_table(
     names: Sequence[str], rows: Iterable[Sequence[Any]], *, right: Sequence[str] = ()
 ) -> None:
     """A table; delivered text in it stays on its line and cannot move the cursor."""
-    from flows.report.spelling import shortened  # noqa: PLC0415 -- it imports polars.
+    from flows.report.spelling import shortened
 
     cells = [["" if one is None else shortened(str(one), WIDE) for one in row] for row in rows]
     watched = sys.stdout.isatty()
@@ -203,10 +203,10 @@ def workspace(*, quiet: bool = False, say_held: bool = True) -> "Iterator[Worksp
     Pushes that are held are said on standard error, unless the command says so itself.
     """
     # They import SQLAlchemy and Alembic, which `--help` need not wait for.
-    from connectors.files.currencies import read_currencies  # noqa: PLC0415
-    from connectors.postgres.database import open_database  # noqa: PLC0415
-    from connectors.postgres.push.gate import told_where_sent  # noqa: PLC0415
-    from flows.stages.workspace import Workspace  # noqa: PLC0415
+    from connectors.files.currencies import read_currencies
+    from connectors.postgres.database import open_database
+    from connectors.postgres.push.gate import told_where_sent
+    from flows.stages.workspace import Workspace
 
     settings = read_settings()
     read_currencies(settings.currencies)  # Not after the work, when a report is written.

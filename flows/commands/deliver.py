@@ -46,7 +46,7 @@ def check_command(
 
     Exit code 0: nothing to reject; 1: rows or files would be rejected; 2: could not run.
     """
-    from flows.stages.examine import examine  # noqa: PLC0415
+    from flows.stages.examine import examine
 
     feed = profile_of(profile, record, tenant=tenant)
     with show_progress(quiet=json) as progress:
@@ -89,7 +89,7 @@ def import_command(
     Exit code 0: everything applied; 1: some rows or files were rejected, or the batch is held;
     2: could not run; 3: another run holds the batch.
     """
-    from flows.stages.sequence import import_delivery  # noqa: PLC0415
+    from flows.stages.sequence import import_delivery
 
     feed = profile_of(
         profile,
@@ -107,8 +107,8 @@ def import_command(
 
 def show_ended(ended: "Ended", reports: Path, *, as_json: bool, verbose: bool = False) -> None:
     """Tell what became of a batch and where its report is."""
-    from flows.report.next_step import commands, left_of  # noqa: PLC0415
-    from flows.report.text import render_text, verdict_of  # noqa: PLC0415
+    from flows.report.next_step import commands, left_of
+    from flows.report.text import render_text, verdict_of
 
     folder = reports / f"batch-{ended.batch.id}"
     if as_json:
@@ -200,8 +200,8 @@ def refuse_unknown(record: str | None) -> None:
 
 def profile_of(path: Path | None, record: str | None, **terms: Any) -> "Profile":
     """The profile a command names, with what it states beside it; raises ProfileError."""
-    from connectors.files.profile import DEFAULT  # noqa: PLC0415
-    from connectors.files.profile_file import load_profile, with_terms  # noqa: PLC0415
+    from connectors.files.profile import DEFAULT
+    from connectors.files.profile_file import load_profile, with_terms
 
     refuse_unknown(record)
     return with_terms(load_profile(path) if path else DEFAULT, terms)

@@ -31,10 +31,10 @@ def desk_command(
 
     Example: `recon desk`, then open http://127.0.0.1:8300
     """
-    from connectors.desk_settings import read_desk_settings  # noqa: PLC0415 -- slow to import.
-    from connectors.oidc import Provider  # noqa: PLC0415
-    from flows.desk.app import Desk  # noqa: PLC0415
-    from flows.desk.server import DeskServer  # noqa: PLC0415
+    from connectors.desk_settings import read_desk_settings
+    from connectors.oidc import Provider
+    from flows.desk.app import Desk
+    from flows.desk.server import DeskServer
 
     if not is_loopback(host):
         raise SettingsError(
@@ -60,9 +60,9 @@ def desk_command(
 def _start() -> "Callable[[Workspace, int], None]":
     """How jobs are started: by Prefect where its server is named, else as processes from here."""
     if os.environ.get("PREFECT_API_URL"):
-        from flows.ops.start_job import start_flow  # noqa: PLC0415 -- it imports Prefect.
+        from flows.ops.start_job import start_flow
 
         return start_flow
-    from flows.desk.jobs import start_here  # noqa: PLC0415 -- it imports polars.
+    from flows.desk.jobs import start_here
 
     return start_here

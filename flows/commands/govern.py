@@ -41,7 +41,7 @@ def prepare_command(
 
     Example: `recon sign prepare 7 --by "A. Meyer" --comment "month end"`
     """
-    from flows.stages.reconcile.sign import prepare  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.sign import prepare
 
     with workspace(quiet=True) as place:
         return _signed(prepare(place, run, by=by, comment=comment), Role.PREPARED, as_json=json)
@@ -72,7 +72,7 @@ def approve_command(
 
     Exit code 0: approved; 1: open breaks, changes or a restatement wait for a decision; 2: refused.
     """
-    from flows.stages.reconcile.sign import approve  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.sign import approve
 
     with workspace(quiet=True) as place:
         signed = approve(
@@ -104,9 +104,9 @@ def verify_command(
     Exit code 0: the chain holds, and so does every witness that is set; 1: the first broken link,
     each witness that does not fit, and what could not be given or checked are named.
     """
-    from connectors.postgres.audit import verify  # noqa: PLC0415
-    from connectors.settings import witness_places  # noqa: PLC0415
-    from flows.stages.witness_proof import check_witnesses  # noqa: PLC0415
+    from connectors.postgres.audit import verify
+    from connectors.settings import witness_places
+    from flows.stages.witness_proof import check_witnesses
 
     places = witness_places("--witness", witness)
     with workspace(quiet=True) as place, place.database.connect() as connection:
@@ -146,8 +146,8 @@ def key_command(*, json: Json = False) -> int:
 
     Example: `recon audit key > for-the-auditor.pem`
     """
-    from connectors.settings import read_settings  # noqa: PLC0415
-    from connectors.witness.keys import fingerprint, make_key, public_text  # noqa: PLC0415
+    from connectors.settings import read_settings
+    from connectors.witness.keys import fingerprint, make_key, public_text
 
     audit = read_settings().audit
     key = make_key(audit)
@@ -171,8 +171,8 @@ def witness_command(*, json: Json = False) -> int:
 
     Exit code 0: every place has all; 1: something waits, and the place is named.
     """
-    from connectors.errors import SettingsError  # noqa: PLC0415
-    from flows.stages.witness import sign_head  # noqa: PLC0415
+    from connectors.errors import SettingsError
+    from flows.stages.witness import sign_head
 
     with workspace(quiet=True) as place, place.database.connect() as connection:
         if not place.settings.audit.witness:
@@ -231,7 +231,7 @@ def events_command(
 
     Example: `recon audit list --what report --most 50`
     """
-    from connectors.postgres.audit import list_events  # noqa: PLC0415
+    from connectors.postgres.audit import list_events
 
     with workspace(quiet=True) as place, place.database.connect() as connection:
         entries = list_events(connection, most, what=what)
@@ -273,7 +273,7 @@ def _signed(signed: "Signed", role: Role, *, as_json: bool) -> int:
             }
         )
         return 0
-    from flows.report.reconciled.words import word_of  # noqa: PLC0415 -- it imports polars.
+    from flows.report.reconciled.verdicts import word_of
 
     out().print(
         f"The report of reconciliation {signed.run.id} ({signed.run.scope}, as of "

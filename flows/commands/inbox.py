@@ -4,20 +4,19 @@ import time
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from connectors.files.inbox import Inbox
-from connectors.files.profile import DEFAULT
-from connectors.files.profile_file import load_profile
+from connectors.settings import SETTLE_SECONDS
 from flows.commands.console import DAYS, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Feed, Json
-from flows.stages.archive import VerifiedArchive, remedy, unchecked, verify_archive
-from flows.stages.inbox import SETTLE_SECONDS, InboxLine, Watch, import_here
 from flows.stages.retention import DEFAULT as KEPT
-from flows.stages.retention import Retention, sweep
 from schemas.counting import agree, grouped, quantity
+
+if TYPE_CHECKING:
+    from flows.stages.archive import VerifiedArchive
+    from flows.stages.inbox import InboxLine
 
 archive_command = App(name="archive", help_format="markdown")
 
@@ -45,6 +44,11 @@ def watch_command(
 
     Exit code of one look 0: everything was taken in; 1: something was put aside or failed.
     """
+    from connectors.files.inbox import Inbox
+    from connectors.files.profile import DEFAULT
+    from connectors.files.profile_file import load_profile
+    from flows.stages.inbox import Watch, import_here
+
     feed = load_profile(profile) if profile else DEFAULT
     with workspace(quiet=json) as place:
         watch = Watch(
@@ -89,6 +93,9 @@ def housekeeping_command(
 
     Exit code 0; with --verify 1: a kept file does not match.
     """
+    from flows.stages.archive import verify_archive
+    from flows.stages.retention import Retention, sweep
+
     with workspace(quiet=True) as place:
         swept = sweep(
             place,
@@ -124,6 +131,8 @@ def verify_command(*, json: Json = False) -> int:
 
     Exit code 0: every byte is as it was delivered; 1: something is not, and is named.
     """
+    from flows.stages.archive import verify_archive
+
     with workspace(quiet=json) as place:
         proof = verify_archive(place)
     if json:
@@ -133,7 +142,7 @@ def verify_command(*, json: Json = False) -> int:
     return int(bool(proof.mismatches))
 
 
-def _show(lines: list[InboxLine], *, as_json: bool) -> None:
+def _show(lines: "list[InboxLine]", *, as_json: bool) -> None:
     if as_json:
         print_json({"deliveries": [asdict(one) for one in lines]})
         return
@@ -141,8 +150,10 @@ def _show(lines: list[InboxLine], *, as_json: bool) -> None:
         out().print(f"{line.name}: {line.became}{f', {line.detail}' if line.detail else ''}")
 
 
-def _show_proof(proof: VerifiedArchive) -> None:
+def _show_proof(proof: "VerifiedArchive") -> None:
     """What the proof came to, for a terminal."""
+    from flows.stages.archive import remedy, unchecked
+
     for one in proof.mismatches:
         brought = f" ({', '.join(one.files)})" if one.files else ""
         out().print(f"{one.path}{brought}: {one.found}")

@@ -1,15 +1,17 @@
 """Work that is asked for at the desk: `recon job` does one, `recon jobs` lists or does them."""
 
 import time
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from connectors.errors import JobHeldElsewhere
-from connectors.postgres.jobs import Job, list_jobs, ordered_jobs
 from flows.commands.console import COUNT, LISTED, MOST, SECONDS, out, print_json, workspace
 from flows.commands.deliver import Json
-from flows.stages.workspace import Workspace
+
+if TYPE_CHECKING:
+    from connectors.postgres.jobs import Job
+    from flows.stages.workspace import Workspace
 
 
 def job_command(
@@ -24,7 +26,7 @@ def job_command(
 
     Exit code: that of the command which does the same; 3: another process does it, or it has ended.
     """
-    from flows.stages.jobs.work import do_job  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.jobs.work import do_job
 
     with workspace(quiet=True, say_held=False) as place:
         # Whoever types this, or whose machine this is, is not who asked.
@@ -52,6 +54,8 @@ def jobs_command(
 
     Example: `recon jobs --watch`
     """
+    from connectors.postgres.jobs import list_jobs
+
     with workspace(quiet=True, say_held=False) as place:
         while watch:
             do_ordered(place.as_login(None))
@@ -74,10 +78,11 @@ def jobs_command(
     return 0
 
 
-def do_ordered(place: Workspace) -> None:
+def do_ordered(place: "Workspace") -> None:
     """Do every job that nobody has taken; what goes wrong with one keeps none of the others."""
-    from flows.commands.fault import tell_of_fault  # noqa: PLC0415 -- seldom needed.
-    from flows.stages.jobs.work import do_job  # noqa: PLC0415 -- it imports polars.
+    from connectors.postgres.jobs import ordered_jobs
+    from flows.commands.fault import tell_of_fault
+    from flows.stages.jobs.work import do_job
 
     with place.database.connect() as connection:
         numbers = ordered_jobs(connection)
@@ -92,11 +97,11 @@ def do_ordered(place: Workspace) -> None:
         out().print(f"job {number}: exit code {done.exit_code}. {done.said}")
 
 
-def _state(job: Job) -> str:
+def _state(job: "Job") -> str:
     return "stopped" if job.has_stopped else job.state
 
 
-def _as_json(job: Job) -> dict[str, Any]:
+def _as_json(job: "Job") -> dict[str, Any]:
     return {
         "job": job.id,
         "kind": job.kind,

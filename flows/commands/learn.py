@@ -7,8 +7,6 @@ from cyclopts import Parameter
 from connectors.settings import check_own_kinds
 from flows.commands.console import out
 from flows.commands.deliver import refuse_unknown
-from schemas.derived.json_text import csv_template
-from schemas.derived.reference import page, record_section
 from schemas.tables import EXTRACTS
 
 
@@ -17,7 +15,7 @@ def demo_command() -> int:
 
     Clean, then dirty, then its correction; the reports are kept. Example: `recon demo`
     """
-    from flows.ops.demo import run_demo  # noqa: PLC0415 -- it imports Prefect.
+    from flows.ops.demo import run_demo
 
     return run_demo(lambda line: out().print(line))
 
@@ -33,6 +31,9 @@ def fields_command(
 
     Example: `recon fields payment --template`
     """
+    from schemas.derived.json_text import csv_template
+    from schemas.derived.reference import page, record_section
+
     check_own_kinds()
     refuse_unknown(record)
     if template and record:

@@ -52,7 +52,7 @@ def login_command(
 
     Example: `recon login anna.meyer`
     """
-    from connectors.postgres.accounts import acting, log_in  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.accounts import acting, log_in
 
     path = read_settings().login_file
     if path is None:
@@ -79,7 +79,7 @@ def logout_command() -> int:
 
     Example: `recon logout`
     """
-    from connectors.postgres.accounts import acting, log_out  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.accounts import acting, log_out
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
@@ -95,7 +95,7 @@ def whoami_command(*, json: Json = False) -> int:
 
     Example: `recon whoami`
     """
-    from connectors.postgres.accounts import acting, has_accounts  # noqa: PLC0415 -- slow.
+    from connectors.postgres.accounts import acting, has_accounts
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         person, accounts = acting(connection), has_accounts(connection)
@@ -127,13 +127,13 @@ def add_command(
 
     Example: `recon user add anna.meyer --full-name "Anna Meyer" --role preparer`
     """
-    from connectors.postgres.accounts import (  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.accounts import (
         Account,
         keep_account,
         list_accounts,
         set_password,
     )
-    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
+    from flows.stages.witness import witnessed
 
     account = Account(name, full_name, tuple(dict.fromkeys(role)), tenant, subject)
     password = None if subject else _typed_twice(name)
@@ -159,7 +159,7 @@ def list_command(*, json: Json = False) -> int:
 
     Example: `recon user list`
     """
-    from connectors.postgres.accounts import list_accounts  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.accounts import list_accounts
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         accounts = list_accounts(connection)
@@ -239,8 +239,8 @@ def password_command(name: Name) -> int:
 
     Example: `recon user password anna.meyer`
     """
-    from connectors.postgres.accounts import acting, set_password  # noqa: PLC0415 -- slow.
-    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.accounts import acting, set_password
+    from flows.stages.witness import witnessed
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         person = acting(connection)
@@ -299,7 +299,7 @@ def show_as_command(
 
     Example: `recon user show-as anna.meyer --dates dots --numbers point-comma`
     """
-    from connectors.postgres.accounts import choose_show_as, chosen_show_as  # noqa: PLC0415 -- slow.
+    from connectors.postgres.accounts import choose_show_as, chosen_show_as
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         before = chosen_show_as(connection, name)
@@ -333,8 +333,8 @@ def limit_command(
 
     Example: `recon user limit --currency 978 --above 1000`
     """
-    from connectors.postgres.accounts import keep_limit, list_limits  # noqa: PLC0415 -- slow.
-    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.accounts import keep_limit, list_limits
+    from flows.stages.witness import witnessed
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         if none or above is not None:
@@ -358,8 +358,8 @@ def limit_command(
 
 
 def _subscribed(name: str, scope: str, address: str | None) -> None:
-    from connectors.postgres.subscriptions import keep_subscription  # noqa: PLC0415 -- slow.
-    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.subscriptions import keep_subscription
+    from flows.stages.witness import witnessed
 
     with (
         workspace(quiet=True, say_held=False) as place,
@@ -370,8 +370,8 @@ def _subscribed(name: str, scope: str, address: str | None) -> None:
 
 
 def _kept(name: str, changed: Callable[["Account"], "Account"]) -> "Account":
-    from connectors.postgres.accounts import keep_account, list_accounts  # noqa: PLC0415 -- slow.
-    from flows.stages.witness import witnessed  # noqa: PLC0415 -- slow to import.
+    from connectors.postgres.accounts import keep_account, list_accounts
+    from flows.stages.witness import witnessed
 
     with workspace(quiet=True, say_held=False) as place, place.database.connect() as connection:
         account = next((one for one in list_accounts(connection) if one.name == name), None)

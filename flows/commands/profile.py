@@ -39,7 +39,7 @@ def draft_command(
 
     Example: `recon profile draft statement.csv --record payment --feed bank > bank.toml`
     """
-    from flows.stages.draft_profile import draft_profile  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.draft_profile import draft_profile
 
     refuse_unknown(record)
     sys.stdout.write(draft_profile(read_settings(), file, feed, record, sheet))
@@ -63,7 +63,7 @@ def try_command(
 
     Exit code 0: every row passes; 1: rows or the file would be rejected; 2: could not run.
     """
-    from flows.stages.try_profile import try_profile  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.try_profile import try_profile
 
     tried = try_profile(
         read_settings(), file, profile_of(profile, record), record=record, rows=rows
@@ -120,7 +120,7 @@ def _show(tried: "Tried") -> None:
 
 
 def _show_row(console: "Console", row: "TriedRow") -> None:
-    from flows.report.spelling import visible  # noqa: PLC0415 -- it imports polars.
+    from flows.report.spelling import visible
 
     console.print(f"\nLine {row.line}: {visible(row.text)}")
     if row.values:

@@ -3,25 +3,20 @@
 import json as json_text
 from dataclasses import asdict
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
-from connectors.postgres.push.gate import held_text, why_held
-from connectors.postgres.push.sends import SendDecision, Sent, waiting_batches
+from connectors.postgres.push.sends import SendDecision
 from flows.commands.batches import Batch, By, Reason
 from flows.commands.console import LISTED, out, print_json, within, workspace
 from flows.commands.deliver import Json, ended_json, show_ended
-from flows.stages.pull import compare as compare_listing
-from flows.stages.pull import pull
-from flows.stages.push import not_sent, not_sent_text
-from flows.stages.resolve import ChosenSends, resolve, sends_of
-from flows.stages.restored import go_on_after_restore
-from flows.stages.sequence import push_batch
-from flows.stages.workspace import Workspace
-from flows.steps.reconcile.listed import SHARED
 from schemas.counting import grouped, quantity
+
+if TYPE_CHECKING:
+    from connectors.postgres.push.sends import Sent
+    from flows.stages.workspace import Workspace
 
 Rows = Annotated[
     tuple[str, ...],
@@ -65,6 +60,10 @@ def push_command(
     had errors when they were imported; 2: the service refuses us or cannot be reached; 3: another
     run is sending.
     """
+    from connectors.postgres.push.sends import waiting_batches
+    from flows.stages.push import not_sent, not_sent_text
+    from flows.stages.sequence import push_batch
+
     with workspace(quiet=json, say_held=False) as place:
         if batch is None:
             with place.database.connect() as connection:
@@ -104,6 +103,9 @@ def sends_command(
 
     Example: `recon sends 12 --state in_doubt`
     """
+    from connectors.postgres.push.gate import held_text, why_held
+    from flows.stages.chosen_sends import ChosenSends, sends_of
+
     chosen = ChosenSends(rows, operation, state)
     with workspace(quiet=True, say_held=False) as place:
         with place.database.connect() as connection:
@@ -146,6 +148,9 @@ def resolve_command(
 
     Exit code 0: nothing is left to decide; 1: something is, or rows are to be sent again.
     """
+    from flows.stages.chosen_sends import ChosenSends
+    from flows.stages.resolve import resolve
+
     if not rows and operation is None and not state:
         raise SettingsError("Say which rows: --row FILE:line:LINE, --operation or --state.")
     with workspace(quiet=json) as place:
@@ -179,6 +184,8 @@ def pull_command(
     Exit code 0: taken, or equal; 1: rows have errors, or a batch differs; 2: the listing did not
     come whole, so nothing of it was taken.
     """
+    from flows.stages.pull import pull
+
     with workspace(quiet=json) as place:
         if compare:
             return _compare(place, as_json=json)
@@ -212,6 +219,8 @@ def restored_command(
 
     Example: `recon restored --unsent in-doubt --reason "restored from last night"`
     """
+    from flows.stages.restored import go_on_after_restore
+
     with workspace(quiet=True, say_held=False) as place:
         rows = go_on_after_restore(place, unsent=unsent.value, by=by, reason=reason)
     if json:
@@ -226,7 +235,10 @@ def restored_command(
     return 0
 
 
-def _compare(place: Workspace, *, as_json: bool) -> int:
+def _compare(place: "Workspace", *, as_json: bool) -> int:
+    from flows.stages.pull import compare as compare_listing
+    from flows.steps.reconcile.listed import SHARED
+
     compared = compare_listing(place)
     if as_json:
         batches = [asdict(one) | {"differs": one.differs} for one in compared]
@@ -250,13 +262,13 @@ def _next(decision: SendDecision, batch: int) -> str:
     return f"`recon push {batch}` sends them." if decision is SendDecision.RESEND else ""
 
 
-def _as_json(sent: Sent) -> dict[str, Any]:
+def _as_json(sent: "Sent") -> dict[str, Any]:
     return sent._asdict() | {
         "error_data": json_text.loads(sent.error_data) if sent.error_data else None
     }
 
 
-def _show(sent: Sent) -> None:
+def _show(sent: "Sent") -> None:
     console = out()
     status = f", HTTP {sent.status}" if sent.status else ""
     console.print(

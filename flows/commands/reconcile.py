@@ -59,11 +59,11 @@ def reconcile_command(
     2: could not run; 3: another run reconciles the same scope.
     """
     # The steps import polars, which takes its time.
-    from flows.stages.pull import pull_compared  # noqa: PLC0415
-    from flows.stages.reconcile.as_of import today  # noqa: PLC0415
-    from flows.stages.reconcile.rules import read_rules  # noqa: PLC0415
-    from flows.stages.reconcile.run import Asked, reconcile  # noqa: PLC0415
-    from flows.stages.reconcile.sources import Scope  # noqa: PLC0415
+    from flows.stages.pull import pull_compared
+    from flows.stages.reconcile.as_of import today
+    from flows.stages.reconcile.rules import read_rules
+    from flows.stages.reconcile.run import Asked, reconcile
+    from flows.stages.reconcile.sources import Scope
 
     read = read_rules(rules)
     with workspace(quiet=json) as place:
@@ -96,7 +96,7 @@ def show_command(
 
     Exit code 0: it reconciled; 1: it did not; 2: there is none, or its files were changed.
     """
-    from flows.stages.reconcile.run import shown  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.shown import shown
 
     with workspace(quiet=True) as place:
         found = shown(place, run)
@@ -123,7 +123,7 @@ def mail_command(
     Exit code 0: nothing waits any more; 1: a message was refused or the server cannot be used;
     2: there is no such run, no mail server is set, or the report's files were changed.
     """
-    from flows.stages.reconcile.mail import mail_report  # noqa: PLC0415 -- it imports polars.
+    from flows.stages.reconcile.mail import mail_report
 
     with workspace(quiet=True) as place:
         found, mailed = mail_report(place, run)

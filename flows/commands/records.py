@@ -17,10 +17,10 @@ def list_command(*, json: Json = False) -> int:
 
     Example: `recon records list`
     """
-    from connectors.postgres.database import kinds_there  # noqa: PLC0415 -- slow.
-    from connectors.postgres.own_kinds import differences  # noqa: PLC0415
-    from connectors.settings import read_settings  # noqa: PLC0415
-    from schemas.tables import OWN  # noqa: PLC0415
+    from connectors.postgres.database import kinds_there
+    from connectors.postgres.own_kinds import differences
+    from connectors.settings import read_settings
+    from schemas.tables import OWN
 
     there, lines = kinds_there(read_settings()), []
     for name in sorted(there.keys() | OWN.tables.keys()):
@@ -50,11 +50,11 @@ def export_command(
 
     No file that is there is written over. Example: `recon records export definitions`
     """
-    from connectors.errors import DeliveryError  # noqa: PLC0415 -- keeps `recon --help` quick.
-    from connectors.files.atomic import write_file  # noqa: PLC0415
-    from connectors.postgres.database import kinds_there  # noqa: PLC0415
-    from connectors.settings import read_settings  # noqa: PLC0415
-    from schemas.own_tables import toml_of  # noqa: PLC0415
+    from connectors.errors import DeliveryError
+    from connectors.files.atomic import write_file
+    from connectors.postgres.database import kinds_there
+    from connectors.settings import read_settings
+    from schemas.own_tables import toml_of
 
     texts = {
         folder / f"{name}.toml": toml_of(table)
@@ -81,9 +81,9 @@ def apply_command() -> int:
 
     Example: `recon records apply`
     """
-    from connectors.postgres.database import apply_definitions  # noqa: PLC0415 -- slow.
-    from connectors.settings import read_settings  # noqa: PLC0415
-    from schemas.tables import OWN  # noqa: PLC0415
+    from connectors.postgres.database import apply_definitions
+    from connectors.settings import read_settings
+    from schemas.tables import OWN
 
     apply_definitions(read_settings())
     out().print(f"The database has: {', '.join(OWN.tables) or 'no record kinds of your own'}.")

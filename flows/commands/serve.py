@@ -5,17 +5,18 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 from connectors.errors import SettingsError
-from connectors.postgres.database import database_url, libpq_address
-from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.settings import check_database_address, read_settings
 from flows.commands.console import PORT, out, refuse_password
 from schemas.counting import quantity
 from schemas.operations import ANY_ROLE
+
+if TYPE_CHECKING:
+    from connectors.sandbox import User
 
 DEFAULT_USER = "demo:demo:Client,Admin,Partner"
 PASSWORD = "RECON_SANDBOX_PASSWORD"  # noqa: S105 -- the name of a variable.
@@ -50,6 +51,9 @@ def sandbox_command(
 
     Example: `recon sandbox --port 8080 --load avatar=data_samples/clean/avatars.csv`
     """
+    from connectors.postgres.database import database_url, libpq_address
+    from connectors.sandbox import Sandbox, SandboxOptions
+
     listed = [*(_listed_users(users) if users else []), *map(_named_user, user)]
     options = SandboxOptions(
         port=port, style=style, users=tuple(listed or [_user(DEFAULT_USER, "the default")])
@@ -72,8 +76,10 @@ def sandbox_command(
     return 0
 
 
-def _named_user(text: str) -> User:
+def _named_user(text: str) -> "User":
     """An account of the command line, which everybody on this machine can read: no password."""
+    from connectors.sandbox import User
+
     name, colon, roles = text.partition(":")
     named = tuple(role for role in roles.strip(":").split(",") if role)
     if not (name and colon and named) or not set(named) <= set(ANY_ROLE):
@@ -92,7 +98,7 @@ def _named_user(text: str) -> User:
     return User(name, password, named)
 
 
-def _listed_users(path: Path) -> list[User]:
+def _listed_users(path: Path) -> "list[User]":
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -105,7 +111,9 @@ def _listed_users(path: Path) -> list[User]:
     ]
 
 
-def _user(text: str, place: str) -> User:
+def _user(text: str, place: str) -> "User":
+    from connectors.sandbox import User
+
     name, _, rest = text.partition(":")
     password, colon, roles = rest.rpartition(":")
     if not (name and password and colon):

@@ -11,8 +11,6 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from connectors.errors import ReconError, SettingsError
-from connectors.files.atomic import open_private, private_folder
-from connectors.postgres.server.embedded import embedded_url
 from connectors.settings import Settings, read_settings
 from flows.commands.console import PORT, out, within
 from schemas.counting import agree, quantity
@@ -57,13 +55,13 @@ def up_command(
 
     Example: `recon up`, then open http://127.0.0.1:4200
     """
-    from flows.ops.laptop import (  # noqa: PLC0415 -- slow to import.
+    from flows.ops.laptop import (
         UpOptions,
         refuse_open_doors,
         refuse_other_terms,
         run,
     )
-    from flows.ops.running import find  # noqa: PLC0415
+    from flows.ops.running import find
 
     settings = read_settings()
     given = {
@@ -88,7 +86,8 @@ def down_command() -> int:
 
     Example: `recon down`
     """
-    from flows.ops.running import alone, await_end, find, note, stop_all  # noqa: PLC0415
+    from connectors.postgres.server.embedded import embedded_url
+    from flows.ops.running import alone, await_end, find, note, stop_all
 
     home = read_settings().home
     folder = home / "up"
@@ -132,12 +131,12 @@ def deploy_command(
             "PREFECT_API_URL is not set. Name the server, as in http://127.0.0.1:4200/api, "
             "or start one with `recon up`."
         )
-    from flows.ops.whose_server import refuse_unreachable  # noqa: PLC0415 -- slow to import.
+    from flows.ops.whose_server import refuse_unreachable
 
     refuse_unreachable(os.environ["PREFECT_API_URL"])
     os.environ.setdefault("DO_NOT_TRACK", "1")
-    import httpx  # noqa: PLC0415
-    from prefect.exceptions import PrefectException  # noqa: PLC0415 -- now it may be imported.
+    import httpx
+    from prefect.exceptions import PrefectException
 
     try:
         _deploy(pool, kind)
@@ -151,8 +150,8 @@ def deploy_command(
 
 
 def _deploy(pool: str, kind: str) -> None:
-    from flows.ops import automations, deployments  # noqa: PLC0415 -- Prefect is imported by now.
-    from flows.tasks import blocks  # noqa: PLC0415
+    from flows.ops import automations, deployments
+    from flows.tasks import blocks
 
     deployments.create_pool(pool, kind)
     _say(f"work pool   {pool}")
@@ -175,7 +174,8 @@ def _say(line: str) -> None:
 
 
 def _detached(settings: Settings, options: list[str]) -> int:
-    from flows.ops.running import log_tail  # noqa: PLC0415 -- slow to import.
+    from connectors.files.atomic import open_private, private_folder
+    from flows.ops.running import log_tail
 
     if _displayed_if_up(settings):
         return 0
@@ -203,8 +203,8 @@ def _detached(settings: Settings, options: list[str]) -> int:
 
 def _displayed_if_up(settings: Settings) -> bool:
     """Say what is up here; False: nothing is, or not yet."""
-    from flows.ops.laptop import describe, show_held  # noqa: PLC0415 -- slow to import.
-    from flows.ops.running import find  # noqa: PLC0415
+    from flows.ops.laptop import describe, show_held
+    from flows.ops.running import find
 
     running = find(settings.home / "up")
     if running is None or not running.process.alive():

@@ -15,7 +15,7 @@ from flows.steps.breaks.money import BASIS
 from flows.steps.frames.beyond import largest_first
 from schemas.amounts import BEYOND
 from schemas.breaks import Money, Severity
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 from schemas.show_as import AS_EVER, Numbers, ShowAs
 
 NONE = "-"

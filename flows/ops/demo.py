@@ -21,7 +21,7 @@ from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.sandbox.shapes import SCHEMA as SANDBOX_SCHEMA
 from connectors.settings import Settings, read_settings
 from schemas.counting import grouped, quantity
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import quoted
 from schemas.field import Table
 from schemas.operations import PUSHES

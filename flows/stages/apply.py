@@ -20,7 +20,7 @@ from flows.stages.side_by_side import side_by_side
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.counting import grouped, quantity
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import LISTED, apply_stage
 from schemas.field import Table
 from schemas.tables import INSERT_BATCH_DATA

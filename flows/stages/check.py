@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from connectors.errors import BatchStateError
-from connectors.files.chunk import NO_LINES, Valueless
 from connectors.files.profile import Profile
 from connectors.files.spool import clear_spool
+from connectors.files.valueless import NO_LINES, Valueless
 from connectors.postgres import ledger
 from connectors.postgres.batch_keys import (
     check_reference,
@@ -36,7 +36,7 @@ from flows.steps.validate.budget import over_budget
 from flows.steps.validate.chunk import EXCLUDED, READY, VALUELESS
 from flows.steps.validate.key_filter import Known, gather
 from schemas.counting import agree, grouped, quantity
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
 from schemas.tables import INSERT_BATCH_DATA

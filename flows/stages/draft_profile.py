@@ -47,7 +47,7 @@ def draft_profile(
     read_profile({"feed": feed})
     source = find_extract(path, settings.limits)
     with tempfile.TemporaryDirectory(prefix="recon-draft-") as folder:
-        stored = store(source, Path(folder), settings.limits)
+        stored = store(source, Path(folder), settings.limits, lasting=False)
         content = open_content(stored.path, name=source.name, sheet=sheet)
         text = b""
         if content.workbook:

@@ -20,6 +20,15 @@ from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Settings
 from flows.stages.receive import Opened, open_extract
+from flows.stages.small_files import (
+    SMALL_BYTES,
+    SmallFile,
+    WaitingFiles,
+    is_plain,
+    is_simple,
+    single,
+    validate_together,
+)
 from flows.stages.stated import TotalsRead, is_added, tied, totals_read, unread_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.workspace import Progress, silent
@@ -112,11 +121,14 @@ def examine(
         for number, source in enumerate(delivery.sources):
             progress("check", number, len(delivery.sources))
             entry = statement.entries.get(source.name)
-            opened = open_extract(source, settings, Path(folder), profile, record, entry=entry)
+            opened = open_extract(
+                source, settings, Path(folder), profile, record, entry=entry, lasting=False
+            )
             if look:
                 look(opened)
             gap = gaps.pop(source.name, None)
             run.take(replace(opened, refusal=gap) if gap and not opened.refusal else opened)
+        run.read_waiting()
         run.settle_references(run.settle_conflicts())
     for name, refusal in gaps.items():
         run.take(Opened(name, refusal=refusal))
@@ -132,6 +144,7 @@ class _Examination:
     references: References
     opened: list[Opened] = field(default_factory=list)
     verdicts: list[FileVerdict] = field(default_factory=list)
+    waiting: WaitingFiles = field(default_factory=WaitingFiles)
 
     def take(self, opened: Opened) -> None:
         """Validate one file, rows and manifest."""
@@ -144,6 +157,45 @@ class _Examination:
             return
         assert opened.header is not None
         verdict.record = opened.header.table.name
+        if (small := self._small(number)) is None:
+            self._read(number)
+            return
+        self.waiting.add(small)
+        if self.waiting.are_many:
+            self.read_waiting()
+
+    def _small(self, number: int) -> SmallFile | None:
+        """The file, where it is small and plain and nothing is stated of its rows."""
+        opened = self.opened[number]
+        assert opened.stored is not None
+        assert opened.header is not None
+        if opened.entry is not None or opened.stored.bytes > SMALL_BYTES:
+            return None
+        if not is_plain(opened.header, self.profile):
+            return None
+        chunk = single(self._chunks(number))
+        if chunk is None or not is_simple(chunk):
+            return None
+        return SmallFile(number, opened.header, chunk)
+
+    def read_waiting(self) -> None:
+        """Validate the small files that wait for others like them."""
+        for files in self.waiting.take():
+            try:
+                clean, rows, left = validate_together(files, self.profile)
+            except SchemaBroken:
+                clean, rows, left = [], pl.DataFrame(), files  # By itself, its file is named.
+            for one in clean:
+                self.verdicts[one.number].rows_in = one.chunk.height
+            if clean:
+                self.repeats.add(clean[0].header.table, rows)
+                self.references.add(clean[0].header.table, rows)
+            for one in left:
+                self._read(one.number)
+
+    def _read(self, number: int) -> None:
+        """Validate the rows of one file, and hold them against what is stated of them."""
+        opened, verdict = self.opened[number], self.verdicts[number]
         parts: list[TotalsRead] = []
         unread = 0
         for chunk, validated in self._validated(number):
@@ -167,6 +219,7 @@ class _Examination:
         if verdict.rows_in == 0:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
         if opened.entry is not None:
+            assert verdict.record is not None
             found = tied(opened.entry, parts, self.profile, verdict.record, unread)
             if found.is_refused:
                 verdict.refuse(incomplete(opened.entry, opened.name, found.details))
@@ -226,16 +279,21 @@ class _Examination:
                         verdict.rejects.append(_reject(name, (*(row[n] for n in ROW[:4]), error)))
             verdict.rejects.sort(key=lambda reject: reject.record_number)
 
-    def _validated(self, number: int) -> Iterator[tuple[Chunk, Validated]]:
+    def _chunks(self, number: int) -> Iterator[Chunk]:
         opened = self.opened[number]
         assert opened.stored is not None
         assert opened.header is not None
-        header = opened.header
         content = open_content(
             opened.stored.path, self.profile.encoding, name=opened.name, sheet=self.profile.sheet
         )
-        place, size = first_place(header), self.settings.limits.block_bytes
-        for chunk in read_chunks(content, header, place, size):
+        place, size = first_place(opened.header), self.settings.limits.block_bytes
+        return read_chunks(content, opened.header, place, size)
+
+    def _validated(self, number: int) -> Iterator[tuple[Chunk, Validated]]:
+        opened = self.opened[number]
+        header = opened.header
+        assert header is not None
+        for chunk in self._chunks(number):
             try:
                 validated = validate_chunk(chunk, header, self.profile, 0, number)
             except SchemaBroken as broken:

@@ -35,7 +35,7 @@ from flows.steps.chain import build_chain
 from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add
 from flows.steps.validate.chunk import EXCLUDED
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import ERRORS
 from schemas.field import Table
 from schemas.operations import PUSHES

@@ -19,14 +19,13 @@ from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.overview import count_taken_back
 from connectors.recovery import reach
+from connectors.settings import SETTLE_SECONDS
 from flows.stages.receive import Opened, content_id_of, open_delivery
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 
 log = logging.getLogger("recon.inbox")
 
-SETTLE_SECONDS = 10.0
-"""How long a file has to stay as it is before it counts as complete."""
 
 Became = Literal["started", "known", "quarantined", "unfinished", "left alone", "failed"]
 Start = Callable[[Waiting], str]

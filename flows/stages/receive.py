@@ -239,11 +239,12 @@ def open_extract(
     record: str | None,
     *,
     entry: ManifestEntry | None = None,
+    lasting: bool = True,
 ) -> Opened:
     """Store one file and read its header; a file that cannot be used is a value with its reason."""
     stored = None
     try:
-        stored = store(source, archive, settings.limits)
+        stored = store(source, archive, settings.limits, lasting=lasting)
         if entry is not None:
             check_bytes(entry, stored)
         content = open_kept(

@@ -1,21 +1,15 @@
 """Validate a chunk: the records of a chunk by the profile of their feed."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import polars as pl
 
 from connectors.files.cells import as_delivered
 from connectors.files.chunk import Chunk
 from connectors.files.header import Header
-from connectors.files.profile import Profile, number_form, written_of
+from connectors.files.profile import Profile
+from flows.stages.writing import writing_of
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
-from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.omitted_secrets import FindRepaired, Repaired
-from flows.steps.validate.times import TimeForm
-from schemas.cells.counted_times import EPOCHS
-from schemas.cells.reading import Unread, offset_minutes
 
 
 def validate_chunk(
@@ -68,42 +62,3 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
         rows = [row for row in range(chunk.height) if row not in chunk.faults]
         parents = pl.Series([None] * chunk.height, dtype=pl.String).scatter(rows, parents)
     return positions.with_columns(parents.alias("parent"))
-
-
-def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[str, str | None]:
-    """The cells of one record by field, as the service document writes them; nothing is None."""
-    names = [str(place) for place in range(header.width)]
-    frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
-    frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
-    plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
-    return plain.row(0, named=True)
-
-
-def writing_of(profile: Profile) -> Writing:
-    """How the feed of a profile writes values."""
-    fields = {name: _form(written_of(profile, name)) for name in profile.fields}
-    return Writing(_form(written_of(profile)), fields, profile.constants, profile.keys)
-
-
-def _form(written: Mapping[str, Any]) -> CellForm:
-    offset = offset_minutes(written["offset"])
-    assert not isinstance(offset, Unread)  # The profile was refused otherwise.
-    return CellForm(
-        number_form(written),
-        TimeForm(
-            written["date_format"],
-            written["date_zeros"] == "dropped",
-            written["months"],
-            offset,
-            written["zone"],
-            written["decimal"] if written["date_format"] in EPOCHS else ".",
-        ),
-        written["null"],
-        written["true"],
-        written["false"],
-        written["blanks"] == "dropped",
-        written.get("join", ""),
-        written.get("part"),
-        written.get("map"),
-        written.get("default"),
-    )

@@ -2,12 +2,14 @@
 
 import os
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from connectors.errors import SettingsError
 from connectors.postgres.database import Database
-from connectors.service import Credentials
 from connectors.settings import ServiceSettings, Settings
+
+if TYPE_CHECKING:
+    from connectors.service import Credentials
 
 
 class Progress(Protocol):
@@ -27,7 +29,7 @@ class Workspace:
     settings: Settings
     database: Database
     progress: Progress = silent
-    credentials: Credentials | None = None
+    credentials: "Credentials | None" = None
     """Who we are to the service; None: as the environment of this process says."""
 
     def as_login(self, token: str | None) -> "Workspace":

@@ -17,16 +17,18 @@ from connectors.files.profile import Profile
 from connectors.postgres.binary_copy import Texts, has_fixed_width
 from connectors.postgres.ledger import Extract
 from connectors.postgres.staging import CopyRows, copy_binary, copy_staged
-from flows.stages.validate_chunk import validate_chunk, writing_of
+from flows.stages.validate_chunk import validate_chunk
+from flows.stages.writing import writing_of
 from flows.steps.fast.fast_path import FastRows, read_fast
 from flows.steps.fast.typed import Delivered
-from flows.steps.totals import Totals, totals_of_millionths
+from flows.steps.totals import Totals
 from flows.steps.validate.chunk import READY, Validated
 from flows.steps.validate.excluded import Exclusions
+from flows.steps.validate.frame_totals import totals_of_millionths
 from flows.steps.validate.key_filter import looked_at
 from flows.steps.validate.omitted_secrets import FindRepaired
 from schemas.derived.pandera_schemas import validate
-from schemas.derived.sql import target_columns
+from schemas.derived.sql_names import target_columns
 from schemas.field import Table
 from schemas.kinds import SCALE
 from schemas.millionths import in_millionths, plain_rows

@@ -8,19 +8,10 @@ from dataclasses import dataclass, field
 from decimal import Context, Decimal, Inexact
 from typing import Any
 
-import polars as pl
-
-from schemas.amounts import MICRO_DIGITS
-from schemas.derived.sql import IDENTITY, key_columns
-from schemas.field import Kind, Table
-from schemas.kinds import AMOUNT, EXACT
-
 NO_CURRENCY = ""
 """Amounts whose row names no currency; shown as such."""
-# Wide enough for any sum of doubles; a digit lost would raise.
-_EXACT = Context(prec=2000, traps=[Inexact])
-_SAFE_CHARACTERS = 17
-"""A plain decimal this short fits Decimal(38, 18) without rounding."""
+EXACT_SUMS = Context(prec=2000, traps=[Inexact])
+"""Wide enough for any sum of doubles; a digit lost would raise."""
 
 Amounts = Mapping[str, Mapping[str, Decimal]]
 
@@ -45,7 +36,7 @@ class Totals:
         for currency, sums in other.amounts.items():
             mine = amounts.setdefault(currency, {})
             for name, value in sums.items():
-                mine[name] = _EXACT.add(mine.get(name, Decimal(0)), value)
+                mine[name] = EXACT_SUMS.add(mine.get(name, Decimal(0)), value)
         unread = {
             name: self.unreadable.get(name, 0) + other.unreadable.get(name, 0)
             for name in (*self.unreadable, *other.unreadable)
@@ -96,68 +87,4 @@ def add(totals: Iterable[Totals]) -> Totals:
     result = Totals()
     for one in totals:
         result += one
-    return result
-
-
-def totals_by_state(
-    table: Table, typed: pl.DataFrame, identity: pl.Series, states: Mapping[str, pl.Series]
-) -> dict[str, Totals]:
-    """The control totals of typed rows by state, each a mask; unreadable values are left out."""
-    amounts = [name + EXACT for name in table.amounts]
-    key = [] if key_columns(table) == (IDENTITY,) else [table.key[0]]
-    currency = [table.currency] if table.currency else []
-    counted = identity.to_frame().with_columns(typed[name] for name in (*key, *currency, *amounts))
-    totals = {}
-    for state, mask in states.items():
-        rows = counted.filter(mask)
-        totals[state] = Totals(rows.height, _keys(table, rows), _amounts(table, rows))
-    return totals
-
-
-def totals_of_millionths(table: Table, rows: pl.DataFrame) -> Totals:
-    """The control totals of typed rows whose amounts are integers, in millionths."""
-    amounts: dict[str, dict[str, Decimal]] = {}
-    if table.amounts and not rows.is_empty():
-        assert table.currency is not None
-        # A sum of many amounts may need more than 64 bits.
-        sums = rows.group_by(table.currency).agg(pl.col(table.amounts).cast(pl.Int128).sum())
-        for currency, *found in sums.iter_rows():
-            values = (Decimal(value).scaleb(-MICRO_DIGITS, _EXACT) for value in found)
-            amounts[str(currency)] = dict(zip(table.amounts, values, strict=True))
-    return Totals(rows.height, _keys(table, rows), amounts)
-
-
-def _keys(table: Table, typed: pl.DataFrame) -> int:
-    if key_columns(table) == (IDENTITY,):
-        bits = typed[IDENTITY].str.slice(0, 15).str.to_integer(base=16, dtype=pl.Int64)
-        return int(bits.cast(pl.Int128).sum() or 0)
-    return int(typed[table.key[0]].cast(pl.Int128).sum() or 0)
-
-
-def _amounts(table: Table, typed: pl.DataFrame) -> dict[str, dict[str, Decimal]]:
-    if not table.amounts or typed.is_empty():
-        return {}
-    assert table.currency is not None
-    assert all(table.by_name[name].kind is Kind.DOUBLE for name in table.amounts)
-    exact = [pl.col(name + EXACT) for name in table.amounts]
-    short = [text.str.len_bytes() <= _SAFE_CHARACTERS for text in exact]
-    sums = (
-        typed.lazy()
-        .group_by(pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY).alias("currency"))
-        .agg(
-            pl.when(fits).then(text).cast(AMOUNT).sum().name.keep()
-            for text, fits in zip(exact, short, strict=True)
-        )
-        .collect()
-    )
-    result = {
-        row["currency"]: {name: row[name + EXACT] or Decimal(0) for name in table.amounts}
-        for row in sums.iter_rows(named=True)
-    }
-    for name, text, fits in zip(table.amounts, exact, short, strict=True):
-        long = typed.filter(~fits).select(
-            pl.col(table.currency).cast(pl.String).fill_null(NO_CURRENCY), text
-        )
-        for currency, digits in long.iter_rows():
-            result[currency][name] = _EXACT.add(result[currency][name], Decimal(digits))
     return result

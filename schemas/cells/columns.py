@@ -10,7 +10,8 @@ import polars as pl
 
 from schemas.cells.reading import MAX_OFFSET_MINUTES
 from schemas.field import Field, Kind, Table
-from schemas.kinds import EXACT, OFFSET, WORLDS
+from schemas.frame_types import FRAME_COMPANIONS, FRAME_TYPES
+from schemas.kinds import EXACT, OFFSET
 
 # At most 15 digits: every such decimal survives text -> double -> text.
 _PLAIN_NUMBER = r"^-?[0-9]{1,9}(\.[0-9]{1,6})?$"
@@ -39,7 +40,7 @@ OFFSETS: dict[str, int] = {"": 0, "Z": 0} | {
 
 
 def type_cells(cells: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """The typed frame (`kinds.frame_schema`) of a frame of text, one column per delivered field.
+    """The typed frame (`frame_types.frame_schema`) of a frame of text: a column for each field.
 
     A value is null where the cell is absent, or where it is left to `reading.read`.
     """
@@ -80,7 +81,7 @@ def _typed(field: Field) -> list[pl.Expr]:
     text, sound = pl.col(name), pl.col(name + _SOUND)
     match field.kind:
         case Kind.INTEGER | Kind.INTEGER64:
-            return [text.cast(WORLDS[field.kind].frame, strict=False)]
+            return [text.cast(FRAME_TYPES[field.kind], strict=False)]
         case Kind.DOUBLE:
             plain = pl.when(sound).then(text)
             return [
@@ -106,7 +107,7 @@ def _instant_columns(field: Field) -> list[pl.Expr]:
     # Arithmetic on integers: an expression of durations is evaluated row by row.
     instant = wall.cast(pl.Int64) - offset.cast(pl.Int64) * _MINUTE
     columns = [pl.when(known).then(instant).cast(pl.Datetime("us", "UTC")).alias(name)]
-    if WORLDS[field.kind].frame_companion:
+    if field.kind in FRAME_COMPANIONS:
         columns.append(pl.when(known).then(offset).alias(name + OFFSET))
     return columns
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from schemas.kinds import Dtype
+from schemas.frame_types import Dtype
 
 
 class Reading(StrEnum):

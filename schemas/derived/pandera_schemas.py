@@ -13,7 +13,7 @@ import polars as pl
 
 from schemas.counting import quantity
 from schemas.field import Table
-from schemas.kinds import frame_columns, millionth_columns
+from schemas.frame_types import frame_columns, millionth_columns
 from schemas.row_rules import row_rules
 
 # pandera reads variables when it is imported, and by some of them it checks less, or nothing.

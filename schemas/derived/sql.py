@@ -8,14 +8,30 @@ from collections.abc import Iterator
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as sql
+from sqlalchemy.types import TypeEngine
 
-from schemas.field import Kind, Table
-from schemas.kinds import sql_columns, stored_columns
+from schemas.derived.sql_names import IDENTITY, SCHEMA, TARGET_NAMES, key_columns, staged_name
+from schemas.field import Field, Kind, Table
+from schemas.kinds import OFFSET, STORED_COMPANIONS
 from schemas.ledger import LEDGER, LINEAGE, POSITION
 from schemas.tables import EXTRACTS
 
-SCHEMA = "recon"
-IDENTITY = "identity"
+SQL_TYPES: dict[Kind, TypeEngine[Any]] = {
+    Kind.INTEGER: sql.INTEGER(),
+    Kind.INTEGER64: sql.BIGINT(),
+    Kind.DOUBLE: sql.NUMERIC(),
+    Kind.STRING: sql.TEXT(),
+    Kind.BOOLEAN: sql.BOOLEAN(),
+    Kind.DATETIME: sql.TIMESTAMP(),
+    Kind.DATETIME_OFFSET: sql.TIMESTAMP(timezone=True),
+    Kind.INSTANT: sql.TIMESTAMP(timezone=True),
+    # Nested values are held as canonical JSON text: equal values are equal texts.
+    Kind.MAP: sql.TEXT(),
+    Kind.LIST: sql.TEXT(),
+    Kind.RECORD: sql.TEXT(),
+}
+_COMPANION_TYPES: dict[str, TypeEngine[Any]] = {OFFSET: sql.SMALLINT()}
 _GENERATED = {
     (table, "id") for table in ("batch", "extract", "event", "reconciliation", "decision", "job")
 }
@@ -28,39 +44,12 @@ METADATA = sa.MetaData(schema=SCHEMA)
 BLOCK_RANGES = {"pages_per_range": 32, "autosummarize": "off"}
 
 
-def key_columns(table: Table) -> tuple[str, ...]:
-    """The columns that tell two target rows apart.
-
-    Keys of required integers are used as they are; any other key by its hash, because texts have
-    no length limit (an index entry has) and may be null.
-    """
-    integers = (Kind.INTEGER, Kind.INTEGER64)
-    plain = all(
-        table.by_name[name].kind in integers and table.by_name[name].required
-        for name in table.identity
-    )
-    return table.key if plain and table.key else (IDENTITY,)
-
-
-def staged_name(table: Table) -> str:
-    """Name of the staged table of a record."""
-    return f"staged_{table.name}"
-
-
-def staged_columns(table: Table) -> tuple[str, ...]:
-    """Columns of the staged table, in order: position, then the record's own."""
-    return (*stored_columns(POSITION), *stored_columns(table))
-
-
-def target_columns(table: Table) -> tuple[str, ...]:
-    """Columns of the target table, in order: the record's own, then which staged row wrote them."""
-    return (*stored_columns(table), *stored_columns(LINEAGE))
-
-
-def content_columns(table: Table) -> tuple[str, ...]:
-    """The record's own columns beside those that tell two target rows apart."""
-    key = key_columns(table)
-    return tuple(name for name in stored_columns(table) if name not in key)
+def sql_columns(field: Field) -> dict[str, TypeEngine[Any]]:
+    """The SQL columns of a field: its own and its companion."""
+    columns = {field.name: SQL_TYPES[field.kind]}
+    if suffix := STORED_COMPANIONS.get(field.kind):
+        columns[field.name + suffix] = _COMPANION_TYPES[suffix]
+    return columns
 
 
 def _columns(table: Table, *, nullable: bool) -> Iterator[sa.Column[Any]]:
@@ -118,8 +107,7 @@ def _ledger(table: Table) -> sa.Table:
 
 
 LEDGER_TABLES = {name: _ledger(table) for name, table in LEDGER.items()}
-TARGETS = {name: _target(table) for name, table in EXTRACTS.items() if name != "insert_batch_data"}
-"""Target tables; insert-batch data has none: the rows of all batches are it (a view)."""
+TARGETS = {name: _target(EXTRACTS[name]) for name in TARGET_NAMES}
 STAGED = {name: _staged(table) for name, table in EXTRACTS.items()}
 
 for _name in ("outcome", "before_image"):

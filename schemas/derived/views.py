@@ -7,7 +7,7 @@ the batch names one and an operation takes the record.
 
 from collections.abc import Iterable, Iterator
 
-from schemas.derived.sql import SCHEMA, key_columns, staged_name
+from schemas.derived.sql_names import SCHEMA, key_columns, staged_name
 from schemas.field import Field, Kind, Table
 from schemas.kinds import OFFSET
 from schemas.ledger import POSITION

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from schemas.accounts import MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
 from schemas.guards.decisions import BY_RULE, DECIDED, RULE_PROPOSED, plain_name
 from schemas.life import BESIDE, BreakState, Choice, Role

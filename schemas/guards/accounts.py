@@ -22,7 +22,7 @@ from schemas.accounts import (
     AccountRole,
     How,
 )
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.show_as import PATTERN
 
 REFUSED = "RC"

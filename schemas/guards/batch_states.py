@@ -7,7 +7,7 @@ and only those who may apply rows say that rows were applied or taken back.
 
 from collections.abc import Mapping, Sequence
 
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import LISTING_FEED
 
 MERGER = "recon_merger"

@@ -10,7 +10,7 @@ from typing import Any
 
 from schemas.accounts import ACTS, MAY_DECIDE, MAY_SIGN
 from schemas.amounts import BEYOND
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import NOT_ALLOWED, NOT_YOURS, array, refuse, require
 from schemas.life import RECONCILED, SIDES, UNSEEN, BreakState, Choice, Look, Role
 

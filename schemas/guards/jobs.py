@@ -7,7 +7,7 @@ writes to the trail while it does a job carries the name of who asked, and the n
 
 from collections.abc import Mapping
 
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.accounts import BATCH_SCOPE, NOT_ALLOWED, NOT_YOURS, refuse, require
 from schemas.guards.decisions import as_the_person, texts
 from schemas.jobs import (

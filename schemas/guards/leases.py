@@ -14,7 +14,7 @@ When a session began it has to say itself: an owner who is no superuser is not s
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 
 _SAFE = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp"
 WAIT_SECONDS = 5

@@ -10,7 +10,7 @@ one that a table gets later is no part of it.
 
 from collections.abc import Mapping
 
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import CORRECTED
 
 FILES, RECEIPTS, OUTCOMES, ANSWERS = "files", "receipts", "outcomes", "answers"

@@ -16,7 +16,7 @@ it, so run it as that user, and again after every upgrade: views are made anew, 
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from schemas.derived.sql import LEDGER_TABLES, SCHEMA, STAGED, TARGETS
+from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, staged_name, table_columns
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.batch_states import OF_MERGER
 from schemas.guards.decisions import DECIDED, SIGNED
@@ -24,12 +24,13 @@ from schemas.guards.leases import LEASES_OF
 from schemas.guards.tenants import policies
 from schemas.guards.trail_functions import FUNCTIONS_OF, SAVED, TURN
 from schemas.guards.trail_rules import APPEND_ONLY
-from schemas.kinds import sql_columns
+from schemas.kinds import stored_names
 from schemas.ledger import (
     ACCEPTANCE_LIMIT,
     ACCOUNT,
     JOB,
     LEASE,
+    LEDGER,
     LOGIN,
     LOOK,
     REPORT_MAIL,
@@ -110,7 +111,8 @@ MAY_CALL: Mapping[str, tuple[str, ...]] = {
 """Function of the trail or of leases -> who may call it; the others nobody may."""
 LOADED = ("batch", "extract", "receipt", "outcome", "note", "secret_constant")
 """What a loader writes beside the staged rows."""
-_STAGED_NAMES = {table.name for table in STAGED.values()}
+_COLUMNS = table_columns()
+_STAGED_NAMES = tuple(map(staged_name, EXTRACTS.values()))
 OF_OWNER = {"account": ("salt", "verifier", "pepper"), "login": ("token_hash",)}
 """Columns that the functions of the owner alone read."""
 WITH_ROWS = OF_OWNER | {
@@ -138,8 +140,8 @@ def statements() -> Iterator[str]:
     yield f"GRANT SELECT ON ALL TABLES IN SCHEMA {SCHEMA} TO {LOADER}"
     for name, columns in OF_OWNER.items():
         yield f"REVOKE ALL ON {SCHEMA}.{name} FROM {LOADER}"
-        yield _read(name, [one.name for one in LEDGER_TABLES[name].columns], columns, LOADER)
-    loaded = (*LOADED, *(table.name for table in STAGED.values()))
+        yield _read(name, _COLUMNS[name], columns, LOADER)
+    loaded = (*LOADED, *_STAGED_NAMES)
     yield _write(LOADER, loaded)
     # Without fresh statistics the planner takes a million staged rows for a handful.
     yield (
@@ -149,12 +151,12 @@ def statements() -> Iterator[str]:
     for head in (*FUNCTIONS_OF, *LEASES_OF):
         for role in MAY_CALL.get(head.partition("(")[0], ()):
             yield f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{head} TO {role}"
-    yield _write(MERGER, (*TARGETS, *_merged()))
+    yield _write(MERGER, (*TARGET_NAMES, *_merged()))
     for name, role in GATE.items():
         yield f"GRANT INSERT ON {_tables((name,))} TO {role}"
     yield f"GRANT SELECT ON {_tables((SHOWN,))} TO {READER}"
-    for name, table in (TARGETS | LEDGER_TABLES).items():
-        yield _read(name, [column.name for column in table.columns], _hidden(name))
+    for name in (*TARGET_NAMES, *LEDGER):
+        yield _read(name, _COLUMNS[name], _hidden(name))
     yield f"GRANT SELECT ON {SCHEMA}.alembic_version TO {READER}"
     yield from policies(READER, LOADER)
 
@@ -162,7 +164,7 @@ def statements() -> Iterator[str]:
 def grants_of(tables: Collection[str]) -> Iterator[str]:
     """The grants on the tables of some record kinds alone, once the roles are there."""
     for name in tables:
-        staged = STAGED[name].name
+        staged = staged_name(EXTRACTS[name])
         yield f"GRANT SELECT ON {_tables((name, staged))} TO {LOADER}"
         yield _write(LOADER, (staged,))
         yield (
@@ -170,7 +172,7 @@ def grants_of(tables: Collection[str]) -> Iterator[str]:
             f"GRANT MAINTAIN ON {_tables((staged,))} TO {LOADER}; END IF; END $$"
         )
         yield _write(MERGER, (name,))
-        yield _read(name, [column.name for column in TARGETS[name].columns], _hidden(name))
+        yield _read(name, _COLUMNS[name], _hidden(name))
 
 
 def role_for(kind: str, name: str) -> str | None:
@@ -181,17 +183,17 @@ def role_for(kind: str, name: str) -> str | None:
         return MERGER if name in (SAVED, *OF_MERGER) else None
     if kind == "function":
         return next(iter(MAY_CALL.get(name, ())), OWNER)
-    if name in (*TARGETS, *_merged()):
+    if name in (*TARGET_NAMES, *_merged()):
         return MERGER
     if name in GATE:
         return GATE[name]
     if name in TRAIL:
         return OWNER
-    return LOADER if name in LEDGER_TABLES or name in VIEWS or name in _STAGED_NAMES else None
+    return LOADER if name in LEDGER or name in VIEWS or name in _STAGED_NAMES else None
 
 
 def _merged() -> list[str]:
-    return [name for name in LEDGER_TABLES if name not in (*LOADED, *TRAIL, *GATE)]
+    return [name for name in LEDGER if name not in (*LOADED, *TRAIL, *GATE)]
 
 
 def _write(role: str, names: Iterable[str]) -> str:
@@ -207,7 +209,7 @@ def _hidden(name: str) -> tuple[str, ...]:
     if name in WITH_ROWS:
         return WITH_ROWS[name]
     fields = EXTRACTS[name].delivered if name in EXTRACTS else ()
-    return tuple(column for field in fields if field.secret for column in sql_columns(field))
+    return tuple(column for field in fields if field.secret for column in stored_names(field))
 
 
 def _tables(names: Iterable[str]) -> str:

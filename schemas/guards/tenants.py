@@ -15,9 +15,10 @@ Each policy asks once a statement who is acting, and not for each row.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from schemas.derived.sql import SCHEMA, TARGETS
+from schemas.derived.sql_names import SCHEMA, TARGET_NAMES
 from schemas.derived.views import SHOWN, VIEWS, quoted
 from schemas.guards.accounts import NOT_ALLOWED, refuse, scope_within
+from schemas.tables import EXTRACTS
 
 TENANT = "TenantsId"
 _BUSY = (
@@ -108,9 +109,9 @@ SEEN: Mapping[str, str] = {
 """Table -> SQL for the rows that an account of some tenants sees; of a batch, a run or itself."""
 SEEN_OF_TARGETS: Mapping[str, str] = {
     name: f"{quoted(TENANT)} = {_TENANTS}"
-    if TENANT in {column.name for column in table.columns}
+    if TENANT in EXTRACTS[name].columns
     else f"batch_id = {_BATCHES}"
-    for name, table in TARGETS.items()
+    for name in TARGET_NAMES
 }
 """The same of a target: rows that name a tenant, else those that a batch of theirs wrote."""
 

@@ -15,7 +15,7 @@ after TURN_SECONDS the event is noted as waiting, and the next one to get the tu
 
 from collections.abc import Iterator, Mapping
 
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.acceptance_rules import ACCEPTANCE_RULES_OF, RULE_EVENTS
 from schemas.guards.accounts import ACCOUNT_EVENTS, ACCOUNTS_OF
 from schemas.guards.batch_states import OF_MERGER, OPERATED, is_listed, lacks_merger

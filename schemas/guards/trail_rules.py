@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.guards.batch_states import STATES
 from schemas.guards.leases import LEASES
 from schemas.guards.trail_functions import FUNCTIONS, GENESIS

@@ -7,7 +7,7 @@ from argon2.low_level import Type, hash_secret_raw
 from connectors.postgres.accounts import Account, keep_account, log_in
 from flows.stages.workspace import Workspace
 from schemas.accounts import AccountRole
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 
 PASSWORD = "correct horse battery"
 SALT = f"argon2id$v=19$m=8,t=1,p=1${'5a' * 16}"

@@ -24,8 +24,9 @@ from connectors.postgres.ledger import State
 from connectors.settings import Limits
 from flows.stages.draft_profile import draft_profile
 from flows.stages.examine import examine
-from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.locate import locate
 from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 

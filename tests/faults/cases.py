@@ -11,7 +11,8 @@ import psycopg
 from connectors.postgres.database import open_database
 from connectors.settings import Limits, ServiceSettings, Settings
 from flows.stages.workspace import Workspace
-from schemas.derived.sql import METADATA, SCHEMA
+from schemas.derived.sql import METADATA
+from schemas.derived.sql_names import SCHEMA
 from tests.push.deliveries import tones
 from tests.stages.payments import line, write
 

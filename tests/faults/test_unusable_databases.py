@@ -8,8 +8,10 @@ import psycopg
 import pytest
 
 from connectors.errors import StatementRefused
-from connectors.postgres.database import TAKEN_OVER, THROUGH, Database
-from schemas.derived.sql import METADATA, SCHEMA
+from connectors.postgres.database import Database
+from connectors.postgres.revisions import TAKEN_OVER, THROUGH
+from schemas.derived.sql import METADATA
+from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import VIEWS
 from schemas.guards.roles import READER, statements
 from tests.examples import in_long

@@ -16,9 +16,9 @@ from connectors.postgres.reconciliations import (
     hold_scope,
     latest_run,
     next_number,
-    save_run,
     scope_hash,
 )
+from connectors.postgres.save_run import save_run
 from flows.stages.reconcile.breaks import breaks_left
 from flows.stages.reconcile.report_files import MANIFEST
 from flows.stages.reconcile.rules import TOTALS

@@ -11,7 +11,8 @@ import pytest
 from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import VerifiedTrail, verify
 from connectors.postgres.push.sends import SendDecision
-from flows.stages.resolve import ChosenSends, resolve
+from flows.stages.chosen_sends import ChosenSends
+from flows.stages.resolve import resolve
 from flows.stages.restored import go_on_after_restore
 from flows.stages.retention import Retention, sweep
 from flows.stages.rewind import rewind_batch

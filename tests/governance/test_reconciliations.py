@@ -21,7 +21,7 @@ from connectors.postgres.reconciliations import (
     scope_hash,
 )
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
-from flows.stages.reconcile.run import Shown
+from flows.stages.reconcile.shown import Shown
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.saved import from_saved
 from schemas.guards.trail_rules import chain_hash

@@ -16,7 +16,7 @@ from connectors.errors import DecisionsMissing, ScopeHeldElsewhere, SignatureRef
 from connectors.postgres.audit import verify
 from connectors.postgres.breaks import Decision
 from connectors.postgres.reconciliations import hold_scope
-from flows.report.reconciled.words import word_of
+from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.report_files import MANIFEST
 from flows.stages.reconcile.sign import (

@@ -17,7 +17,7 @@ from connectors.errors import DayRefused, DecisionsMissing, SignatureRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
 from flows.report.reconciled.markdown import reconciliation_markdown
-from flows.report.reconciled.words import VERDICTS
+from flows.report.reconciled.verdicts import VERDICTS
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.reconcile.run import Asked, Reconciled, reconcile
 from flows.stages.reconcile.sign import approve, prepare

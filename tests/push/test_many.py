@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flows.stages.resolve import ChosenSends, sends_of
+from flows.stages.chosen_sends import ChosenSends, sends_of
 from flows.stages.workspace import Workspace
 from tests.push.conftest import deliver, towards
 from tests.push.deliveries import applied, by_row, payments, tones

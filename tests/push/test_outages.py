@@ -15,8 +15,9 @@ from connectors.postgres.push.plan import plan_sends
 from connectors.postgres.push.sends import SendDecision
 from connectors.postgres.push.window import claim, hold_lane, next_rows
 from flows.stages import push as push_stage
+from flows.stages.chosen_sends import ChosenSends
 from flows.stages.push import ask_for_service
-from flows.stages.resolve import ChosenSends, resolve
+from flows.stages.resolve import resolve
 from flows.stages.sequence import import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from schemas.operations import PUSHES

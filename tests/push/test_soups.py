@@ -13,8 +13,9 @@ import pytest
 from connectors.files.profile import DEFAULT
 from connectors.postgres.ledger import State
 from connectors.postgres.push.sends import SendDecision
+from flows.stages.chosen_sends import ChosenSends
 from flows.stages.push import PASSES
-from flows.stages.resolve import ChosenSends, resolve
+from flows.stages.resolve import resolve
 from flows.stages.sequence import Ended, import_delivery, push_batch
 from flows.stages.workspace import Workspace
 from schemas.operations import OPERATIONS

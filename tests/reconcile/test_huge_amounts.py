@@ -20,7 +20,7 @@ from flows.steps.breaks.make import make_breaks
 from flows.steps.frames.beyond import exact_sum, whole
 from flows.steps.rules.rules import Rules
 from schemas.amounts import BEYOND, EXACT, spelled
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 from schemas.life import BreakState, Choice
 from tests.recon import run
 from tests.stages.payments import line, write

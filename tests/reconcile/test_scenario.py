@@ -13,7 +13,8 @@ import pytest
 from connectors.errors import DecisionsMissing, SignatureRefused
 from connectors.postgres.breaks import Decision
 from flows.stages.reconcile.breaks import Chosen, decide_breaks, list_breaks
-from flows.stages.reconcile.run import Reconciled, shown
+from flows.stages.reconcile.run import Reconciled
+from flows.stages.reconcile.shown import shown
 from flows.stages.reconcile.sign import approve, prepare
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import ReconciliationReport

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from schemas.cells.formulas import Guard
+from schemas.cells.formula_guard import Guard
 
 SIGNS = ",;\t|\"'`=+-@%\r\n \x00\u3000\u200b\uff1d\uff0b09.Ea:~"
 TEXTS = st.text(st.sampled_from(SIGNS), max_size=24)

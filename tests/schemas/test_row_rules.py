@@ -22,7 +22,8 @@ from schemas.derived.pandera_schemas import (
     validate,
 )
 from schemas.field import Field, Kind, Rule, Table
-from schemas.kinds import OFFSET, SCALE, frame_schema
+from schemas.frame_types import frame_schema
+from schemas.kinds import OFFSET, SCALE
 from schemas.row_rules import EMAIL, NOT_FINITE, row_rules
 from schemas.tables import CLIENT_REGISTRATION, EXTRACTS, PAYMENT
 from tests.examples import examples

@@ -11,8 +11,9 @@ from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import read_profile
 from connectors.postgres.ledger import State
 from flows.stages.examine import examine
-from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.locate import locate
 from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 

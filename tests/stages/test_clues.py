@@ -31,7 +31,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.validate.check import check as judge_cells
 from flows.steps.validate.key_filter import MOST_KEYS_OF_CHUNK, TENANT_BITS, KeyFilter, gather
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
-from schemas.derived.sql import staged_columns
+from schemas.derived.sql_names import staged_columns
 from schemas.millionths import in_millionths, plain_rows
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL, TABLES
 from tests.stages.payments import line, write

@@ -19,15 +19,17 @@ from connectors.compare import table_side
 from connectors.errors import DatabaseUnusable, ReconError
 from connectors.files.profile import DEFAULT
 from connectors.postgres import database
-from connectors.postgres.database import MIGRATIONS, analyse, open_database, revisions
+from connectors.postgres.database import analyse, open_database
 from connectors.postgres.migrations import DERIVED_HASH
 from connectors.postgres.migrations.revise import changed_keys
+from connectors.postgres.revisions import MIGRATIONS, revisions
 from connectors.sandbox import Sandbox, SandboxOptions
 from connectors.settings import Settings, check_database_address, read_settings
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.derived.json_text import canonical_json
-from schemas.derived.sql import METADATA, SCHEMA, STAGED
+from schemas.derived.sql import METADATA, STAGED
+from schemas.derived.sql_names import SCHEMA
 from schemas.field import Kind, Table
 from schemas.kinds import OFFSET
 from schemas.tables import EXTRACTS

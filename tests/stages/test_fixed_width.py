@@ -17,8 +17,9 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
 from connectors.settings import Limits
 from flows.stages.examine import examine
-from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.locate import locate
 from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from schemas.tables import EXTRACTS

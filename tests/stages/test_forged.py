@@ -12,9 +12,11 @@ import pytest
 from connectors.errors import StatementRefused
 from connectors.files.profile import DEFAULT
 from connectors.postgres.audit import verify
-from connectors.postgres.breaks import DRAFTED_BREAKS, Decision, breaks_hash, decisions_hash
+from connectors.postgres.break_digests import breaks_hash, decisions_hash
+from connectors.postgres.breaks import Decision
 from connectors.postgres.heartbeat import in_turn
 from connectors.postgres.reconciliations import Reconciliation, hold_scope, scope_hash
+from connectors.postgres.save_run import DRAFTED_BREAKS
 from flows.stages.reconcile.breaks import Chosen, decide_breaks
 from flows.stages.sequence import discard_batch, import_delivery, release_batch
 from flows.stages.workspace import Workspace

@@ -16,10 +16,11 @@ import sqlalchemy as sa
 from connectors.errors import BatchHeldElsewhere, DatabaseUnusable, TurnNotGiven
 from connectors.files.profile import DEFAULT
 from connectors.postgres.breaks import Decision
-from connectors.postgres.database import MIGRATIONS, TAKEN_OVER, open_database
+from connectors.postgres.database import open_database
 from connectors.postgres.heartbeat import in_turn, take
 from connectors.postgres.lease import hold_batch
 from connectors.postgres.reconciliations import hold_scope, scope_hash
+from connectors.postgres.revisions import MIGRATIONS, TAKEN_OVER
 from connectors.postgres.schema_lock import lock_schema
 from connectors.sandbox.store import Store
 from connectors.settings import Limits
@@ -28,7 +29,7 @@ from flows.stages.reconcile.sign import prepare
 from flows.stages.sequence import import_delivery
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
-from schemas.derived.sql import SCHEMA
+from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import SHOWN
 from schemas.guards.leases import Held
 from schemas.guards.roles import CONTROLLER, LOADER, MERGER, READER

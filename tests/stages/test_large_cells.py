@@ -6,9 +6,10 @@ from typing import Any
 
 from connectors.files.profile import DEFAULT
 from flows.stages.draft_profile import draft_profile
-from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.locate import locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 

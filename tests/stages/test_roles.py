@@ -22,7 +22,8 @@ from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.undo import undo_batch
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
-from schemas.derived.sql import LEDGER_TABLES, METADATA, SCHEMA, STAGED, TARGETS
+from schemas.derived.sql import LEDGER_TABLES, METADATA, STAGED, TARGETS
+from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import SHOWN, quoted
 from schemas.guards.leases import LEASES_OF
 from schemas.guards.roles import (

@@ -26,9 +26,10 @@ from flows.stages.reconcile.behind_break import look_behind
 from flows.stages.reconcile.rules import read_rules
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
-from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.locate import locate
 from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
+from flows.stages.rows.spots import Spot
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from flows.steps.validate import key_ids

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from connectors.files.profile_file import read_profile
 from connectors.settings import Settings
 from flows.stages.examine import examine
-from flows.stages.validate_chunk import writing_of
+from flows.stages.writing import writing_of
 from flows.steps.validate.normalise import normalise
 from schemas.tables import EXTRACTS
 

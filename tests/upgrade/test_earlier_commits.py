@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from connectors.postgres.database import THROUGH
+from connectors.postgres.revisions import THROUGH
 from schemas.guards.roles import statements
 from tests import examples
 from tests.recon import run

@@ -3,17 +3,18 @@
 Views, functions, triggers and storage parameters follow from the newest tables. A step says which
 of them it was written with, so that a change of one is a step too, and reaches every database.
 Steps are about the documented records; those of one's own follow behind them
-(`connectors.postgres.own_kinds`).
+(`connectors.postgres.follow_kinds`).
 """
 
 import hashlib
 
-from schemas.derived.sql import SCHEMA, STAGED, STORAGE
+from schemas.derived.sql import STORAGE
+from schemas.derived.sql_names import SCHEMA, staged_name
 from schemas.derived.views import DOCUMENTED_VIEWS
 from schemas.guards.trail_rules import TRIGGERS
 from schemas.tables import OWN
 
-_OWN = {STAGED[name].name for name in OWN.tables}
+_OWN = {staged_name(table) for table in OWN.tables.values()}
 DERIVED = (
     *(
         f"ALTER TABLE {SCHEMA}.{name} SET ({parameters})"

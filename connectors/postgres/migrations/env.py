@@ -5,9 +5,10 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import context
 
+from connectors.postgres.follow_kinds import follow_definitions
 from connectors.postgres.migrations import DERIVED, DERIVED_HASH
-from connectors.postgres.own_kinds import follow_definitions
-from schemas.derived.sql import METADATA, SCHEMA
+from schemas.derived.sql import METADATA
+from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import VIEWS
 
 

@@ -24,7 +24,8 @@ from alembic.script import Script, ScriptDirectory
 
 from connectors.postgres.migrations import DERIVED_HASH
 from connectors.postgres.server.embedded import embedded_url
-from schemas.derived.sql import SCHEMA, TARGETS
+from schemas.derived.sql import TARGETS
+from schemas.derived.sql_names import SCHEMA
 
 
 class KeyChanged(Exception):

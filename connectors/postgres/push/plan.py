@@ -12,7 +12,7 @@ import psycopg
 
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import batch_span
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import STATE, WRITTEN, joined, listed, of_batch, quoted, told_joins
 from schemas.field import Table
 from schemas.kinds import stored_columns

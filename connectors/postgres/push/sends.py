@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from connectors.postgres.ledger import batch_span
 from connectors.postgres.recount import Sum, key_number
 from schemas.derived.push_keys import push_key
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import SEND_ERRORS, json_expression, of_batch, position, quoted
 from schemas.field import Table
 from schemas.operations import PUSHES, Operation

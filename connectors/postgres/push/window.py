@@ -20,7 +20,7 @@ from connectors.postgres.lease import Lease
 from connectors.process import whoami
 from connectors.service.contract import Answer, Request, Verdict
 from schemas.derived.push_keys import push_key
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from schemas.derived.views import joined, json_expression, quoted
 from schemas.field import Table
 from schemas.guards.leases import Held

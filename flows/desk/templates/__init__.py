@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from flows.desk.filters import NONE
 from flows.desk.shown import day, moment, money, number
-from flows.report.reconciled.words import word_of
+from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import neutral, record_title, visible
 from schemas.counting import agree, quantity
 from schemas.show_as import ShowAs

@@ -6,7 +6,7 @@ from email.policy import SMTP
 from email.utils import localtime
 from html import escape
 
-from flows.report.reconciled.words import word_of
+from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import shortened
 
 LONGEST_SCOPE = 150

@@ -32,13 +32,13 @@ from flows.report.reconciled.table import (
     ReportTable,
     TableRow,
 )
+from flows.report.reconciled.verdicts import word_of
 from flows.report.reconciled.words import (
     STATUSES,
     amount_of,
     currency_label,
     sources,
     with_unreadable,
-    word_of,
 )
 from flows.report.spelling import record_title
 from flows.steps.breaks.ageing import BUCKETS

@@ -1,9 +1,9 @@
-"""The words a reconciliation report is told in: verdicts, statuses, states, sources, currencies."""
+"""The words a reconciliation report is told in: statuses, states, sources, currencies."""
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import NamedTuple
 
+from flows.report.reconciled.verdicts import VERDICTS, VerdictWords, word_of
 from flows.report.spelling import digits, neutral, ungrouped, visible
 from flows.steps.reconcile.report import ReconciliationReport
 from flows.steps.reconcile.reported_breaks import BreakLine
@@ -14,32 +14,6 @@ from schemas.life import BreakState
 NOT_READABLE = Money.UNREADABLE.value
 """What stands where an amount would, if it cannot be read: never a zero."""
 
-
-class VerdictWords(NamedTuple):
-    """A verdict as people read it."""
-
-    word: str
-    meaning: str
-    tone: str
-    """good, warn or bad."""
-
-
-VERDICTS: Mapping[str, VerdictWords] = {
-    "RECONCILED": VerdictWords(
-        "Reconciled", "Both sides agree, and every difference is explained.", "good"
-    ),
-    "RECONCILED_WITH_ACCEPTED": VerdictWords(
-        "Reconciled with accepted breaks",
-        "Every difference is explained; those that remain were accepted by name, until a day.",
-        "warn",
-    ),
-    "NOT_RECONCILED": VerdictWords(
-        "Not reconciled", "There are differences that nobody has resolved or accepted.", "bad"
-    ),
-    "INCOMPLETE": VerdictWords(
-        "Incomplete", "Something that was to be compared is missing: there is no verdict.", "bad"
-    ),
-}
 
 STATUSES: Mapping[str, str] = {
     Status.MATCHED_EXACT: "the same on both sides",
@@ -104,12 +78,6 @@ def verdict_of(report: ReconciliationReport) -> VerdictWords:
     told = report.cover.verdict
     unknown = VerdictWords(word_of(told), "This verdict is not known.", "bad")
     return VERDICTS.get(told) or unknown
-
-
-def word_of(verdict: str) -> str:
-    """A verdict in a word or two; one nobody knows is told as it is."""
-    known = VERDICTS.get(verdict)
-    return known.word if known else visible(verdict)
 
 
 def currency_label(report: ReconciliationReport, currency: str) -> str:

@@ -19,8 +19,9 @@ from connectors.postgres.jobs import Job, done_for, end_job, hold_job
 from connectors.postgres.push.sends import SendDecision, waiting_batches
 from connectors.postgres.reconciliations import find_run, run_of_event
 from connectors.postgres.resume import resumed
-from flows.report.reconciled.words import word_of
+from flows.report.reconciled.verdicts import word_of
 from flows.report.text import verdict_of
+from flows.stages.chosen_sends import ChosenSends
 from flows.stages.jobs.arguments import (
     CorrectArguments,
     ImportArguments,
@@ -37,7 +38,7 @@ from flows.stages.reconcile.as_of import today
 from flows.stages.reconcile.rules import rules_of
 from flows.stages.reconcile.run import Asked, reconcile
 from flows.stages.reconcile.sources import Scope
-from flows.stages.resolve import ChosenSends, resolve
+from flows.stages.resolve import resolve
 from flows.stages.rewind import rewind_batch
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import Ended, import_delivery, push_batch, report_again, run_batch

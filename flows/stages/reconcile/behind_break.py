@@ -22,7 +22,8 @@ from connectors.postgres.record_rows import (
     send_of,
     target_row,
 )
-from flows.stages.rows.locate import Spot, locate, show_command
+from flows.stages.rows.locate import locate
+from flows.stages.rows.spots import Spot, show_command
 from flows.stages.rows.texts import RowTexts
 from flows.stages.workspace import Workspace
 from flows.steps.secrets import shown_record

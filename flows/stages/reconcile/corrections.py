@@ -25,7 +25,7 @@ from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.match_breaks import line_key
 from schemas.breaks import BREAKS, BreakClass
-from schemas.kinds import WORD
+from schemas.frame_types import WORD
 from schemas.own_columns import BREAK_COLUMN, PARENT_COLUMN
 from schemas.tables import EXTRACTS
 

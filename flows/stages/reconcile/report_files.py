@@ -11,6 +11,7 @@ from flows.stages.workspace import Workspace
 from schemas.guards.trail_rules import report_hash
 
 MANIFEST = "manifest.json"
+TEXT = "report.txt"
 BLOCK = 1024 * 1024
 ANOTHER = (
     "Bring the folder back as it was written, or reconcile again for a report that can be signed."

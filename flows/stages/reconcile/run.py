@@ -6,19 +6,16 @@ run, and the next one starts anew.
 """
 
 import getpass
-import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import psycopg
 
-from connectors.desk_links import DeskPage, desk_link
 from connectors.errors import ReconciliationUnknown
 from connectors.postgres.breaks import decisions_since
 from connectors.postgres.reconciliations import (
@@ -27,13 +24,13 @@ from connectors.postgres.reconciliations import (
     hold_scope,
     latest_run,
     next_number,
-    save_run,
     scope_hash,
 )
 from connectors.postgres.resume import resumed
+from connectors.postgres.save_run import save_run
 from connectors.postgres.signatures import approved_runs
 from connectors.recovery import reach
-from flows.report.reconciled.words import word_of
+from flows.report.reconciled.verdicts import word_of
 from flows.stages.reconcile.acceptance_rules import accept_by_rules
 from flows.stages.reconcile.as_of import OPTIONS, Names, refuse_day, scope_as_of
 from flows.stages.reconcile.breaks import breaks_left
@@ -41,12 +38,12 @@ from flows.stages.reconcile.cover import gather_facts
 from flows.stages.reconcile.gone import doubted, newest_batches
 from flows.stages.reconcile.kept_signatures import folder_of, is_taken
 from flows.stages.reconcile.mail import mail_reports
-from flows.stages.reconcile.report_files import check_files
 from flows.stages.reconcile.rules import rules_of
+from flows.stages.reconcile.shown import run_as_json, where_told
 from flows.stages.reconcile.sign import signed_sources
 from flows.stages.reconcile.sources import Gathered, Scope, gather_sources
 from flows.stages.reconcile.why_gone import changed_sides, taken_back
-from flows.stages.reconcile.write import TEXT, Written, render_text, write_reconciliation
+from flows.stages.reconcile.write import Written, render_text, write_reconciliation
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import Gone, gone_since, other_terms
@@ -60,7 +57,7 @@ from flows.steps.reconcile.report import ReconciliationReport, RunLine
 from flows.steps.reconcile.self_test import self_test
 from flows.steps.rules.canonical import rules_hash, rules_text
 from flows.steps.rules.rules import Rules
-from schemas.life import ASIDE, OPEN, RECONCILED, RESOLVED
+from schemas.life import ASIDE, OPEN, RESOLVED
 from schemas.tables import CURRENCY_RATE
 
 log = logging.getLogger("recon.reconcile")
@@ -117,63 +114,11 @@ class Reconciled:
 
     def text(self) -> str:
         """The report for a terminal, and where all of it is."""
-        return f"{render_text(self.report)}\n{_where(self.run, self.written.folder)}"
+        return f"{render_text(self.report)}\n{where_told(self.run, self.written.folder)}"
 
     def as_json(self) -> dict[str, Any]:
         """The run for scripts."""
-        return _as_json(self.run, self.written.folder)
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A reconciliation looked at again."""
-
-    run: Reconciliation
-    folder: Path
-    text: str
-
-    @property
-    def exit_code(self) -> int:
-        """As `Reconciled.exit_code`."""
-        return 0 if self.run.verdict in RECONCILED else 1
-
-    def as_json(self) -> dict[str, Any]:
-        """The run for scripts."""
-        return _as_json(self.run, self.folder)
-
-
-def shown(workspace: Workspace, number: int | None) -> Shown:
-    """A reconciliation from its files, proven to be those it was saved with."""
-    with workspace.database.connect() as connection:
-        run = find_run(connection, number)
-    folder = check_files(workspace, run)
-    told = (folder / TEXT).read_text(encoding="utf-8")
-    return Shown(run, folder, f"{told}\n{_where(run, folder)}")
-
-
-def _where(run: Reconciliation, folder: Path) -> str:
-    lines = [
-        f"reconciliation {run.id} of {run.scope}: {word_of(run.verdict)}",
-        f"report: {folder / 'report.html'}",
-        f"report hash {run.report_hash}",
-    ]
-    if link := desk_link(DeskPage.RUN, run.id):
-        lines.insert(2, f"desk: {link}")
-    return "\n".join(lines)
-
-
-def _as_json(run: Reconciliation, folder: Path) -> dict[str, Any]:
-    totals = json.loads((folder / "totals.json").read_text(encoding="utf-8"))
-    return {
-        "reconciliation": run.id,
-        "scope": run.scope,
-        "as_of": run.as_of.isoformat(),
-        "verdict": run.verdict,
-        "report_hash": run.report_hash,
-        "chain_hash": run.chain_hash,
-        "folder": str(folder),
-        "totals": totals,
-    }
+        return run_as_json(self.run, self.written.folder)
 
 
 def reconcile(workspace: Workspace, asked: Asked) -> Reconciled:

@@ -26,7 +26,7 @@ from connectors.postgres.reconciliations import (
 )
 from connectors.postgres.signatures import Signature, add_signature, last_approved, signatures_of
 from connectors.process import whoami
-from flows.report.reconciled.words import word_of
+from flows.report.reconciled.verdicts import word_of
 from flows.report.spelling import shortened
 from flows.stages.reconcile.as_of import RESTATED
 from flows.stages.reconcile.breaks import breaks_now, what_is_open

@@ -25,7 +25,7 @@ from flows.steps.reconcile.sums import totals_by
 from flows.steps.totals import Totals, add
 from schemas.amounts import spelled
 from schemas.counting import agree, quantity
-from schemas.derived.sql import IDENTITY, key_columns
+from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.derived.views import APPLIED
 from schemas.field import Table
 from schemas.tables import EXTRACTS

@@ -21,7 +21,7 @@ from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
 from flows.stages.reconcile.corrections import corrections
-from flows.stages.reconcile.report_files import MANIFEST
+from flows.stages.reconcile.report_files import MANIFEST, TEXT
 from flows.stages.reconcile.sign import RECORDS
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
@@ -31,7 +31,7 @@ from schemas.guards.trail_rules import chain_hash, report_hash
 
 PAGE = "report.html"
 WORKBOOK = "report.xlsx"
-TEXT = "report.txt"
+
 TOTALS = "totals.json"
 BREAKS_CSV, BREAKS_PARQUET = "breaks.csv", "breaks.parquet"
 

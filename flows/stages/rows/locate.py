@@ -1,12 +1,6 @@
-"""Locate one delivered row: by a line of its file, as reports show it, or by its record number.
+"""Locate one delivered row: what is in that place of its file, and where nothing is, why."""
 
-Lines count from 1 at the first line of the file, records from 1 behind the header. The two differ
-from the first row on, so nothing here takes one for the other.
-"""
-
-import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -15,10 +9,11 @@ from connectors.errors import BatchUnknown
 from connectors.files.blocks import blocks
 from connectors.files.content import Content
 from connectors.postgres import ledger
-from connectors.postgres.findings import find_row, records_of_line, row_from_line
+from connectors.postgres.findings import find_row, row_from_line
 from connectors.postgres.ledger import Extract, State
 from flows.report.spelling import shortened
 from flows.stages.kept import is_cleared, open_archived, prove_row
+from flows.stages.rows.spots import Spot, places, show_command
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
 from schemas.counting import quantity
@@ -26,20 +21,6 @@ from schemas.counting import quantity
 BLOCK_BYTES = 1 << 20
 NAMED = 20
 """Files an error names; it counts the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """Which row of a file is meant; one of the two is given."""
-
-    line: int | None = None
-    record: int | None = None
-
-
-def show_command(batch_id: int, file: str, spot: Spot) -> str:
-    """The command that shows this row."""
-    asked = f"--line {spot.line}" if spot.line is not None else f"--record {spot.record}"
-    return f"recon row {batch_id} {shlex.quote(file)} {asked}"
 
 
 def locate(
@@ -70,25 +51,15 @@ def locate(
     return found
 
 
-def places(
-    connection: psycopg.Connection, extract: Extract, spot: Spot
-) -> Iterator[tuple[int, int]]:
-    """Extract and record number of the rows, if they were staged: a line may be several."""
-    numbers = [spot.record] if spot.record is not None else []
-    if spot.line is not None:
-        numbers = records_of_line(connection, extract, spot.line)
-    for number in numbers:
-        if find_row(connection, extract.id, number):
-            yield extract.id, number
-
-
 def _why_not(
     workspace: Workspace, connection: psycopg.Connection, extract: Extract, spot: Spot
 ) -> str:
     name = shortened(extract.name, 80)
     if extract.refused is not None:
         return f"{name} was refused ({extract.refused}), so none of its rows was taken in."
-    staged = ledger.list_receipts(connection, extract.batch_id, "stage", extract.id)
+    staged = ledger.list_receipts(
+        connection, extract.batch_id, "stage", extract.id, with_clues=False
+    )
     records = max((receipt.last_record for receipt in staged), default=0)
     batch = ledger.find_batch(connection, extract.batch_id)
     unread = (

@@ -12,8 +12,8 @@ from connectors.postgres import ledger
 from connectors.postgres.findings import is_broken
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.terms import restored_profile
-from flows.stages.validate_chunk import plain_cells
 from flows.stages.workspace import Workspace
+from flows.stages.writing import plain_cells
 from schemas.reasons import NOT_SHOWN
 
 

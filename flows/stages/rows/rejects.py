@@ -38,7 +38,7 @@ from flows.report.decision import ROWS_SHOWN, FirstReject
 from flows.report.spelling import visible
 from flows.stages.check import staged_tables, tables_of
 from flows.stages.kept import open_archived, prove_extracts
-from flows.stages.rows.locate import Spot, show_command
+from flows.stages.rows.spots import Spot, show_command
 from flows.stages.rows.texts import RowTexts
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace

@@ -14,8 +14,8 @@ from connectors.postgres.findings import RejectedRow, rows_at, wrong_fields
 from connectors.postgres.ledger import Batch
 from flows.stages.kept import is_cleared, open_archived, read_range
 from flows.stages.terms import restored_profile
-from flows.stages.validate_chunk import plain_cells
 from flows.stages.workspace import Workspace
+from flows.stages.writing import plain_cells
 from flows.steps.validate.insert_batch import record_inside
 from flows.steps.validate.omitted_secrets import DeliveredRow, in_place
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA

@@ -10,7 +10,7 @@ import polars as pl
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.frames.beyond import money_text, shown
 from schemas.amounts import BEYOND
-from schemas.kinds import Dtype
+from schemas.frame_types import Dtype
 from schemas.life import BreakState
 
 BOUND = (

@@ -32,7 +32,7 @@ from flows.steps.breaks.patterns import (
 )
 from flows.steps.frames.beyond import exact_sum
 from schemas.breaks import Money
-from schemas.kinds import WORD
+from schemas.frame_types import WORD
 from schemas.own_tables import TIMES
 from schemas.tables import EXTRACTS
 

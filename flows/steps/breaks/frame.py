@@ -6,7 +6,7 @@ from functools import cache
 
 import polars as pl
 
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 
 BREAK_SCHEMA: dict[str, pl.DataType] = {
     "code": pl.String(),

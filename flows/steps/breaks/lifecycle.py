@@ -8,7 +8,7 @@ import polars as pl
 from flows.steps.breaks.acceptance import BOUND, SEEN, holds
 from flows.steps.breaks.frame import BREAK_SCHEMA
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, basis, with_counted
-from schemas.kinds import Dtype, frame_schema
+from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
 from schemas.life import (
     ASIDE,

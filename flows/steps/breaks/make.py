@@ -16,7 +16,8 @@ from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS
 from schemas.counting import plural
 from schemas.field import Field, Kind, Table
-from schemas.kinds import AMOUNT, OFFSET
+from schemas.frame_types import AMOUNT
+from schemas.kinds import OFFSET
 
 LINES = 1000
 """How many lines of an annex a report shows; the rest is in its frame."""

@@ -16,7 +16,7 @@ from schemas.amounts import BEYOND
 from schemas.breaks import BREAKS, Money
 from schemas.derived.views import ERRORS
 from schemas.field import Table
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 
 _LARGE = 10**19
 """The difference of two amounts below it can be held."""

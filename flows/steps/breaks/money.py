@@ -17,7 +17,7 @@ import polars as pl
 from flows.steps.frames.beyond import beside, exact_sum, number_of, parted
 from schemas.amounts import BEYOND, EXACT
 from schemas.breaks import BREAKS, Money
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 from schemas.tables import EXTRACTS, PAYMENT
 
 BASIS, COUNTED = "basis", "counted"
@@ -239,4 +239,4 @@ def _amount_field() -> pl.Expr:
 
 
 def _zero() -> pl.Expr:
-    return pl.lit(Decimal(0), AMOUNT)
+    return pl.lit(0).cast(AMOUNT)

@@ -12,7 +12,7 @@ import polars as pl
 from flows.steps.breaks.make import joined, quantities
 from flows.steps.frames.beyond import money_text
 from schemas.breaks import BREAKS
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 from schemas.tables import TABLES
 
 CAUSE_SCHEMA: dict[str, pl.DataType] = {

@@ -10,7 +10,7 @@ from flows.steps.breaks.match_breaks import line_key
 from flows.steps.frames.statuses import Lines
 from flows.steps.rules.rules import Rules
 from schemas.field import Table
-from schemas.kinds import AMOUNT, Dtype
+from schemas.frame_types import AMOUNT, Dtype
 
 EVERY = "all tolerances"
 TOLERATED_SCHEMA: dict[str, Dtype] = {

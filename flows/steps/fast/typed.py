@@ -15,7 +15,8 @@ from flows.steps.validate.normalise import Writing
 from flows.steps.validate.quick_times import offset_on
 from schemas.cells.columns import type_fields
 from schemas.field import Field, Kind, Table
-from schemas.kinds import EXACT, OFFSET, SCALE, millionth_columns
+from schemas.frame_types import millionth_columns
+from schemas.kinds import EXACT, OFFSET, SCALE
 from schemas.millionths import in_millionths, plain_rows
 
 _DAY, _MINUTE = 86_400_000_000, 60_000_000

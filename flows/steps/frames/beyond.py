@@ -13,7 +13,7 @@ import polars as pl
 
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND, EXACT, UNREADABLE, spelled
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 
 _WHOLE, _BEHIND = 20, 18
 
@@ -48,9 +48,12 @@ def parted(name: str, numbers: Iterable[Decimal | None]) -> list[pl.Series]:
     """Numbers as an exact column, and the texts of those it does not hold beside it."""
     values = list(numbers)
     # A zero with many digits behind its point is a zero, and fits.
-    held = [None if one is None or not fits(one) else Decimal(plain(one)) for one in values]
+    held = [None if one is None or not fits(one) else plain(one) for one in values]
     texts = [None if one is None or fits(one) else spelled(one) for one in values]
-    return [pl.Series(name, held, AMOUNT), pl.Series(name + BEYOND, texts, pl.String)]
+    return [
+        pl.Series(name, held, pl.String).cast(AMOUNT),
+        pl.Series(name + BEYOND, texts, pl.String),
+    ]
 
 
 def whole(amount: Decimal | None, beyond: str | None) -> Decimal | None:

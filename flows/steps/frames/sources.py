@@ -1,9 +1,9 @@
 """The truth sources of one run as frames: E extract, A answer, D database, G listing, P signed.
 
-Amount fields (`Field.amount`) are exact decimals (`kinds.AMOUNT`), other doubles Float64, which
-is exact for them: they were proven to be the shortest text of their double. A frame with an amount
-that no such decimal holds has null there, and its text in a column of its own (`beyond`). Times
-are as in `schemas.kinds.frame_schema`, with their `_offset` companion.
+Amount fields (`Field.amount`) are exact decimals (`frame_types.AMOUNT`), other doubles Float64,
+which is exact for them: they were proven to be the shortest text of their double. A frame with an
+amount that no such decimal holds has null there, and its text in a column of its own (`beyond`).
+Times are as in `schemas.frame_types.frame_schema`, with their `_offset` companion.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,8 @@ import polars as pl
 
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.field import Table
-from schemas.kinds import AMOUNT, EXACT, WORD, Dtype, frame_schema
+from schemas.frame_types import AMOUNT, WORD, Dtype, frame_schema
+from schemas.kinds import EXACT
 
 PLACE: dict[str, Dtype] = {
     "state": WORD,

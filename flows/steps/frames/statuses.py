@@ -9,7 +9,7 @@ from flows.steps.frames.sources import PLACE, record_schema
 from schemas.amounts import BEYOND, UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import AMOUNT, WORD, Dtype
+from schemas.frame_types import AMOUNT, WORD, Dtype
 
 STATUS = pl.Enum(Status)
 """One of the statuses, in a byte."""

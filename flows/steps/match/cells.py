@@ -18,7 +18,8 @@ from schemas.cells.reading import Moment, read_moment
 from schemas.cells.readings import BOOLEANS, NUMBERS, TIMES, Reading
 from schemas.derived.json_text import number_text
 from schemas.field import Field, Kind, Table
-from schemas.kinds import AMOUNT, OFFSET
+from schemas.frame_types import AMOUNT
+from schemas.kinds import OFFSET
 
 CELL_SCHEMA: dict[str, pl.DataType] = {
     "place": pl.UInt32(),

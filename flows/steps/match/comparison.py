@@ -13,7 +13,8 @@ import polars as pl
 from flows.steps.frames.beyond import beside, beyond_of, fits, number_of, parted, too_large
 from schemas.amounts import BEYOND, EXACT
 from schemas.field import Field, Kind, Table
-from schemas.kinds import AMOUNT, OFFSET, Dtype
+from schemas.frame_types import AMOUNT, Dtype
+from schemas.kinds import OFFSET
 
 DIFFERENCE_SCHEMA: dict[str, Dtype] = {
     "row": pl.UInt32(),

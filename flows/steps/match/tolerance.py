@@ -3,7 +3,7 @@
 import polars as pl
 
 from flows.steps.rules.rules import Offset, Rules, Tolerance
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 
 _DAY_SECONDS = 86_400
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from flows.steps.breaks.make import LINES, Annex, as_day, money, zero
 from flows.steps.reconcile.links import PAYMENT_OF, once
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 from schemas.tables import PAYMENT, PAYMENT_PLAN_DETAIL
 
 _STATUS = "StatusCodesId"

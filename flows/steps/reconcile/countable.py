@@ -9,7 +9,7 @@ from flows.steps.match.comparison import text
 from schemas.amounts import BEYOND
 from schemas.derived.views import AGAIN, APPLIED
 from schemas.field import Table
-from schemas.kinds import WORD
+from schemas.frame_types import WORD
 
 MOST_ADDED = 2e19
 """Sums below it fit an exact decimal column, and so does what is made of several of them."""

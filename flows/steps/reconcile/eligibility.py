@@ -13,7 +13,7 @@ from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.derived.views import AGAIN, BY_KEY
 from schemas.field import Table
-from schemas.kinds import WORD, frame_columns
+from schemas.frame_types import WORD, frame_columns
 
 OWN: dict[str, tuple[Status, str]] = {
     "rejected": (Status.REJECTED, ""),

@@ -25,7 +25,7 @@ from flows.steps.reconcile.signed import changed_after_signoff, late_arrivals
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import WORD
+from schemas.frame_types import WORD
 from schemas.tables import (
     CURRENCY_RATE,
     EXTRACTS,

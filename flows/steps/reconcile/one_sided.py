@@ -11,7 +11,7 @@ from flows.steps.reconcile.windows import business_date
 from flows.steps.rules.rules import Rules
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import WORD
+from schemas.frame_types import WORD
 
 
 def unmatched_lines(

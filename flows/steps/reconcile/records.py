@@ -45,7 +45,7 @@ from flows.steps.rules.rules import Offset, Rules
 from schemas.amounts import UNREADABLE
 from schemas.breaks import Status
 from schemas.field import Table
-from schemas.kinds import WORD
+from schemas.frame_types import WORD
 from schemas.operations import PUSHES
 from schemas.tables import INSERT_BATCH_DATA
 

@@ -12,7 +12,7 @@ import polars as pl
 from flows.steps.frames.beyond import parted, whole
 from flows.steps.totals import plain
 from schemas.amounts import BEYOND
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 
 
 @dataclass(frozen=True, slots=True)

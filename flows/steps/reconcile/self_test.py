@@ -21,7 +21,8 @@ from flows.steps.reconcile.plans import reconcile_plans
 from flows.steps.reconcile.rates import reconcile_rates
 from flows.steps.rules.rules import Budget, Discount, Plans, Rates, Rules
 from schemas.field import Kind, Table
-from schemas.kinds import AMOUNT, OFFSET
+from schemas.frame_types import AMOUNT
+from schemas.kinds import OFFSET
 from schemas.tables import (
     CURRENCY_RATE,
     INSERT_BATCH_DATA,

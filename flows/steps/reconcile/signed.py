@@ -14,7 +14,7 @@ from flows.steps.match.pairing import key_frame, pair
 from flows.steps.reconcile.windows import business_date
 from schemas.amounts import BEYOND
 from schemas.field import Table
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 from schemas.tables import EXTRACTS
 
 NOW = "D"

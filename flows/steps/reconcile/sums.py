@@ -17,7 +17,7 @@ from flows.steps.frames.statuses import EXPECTED, FOUND
 from flows.steps.totals import NO_CURRENCY, Totals, add
 from schemas.amounts import EXACT, UNREADABLE
 from schemas.field import Kind, Table
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 
 _SAFE = Decimal(10) ** 19
 """Sums below this fit an exact decimal column."""

@@ -9,15 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from schemas.cells.columns import type_cells
 from schemas.cells.reading import SHOWN_CHARACTERS, Moment, Number, Unread, Value, read
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Table
-from schemas.kinds import EXACT, OFFSET, frame_columns
+from schemas.frame_types import frame_columns
+from schemas.kinds import EXACT, OFFSET
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.row_rules import row_rules
 
@@ -99,13 +98,13 @@ def check(
 
 def _left(
     table: Table, cells: pl.DataFrame, typed: pl.DataFrame
-) -> Iterator[tuple[Field, NDArray[np.intp]]]:
+) -> Iterator[tuple[Field, pl.Series]]:
     """The rows the vectorised readers left, by field: there is a text, and no value."""
     read_ones = [of for of in table.delivered if of.kind is not Kind.STRING]
     given = cells.select((pl.col(of.name) != "").fill_null(value=False) for of in read_ones)
     empty = typed.select(pl.col(of.name).is_null() for of in read_ones)
     for of in read_ones:
-        left = np.flatnonzero(given[of.name].to_numpy() & empty[of.name].to_numpy())
+        left = (given[of.name] & empty[of.name]).arg_true()
         if len(left):
             yield of, left
 
@@ -114,7 +113,7 @@ def _read_strictly(
     table: Table,
     of: Field,
     texts: tuple[pl.Series, pl.Series],
-    left: NDArray[np.intp],
+    left: pl.Series,
     typed: pl.DataFrame,
     errors: dict[int, list[FieldError]],
     unread: set[tuple[int, str]],
@@ -122,7 +121,7 @@ def _read_strictly(
     """Decide the cells that are left, and put what they say into the typed frame."""
     values: dict[int, Value] = {}
     pairs = zip(*(one.gather(left).to_list() for one in texts), strict=True)
-    for row, (cell, given) in zip(left.tolist(), pairs, strict=True):
+    for row, (cell, given) in zip(left.to_list(), pairs, strict=True):
         value = read(of, cell, read_nested)
         if isinstance(value, Unread):
             # A remark behind the delivered text says more than the text alone.

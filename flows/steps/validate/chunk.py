@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from flows.steps.totals import Totals, totals_by_state
+from flows.steps.totals import Totals
 from flows.steps.validate.check import Checked, check
 from flows.steps.validate.excluded import COLUMN, counts
+from flows.steps.validate.frame_totals import totals_by_state
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.key_ids import told_once
 from flows.steps.validate.normalise import Writing, normalise

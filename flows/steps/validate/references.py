@@ -14,7 +14,7 @@ from typing import NamedTuple
 import polars as pl
 
 from flows.steps.order import by_dependency
-from schemas.derived.sql import key_columns
+from schemas.derived.sql_names import key_columns
 from schemas.field import Reference, Table
 from schemas.reasons import REASONS
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from schemas.derived.sql import key_columns
+from schemas.derived.sql_names import key_columns
 from schemas.field import Kind, Table
 from schemas.kinds import stored_columns
 from schemas.reasons import NOT_SHOWN, REASONS

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from flows.steps.validate.check import Checked, FieldError
-from schemas.derived.sql import IDENTITY, key_columns
+from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Field, Kind, Table
-from schemas.kinds import EXACT, WORLDS, frame_columns
+from schemas.frame_types import FRAME_TYPES, frame_columns
+from schemas.kinds import EXACT
 from schemas.ledger import POSITION
 from schemas.reasons import REASONS
 
@@ -63,7 +64,7 @@ def staged_rows(
     rows: Rows,
     identity: pl.Series,
 ) -> pl.DataFrame:
-    """Rows for the staged table of a record, columns as `sql.staged_columns` orders them."""
+    """Rows for the staged table of a record, columns as `sql_names.staged_columns` orders them."""
     error_data = pl.Series("error_data", [None] * rows.typed.height, dtype=pl.String)
     if rows.errors:
         lines = rows.positions["first_line"]
@@ -76,7 +77,7 @@ def staged_rows(
         identity,
     )
     missing = [
-        pl.lit(None, WORLDS[field.kind].frame).alias(field.name)
+        pl.lit(None, FRAME_TYPES[field.kind]).alias(field.name)
         for field in POSITION
         if field.name not in known.columns
     ]

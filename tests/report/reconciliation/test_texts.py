@@ -14,7 +14,8 @@ from flows.report.reconciled.markdown import BYTES, ROWS, breaks_table, reconcil
 from flows.report.reconciled.table import TableRow
 from flows.report.reconciled.tables import facts, roll_forward
 from flows.report.reconciled.text import render_text
-from flows.report.reconciled.words import with_unreadable, word_of
+from flows.report.reconciled.verdicts import word_of
+from flows.report.reconciled.words import with_unreadable
 from flows.report.spelling import MINUS
 from flows.steps.reconcile.reported_breaks import Breaks
 from tests.report.reconciliation.sample import REPORTS, everything, many

@@ -1,0 +1,191 @@
+"""A database brought to the record kinds that this machine defines, where nothing is lost by it."""
+
+from collections.abc import Iterator
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from connectors.errors import DatabaseUnusable
+from connectors.postgres.own_kinds import THERE, KeptKind, hash_of, kept_of
+from schemas.derived.sql import METADATA, STAGED, STORAGE, TARGETS
+from schemas.derived.sql_names import SCHEMA, staged_name
+from schemas.derived.views import DOCUMENTED_VIEWS, VIEWS, quoted
+from schemas.field import Table
+from schemas.guards.roles import LOADER, READER, grants_of
+from schemas.guards.tenants import policies_of
+from schemas.own_changes import Asks, Change, changes
+from schemas.own_tables import FOLDER, definition_of, table_of
+from schemas.tables import OWN
+
+ROWS = "staged_row"
+"""The one view whose text names the tables of record kinds."""
+DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
+_POSSIBLE = {
+    Asks.NO_RECORDS: "that is possible while the database has no record of the kind",
+    Asks.UNHELD: "that is possible while no row has a value of it",
+    Asks.NO_ROWS: "rows are there by that. Define it so again, or give the new kind another name",
+}
+
+
+def follow_definitions(connection: sa.Connection, *, asked: bool = False) -> None:
+    """Make what the definitions of this machine have and the database has not.
+
+    Call it inside a transaction that keeps the schema. `asked`: somebody wants these definitions,
+    so a kind without one is removed and one of before comes back; else they are taken for those of
+    a machine that is behind. Raises DatabaseUnusable for what would lose something.
+    """
+    there = kept_of(connection.exec_driver_sql(THERE.replace("%", "%%")).fetchall())
+    gone = sorted(there.keys() - OWN.tables.keys())
+    _refuse(
+        [_no_file(connection, name, asked=asked) for name in gone]
+        + [
+            told
+            for name in there.keys() & OWN.tables.keys()
+            for told in _hindrances(connection, name, there[name], asked=asked)
+        ]
+    )
+    # The view would be in the way of what it names; who may read it goes on to.
+    _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {DOCUMENTED_VIEWS[ROWS]}")
+    for name in gone:
+        _drop(connection, name)
+    for name, table in OWN.tables.items():
+        definition, kept = definition_of(table), there.get(name)
+        if kept and kept.definition == definition:
+            continue
+        if kept and _is_used(connection, name):
+            _alter(connection, name)
+        else:
+            if kept:
+                _drop(connection, name)
+            _make(connection, name)
+        now = kept.followed_by(definition) if kept else KeptKind(definition)
+        comment = now.comment.replace("'", "''")
+        _run(connection, f"COMMENT ON TABLE {SCHEMA}.{name} IS '{comment}'")
+        _run(connection, f"ALTER TABLE {SCHEMA}.{staged_name(table)} SET ({_storage(table)})")
+    _run(connection, f"CREATE OR REPLACE VIEW {SCHEMA}.{ROWS} AS {VIEWS[ROWS]}")
+    if OWN.tables and connection.exec_driver_sql(f"SELECT to_regrole('{READER}')").scalar():
+        for statement in (*grants_of(OWN.tables), *policies_of(OWN.tables, READER, LOADER)):
+            _run(connection, statement)
+
+
+def _storage(table: Table) -> str:
+    return STORAGE[staged_name(table)]
+
+
+def _refuse(told: list[str]) -> None:
+    if told := [one for one in told if one]:
+        raise DatabaseUnusable("\n".join([*told, "Nothing was changed."]))
+
+
+def _no_file(connection: sa.Connection, name: str, *, asked: bool) -> str:
+    """Why a kind cannot be without a file; empty: it can be removed."""
+    if _is_used(connection, name):
+        return (
+            f"The database has the record kind {name}, which is not defined here, and batches have "
+            f"rows of it. Set {FOLDER} to the folder with its definition, or write that with "
+            "`recon records export`."
+        )
+    if asked:
+        return ""
+    return (
+        f"The database has the record kind {name}, which is not defined here. Set {FOLDER} to the "
+        "folder with its definition, write that with `recon records export`, or remove the kind "
+        "with `recon records apply`: it was never delivered."
+    )
+
+
+def _hindrances(
+    connection: sa.Connection, name: str, kept: KeptKind, *, asked: bool
+) -> Iterator[str]:
+    """Why the database cannot follow a definition."""
+    definition = definition_of(OWN.tables[name])
+    if kept.definition == definition:
+        return
+    if not asked and hash_of(definition) in kept.former:
+        yield (
+            f"The record kind {name} is defined here as it was before: the database has a newer "
+            "definition. Write that with `recon records export`, or lead the database back with "
+            "`recon records apply`, as the owner of the schema."
+        )
+        return
+    if not _is_used(connection, name):
+        return
+    for change in changes(table_of(name, kept.definition), OWN.tables[name]):
+        if not _is_possible(connection, name, change):
+            yield (
+                f"The record kind {name} is defined otherwise than in the database: {change.told}; "
+                f"{_POSSIBLE[change.asks]}."
+            )
+
+
+def _is_possible(connection: sa.Connection, name: str, change: Change) -> bool:
+    match change.asks:
+        case Asks.NOTHING:
+            return True
+        case Asks.NO_RECORDS:
+            return not _any(connection, name)
+        case Asks.UNHELD:
+            held = f"WHERE {quoted(change.field)} IS NOT NULL"
+            return not any(_any(connection, of, held) for of in (name, f"staged_{name}"))
+        case Asks.NO_ROWS:
+            return False
+
+
+def _is_used(connection: sa.Connection, name: str) -> bool:
+    """Whether anything of a kind was delivered; its rows may be gone, the extract is not."""
+    return (
+        _any(connection, name)
+        or _any(connection, f"staged_{name}")
+        or _any(connection, "extract", f"WHERE record = '{name}'")
+    )
+
+
+def _any(connection: sa.Connection, table: str, where: str = "") -> bool:
+    return bool(
+        connection.exec_driver_sql(f"SELECT EXISTS (SELECT FROM {SCHEMA}.{table} {where})").scalar()
+    )
+
+
+def _make(connection: sa.Connection, name: str) -> None:
+    tables = (TARGETS[name], STAGED[name])
+    names = [table.name for table in tables]
+    names += [str(table.primary_key.name) for table in tables if table.primary_key]
+    names += [str(index.name) for table in tables for index in table.indexes]
+    listed = ", ".join(f"'{one}'" for one in names)
+    taken = connection.exec_driver_sql(
+        f"SELECT min(relname) FROM pg_class WHERE relnamespace = to_regnamespace('{SCHEMA}') "
+        f"AND relname IN ({listed})"
+    ).scalar()
+    if taken:
+        raise DatabaseUnusable(
+            f"The record kind {name} cannot be made: the schema {SCHEMA!r} has something named "
+            f"{taken} already. Give the kind another name; nothing was changed."
+        )
+    METADATA.create_all(connection, tables, checkfirst=False)
+
+
+def _drop(connection: sa.Connection, name: str) -> None:
+    for table in (name, f"staged_{name}"):
+        _run(connection, f"DROP TABLE {SCHEMA}.{table}")
+
+
+def _alter(connection: sa.Connection, name: str) -> None:
+    """Add columns, take those away that are gone, and say which of them may be empty."""
+    for table in (TARGETS[name], STAGED[name]):
+        there = {one["name"]: one for one in sa.inspect(connection).get_columns(table.name, SCHEMA)}
+        alter = f"ALTER TABLE {SCHEMA}.{table.name}"
+        for column in table.columns:
+            of = quoted(column.name)
+            if column.name not in there:
+                null = "" if column.nullable else " NOT NULL"
+                _run(connection, f"{alter} ADD {of} {column.type.compile(dialect=DIALECT)}{null}")
+            elif there[column.name]["nullable"] != column.nullable:
+                turn = "DROP" if column.nullable else "SET"
+                _run(connection, f"{alter} ALTER {of} {turn} NOT NULL")
+        for gone in sorted(there.keys() - {column.name for column in table.columns}):
+            _run(connection, f"{alter} DROP COLUMN {quoted(gone)}")
+
+
+def _run(connection: sa.Connection, statement: str) -> None:
+    # A percent sign is taken for a parameter only where there may be any.
+    connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

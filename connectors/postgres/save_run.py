@@ -1,0 +1,81 @@
+"""A run of a scope saved with its breaks."""
+
+from datetime import date
+
+import polars as pl
+import psycopg
+from psycopg import sql
+
+from connectors.postgres.break_digests import breaks_hash
+from connectors.postgres.ledger import detail_text, write_trail
+from connectors.postgres.reconciliations import Reconciliation, find_run, latest_run, scope_hash
+from connectors.postgres.staging import CopyRows, copy_text
+from connectors.process import whoami
+from schemas.ledger import BREAK_STATE
+
+DRAFTED_BREAKS = f"draft_{BREAK_STATE.name}"
+
+
+def save_run(
+    connection: psycopg.Connection,
+    *,
+    number: int,
+    scope: str,
+    as_of: date,
+    rules_hash: str,
+    verdict: str,
+    report_hash: str,
+    chain_hash: str,
+    previous: Reconciliation | None,
+    decided_through: int,
+    folder: str,
+    breaks: pl.DataFrame,
+    by: str | None = None,
+    reason: str = "",
+    rules_text: str | None = None,
+    version: str | None = None,
+) -> Reconciliation:
+    """Save a run with its breaks in one transaction; the caller holds the scope.
+
+    `reason` is that of a restatement. `breaks` has the columns of the ledger's break states,
+    without the run's number.
+    """
+    facts = {
+        "id": number,
+        "scope_hash": scope_hash(scope),
+        "as_of": as_of.isoformat(),
+        "rules_hash": rules_hash,
+        "verdict": verdict,
+        "report_hash": report_hash,
+        "chain_hash": chain_hash,
+        "previous_id": previous.id if previous else None,
+        "decided_through": decided_through,
+        "folder": folder,
+    }
+    with connection.transaction():
+        last = latest_run(connection, scope)
+        assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
+        copy_breaks(connection, number, breaks)
+        hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
+        told = facts | {"version": version, "breaks": breaks.height, "breaks_hash": hashed}
+        detail = detail_text(told | ({"restates": reason} if reason else {}))
+        values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
+        connection.execute("SELECT draft('reconciliation')")
+        connection.execute(
+            f"INSERT INTO draft_reconciliation ({', '.join(values)}) "
+            f"VALUES ({', '.join(f'%({name})s' for name in values)})",
+            values,
+        )
+        write_trail(connection, "conclude", by or whoami(), detail)
+    return find_run(connection, number)
+
+
+def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFrame) -> None:
+    """Draft the breaks of a run; the frame has the columns of the ledger but the run's number."""
+    names = [field.name for field in BREAK_STATE]
+    connection.execute("SELECT draft('break_state')")
+    rows = breaks.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *names[1:])
+    statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
+        sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, names))
+    )
+    CopyRows(statement, (copy_text(rows),)).send(connection)

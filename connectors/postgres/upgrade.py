@@ -1,0 +1,100 @@
+"""A schema brought to this version: by Alembic to the newest revision, and to its record kinds.
+
+Commands that find it there already, nearly all of them, import nothing of this.
+"""
+
+import psycopg
+import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+
+from connectors.errors import DatabaseUnusable
+from connectors.postgres.addresses import CONNECT_SECONDS, no_connection
+from connectors.postgres.follow_kinds import follow_definitions
+from connectors.postgres.heartbeat import DEFAULT_SECONDS
+from connectors.postgres.revisions import MIGRATIONS, TAKEN_OVER, Way, is_behind, revisions
+from connectors.postgres.schema_lock import busy_schema, lock_schema
+from schemas.derived.sql_names import SCHEMA
+
+
+def bring_up_to_date(url: str, wait_seconds: float, way: Way, *, asked: bool = False) -> None:
+    """The schema in its newest revision, or with all record kinds; raises DatabaseUnusable."""
+    engine = engine_on(url)
+    step = {"migrate": migrate, "follow": follow}[way]
+    try:
+        with engine.begin() as connection:
+            step(connection, wait_seconds, asked=asked)
+    except sa.exc.DBAPIError as error:
+        if isinstance(error.orig, psycopg.errors.LockNotAvailable):
+            raise busy_schema(engine, SCHEMA, wait_seconds) from None
+        raise DatabaseUnusable(no_connection(error.orig or error, url)) from None
+    finally:
+        engine.dispose()
+
+
+def engine_on(url: str) -> sa.Engine:
+    """An engine whose connections are opened by libpq alone: an address is read in one way."""
+    return sa.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(url, connect_timeout=CONNECT_SECONDS),
+        hide_parameters=True,
+    )
+
+
+def migrate(
+    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
+) -> None:
+    """Bring the schema to the newest revision; nothing happens when it is there already.
+
+    No lock is waited for longer than `wait_seconds`. Behind it follow the record kinds of our own
+    (`follow_definitions`, which says what `asked` is).
+    """
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes |= {"connection": connection, "asked": asked}
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    current = context.get_current_revision()
+    if not is_behind(current):
+        return
+    try:
+        lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        # Somebody else may have brought it there meanwhile.
+        current = context.get_current_revision()
+        if not is_behind(current):
+            return
+        if current == TAKEN_OVER:
+            connection.execute(context._version.update().values(version_num=revisions()[0]))
+        command.upgrade(config, "head")
+    except sa.exc.ProgrammingError as error:
+        raise _not_allowed(error, current) from None
+
+
+def follow(
+    connection: sa.Connection, wait_seconds: float = DEFAULT_SECONDS, *, asked: bool = False
+) -> None:
+    """Bring the tables of our own record kinds to their definitions (`follow_definitions`)."""
+    context = MigrationContext.configure(connection, opts={"version_table_schema": SCHEMA})
+    try:
+        lock_schema(connection, SCHEMA, context._version, wait_seconds)
+        follow_definitions(connection, asked=asked)
+    except sa.exc.ProgrammingError as error:
+        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise
+        raise DatabaseUnusable(
+            "The database does not have the record kinds that are defined here, or has others, and "
+            "the role of RECON_DATABASE_URL may not make them. Run any command, `recon status` for "
+            "one, once as the owner of the schema; nothing was changed."
+        ) from None
+
+
+def _not_allowed(error: sa.exc.ProgrammingError, current: str | None) -> Exception:
+    """The same as text where a right is missing; what else is wrong stays what it is."""
+    if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+        return error
+    return DatabaseUnusable(
+        f"The schema {SCHEMA!r} is {f'at revision {current}' if current else 'not there'}, "
+        f"this version needs revision {revisions()[-1]}, and the role of RECON_DATABASE_URL "
+        "may not bring it there. Run any command, `recon status` for one, once as the owner of the "
+        "schema; nothing was changed."
+    )

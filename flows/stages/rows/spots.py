@@ -1,0 +1,40 @@
+"""Which row of a file is meant: by a line, as reports show it, or by its record number.
+
+Lines count from 1 at the first line of the file, records from 1 behind the header. The two differ
+from the first row on, so nothing here takes one for the other.
+"""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psycopg
+
+from connectors.postgres.findings import find_row, records_of_line
+from connectors.postgres.ledger import Extract
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Which row of a file is meant; one of the two is given."""
+
+    line: int | None = None
+    record: int | None = None
+
+
+def show_command(batch_id: int, file: str, spot: Spot) -> str:
+    """The command that shows this row."""
+    asked = f"--line {spot.line}" if spot.line is not None else f"--record {spot.record}"
+    return f"recon row {batch_id} {shlex.quote(file)} {asked}"
+
+
+def places(
+    connection: psycopg.Connection, extract: Extract, spot: Spot
+) -> Iterator[tuple[int, int]]:
+    """Extract and record number of the rows, if they were staged: a line may be several."""
+    numbers = [spot.record] if spot.record is not None else []
+    if spot.line is not None:
+        numbers = records_of_line(connection, extract, spot.line)
+    for number in numbers:
+        if find_row(connection, extract.id, number):
+            yield extract.id, number

@@ -1,0 +1,67 @@
+"""A sign before what a spreadsheet would take for a formula, in CSV that is read again."""
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_INVISIBLE = "\u200b-\u200f\u2060\ufeff"
+
+
+class Guard:
+    """Puts a sign before what a spreadsheet would run in a text of CSV, and takes it away again.
+
+    It stands at every place where some spreadsheet may begin a cell: at the start, behind every
+    usual delimiter and line end, and the quotes there. A text that begins with the sign itself gets
+    another one, so that `take` gives back exactly what `put` was given, for a record as for a cell.
+    """
+
+    def __init__(self, delimiter: str, quote: str) -> None:
+        self._delimiter, self._quote = delimiter, quote
+        self.sign = "'" if quote != "'" else "`"
+
+    def put(self, text: str) -> str:
+        """The text with the sign before all that would be run, and before the sign."""
+        return self._risky.sub(rf"\g<0>{self.sign}", text)
+
+    def take(self, text: str) -> str:
+        """What `put` was given."""
+        return self._signed.sub(r"\1", text)
+
+    def take_all(self, cells: "pl.Expr") -> "pl.Expr":
+        """The same for a column of cells."""
+        return cells.str.replace_all(f"({self._place}){self.sign}", "${1}")
+
+    @cached_property
+    def _delimiters(self) -> str:
+        return re.escape("".join(sorted({*",;\t|", self._delimiter})))
+
+    @cached_property
+    def _quotes(self) -> str:
+        return re.escape("".join(sorted({'"', self._quote})))
+
+    @cached_property
+    def _place(self) -> str:
+        return rf"(?:^|[{self._delimiters}]|\r\n|\r|\n)[{self._quotes}]*"
+
+    @cached_property
+    def _signed(self) -> re.Pattern[str]:
+        return re.compile(f"({self._place}){self.sign}")
+
+    @cached_property
+    def _risky(self) -> re.Pattern[str]:
+        # Runs are taken whole by what must not follow them: some 3.11 misread a possessive `*+`.
+        start, quotes, own = rf"\A|[{self._delimiters}]", self._quotes, re.escape(self._delimiter)
+        run = rf"[{quotes}]*(?![{quotes}])"
+        end = rf"(?=[{quotes}]*(?:[{self._delimiters}\r\n]|\Z))"
+        number = rf"[+-][0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?{end}"
+        # Blanks that begin no other cell; behind a line end is a place of its own.
+        blank = rf"(?![{own}\r\n])[\s\x00-\x20{_INVISIBLE}{quotes}]"
+        formula = rf"(?:{blank})*(?!{blank})(?!{number})[=+\-@|%\uff1d\uff0b\uff0d\uff20]"
+        return re.compile(
+            rf"(?:{start}){run}(?=(?!{own})[\t\r\n])"
+            # A delimiter ends a cell with nothing in it, which a sign would make a text.
+            rf"|(?:{start}|\r\n|\r(?!\n)|\n)(?!{own}){run}(?={re.escape(self.sign)}|{formula})"
+        )

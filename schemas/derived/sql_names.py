@@ -1,0 +1,64 @@
+"""The names of SQL that follow from the field tables: schema, tables, columns and keys.
+
+Every record has a target table (`payment`) and a staged table (`staged_payment`); the tables
+themselves are in `schemas.derived.sql`, which a statement need not wait for.
+"""
+
+from schemas.field import Kind, Table
+from schemas.kinds import stored_columns
+from schemas.ledger import LEDGER, LINEAGE, POSITION
+from schemas.tables import EXTRACTS
+
+SCHEMA = "recon"
+IDENTITY = "identity"
+TARGET_NAMES = tuple(name for name in EXTRACTS if name != "insert_batch_data")
+"""Records with a target table; insert-batch data has none: the rows of all batches are it."""
+
+
+def key_columns(table: Table) -> tuple[str, ...]:
+    """The columns that tell two target rows apart.
+
+    Keys of required integers are used as they are; any other key by its hash, because texts have
+    no length limit (an index entry has) and may be null.
+    """
+    integers = (Kind.INTEGER, Kind.INTEGER64)
+    plain = all(
+        table.by_name[name].kind in integers and table.by_name[name].required
+        for name in table.identity
+    )
+    return table.key if plain and table.key else (IDENTITY,)
+
+
+def staged_name(table: Table) -> str:
+    """Name of the staged table of a record."""
+    return f"staged_{table.name}"
+
+
+def staged_columns(table: Table) -> tuple[str, ...]:
+    """Columns of the staged table, in order: position, then the record's own."""
+    return (*stored_columns(POSITION), *stored_columns(table))
+
+
+def target_columns(table: Table) -> tuple[str, ...]:
+    """Columns of the target table, in order: the record's own, then which staged row wrote them."""
+    return (*stored_columns(table), *stored_columns(LINEAGE))
+
+
+def content_columns(table: Table) -> tuple[str, ...]:
+    """The record's own columns beside those that tell two target rows apart."""
+    key = key_columns(table)
+    return tuple(name for name in stored_columns(table) if name not in key)
+
+
+def table_columns() -> dict[str, tuple[str, ...]]:
+    """The columns of every table, in order: ledger, targets, staged rows."""
+    columns = {name: stored_columns(table) for name, table in LEDGER.items()}
+    for name in TARGET_NAMES:
+        table = EXTRACTS[name]
+        hashed = key_columns(table) == (IDENTITY,)
+        columns[name] = (
+            *stored_columns(table),
+            *([IDENTITY] if hashed else []),
+            *stored_columns(LINEAGE),
+        )
+    return columns | {staged_name(table): staged_columns(table) for table in EXTRACTS.values()}

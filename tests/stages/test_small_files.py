@@ -1,0 +1,92 @@
+"""Small files that are alike are validated together, and each has the verdict it has alone."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.settings import Limits, Settings
+from flows.stages.examine import examine
+from flows.stages.small_files import SMALL_BYTES, WaitingFiles
+from tests.stages.payments import HEADER, line, write
+
+TURNED = (
+    "TenantsId,Id,ActionsId,DebtsId,PaymentDate,PaidAmount,DiscountAmount,CurrenciesId,"
+    "CurrencyRatesId"
+)
+
+
+def verdicts(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
+    paths = [str(folder / name) for name in names] or [str(folder)]
+    found = examine(Settings(folder / "home"), paths, DEFAULT)
+    return {one.name: one.as_json() for one in found}
+
+
+def codes(verdict: dict[str, Any]) -> list[tuple[int, str]]:
+    return [
+        (reject["line"], error["ErrorCode"])
+        for reject in verdict["rejects"]
+        for error in reject["errors"]
+    ]
+
+
+def test_a_bad_row_is_that_of_its_file(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", line(1), line(2))
+    write(tmp_path / "b.csv", line(3), line(4, amount="ten"), line(5))
+    write(tmp_path / "c.csv", line(6))
+    write(tmp_path / "d.csv", line(7), "8,7,1")
+    write(tmp_path / "e.csv", line(9).replace("10.50", '"10.50"'), line(10))
+    write(tmp_path / "f.csv")
+    (tmp_path / "g.csv").write_text(f"{TURNED}\n7,11{line(11)[4:]}\n")
+    (tmp_path / "h.csv").write_text("What,Is,This\n1,2,3\n")
+    (tmp_path / "i.csv").write_text(f"{HEADER}\r\n{line(12)}\r\n\r\n{line(13)}")
+    found = verdicts(tmp_path)
+    assert {name: (one["rows_in"], one["refused"]) for name, one in found.items()} == {
+        "a.csv": (2, None),
+        "b.csv": (3, None),
+        "c.csv": (1, None),
+        "d.csv": (2, None),
+        "e.csv": (2, None),
+        "f.csv": (0, None),
+        "g.csv": (1, None),
+        "h.csv": (0, "missing_column"),
+        "i.csv": (2, None),
+    }
+    rejects = {name: codes(one) for name, one in found.items() if one["rejects"]}
+    assert rejects == {"b.csv": [(3, "Number")], "d.csv": [(3, "TooFewFields")]}
+    for name in found:
+        assert verdicts(tmp_path, name) == {name: found[name]}
+
+
+def test_keys_and_references_are_settled_over_all_files(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", line(1), line(2))
+    write(tmp_path / "b.csv", line(3), line(1, amount="11.50"))
+    write(tmp_path / "c.csv", line(4), line(5, amount="ten"))
+    found = verdicts(tmp_path)
+    assert {name: codes(one) for name, one in found.items()} == {
+        "a.csv": [(2, "ConflictingKey")],
+        "b.csv": [(3, "ConflictingKey")],
+        "c.csv": [(3, "Number")],
+    }
+    unsettled = {name: [one["rows"] for one in found[name]["unsettled"]] for name in found}
+    assert unsettled == {"a.csv": [1], "b.csv": [1], "c.csv": [1]}
+
+
+@pytest.mark.parametrize("rows", [1, 700, 701, 1400])
+def test_files_of_every_size_are_counted(tmp_path: Path, rows: int) -> None:
+    """Some are small, some not, and of the small ones more than wait at once."""
+    bytes_of_a_row = len(line(100_000)) + 1
+    assert 700 * bytes_of_a_row < SMALL_BYTES < 1400 * bytes_of_a_row
+    files = 5 if rows > 1 else 300
+    for file in range(files):
+        first = 100_000 + file * rows
+        write(tmp_path / f"{file:03}.csv", *map(line, range(first, first + rows)))
+    found = verdicts(tmp_path)
+    assert [one["rows_in"] for one in found.values()] == [rows] * files
+    assert not any(one["rejects"] for one in found.values())
+
+
+def test_what_waits_is_bounded(tmp_path: Path) -> None:
+    assert not WaitingFiles().are_many
+    assert WaitingFiles(held=Limits().block_bytes).are_many
