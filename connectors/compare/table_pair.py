@@ -5,6 +5,7 @@ key, and only segments whose sums differ are pulled. What is pulled is compared 
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +68,16 @@ def _comparable(left: str, right: str) -> bool:
 
 
 def _whole(left: SqlTable, right: SqlTable, scratch: Path, method: str) -> TablePair:
-    return TablePair(pulled(left, scratch / "left"), pulled(right, scratch / "right"), 0, method)
+    return TablePair(*_pulled((left, right), scratch), 0, method)
+
+
+def _pulled(
+    tables: tuple[SqlTable, SqlTable], scratch: Path, where: sql.Composable | None = None
+) -> tuple[Side, Side]:
+    folders = (scratch / "left", scratch / "right")
+    with ThreadPoolExecutor(2) as threads:
+        left, right = threads.map(pulled, tables, folders, (where, where))
+    return left, right
 
 
 def _joined(
@@ -118,7 +128,9 @@ def _by_segments(
     """Sums of row hashes by segment first; a segment that differs is pulled from both sides."""
     rows = max(left.estimate(), right.estimate(), 1)
     segments = min(MOST_SEGMENTS, 1 << (rows // SEGMENT_ROWS).bit_length())
-    sums = [_sums(table, key, columns, segments) for table in (left, right)]
+    # Each table has a server process of its own that adds up.
+    with ThreadPoolExecutor(2) as threads:
+        sums = list(threads.map(lambda table: _sums(table, key, columns, segments), (left, right)))
     together = sums[0].join(sums[1], on="segment", how="full", coalesce=True, suffix="_right")
     differ = pl.any_horizontal(
         pl.col(name).ne_missing(pl.col(f"{name}_right")) for name in ("rows", "sum", "mix")
@@ -134,8 +146,7 @@ def _by_segments(
     if len(apart) * 2 > segments:
         return _whole(left, right, scratch, "pulled whole: most segments differ")
     return TablePair(
-        pulled(left, scratch / "left", where),
-        pulled(right, scratch / "right", where),
+        *_pulled((left, right), scratch, where),
         int(equal),
         f"{quantity(segments, 'segment')} compared by the sums of 64-bit row hashes, "
         f"{len(apart)} pulled",
@@ -149,7 +160,8 @@ def _sums(
         sql.SQL(", ").join(_exact(table, sql.Identifier(name), name) for name in columns)
     )
     statement = sql.SQL(
-        "SELECT segment, count(*), sum(h::numeric), bit_xor(h) "
+        # Whole numbers are added up in 128 bits, at a fifth of the cost of numerics.
+        "SELECT segment, count(*), sum(h), bit_xor(h) "
         "FROM (SELECT {} AS segment, {} AS h FROM {}) hashed GROUP BY segment"
     ).format(_segment(key, segments), content, table.identifier)
     types = {
