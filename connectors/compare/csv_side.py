@@ -65,7 +65,7 @@ def _spilled(path: Path, content: Content, header: Header, scratch: Path, block_
         count += len(chunk.faults)
         for row, code in list(chunk.faults.items())[: BROKEN_SHOWN - len(broken)]:
             broken.append(Broken(int(chunk.records.first_line[row]), code))
-        lines.add(rows, chunk.start.line, _line_numbers(chunk))
+        lines.add(rows, chunk.start.line, _line_numbers(chunk, scratch, len(files)))
         cells = pl.DataFrame([_integers(one) for one in chunk.cells(header.width)])
         for name, dtype in zip(header.names, cells.dtypes, strict=True):
             kinds.setdefault(name, set()).add(dtype)
@@ -102,13 +102,14 @@ def _integers(cells: pl.Series) -> pl.Series:
     return cells.cast(pl.Int64)
 
 
-def _line_numbers(chunk: Chunk) -> pl.Series | None:
-    """The first line of every sound record, where a record is not just a line."""
+def _line_numbers(chunk: Chunk, scratch: Path, number: int) -> Path | None:
+    """A file with the first line of every sound record, where a record is not just a line."""
     if not chunk.faults and chunk.height == chunk.records.lines:
         return None
     first = pl.Series("line", chunk.records.first_line, dtype=pl.Int64)
     sound = pl.Series([True]).new_from_index(0, chunk.height)
-    return first.filter(sound.scatter(list(chunk.faults), False)) if chunk.faults else first
+    first = first.filter(sound.scatter(list(chunk.faults), False)) if chunk.faults else first
+    return spill(first.to_frame(), private_folder(scratch / "lines"), number)
 
 
 def _plain(path: Path, scratch: Path, limits: Limits) -> Path:

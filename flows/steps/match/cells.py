@@ -42,6 +42,8 @@ BOOLEAN_WORDS = {
 }
 _TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
 _PRECISION = 2000
+_HALF = Decimal(5 * 10**19)
+"""Two numbers below it are apart by 20 digits at the most."""
 _MICRO = 1_000_000
 
 
@@ -177,21 +179,21 @@ def numbers(values: pl.Series) -> pl.Series:
 
 
 def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
-    left, right = numbers(cells["left"]), numbers(cells["right"])
-    cells = cells.with_columns(l=left, r=right)
-    both = pl.col("l").is_not_null() & pl.col("r").is_not_null()
+    share = leeway.relative if leeway else Decimal(0)
+    cells = cells.with_columns(l=numbers(cells["left"]), r=numbers(cells["right"]))
+    # A difference, or a share, may have more digits than fit; the slow way has no such limit. It
+    # depends on no other cell which way one is judged.
+    small = pl.lit(_HALF / max(share, Decimal(1)), AMOUNT)
+    most = pl.lit(_HALF, AMOUNT)
+    both = ((pl.col("l").abs() < small) & (pl.col("r").abs() < most)).fill_null(value=False)
     number = pl.col("left").str.contains(_NUMBER) & pl.col("right").str.contains(_NUMBER)
-    try:
-        judged = cells.with_columns(pl.when(both).then(pl.col("r") - pl.col("l")).alias("d"))
-        slow = judged.select((number & ~both).fill_null(value=False)).to_series()
-    except pl.exceptions.ComputeError:
-        # A difference of more digits than fit; the slow way has no such limit.
-        judged = cells.with_columns(pl.lit(None, AMOUNT).alias("d"))
-        slow = judged.select(number.fill_null(value=False)).to_series()
+    judged = cells.with_columns(pl.when(both).then("l"), pl.when(both).then("r"))
+    judged = judged.with_columns((pl.col("r") - pl.col("l")).alias("d"))
+    slow = judged.select((number & ~both).fill_null(value=False)).to_series()
     inside = pl.lit(False)
     if leeway is not None:
-        share = (pl.col("l").abs() * pl.lit(leeway.relative, AMOUNT)).cast(AMOUNT)
-        bound = pl.max_horizontal(pl.lit(leeway.absolute, AMOUNT), share)
+        part = (pl.col("l").abs() * pl.lit(share, AMOUNT)).cast(AMOUNT)
+        bound = pl.max_horizontal(pl.lit(leeway.absolute, AMOUNT), part)
         inside = (pl.col("d").abs() <= bound).fill_null(value=False)
     judged = judged.with_columns(
         pl.when(pl.col("d").is_not_null())

@@ -1,5 +1,6 @@
 """Keys: which row of the right side is which row of the left, with memory bounded by parts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,12 +8,14 @@ import polars as pl
 
 from flows.steps.match.cells import BOOLEAN_WORDS, plain_moments, plain_numbers, texts
 from schemas.cells.readings import NUMBERS, Reading
+from schemas.kinds import Dtype
 
 PART_ROWS = 250_000
 """Rows of a side that are joined at a time."""
 _INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 _PACKED_BITS = 62
 _NOBODY = 2**32 - 1
+_PORTIONS = 1
 _SIGNED = frozenset({pl.Int8, pl.Int16, pl.Int32, pl.Int64})
 _NARROW = _SIGNED | {pl.UInt8, pl.UInt16, pl.UInt32}
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
@@ -54,6 +57,42 @@ def comparable(
         # A column of integers is kept as such, which the other side's column may not be.
         return texts(left), texts(right)
     return _values(left, *readings), _values(right, *reversed(readings))
+
+
+def portion_numbers(
+    columns: Sequence[pl.Series],
+    dtypes: Sequence[tuple[Dtype, Dtype]],
+    readings: Sequence[tuple[Reading, Reading]],
+    count: int,
+) -> pl.Series:
+    """Of each row the portion, of `count`, that every row with the same key is in, on both sides.
+
+    Types and readings are of this side's column and of the other one's. Rows that lack a part of
+    their key are the same as none, and are shared out evenly.
+    """
+    told = [
+        _one_form(column, *types, *read).alias(str(place))
+        for place, (column, types, read) in enumerate(zip(columns, dtypes, readings, strict=True))
+    ]
+    keys = pl.DataFrame(told)
+    # A seed of its own: the parts of a portion are told apart by another hash of the same key.
+    number = keys.hash_rows(seed=_PORTIONS) % count
+    lacking = keys.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    if lacking.any():
+        number = (pl.int_range(keys.height, dtype=pl.UInt64, eager=True) % count).zip_with(
+            lacking, number
+        )
+    return number.cast(pl.UInt32).alias("portion")
+
+
+def _one_form(
+    column: pl.Series, dtype: Dtype, other_dtype: Dtype, own: Reading, other: Reading
+) -> pl.Series:
+    """Values such that equal keys are equal, whatever else is in the column."""
+    if dtype.is_integer() and other_dtype.is_integer():
+        return column.cast(pl.Int64 if {dtype, other_dtype} <= _NARROW else pl.Int128)
+    alike = dtype == other_dtype and own is other and not dtype.is_float()
+    return texts(column) if alike or own is other is Reading.CELL else _values(column, own, other)
 
 
 def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
