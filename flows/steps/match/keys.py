@@ -16,9 +16,14 @@ _INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 _PACKED_BITS = 62
 _NOBODY = 2**32 - 1
 _PORTIONS = 1
+_GAPS = 16
+"""How many places of a table there may be per key ..."""
+_MOST_PLACES = 2**24
+"""... and in all."""
 _SIGNED = frozenset({pl.Int8, pl.Int16, pl.Int32, pl.Int64})
 _NARROW = _SIGNED | {pl.UInt8, pl.UInt16, pl.UInt32}
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+RowNumbers = np.ndarray[tuple[int], np.dtype[np.uint32]]
 
 
 @dataclass(frozen=True)
@@ -183,6 +188,8 @@ def partners(left: pl.DataFrame, right: pl.DataFrame) -> Partners:
     """Find every row's partner by the columns of both frames, which have the same names."""
     if left.equals(right) and (same := _same_order(left)) is not None:
         return same
+    if (near := _near(left, right)) is not None:
+        return near
     parts = max(1, -(-max(left.height, right.height) // PART_ROWS))
     membership = [_parted(side, parts) for side in (left, right)]
     partner = np.full(left.height, _NOBODY, np.uint32)
@@ -195,8 +202,13 @@ def partners(left: pl.DataFrame, right: pl.DataFrame) -> Partners:
         pairs = mine.join(theirs, on=left.columns, how="inner")
         partner[pairs["left"].to_numpy()] = pairs["right"].to_numpy()
         taken[pairs["right"].to_numpy()] = True
+    return _told(partner, taken, again, [_keyless(side) for side in (left, right)])
+
+
+def _told(
+    partner: RowNumbers, taken: Flags, again: Sequence[Flags], keyless: Sequence[Flags]
+) -> Partners:
     known = partner != _NOBODY
-    keyless = [_keyless(side) for side in (left, right)]
     return Partners(
         _numbers(known),
         pl.Series(partner[known]),
@@ -226,6 +238,36 @@ def _same_order(keys: pl.DataFrame) -> Partners | None:
     rows = pl.int_range(keys.height, dtype=pl.UInt32, eager=True)
     none = rows.head(0)
     return Partners(rows, rows, none, none, none, none, none, none)
+
+
+def _near(left: pl.DataFrame, right: pl.DataFrame) -> Partners | None:
+    """Partners of whole numbers that lie close together, by a table; None where others are asked.
+
+    Such are the ids that a database deals out. The table takes a fifth of the time of a join.
+    """
+    keys = (left.to_series(), right.to_series())
+    if left.width > 1 or not all(key.len() and key.dtype in _SIGNED for key in keys):
+        return None
+    if any(key.null_count() for key in keys):
+        return None
+    lowest, bits = _range(*keys)
+    if 2**bits > min(_MOST_PLACES, _GAPS * max(left.height, right.height)):
+        return None
+    mine, theirs = (np.subtract(key.to_numpy(), lowest, dtype=np.int64) for key in keys)
+    table = np.full(2**bits, _NOBODY, np.uint32)
+    table[mine] = 0
+    if np.count_nonzero(table == 0) != left.height:
+        return None  # A key is there twice.
+    table[mine] = _NOBODY
+    numbers = np.arange(right.height, dtype=np.uint32)
+    table[theirs] = numbers
+    if not np.array_equal(table[theirs], numbers):
+        return None
+    partner = table[mine]
+    taken = np.zeros(right.height, np.bool_)
+    taken[partner[partner != _NOBODY]] = True
+    none = [np.zeros(side.height, np.bool_) for side in (left, right)]
+    return _told(partner, taken, none, none)
 
 
 def _parted(keys: pl.DataFrame, parts: int) -> pl.Series | None:
