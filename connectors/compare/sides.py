@@ -4,7 +4,7 @@ What cannot be read by column (CSV, a table that is pulled) is first written int
 as Arrow files, block by block, so that memory does not grow with it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,8 +21,6 @@ SPILLED = ".arrow"
 ROW = "row"
 """In the files of a portion: the number of a row in the whole side."""
 SAMPLE_ROWS = 1 << 16
-Span = tuple[int, int]
-"""The first of some rows of a file, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +85,8 @@ class Side:
     """Columns kept as numbers in some blocks and as texts in others; both say the same."""
     stored: Mapping[str, str] = field(default_factory=dict)
     """Column -> its name in the files, where it is another."""
-    spans: tuple[Span, ...] | None = None
-    """Of a portion of a side: the rows of each file that belong to it, and no others."""
+    numbered: bool = False
+    """Whether it is a portion, whose files also have the numbers of its rows in the whole side."""
 
     @property
     def size(self) -> int:
@@ -114,9 +112,9 @@ class Side:
 
     def row_numbers(self) -> pl.Series | None:
         """Of a portion the numbers of its rows in the whole side; None: they are its own."""
-        if self.spans is None:
+        if not self.numbered:
             return None
-        return self._spanned(self.spans, [pl.col(ROW)]).collect().to_series()
+        return pl.scan_ipc(list(self.files)).select(ROW).collect().to_series()
 
     def _read(self, lines: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
         try:
@@ -133,20 +131,12 @@ class Side:
             pl.col(self.stored.get(name, name)).cast(self.columns[name].dtype).alias(name)
             for name in names
         ]
-        if self.spans is not None:
-            return self._spanned(self.spans, stored)
         files = list(self.files)
         if files[0].suffix != SPILLED:
             return pl.scan_parquet(files).select(stored)
-        if self.mixed.isdisjoint(names):
+        if self.numbered or self.mixed.isdisjoint(names):
             return pl.scan_ipc(files).select(stored)
         return pl.concat([pl.scan_ipc(file).select(stored) for file in files])
-
-    def _spanned(self, spans: Sequence[Span], stored: Sequence[pl.Expr]) -> pl.LazyFrame:
-        some = zip(self.files, spans, strict=True)
-        return pl.concat(
-            [pl.scan_ipc(file).slice(begin, rows).select(stored) for file, (begin, rows) in some]
-        )
 
     def line_numbers(self, rows: pl.Series) -> pl.Series:
         """Where rows stand: the line of a file, otherwise the number of the row from 1."""
@@ -190,39 +180,36 @@ def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
 def portions(
     side: Side,
     names: Sequence[str],
-    numbers: Iterator[tuple[pl.DataFrame, pl.Series]],
+    blocks: Iterable[tuple[pl.DataFrame, pl.Series]],
     count: int,
     scratch: Path,
 ) -> list[Side]:
     """The rows of a side shared out to `count` portions, written into `scratch`.
 
-    `numbers` gives the columns `names` block by block, with the portion of each row.
+    `blocks` are the columns `names` of consecutive rows, with the portion of each row.
     """
     private_folder(scratch)
-    files: list[Path] = []
-    spans: list[list[tuple[Path, Span]]] = [[] for _ in range(count)]
-    row = 0
-    for block, portion in numbers:
+    files: list[list[Path]] = [[] for _ in range(count)]
+    rows = [0] * count
+    written = row = 0
+    stored = {name: str(place) for place, name in enumerate(names)}
+    for block, portion in blocks:
+        numbers = pl.int_range(row, row + block.height, dtype=pl.UInt32, eager=True).alias(ROW)
         # Of equal numbers the order stays: a portion has its rows in the order of the side.
         order = np.argsort(portion.to_numpy(), kind="stable")
-        rows = pl.int_range(row, row + block.height, dtype=pl.UInt32, eager=True).alias(ROW)
-        stored = block.rename({name: str(place) for place, name in enumerate(block.columns)})
-        files.append(spill(stored.with_columns(rows)[order], scratch, len(files)))
-        sizes = portion.value_counts().sort(portion.name)
+        ordered = block.rename(stored).with_columns(numbers)[order]
         begin = 0
-        for number, size in sizes.iter_rows():
-            spans[number].append((files[-1], (begin, size)))
-            begin += size
+        # A reader of a file takes in all of it, so that each portion has its own.
+        for number, size in enumerate(np.bincount(portion.to_numpy(), minlength=count).tolist()):
+            if size or not files[number]:
+                files[number].append(spill(ordered[begin : begin + size], scratch, written))
+                written += 1
+                rows[number] += size
+                begin += size
         row += block.height
     return [
-        replace(
-            side,
-            files=tuple(file for file, _ in some) or (files[0],),
-            spans=tuple(span for _, span in some) or ((0, 0),),
-            rows=sum(rows for _, (_, rows) in some),
-            stored={name: str(place) for place, name in enumerate(names)},
-        )
-        for some in spans
+        replace(side, files=tuple(some), rows=height, stored=stored, numbered=True)
+        for some, height in zip(files, rows, strict=True)
     ]
 
 

@@ -25,8 +25,8 @@ from schemas.toml_text import suggestion
 
 SLICE_ROWS = 500_000
 """Pairs whose cells are compared at a time."""
-BLOCK_ROWS = 250_000
-"""Rows of a side that are shared out at a time."""
+BLOCK_ROWS, BLOCK_BYTES = 250_000, 16 << 20
+"""Rows of a side that are shared out at a time, and how large they are at the most."""
 _DIFFERENT, _TOLERATED = 2, 1
 _ROWS = ("left_row", "right_row")
 _STATUSES = (
@@ -141,10 +141,11 @@ def _shared_out(
     for side, other, folder in ((left, right, "left"), (right, left, "right")):
         dtypes = [(side.columns[name].dtype, other.columns[name].dtype) for name in key]
         readings = [(side.columns[name].reading, other.columns[name].reading) for name in key]
+        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * side.rows // max(1, side.size)))
         numbers = (
             (block, portion_numbers([block[name] for name in key], dtypes, readings, count))
-            for begin in range(0, side.rows, BLOCK_ROWS)
-            for block in [side.frame(wanted, begin, begin + BLOCK_ROWS)]
+            for begin in range(0, max(1, side.rows), rows)
+            for block in [side.frame(wanted, begin, begin + rows)]
         )
         shared.append(portions(side, wanted, numbers, count, scratch / folder))
     for mine, theirs in zip(*shared, strict=True):

@@ -121,3 +121,15 @@ def test_how_much_is_compared_at_once_is_a_setting(tmp_path: Path) -> None:
         assert len([*out.iterdir()]) == 4
     assert found[0] == found[1] == run_comparison(str(left), str(right), key="id", portions=3)
     assert found[0].differences == 715
+
+
+def test_a_side_without_rows_has_portions_too(tmp_path: Path) -> None:
+    empty, some = (
+        csv_file(tmp_path / "l.csv", "id,v\n"),
+        csv_file(tmp_path / "r.csv", "id,v\n1,2\n"),
+    )
+    for sides in ((empty, some), (some, empty), (empty, empty)):
+        whole, shared = (
+            run_comparison(*map(str, sides), key="id", portions=count) for count in (1, 3)
+        )
+        assert whole == shared
