@@ -33,7 +33,7 @@ FOUND: dict[str, pl.DataType] = {
 }
 """What is kept of a difference: rows by number, both values, right minus left."""
 LAST = ("column", "left", "right", "delta", "left_at", "right_at")
-ROWS_AT_ONCE = 1 << 18
+ROWS_AT_ONCE = 1 << 17
 """Differences that are in memory at once, and rows of which keys are."""
 _BATCH_ROWS = 1 << 14
 _ROW = pl.coalesce("left_row", "right_row")

@@ -23,7 +23,7 @@ from schemas.breaks import Status
 from schemas.cells.readings import NUMBERS, TIMES, Column, remark
 from schemas.toml_text import suggestion
 
-SLICE_ROWS = 500_000
+SLICE_ROWS = 250_000
 """Pairs whose cells are compared at a time."""
 BLOCK_ROWS, BLOCK_BYTES = 250_000, 16 << 20
 """Rows of a side that are shared out at a time, and how large they are at the most."""

@@ -41,6 +41,8 @@ BOOLEAN_WORDS = {
     "0": "false",
 }
 _TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
+_DATE = "[0-9]{4}-[0-9]{2}"
+"""What every time has in it."""
 _PRECISION = 2000
 _HALF = Decimal(5 * 10**19)
 """Two numbers below it are apart by 20 digits at the most."""
@@ -221,18 +223,23 @@ def _apart(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, boo
 
 
 def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
-    asked = ~cells["same"] & cells["left"].is_not_null() & cells["right"].is_not_null()
-    left, right = _moments(cells["left"]), _moments(cells["right"])
-    zones = left["zone"] == right["zone"]
-    known = asked & left["at"].is_not_null() & right["at"].is_not_null() & zones
+    dated = [pl.col(side).str.contains(_DATE) for side in ("left", "right")]
+    asked = (~pl.col("same") & dated[0] & dated[1]).fill_null(value=False)
+    rows = cells.select(asked.arg_true()).to_series()
+    if not rows.len():
+        return cells
+    some = cells[rows]
+    left, right = _moments(some["left"]), _moments(some["right"])
+    known = left["at"].is_not_null() & right["at"].is_not_null() & (left["zone"] == right["zone"])
     apart = right["at"] - left["at"]
     inside = known & (apart.abs().cast(AMOUNT) / _MICRO <= (leeway.seconds if leeway else -1))
     seconds = plain_text((apart.cast(AMOUNT) / _MICRO).cast(AMOUNT).cast(pl.String)) + " s"
-    return cells.with_columns(
+    judged = some.select(
         pl.when(known).then(seconds).otherwise("delta").alias("delta"),
-        (pl.col("same") | (known & (apart == 0)).fill_null(value=False)).alias("same"),
+        (known & (apart == 0)).fill_null(value=False).alias("same"),
         (pl.col("within") | inside.fill_null(value=False)).alias("within"),
     )
+    return cells.with_columns(cells[one.name].scatter(rows, one) for one in judged)
 
 
 def _moments(values: pl.Series) -> pl.DataFrame:
@@ -241,7 +248,8 @@ def _moments(values: pl.Series) -> pl.DataFrame:
     offset = typed["time" + OFFSET]
     shift = offset.fill_null(0).cast(pl.Int64) * 60 * _MICRO
     at = typed["time"].cast(pl.Int64) - shift
-    unread = (at.is_null() & values.is_not_null()).arg_true()
+    # Only what has a date in it is worth to be read one by one.
+    unread = (at.is_null() & values.str.contains(_DATE).fill_null(value=False)).arg_true()
     zone = offset.is_not_null()
     if unread.len():
         read = [read_moment(value, offset_required=False) for value in values.gather(unread)]
