@@ -209,7 +209,7 @@ def _partners(left: Side, right: Side, key: tuple[str, ...]) -> Partners:
     for name in key:
         readings = (left.columns[name].reading, right.columns[name].reading)
         keys.add(*comparable(left.read(name), right.read(name), readings))
-    return partners(*keys.frames())
+    return partners(*keys.frames(), keys.behind)
 
 
 def _portion(
