@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+from connectors.compare.csv_blocks import read_blocks
 from connectors.compare.sides import Broken, Side, SideLines, spill
 from connectors.errors import DeliveryError, ExtractRefused, SidesRefused
 from connectors.files.archive import unpacked_text
@@ -20,7 +21,6 @@ from connectors.files.content import Content, foreign_format, open_content, refu
 from connectors.files.dialect import dialect_within
 from connectors.files.first_record import DELIMITERS
 from connectors.files.header import Header
-from connectors.files.reader import first_place, read_chunks
 from connectors.files.rows_file import RowsFile
 from connectors.files.unpack import PACKED
 from connectors.settings import Limits
@@ -30,7 +30,6 @@ from schemas.field import Table
 
 HEAD_BYTES = 1 << 16
 BROKEN_SHOWN = 1000
-_INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 _ANY = Table("any", "Any columns", ())
 
 
@@ -61,16 +60,17 @@ def _spilled(path: Path, content: Content, header: Header, scratch: Path, block_
     lines = SideLines()
     kinds: dict[str, set[pl.DataType]] = {}
     rows = count = 0
-    for chunk in read_chunks(content, header, first_place(header), block_bytes):
-        count += len(chunk.faults)
-        for row, code in list(chunk.faults.items())[: BROKEN_SHOWN - len(broken)]:
+    for cells, line, chunk in read_blocks(content, header, block_bytes):
+        faults = chunk.faults if chunk else {}
+        count += len(faults)
+        for row, code in list(faults.items())[: BROKEN_SHOWN - len(broken)]:
+            assert chunk is not None
             broken.append(Broken(int(chunk.records.first_line[row]), code))
-        lines.add(rows, chunk.start.line, _line_numbers(chunk))
-        cells = pl.DataFrame([_integers(one) for one in chunk.cells(header.width)])
+        lines.add(rows, line, _line_numbers(chunk, scratch, len(files)) if chunk else None)
         for name, dtype in zip(header.names, cells.dtypes, strict=True):
             kinds.setdefault(name, set()).add(dtype)
         files.append(spill(cells, scratch, len(files)))
-        rows += chunk.height - len(chunk.faults)
+        rows += cells.height
     if not files:
         names = [str(number) for number in range(header.width)]
         files.append(spill(pl.DataFrame(schema=dict.fromkeys(names, pl.String())), scratch, 0))
@@ -92,23 +92,14 @@ def _kept(kinds: set[pl.DataType] | None) -> pl.DataType:
     return pl.Int64() if kinds == {pl.Int64()} else pl.String()
 
 
-def _integers(cells: pl.Series) -> pl.Series:
-    """The cells as numbers if all of them are canonical integers, else as they are."""
-    first = cells.drop_nulls().head(1)
-    if first.len() and not first.str.contains(_INTEGER).all():
-        return cells
-    if not cells.str.contains(_INTEGER).all():
-        return cells
-    return cells.cast(pl.Int64)
-
-
-def _line_numbers(chunk: Chunk) -> pl.Series | None:
-    """The first line of every sound record, where a record is not just a line."""
+def _line_numbers(chunk: Chunk, scratch: Path, number: int) -> Path | None:
+    """A file with the first line of every sound record, where a record is not just a line."""
     if not chunk.faults and chunk.height == chunk.records.lines:
         return None
     first = pl.Series("line", chunk.records.first_line, dtype=pl.Int64)
     sound = pl.Series([True]).new_from_index(0, chunk.height)
-    return first.filter(sound.scatter(list(chunk.faults), False)) if chunk.faults else first
+    first = first.filter(sound.scatter(list(chunk.faults), False)) if chunk.faults else first
+    return spill(first.to_frame(), private_folder(scratch / "lines"), number)
 
 
 def _plain(path: Path, scratch: Path, limits: Limits) -> Path:

@@ -1,10 +1,18 @@
-"""The differences of a comparison on disk: kept as they are found, put together at the end."""
+"""The differences of a comparison on disk: kept as they are found, put in order at the end.
+
+Every difference belongs to a group: one for each way a whole row can differ, one for each column.
+Within a group they stand in the order of rows. Portions of the sides are compared one after the
+other, so what one of them finds lies between what others do.
+"""
 
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -25,7 +33,27 @@ FOUND: dict[str, pl.DataType] = {
 }
 """What is kept of a difference: rows by number, both values, right minus left."""
 LAST = ("column", "left", "right", "delta", "left_at", "right_at")
-ROWS_AT_ONCE = 1_000_000
+ROWS_AT_ONCE = 1 << 17
+"""Differences that are in memory at once, and rows of which keys are."""
+_BATCH_ROWS = 1 << 14
+_ROW = pl.coalesce("left_row", "right_row")
+"""The row a difference is put in order by."""
+
+
+class _Run(NamedTuple):
+    """Differences of a group in a file, in the order of their rows."""
+
+    file: Path
+    first: int
+    last: int
+    height: int
+
+    def read(self, begin: int = 0, stop: int = 2**32) -> pl.DataFrame:
+        """Those of rows from `begin` to before `stop`."""
+        lines = pl.scan_ipc(self.file)
+        if begin > self.first or stop <= self.last:
+            lines = lines.filter((begin <= _ROW) & (stop > _ROW))
+        return lines.collect()
 
 
 @dataclass
@@ -41,12 +69,12 @@ class Differences:
     texts: Callable[[pl.Series], pl.Series]
     """Values as they are shown."""
     count: int = 0
-    files: list[Path] = field(default_factory=list)
-    _first: list[pl.DataFrame] = field(default_factory=list)
-    _held: dict[tuple[object, object], int] = field(default_factory=dict)
+    _runs: dict[int, list[_Run]] = field(default_factory=lambda: defaultdict(list))
+    _files: int = 0
+    _first: dict[tuple[int, str], pl.DataFrame] = field(default_factory=dict)
 
-    def add(self, found: pl.DataFrame) -> None:
-        """Keep differences; columns of FOUND, missing ones are null."""
+    def add(self, group: int, found: pl.DataFrame) -> None:
+        """Keep differences of a group, in the order of rows; columns of FOUND, others are null."""
         if found.is_empty():
             return
         lines = found.select(
@@ -54,21 +82,33 @@ class Differences:
             for name, dtype in FOUND.items()
         )
         self.count += lines.height
-        for (status, column), some in lines.group_by("status", "column", maintain_order=True):
-            held = self._held.get((status, column), 0)
-            if held < self.most:
-                self._first.append(some.head(self.most - held))
-                self._held[status, column] = held + self._first[-1].height
+        for (status,), some in lines.group_by("status", maintain_order=True):
+            self._show(group, str(status), some.head(self.most))
         if self.scratch is not None:
-            file = self.scratch / f"{len(self.files):06}.parquet"
-            lines.write_parquet(file, compression="lz4", statistics=False)
-            self.files.append(file)
+            for begin in range(0, lines.height, ROWS_AT_ONCE):
+                self._keep(group, lines[begin : begin + ROWS_AT_ONCE], self.scratch)
+
+    def _show(self, group: int, status: str, lines: pl.DataFrame) -> None:
+        held = self._first.get((group, status))
+        if held is not None:
+            lines = pl.concat([held, lines]).sort(_ROW).head(self.most)
+        # Made anew, so that it keeps nothing of the columns it is from.
+        self._first[group, status] = pl.DataFrame(lines.rows(), schema=FOUND, orient="row")
+
+    def _keep(self, group: int, lines: pl.DataFrame, scratch: Path) -> None:
+        file = scratch / f"{self._files:06}.arrow"
+        self._files += 1
+        lines.write_ipc(file, compression="lz4", record_batch_size=_BATCH_ROWS)
+        ends = lines[[0, -1]].select(_ROW).to_series()
+        self._runs[group].append(_Run(file, ends[0], ends[1], lines.height))
 
     def first(self) -> tuple[Mapping[str, object], ...]:
         """The first differences, as lines of differences.csv."""
         if not self._first:
             return ()
-        return tuple(next(self._named([pl.concat(self._first)])).to_dicts())
+        order = {place: lines.select(_ROW).item(0, 0) for place, lines in self._first.items()}
+        places = sorted(order, key=lambda place: (place[0], order[place]))
+        return tuple(self._named(pl.concat([self._first[place] for place in places])).to_dicts())
 
     def write(self, folder: Path) -> None:
         """Write differences.csv and differences.parquet."""
@@ -76,7 +116,8 @@ class Differences:
         final = self.scratch / "final"
         private_folder(final)
         with (self.scratch / "differences.csv").open("wb") as file:
-            for number, named in enumerate(self._lines()):
+            for number, lines in enumerate(_in_portions(self._lines())):
+                named = self._named(lines)
                 _defused(named).write_csv(file, include_header=number == 0)
                 named.write_parquet(final / f"{number:06}.parquet", compression="lz4")
         try:
@@ -89,26 +130,18 @@ class Differences:
             raise SidesRefused(f"{folder}: cannot be written: {error.strerror}.") from error
 
     def _lines(self) -> Iterator[pl.DataFrame]:
-        """All differences as they are written, in frames of bounded size; at least one."""
-        yield from self._named([pl.DataFrame(schema=FOUND)])
-        group: list[pl.DataFrame] = []
-        for file in self.files:
-            group.append(pl.read_parquet(file))
-            if sum(lines.height for lines in group) >= ROWS_AT_ONCE:
-                yield from self._named(group)
-                group.clear()
-        if group:
-            yield from self._named(group)
+        """All differences by group and row, in frames of bounded size."""
+        for _, runs in sorted(self._runs.items()):
+            for some in _overlapping(runs):
+                yield from _merged(some)
 
-    def _named(self, group: list[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    def _named(self, lines: pl.DataFrame) -> pl.DataFrame:
         """Differences with the keys and places of their rows instead of row numbers."""
-        lines = pl.concat(group)
-        # A key column is read as a whole, so it is read for many differences at a time.
-        keys = [self._key(name, lines).alias(self._title(name)) for name in self.key]
-        yield pl.DataFrame(
+        keys = self._keys(lines)
+        return pl.DataFrame(
             [
                 lines["status"],
-                *keys,
+                *(keys[name].alias(self._title(name)) for name in self.key),
                 *(lines[name] for name in ("column", "left", "right", "delta")),
                 _line_numbers(self.left, lines["left_row"], "left_at"),
                 _line_numbers(self.right, lines["right_row"], "right_at"),
@@ -118,14 +151,71 @@ class Differences:
     def _title(self, name: str) -> str:
         return f"{name} (key)" if name in ("status", *LAST) else name
 
-    def _key(self, name: str, lines: pl.DataFrame) -> pl.Series:
-        if lines.is_empty():
-            return pl.Series(name, [], dtype=pl.String)
-        sides = [
-            self.texts(side.read(name).gather(lines[row]))
-            for side, row in ((self.left, "left_row"), (self.right, "right_row"))
-        ]
-        return pl.select(pl.coalesce(*sides)).to_series()
+    def _keys(self, lines: pl.DataFrame) -> pl.DataFrame:
+        """The keys of differences as texts; only rows that a comparison left alone lack a part."""
+        parts = [pl.DataFrame(schema=dict.fromkeys((*self.key, "place"), pl.String()))]
+        parts[0] = parts[0].with_columns(pl.col("place").cast(pl.UInt32))
+        for side, own in ((self.left, "left_row"), (self.right, "right_row")):
+            mine = pl.col(own).is_not_null()
+            if own == "right_row":
+                mine &= pl.col("left_row").is_null()
+            places = lines.select(mine.arg_true()).to_series()
+            rows = lines[own].gather(places)
+            for here, keys in _picked(side, self.key, rows):
+                told = [self.texts(one).alias(one.name) for one in keys]
+                parts.append(pl.DataFrame([*told, places.gather(here).alias("place")]))
+        return pl.concat(parts).sort("place")
+
+
+def _picked(
+    side: Side, names: Sequence[str], rows: pl.Series
+) -> Iterator[tuple[pl.Series, pl.DataFrame]]:
+    """Places in `rows` and the columns of these rows, read for a bounded number of rows each."""
+    windows = rows // ROWS_AT_ONCE
+    for window in windows.unique().sort():
+        here = (windows == window).arg_true()
+        wanted = rows.gather(here)
+        begin, last = int(wanted.min()), int(wanted.max())  # type: ignore[arg-type]
+        yield here, side.frame(names, begin, last + 1)[wanted - begin]
+
+
+def _overlapping(runs: Sequence[_Run]) -> Iterator[list[_Run]]:
+    """Runs in their order, those that have rows between each other's together."""
+    together: list[_Run] = []
+    last = -1
+    for run in sorted(runs, key=lambda run: run.first):
+        if together and run.first > last:
+            yield together
+            together = []
+        together.append(run)
+        last = max(last, run.last)
+    if together:
+        yield together
+
+
+def _merged(runs: Sequence[_Run]) -> Iterator[pl.DataFrame]:
+    """Their differences in one order; a row has at most one, so that so many rows bound them."""
+    if sum(run.height for run in runs) <= ROWS_AT_ONCE:
+        edges = [0, 2**32]
+    else:
+        edges = [*range(0, max(run.last for run in runs), ROWS_AT_ONCE), 2**32]
+    for begin, stop in pairwise(edges):
+        some = [run.read(begin, stop) for run in runs if run.last >= begin and run.first < stop]
+        if len(some) == 1:
+            yield some[0]
+        elif some:
+            yield pl.concat(some).sort(_ROW)
+
+
+def _in_portions(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """The same lines, so many at a time whatever they came in; at least one, which may be empty."""
+    held = pl.DataFrame(schema=FOUND)
+    for lines in frames:
+        held = pl.concat([held, lines])
+        while held.height > ROWS_AT_ONCE:
+            yield held[:ROWS_AT_ONCE]
+            held = held[ROWS_AT_ONCE:]
+    yield held
 
 
 def _defused(lines: pl.DataFrame) -> pl.DataFrame:

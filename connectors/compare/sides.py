@@ -4,18 +4,23 @@ What cannot be read by column (CSV, a table that is pulled) is first written int
 as Arrow files, block by block, so that memory does not grow with it.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from connectors.errors import SidesRefused
+from connectors.files.atomic import private_folder
 from schemas.cells.readings import Column, column
 from schemas.frame_types import Dtype
 
 PARQUET = (".parquet", ".pq")
 SPILLED = ".arrow"
+ROW = "row"
+"""In the files of a portion: the number of a row in the whole side."""
+SAMPLE_ROWS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +33,14 @@ class Broken:
 
 @dataclass(slots=True)
 class SideLines:
-    """The lines rows begin on: by block one number where every record is a line, else all."""
+    """The lines rows begin on: by block one number where every record is a line, else a file."""
 
     starts: list[int] = field(default_factory=list)
     """Number of the first row of each block."""
     first: list[int] = field(default_factory=list)
-    wrapped: dict[int, pl.Series] = field(default_factory=dict)
+    wrapped: dict[int, Path] = field(default_factory=dict)
 
-    def add(self, row: int, line: int, wrapped: pl.Series | None) -> None:
+    def add(self, row: int, line: int, wrapped: Path | None) -> None:
         """Tell of a block that begins with this row on this line."""
         if wrapped is not None:
             self.wrapped[len(self.starts)] = wrapped
@@ -51,10 +56,10 @@ class SideLines:
         block = starts.search_sorted(numbers, side="right").cast(pl.Int64) - 1
         within = numbers - starts.gather(block)
         lines = pl.Series(self.first, dtype=pl.Int64).gather(block) + within
-        for number, exact in self.wrapped.items():
+        for number in self.wrapped.keys() & set(block.unique()):
             here = (block == number).arg_true()
-            if here.len():
-                lines = lines.scatter(here, exact.gather(within.gather(here)))
+            exact = pl.read_ipc(self.wrapped[number]).to_series()
+            lines = lines.scatter(here, exact.gather(within.gather(here)))
         return lines
 
 
@@ -80,30 +85,56 @@ class Side:
     """Columns kept as numbers in some blocks and as texts in others; both say the same."""
     stored: Mapping[str, str] = field(default_factory=dict)
     """Column -> its name in the files, where it is another."""
+    numbered: bool = False
+    """Whether it is a portion, whose files also have the numbers of its rows in the whole side."""
+
+    @property
+    def size(self) -> int:
+        """About how many bytes its rows take in memory."""
+        on_disk = sum(file.stat().st_size for file in self.files)
+        if self.files[0].suffix == SPILLED or not self.rows:
+            return on_disk
+        some = min(self.rows, SAMPLE_ROWS)
+        sample = int(self.frame([*self.columns], 0, some).estimated_size())
+        return max(on_disk, sample * self.rows // some)
 
     def read(self, name: str) -> pl.Series:
         """One whole column, in one piece: its values are going to be picked in any order."""
-        return self._series(self._column(name), name).rechunk()
+        return self._read(self._columns([name]), [name]).to_series().rechunk()
 
     def rows_of(self, name: str, begin: int, stop: int) -> pl.Series:
         """Some consecutive rows of a column."""
-        return self._series(self._column(name).slice(begin, stop - begin), name)
+        return self.frame([name], begin, stop).to_series()
 
-    def _series(self, lines: pl.LazyFrame, name: str) -> pl.Series:
+    def frame(self, names: Sequence[str], begin: int, stop: int) -> pl.DataFrame:
+        """Some consecutive rows of several columns."""
+        return self._read(self._columns(names).slice(begin, stop - begin), names)
+
+    def row_numbers(self) -> pl.Series | None:
+        """Of a portion the numbers of its rows in the whole side; None: they are its own."""
+        if not self.numbered:
+            return None
+        return pl.scan_ipc(list(self.files)).select(ROW).collect().to_series()
+
+    def _read(self, lines: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
         try:
-            return lines.collect().to_series().alias(name)
+            return lines.collect()
         except pl.exceptions.PolarsError as error:
             # The head of a file says what should be in it; whether it is, only its content.
+            which = f"the column {names[0]!r}" if len(names) == 1 else "a column"
             raise SidesRefused(
-                f"{self.name}: the column {name!r} cannot be read: {first_line(error)}"
+                f"{self.name}: {which} cannot be read: {first_line(error)}"
             ) from None
 
-    def _column(self, name: str) -> pl.LazyFrame:
-        stored = pl.col(self.stored.get(name, name)).cast(self.columns[name].dtype)
+    def _columns(self, names: Sequence[str]) -> pl.LazyFrame:
+        stored = [
+            pl.col(self.stored.get(name, name)).cast(self.columns[name].dtype).alias(name)
+            for name in names
+        ]
         files = list(self.files)
         if files[0].suffix != SPILLED:
             return pl.scan_parquet(files).select(stored)
-        if name not in self.mixed:
+        if self.numbered or self.mixed.isdisjoint(names):
             return pl.scan_ipc(files).select(stored)
         return pl.concat([pl.scan_ipc(file).select(stored) for file in files])
 
@@ -144,6 +175,42 @@ def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
             "table: write them with the same columns and types, or compare them one by one."
         )
     return first
+
+
+def portions(
+    side: Side,
+    names: Sequence[str],
+    blocks: Iterable[tuple[pl.DataFrame, pl.Series]],
+    count: int,
+    scratch: Path,
+) -> list[Side]:
+    """The rows of a side shared out to `count` portions, written into `scratch`.
+
+    `blocks` are the columns `names` of consecutive rows, with the portion of each row.
+    """
+    private_folder(scratch)
+    files: list[list[Path]] = [[] for _ in range(count)]
+    rows = [0] * count
+    written = row = 0
+    stored = {name: str(place) for place, name in enumerate(names)}
+    for block, portion in blocks:
+        numbers = pl.int_range(row, row + block.height, dtype=pl.UInt32, eager=True).alias(ROW)
+        # Of equal numbers the order stays: a portion has its rows in the order of the side.
+        order = np.argsort(portion.to_numpy(), kind="stable")
+        ordered = block.rename(stored).with_columns(numbers)[order]
+        begin = 0
+        # A reader of a file takes in all of it, so that each portion has its own.
+        for number, size in enumerate(np.bincount(portion.to_numpy(), minlength=count).tolist()):
+            if size or not files[number]:
+                files[number].append(spill(ordered[begin : begin + size], scratch, written))
+                written += 1
+                rows[number] += size
+                begin += size
+        row += block.height
+    return [
+        replace(side, files=tuple(some), rows=height, stored=stored, numbered=True)
+        for some, height in zip(files, rows, strict=True)
+    ]
 
 
 def spill(frame: pl.DataFrame, scratch: Path, number: int) -> Path:

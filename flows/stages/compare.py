@@ -1,29 +1,44 @@
 """Compare: two sides, row by row and column by column, exactly, in bounded memory.
 
 Keys are matched first; then every column is read once on both sides, compared and let go. What
-differs is written as it is found.
+differs is written as it is found. Sides that are larger than may be compared at once are shared out
+by their keys before, and one portion of both is compared after the other: it finds the same.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from connectors.compare.differences import Differences, row_differences
-from connectors.compare.sides import Side
+from connectors.compare.sides import Side, portions
 from connectors.errors import SidesRefused
 from flows.steps.match.cells import Leeway, differing
-from flows.steps.match.keys import KeyFrames, Partners, comparable, partners
+from flows.steps.match.keys import KeyFrames, Partners, comparable, partners, portion_numbers
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
 from schemas.cells.readings import NUMBERS, TIMES, Column, remark
 from schemas.toml_text import suggestion
 
-SLICE_ROWS = 500_000
+SLICE_ROWS = 250_000
 """Pairs whose cells are compared at a time."""
+BLOCK_ROWS, BLOCK_BYTES = 250_000, 16 << 20
+"""Rows of a side that are shared out at a time, and how large they are at the most."""
 _DIFFERENT, _TOLERATED = 2, 1
+_ROWS = ("left_row", "right_row")
+_STATUSES = (
+    Status.MATCHED_EXACT,
+    Status.MATCHED_TOLERANCE,
+    Status.MISMATCH,
+    Status.MISSING_IN_TARGET,
+    Status.MISSING_IN_EXTRACT,
+    Status.DUPLICATE,
+    Status.UNKNOWN,
+)
+"""In the order they are told in."""
 Verdicts = np.ndarray[tuple[int], np.dtype[np.uint8]]
 
 
@@ -38,43 +53,104 @@ class Question:
     """The tolerances as they were given, for reports."""
 
 
+@dataclass
+class _Column:
+    """What was found of a column so far."""
+
+    counts: Counter[bool] = field(default_factory=Counter)
+    """By whether a difference is tolerated."""
+    largest: tuple[float, int, str] | None = None
+    """Of the delta that is furthest from zero: how far, minus its row, and the delta itself."""
+
+
+@dataclass
+class _Tally:
+    """What was found so far."""
+
+    columns: dict[str, _Column]
+    statuses: Counter[Status] = field(default_factory=Counter)
+    pairs: int = 0
+    repeated: tuple[int, int] = (0, 0)
+    keyless: tuple[int, int] = (0, 0)
+
+
 def compare_sides(
     left: Side,
     right: Side,
     question: Question,
     found: Differences,
     *,
+    count: int = 1,
+    scratch: Path | None = None,
     equal: int = 0,
     method: str = "",
 ) -> Comparison:
     """Compare two sides; every difference goes to `found`.
 
-    `equal` rows were found to be the same on both sides before, and are not in them.
+    They are compared in `count` portions, which are written into `scratch`. `equal` rows were found
+    to be the same on both sides before, and are not in them.
     """
     names = compared_columns(left, right, question)
-    pairs = _partners(left, right, question.key)
-    for status, mine, theirs in _whole_rows(pairs):
-        found.add(row_differences(status, mine, theirs))
-    verdict = np.zeros(pairs.left.len(), np.uint8)
-    columns = tuple(
-        _column(left, right, name, pairs, question.leeways.get(name), verdict, found)
-        for name in names
-    )
+    tally = _Tally({name: _Column() for name in names}, pairs=equal)
+    tally.statuses.update(dict.fromkeys(Status, 0) | {Status.MATCHED_EXACT: equal})
+    for mine, theirs in _shared_out(left, right, question.key, names, count, scratch):
+        _portion(mine, theirs, question, tally, found)
     return Comparison(
         left=told(left, right, question, equal),
         right=told(right, left, question, equal),
         key=question.key,
         ignored=question.ignore,
         tolerances=question.told,
-        statuses=_statuses(pairs, verdict, equal),
-        columns=tuple(replace(one, compared=one.compared + equal) for one in columns),
-        pairs=pairs.left.len() + equal,
+        statuses={status: tally.statuses[status] for status in _STATUSES},
+        columns=tuple(
+            ColumnResult(
+                name,
+                left.columns[name].shown,
+                right.columns[name].shown,
+                tally.pairs,
+                one.counts[False],
+                one.counts[True],
+                remark(left.columns[name], right.columns[name]),
+                one.largest[2] if one.largest else None,
+            )
+            for name, one in tally.columns.items()
+        ),
+        pairs=tally.pairs,
         method=method,
-        repeated=(pairs.repeated_left.len(), pairs.repeated_right.len()),
-        keyless=(pairs.keyless_left.len(), pairs.keyless_right.len()),
+        repeated=tally.repeated,
+        keyless=tally.keyless,
         shown=found.first(),
         differences=found.count,
     )
+
+
+def _shared_out(
+    left: Side,
+    right: Side,
+    key: tuple[str, ...],
+    names: list[str],
+    count: int,
+    scratch: Path | None,
+) -> Iterator[tuple[Side, Side]]:
+    """Both sides, or portions of both such that equal keys are in the same one."""
+    if count == 1 or scratch is None:
+        yield left, right
+        return
+    wanted = [*key, *names]
+    shared = []
+    for side, other, folder in ((left, right, "left"), (right, left, "right")):
+        dtypes = [(side.columns[name].dtype, other.columns[name].dtype) for name in key]
+        readings = [(side.columns[name].reading, other.columns[name].reading) for name in key]
+        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * side.rows // max(1, side.size)))
+        numbers = (
+            (block, portion_numbers([block[name] for name in key], dtypes, readings, count))
+            for begin in range(0, max(1, side.rows), rows)
+            for block in [side.frame(wanted, begin, begin + rows)]
+        )
+        shared.append(portions(side, wanted, numbers, count, scratch / folder))
+    for mine, theirs in zip(*shared, strict=True):
+        if mine.rows or theirs.rows:
+            yield mine, theirs
 
 
 def compared_columns(left: Side, right: Side, question: Question) -> list[str]:
@@ -133,7 +209,44 @@ def _partners(left: Side, right: Side, key: tuple[str, ...]) -> Partners:
     for name in key:
         readings = (left.columns[name].reading, right.columns[name].reading)
         keys.add(*comparable(left.read(name), right.read(name), readings))
-    return partners(*keys.frames())
+    return partners(*keys.frames(), keys.behind)
+
+
+def _portion(
+    left: Side, right: Side, question: Question, tally: _Tally, found: Differences
+) -> None:
+    """Compare all of two sides, or a portion of both."""
+    pairs = _partners(left, right, question.key)
+    numbers = dict(zip(_ROWS, (left.row_numbers(), right.row_numbers()), strict=True))
+    whole = _whole_rows(pairs)
+    for group, (status, *sides) in enumerate(whole):
+        lines = row_differences(status, *sides)
+        found.add(group, _numbered(lines, numbers))
+        tally.statuses[status] += lines.height
+    verdict = np.zeros(pairs.left.len(), np.uint8)
+    for group, name in enumerate(tally.columns, len(whole)):
+        leeway = question.leeways.get(name)
+        for cells in _differing(left, right, name, pairs, leeway, verdict):
+            lines = _numbered(cells, numbers).with_columns(pl.lit(name).alias("column"))
+            _count(tally.columns[name], lines)
+            found.add(group, lines)
+    tally.pairs += pairs.left.len()
+    tally.statuses.update(_verdicts(verdict))
+    tally.repeated = _sums(tally.repeated, pairs.repeated_left, pairs.repeated_right)
+    tally.keyless = _sums(tally.keyless, pairs.keyless_left, pairs.keyless_right)
+
+
+def _numbered(lines: pl.DataFrame, numbers: Mapping[str, pl.Series | None]) -> pl.DataFrame:
+    """Differences of a portion with the numbers that its rows have in the whole side."""
+    return lines.with_columns(
+        whole.gather(lines[row]).alias(row)
+        for row, whole in numbers.items()
+        if whole is not None and row in lines.columns
+    )
+
+
+def _sums(before: tuple[int, int], left: pl.Series, right: pl.Series) -> tuple[int, int]:
+    return before[0] + left.len(), before[1] + right.len()
 
 
 def _whole_rows(pairs: Partners) -> list[tuple[Status, pl.Series | None, pl.Series | None]]:
@@ -147,21 +260,19 @@ def _whole_rows(pairs: Partners) -> list[tuple[Status, pl.Series | None, pl.Seri
     ]
 
 
-def _column(
+def _differing(
     left: Side,
     right: Side,
     name: str,
     pairs: Partners,
     leeway: Leeway | None,
     verdict: Verdicts,
-    found: Differences,
-) -> ColumnResult:
-    """Compare one column; `verdict` keeps the worst of what was found of each pair."""
-    columns = left.columns[name], right.columns[name]
-    readings = columns[0].reading, columns[1].reading
+) -> Iterator[pl.DataFrame]:
+    """The differing cells of a column; `verdict` keeps the worst of what was found of each pair."""
+    if pairs.left.is_empty():
+        return
+    readings = left.columns[name].reading, right.columns[name].reading
     theirs = right.read(name)
-    counts: Counter[bool] = Counter()
-    largest: str | None = None
     for begin in range(0, pairs.left.len(), SLICE_ROWS):
         rows = [side.slice(begin, SLICE_ROWS) for side in (pairs.left, pairs.right)]
         cells = differing(_values(left, name, rows[0]), _picked(theirs, rows[1]), readings, leeway)
@@ -171,33 +282,17 @@ def _column(
         worst = np.where(cells["within"].to_numpy(), _TOLERATED, _DIFFERENT).astype(np.uint8)
         here = verdict[begin : begin + SLICE_ROWS]
         here[places] = np.maximum(here[places], worst)
-        beyond = cells.filter(~pl.col("within"))
-        counts.update({True: cells.height - beyond.height, False: beyond.height})
-        largest = _larger(largest, beyond["delta"])
-        found.add(
-            cells.select(
-                pl.when("within")
-                .then(pl.lit(Status.MATCHED_TOLERANCE.value))
-                .otherwise(pl.lit(Status.MISMATCH.value))
-                .alias("status"),
-                rows[0].gather(cells["place"]).alias("left_row"),
-                rows[1].gather(cells["place"]).alias("right_row"),
-                pl.lit(name).alias("column"),
-                "left",
-                "right",
-                "delta",
-            )
+        yield cells.select(
+            pl.when("within")
+            .then(pl.lit(Status.MATCHED_TOLERANCE.value))
+            .otherwise(pl.lit(Status.MISMATCH.value))
+            .alias("status"),
+            *(one.gather(cells["place"]).alias(row) for row, one in zip(_ROWS, rows, strict=True)),
+            "left",
+            "right",
+            "delta",
+            "within",
         )
-    return ColumnResult(
-        name,
-        columns[0].shown,
-        columns[1].shown,
-        pairs.left.len(),
-        counts[False],
-        counts[True],
-        remark(*columns),
-        largest,
-    )
 
 
 def _values(side: Side, name: str, rows: pl.Series) -> pl.Series:
@@ -218,26 +313,24 @@ def _picked(values: pl.Series, rows: pl.Series) -> pl.Series:
     return values.gather(rows)
 
 
-def _larger(largest: str | None, deltas: pl.Series) -> str | None:
-    """The delta that is furthest from zero; texts are put in order by the double they are near."""
-    known = deltas.drop_nulls()
+def _count(column: _Column, cells: pl.DataFrame) -> None:
+    beyond = cells.filter(~pl.col("within"))
+    column.counts.update({True: cells.height - beyond.height, False: beyond.height})
+    known = beyond.select("delta", "left_row").drop_nulls("delta")
     if known.is_empty():
-        return largest
-    sizes = known.str.strip_suffix(" s").cast(pl.Float64, strict=False).abs()
-    best = sizes.arg_max()
-    candidate = str(known[0 if best is None else best])
-    sooner = [text for text in (largest, candidate) if text is not None]
-    return max(sooner, key=lambda text: abs(float(text.removesuffix(" s"))))
+        return
+    # Texts are put in order by the double they are near; of equal ones the first row's counts.
+    sizes = known["delta"].str.strip_suffix(" s").cast(pl.Float64).abs()
+    place = int((sizes == sizes.max()).arg_true()[0])
+    delta, row = known.row(place)
+    candidate = (float(sizes[place]), -row, delta)
+    column.largest = max(column.largest or candidate, candidate)
 
 
-def _statuses(pairs: Partners, verdict: Verdicts, equal: int) -> dict[Status, int]:
+def _verdicts(verdict: Verdicts) -> dict[Status, int]:
     matched = np.bincount(verdict, minlength=3)
     return {
-        Status.MATCHED_EXACT: int(matched[0]) + equal,
+        Status.MATCHED_EXACT: int(matched[0]),
         Status.MATCHED_TOLERANCE: int(matched[_TOLERATED]),
         Status.MISMATCH: int(matched[_DIFFERENT]),
-        Status.MISSING_IN_TARGET: pairs.only_left.len(),
-        Status.MISSING_IN_EXTRACT: pairs.only_right.len(),
-        Status.DUPLICATE: pairs.repeated_left.len() + pairs.repeated_right.len(),
-        Status.UNKNOWN: pairs.keyless_left.len() + pairs.keyless_right.len(),
     }

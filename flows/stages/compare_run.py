@@ -23,6 +23,7 @@ from flows.steps.match.cells import Leeway, texts
 from flows.steps.match.statuses import Comparison
 
 SHOWN = 10
+MOST_PORTIONS = 1 << 10
 _TABLE = re.compile(r"postgres(?:ql)?://")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MOST = 10**20
@@ -40,10 +41,12 @@ def run_comparison(
     delimiter: str | None = None,
     folder: Path | None = None,
     limits: Limits | None = None,
+    portions: int | None = None,
 ) -> Comparison:
     """Compare two sides and write the results; raises SidesRefused for what cannot be compared.
 
-    `limits` hold for CSV, as in an import; default: those of this process.
+    `limits` hold for CSV, as in an import; default: those of this process. `portions`: how many
+    the sides are compared in; None: as many as the limits ask for.
     """
     limits = limits or read_settings().limits
     question = asked(key, tolerances, ignore)
@@ -57,7 +60,14 @@ def run_comparison(
             private_folder(parts)
         found = Differences(pair.left, pair.right, question.key, parts, SHOWN, texts)
         comparison = compare_sides(
-            pair.left, pair.right, question, found, equal=pair.equal, method=pair.method
+            pair.left,
+            pair.right,
+            question,
+            found,
+            count=portions or _portions(pair, limits),
+            scratch=scratch / "portions",
+            equal=pair.equal,
+            method=pair.method,
         )
         if folder is not None:
             found.write(folder)
@@ -65,6 +75,11 @@ def run_comparison(
             write_file(folder / "summary.json", summary.encode())
             write_file(folder / "report.html", render_html(comparison).encode())
     return comparison
+
+
+def _portions(pair: TablePair, limits: Limits) -> int:
+    size = pair.left.size + pair.right.size
+    return max(1, min(MOST_PORTIONS, -(-size // limits.compare_bytes)))
 
 
 @contextmanager

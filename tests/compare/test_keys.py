@@ -24,6 +24,33 @@ def test_rows_are_paired_by_key() -> None:
     }
 
 
+IDS = [
+    # first and second part of the key on both sides; which pair
+    ([(5, 1), (7, 2), (6, 1)], [(6, 1), (5, 1), (9, 1)], [(0, 1), (2, 0)]),
+    ([(5, 1), (7, 2), (6, 1)], [(6, 2), (5, 1), (7, 2)], [(0, 1), (1, 2)]),
+    ([(5, 1), (5, 2), (6, 1)], [(6, 1), (5, 2), (5, 3)], [(1, 1), (2, 0)]),
+    ([(5, 1), (5, 1), (6, 1)], [(6, 1), (5, 1)], [(2, 0)]),
+    ([(5, 1), (6, 1)], [(6, 1), (5, 1), (6, 1)], [(0, 1)]),
+    ([(5, 1), (6, 1)], [(10**9, 1), (5, 1)], [(0, 1)]),
+    ([(-5, 0), (0, 0)], [(0, 0), (-5, 1)], [(1, 0)]),
+    ([(5, 1), (None, 1)], [(None, 1), (5, 1)], [(0, 1)]),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "pairs"), IDS)
+def test_numbers_that_lie_close_together_are_paired_like_any_others(
+    left: list[tuple[int, int]], right: list[tuple[int, int]], pairs: list[tuple[int, int]]
+) -> None:
+    keys_of = KeyFrames()
+    for part in (0, 1):
+        keys_of.add(*(pl.Series([key[part] for key in side]) for side in (left, right)))
+    found = partners(*keys_of.frames(), keys_of.behind)
+    assert _told(found)["pairs"] == pairs
+    assert _told(found) == _told(partners(*keys_of.frames()))
+    texts = [frame.cast(pl.String) for frame in keys_of.frames()]
+    assert _told(found) == _told(partners(*texts))
+
+
 def test_equal_sides_in_order_are_paired_without_looking_further() -> None:
     side = pl.DataFrame({"k": [1, 2, 9]})
     found = partners(side, side.clone())

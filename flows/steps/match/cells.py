@@ -42,7 +42,11 @@ BOOLEAN_WORDS = {
     "0": "false",
 }
 _TIME = Table("time", "A time", (Field("time", Kind.DATETIME),))
+_DATE = "[0-9]{4}-[0-9]{2}"
+"""What every time has in it."""
 _PRECISION = 2000
+_HALF = Decimal(5 * 10**19)
+"""Two numbers below it are apart by 20 digits at the most."""
 _MICRO = 1_000_000
 
 
@@ -178,21 +182,21 @@ def numbers(values: pl.Series) -> pl.Series:
 
 
 def _as_numbers(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
-    left, right = numbers(cells["left"]), numbers(cells["right"])
-    cells = cells.with_columns(l=left, r=right)
-    both = pl.col("l").is_not_null() & pl.col("r").is_not_null()
+    share = leeway.relative if leeway else Decimal(0)
+    cells = cells.with_columns(l=numbers(cells["left"]), r=numbers(cells["right"]))
+    # A difference, or a share, may have more digits than fit; the slow way has no such limit. It
+    # depends on no other cell which way one is judged.
+    small = pl.lit(_HALF / max(share, Decimal(1)), AMOUNT)
+    most = pl.lit(_HALF, AMOUNT)
+    both = ((pl.col("l").abs() < small) & (pl.col("r").abs() < most)).fill_null(value=False)
     number = pl.col("left").str.contains(_NUMBER) & pl.col("right").str.contains(_NUMBER)
-    try:
-        judged = cells.with_columns(pl.when(both).then(pl.col("r") - pl.col("l")).alias("d"))
-        slow = judged.select((number & ~both).fill_null(value=False)).to_series()
-    except pl.exceptions.ComputeError:
-        # A difference of more digits than fit; the slow way has no such limit.
-        judged = cells.with_columns(pl.lit(None, AMOUNT).alias("d"))
-        slow = judged.select(number.fill_null(value=False)).to_series()
+    judged = cells.with_columns(pl.when(both).then("l"), pl.when(both).then("r"))
+    judged = judged.with_columns((pl.col("r") - pl.col("l")).alias("d"))
+    slow = judged.select((number & ~both).fill_null(value=False)).to_series()
     inside = pl.lit(False)
     if leeway is not None:
-        share = (pl.col("l").abs() * pl.lit(leeway.relative, AMOUNT)).cast(AMOUNT)
-        bound = pl.max_horizontal(pl.lit(leeway.absolute, AMOUNT), share)
+        part = (pl.col("l").abs() * pl.lit(share, AMOUNT)).cast(AMOUNT)
+        bound = pl.max_horizontal(pl.lit(leeway.absolute, AMOUNT), part)
         inside = (pl.col("d").abs() <= bound).fill_null(value=False)
     judged = judged.with_columns(
         pl.when(pl.col("d").is_not_null())
@@ -220,18 +224,23 @@ def _apart(left: str, right: str, leeway: Leeway | None) -> tuple[bool, str, boo
 
 
 def _as_times(cells: pl.DataFrame, leeway: Leeway | None) -> pl.DataFrame:
-    asked = ~cells["same"] & cells["left"].is_not_null() & cells["right"].is_not_null()
-    left, right = _moments(cells["left"]), _moments(cells["right"])
-    zones = left["zone"] == right["zone"]
-    known = asked & left["at"].is_not_null() & right["at"].is_not_null() & zones
+    dated = [pl.col(side).str.contains(_DATE) for side in ("left", "right")]
+    asked = (~pl.col("same") & dated[0] & dated[1]).fill_null(value=False)
+    rows = cells.select(asked.arg_true()).to_series()
+    if not rows.len():
+        return cells
+    some = cells[rows]
+    left, right = _moments(some["left"]), _moments(some["right"])
+    known = left["at"].is_not_null() & right["at"].is_not_null() & (left["zone"] == right["zone"])
     apart = right["at"] - left["at"]
     inside = known & (apart.abs().cast(AMOUNT) / _MICRO <= (leeway.seconds if leeway else -1))
     seconds = plain_text((apart.cast(AMOUNT) / _MICRO).cast(AMOUNT).cast(pl.String)) + " s"
-    return cells.with_columns(
+    judged = some.select(
         pl.when(known).then(seconds).otherwise("delta").alias("delta"),
-        (pl.col("same") | (known & (apart == 0)).fill_null(value=False)).alias("same"),
+        (known & (apart == 0)).fill_null(value=False).alias("same"),
         (pl.col("within") | inside.fill_null(value=False)).alias("within"),
     )
+    return cells.with_columns(cells[one.name].scatter(rows, one) for one in judged)
 
 
 def _moments(values: pl.Series) -> pl.DataFrame:
@@ -240,7 +249,8 @@ def _moments(values: pl.Series) -> pl.DataFrame:
     offset = typed["time" + OFFSET]
     shift = offset.fill_null(0).cast(pl.Int64) * 60 * _MICRO
     at = typed["time"].cast(pl.Int64) - shift
-    unread = (at.is_null() & values.is_not_null()).arg_true()
+    # Only what has a date in it is worth to be read one by one.
+    unread = (at.is_null() & values.str.contains(_DATE).fill_null(value=False)).arg_true()
     zone = offset.is_not_null()
     if unread.len():
         read = [read_moment(value, offset_required=False) for value in values.gather(unread)]

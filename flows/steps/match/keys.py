@@ -1,5 +1,6 @@
 """Keys: which row of the right side is which row of the left, with memory bounded by parts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,15 +8,23 @@ import polars as pl
 
 from flows.steps.match.cells import BOOLEAN_WORDS, plain_moments, plain_numbers, texts
 from schemas.cells.readings import NUMBERS, Reading
+from schemas.kinds import Dtype
 
 PART_ROWS = 250_000
 """Rows of a side that are joined at a time."""
 _INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 _PACKED_BITS = 62
 _NOBODY = 2**32 - 1
+_PORTIONS = 1
+_GAPS = 16
+"""How many places of a table there may be per key ..."""
+_MOST_PLACES = 2**24
+"""... and in all."""
 _SIGNED = frozenset({pl.Int8, pl.Int16, pl.Int32, pl.Int64})
 _NARROW = _SIGNED | {pl.UInt8, pl.UInt16, pl.UInt32}
 Flags = np.ndarray[tuple[int], np.dtype[np.bool_]]
+RowNumbers = np.ndarray[tuple[int], np.dtype[np.uint32]]
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,42 @@ def comparable(
     return _values(left, *readings), _values(right, *reversed(readings))
 
 
+def portion_numbers(
+    columns: Sequence[pl.Series],
+    dtypes: Sequence[tuple[Dtype, Dtype]],
+    readings: Sequence[tuple[Reading, Reading]],
+    count: int,
+) -> pl.Series:
+    """Of each row the portion, of `count`, that every row with the same key is in, on both sides.
+
+    Types and readings are of this side's column and of the other one's. Rows that lack a part of
+    their key are the same as none, and are shared out evenly.
+    """
+    told = [
+        _one_form(column, *types, *read).alias(str(place))
+        for place, (column, types, read) in enumerate(zip(columns, dtypes, readings, strict=True))
+    ]
+    keys = pl.DataFrame(told)
+    # A seed of its own: the parts of a portion are told apart by another hash of the same key.
+    number = keys.hash_rows(seed=_PORTIONS) % count
+    lacking = keys.select(pl.any_horizontal(pl.all().is_null())).to_series()
+    if lacking.any():
+        number = (pl.int_range(keys.height, dtype=pl.UInt64, eager=True) % count).zip_with(
+            lacking, number
+        )
+    return number.cast(pl.UInt32).alias("portion")
+
+
+def _one_form(
+    column: pl.Series, dtype: Dtype, other_dtype: Dtype, own: Reading, other: Reading
+) -> pl.Series:
+    """Values such that equal keys are equal, whatever else is in the column."""
+    if dtype.is_integer() and other_dtype.is_integer():
+        return column.cast(pl.Int64 if {dtype, other_dtype} <= _NARROW else pl.Int128)
+    alike = dtype == other_dtype and own is other and not dtype.is_float()
+    return texts(column) if alike or own is other is Reading.CELL else _values(column, own, other)
+
+
 def _values(column: pl.Series, own: Reading, other: Reading) -> pl.Series:
     """One text per value; a CSV cell is read as the type of the other side, where it can be."""
     # -0.0 and 0.0 are one number.
@@ -93,6 +138,8 @@ class KeyFrames:
         self.right: list[pl.Series] = []
         self._lowest, self._bits = 0, 0
         """Of the last column: its least value, and the bits its values need from there."""
+        self.behind = 0
+        """Of the last column: the bits of it that are of columns behind its first."""
 
     def add(self, left: pl.Series, right: pl.Series) -> None:
         """Take in the next column of the key, as `comparable` gave it."""
@@ -102,10 +149,12 @@ class KeyFrames:
             self.right.append(right)
             # A number too wide to be packed is compared as it is.
             self._lowest, self._bits = lowest, bits if bits < _PACKED_BITS else 0
+            self.behind = 0
             return
         for side, column in ((self.left, left), (self.right, right)):
             side[-1] = _packed(side[-1], self._lowest, column, lowest, bits)
         self._lowest, self._bits = 0, self._bits + bits
+        self.behind += bits
 
     def frames(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Both keys, with the same names."""
@@ -140,10 +189,15 @@ def _range(left: pl.Series, right: pl.Series) -> tuple[int, int]:
     return min(values), max(1, (max(values) - min(values)).bit_length())
 
 
-def partners(left: pl.DataFrame, right: pl.DataFrame) -> Partners:
-    """Find every row's partner by the columns of both frames, which have the same names."""
+def partners(left: pl.DataFrame, right: pl.DataFrame, behind: int = 0) -> Partners:
+    """Find every row's partner by the columns of both frames, which have the same names.
+
+    `behind`: the bits of a single number that are of no first column of the key.
+    """
     if left.equals(right) and (same := _same_order(left)) is not None:
         return same
+    if (near := _near(left, right, behind)) is not None:
+        return near
     parts = max(1, -(-max(left.height, right.height) // PART_ROWS))
     membership = [_parted(side, parts) for side in (left, right)]
     partner = np.full(left.height, _NOBODY, np.uint32)
@@ -156,8 +210,13 @@ def partners(left: pl.DataFrame, right: pl.DataFrame) -> Partners:
         pairs = mine.join(theirs, on=left.columns, how="inner")
         partner[pairs["left"].to_numpy()] = pairs["right"].to_numpy()
         taken[pairs["right"].to_numpy()] = True
+    return _told(partner, taken, again, [_keyless(side) for side in (left, right)])
+
+
+def _told(
+    partner: RowNumbers, taken: Flags, again: Sequence[Flags], keyless: Sequence[Flags]
+) -> Partners:
     known = partner != _NOBODY
-    keyless = [_keyless(side) for side in (left, right)]
     return Partners(
         _numbers(known),
         pl.Series(partner[known]),
@@ -187,6 +246,53 @@ def _same_order(keys: pl.DataFrame) -> Partners | None:
     rows = pl.int_range(keys.height, dtype=pl.UInt32, eager=True)
     none = rows.head(0)
     return Partners(rows, rows, none, none, none, none, none, none)
+
+
+def _near(left: pl.DataFrame, right: pl.DataFrame, behind: int) -> Partners | None:
+    """Partners of whole numbers that lie close together, by a table; None where others are asked.
+
+    Such are the ids that a database deals out. The table takes a fifth of the time of a join.
+    """
+    keys = (left.to_series(), right.to_series())
+    if left.width > 1 or not all(key.len() and key.dtype in _SIGNED for key in keys):
+        return None
+    if any(key.null_count() for key in keys):
+        return None
+    lowest, bits = _range(*keys)
+    if bits >= _PACKED_BITS:
+        return None
+    most = min(_MOST_PLACES, _GAPS * max(left.height, right.height))
+    mine, theirs = (np.subtract(key.to_numpy(), lowest, dtype=np.int64) for key in keys)
+    # Mostly the first column of a key tells all of them apart, and its table is smaller.
+    for shift in sorted({behind, 0}, reverse=True):
+        if bits > shift and 2 ** (bits - shift) <= most:
+            partner = _by_table(mine, theirs, shift, 2 ** (bits - shift))
+            if partner is not None:
+                taken = np.zeros(right.height, np.bool_)
+                taken[partner[partner != _NOBODY]] = True
+                none = [np.zeros(side.height, np.bool_) for side in (left, right)]
+                return _told(partner, taken, none, none)
+    return None
+
+
+def _by_table(mine: Numbers, theirs: Numbers, shift: int, places: int) -> RowNumbers | None:
+    """Of each key the number of the other side's; None where two of a side have one place."""
+    at = [key >> shift if shift else key for key in (mine, theirs)]
+    there = np.zeros(places, np.bool_)
+    there[at[0]] = True
+    if np.count_nonzero(there) != len(mine):
+        return None
+    table = np.full(places, _NOBODY, np.uint32)
+    numbers = np.arange(len(theirs), dtype=np.uint32)
+    table[at[1]] = numbers
+    if not np.array_equal(table[at[1]], numbers):
+        return None
+    partner = table[at[0]]
+    if shift:
+        # What shares a place need not be the same key.
+        known = np.flatnonzero(partner != _NOBODY)
+        partner[known[theirs[partner[known]] != mine[known]]] = _NOBODY
+    return partner
 
 
 def _parted(keys: pl.DataFrame, parts: int) -> pl.Series | None:

@@ -1,0 +1,135 @@
+"""A comparison in portions finds the same as one in one go: every file has the same bytes."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from connectors.compare import differences
+from connectors.settings import Limits
+from flows.stages import compare
+from flows.stages.compare_run import run_comparison
+from tests.compare.tables import csv_file
+
+KEYS = ["7", "7.0", "007", "-0", "0", "", "a", "12", "1e1", "10", "9007199254740993", "x y"]
+"""Some are the same key of numbers, and none the same text."""
+AMOUNTS = ["1.00", "1", "1.01", "-1.01", "99999999999999999999", "-99999999999999999999", "n/a", ""]
+MOMENTS = ["2026-01-02T00:00:00Z", "2026-01-02T01:00:00+01:00", "2026-01-02T00:00:01Z", "soon"]
+MOST = 64
+
+
+def _csv(random: Random, rows: int) -> str:
+    """Rows with keys that lack a part, are there twice, or are the same number or not."""
+    lines = ["id,part,amount,paid,name,kept"]
+    for _ in range(rows):
+        key = random.choice(KEYS) if random.random() < 0.2 else str(random.randrange(rows))
+        part = random.choice(["1", "2", "3", ""]) if random.random() < 0.1 else "1"
+        name = random.choice(["Ann", '"a ""b"", c"', '"two\nlines"', '""', "", "é"])
+        amount, paid = random.choice(AMOUNTS), random.choice(MOMENTS)
+        lines.append(f"{key},{part},{amount},{paid},{name},{random.randrange(3)}")
+    lines.insert(rows // 2, "1,2,3")
+    return "\n".join(lines) + "\n"
+
+
+def _parquet(path: Path, random: Random, rows: int, key: pl.DataType) -> Path:
+    ids: list[Any] = [random.randrange(rows) for _ in range(rows)]
+    if key == pl.String:
+        ids = [random.choice(KEYS) if random.random() < 0.2 else str(one) for one in ids]
+    if key.is_float():
+        ids = [random.choice([0.0, -0.0, one / 2, float(one)]) for one in ids]
+    ids = [None if random.random() < 0.02 else one for one in ids]
+    start = datetime(2026, 1, 2, tzinfo=UTC)
+    columns = {
+        "id": pl.Series(ids, dtype=key),
+        "part": pl.Series([random.choice([1, 1, 1, 2]) for _ in ids], dtype=pl.Int16),
+        "amount": pl.Series([Decimal(random.randrange(99, 102)) / 100 for _ in ids]),
+        "paid": [start + timedelta(seconds=random.randrange(2)) for _ in ids],
+        "name": [random.choice(["Ann", None, ""]) for _ in ids],
+        "kept": pl.Series([random.randrange(3) for _ in ids], dtype=pl.Float64),
+    }
+    pl.DataFrame(columns).write_parquet(path, row_group_size=50)
+    return path
+
+
+def _sides(folder: Path, kind: str) -> tuple[Path, ...]:
+    random = Random(kind)
+    left = csv_file(folder / "l.csv", _csv(random, 200))
+    types: dict[str, pl.DataType] = {
+        "integer": pl.Int64(),
+        "wide": pl.UInt64(),
+        "text": pl.String(),
+        "double": pl.Float64(),
+        "exact": pl.Decimal(20, 2),
+    }
+    if kind == "csv":
+        return left, csv_file(folder / "r.csv", _csv(random, 180))
+    if kind == "parquet":
+        return tuple(_parquet(folder / f"{side}.parquet", random, 200, pl.Int32()) for side in "lr")
+    if kind == "doubles":
+        return tuple(
+            _parquet(folder / f"{side}.parquet", random, 200, pl.Float64()) for side in "lr"
+        )
+    return left, _parquet(folder / "r.parquet", random, 180, types[kind])
+
+
+KINDS = ["csv", "integer", "wide", "text", "double", "exact", "parquet", "doubles"]
+
+
+@pytest.mark.long(but=("csv", "double"))
+@pytest.mark.parametrize("kind", KINDS)
+def test_portions_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    """With repeated, missing and equal keys of two types, tolerances, and rows in no order."""
+    sides = [str(side) for side in _sides(tmp_path, kind)]
+    # Small enough that runs lie between each other and are put in order window by window.
+    monkeypatch.setattr(differences, "ROWS_AT_ONCE", 16)
+    monkeypatch.setattr(compare, "BLOCK_ROWS", 70)
+    told = {}
+    for portions in (1, 2, MOST):
+        out = tmp_path / f"out-{portions}"
+        told[portions] = run_comparison(
+            *sides,
+            key="id,part",
+            tolerances=["amount=1%", "paid=1s"],
+            folder=out,
+            limits=Limits(block_bytes=500),
+            portions=portions,
+        )
+    assert told[1] == told[2] == told[MOST]
+    assert told[1].pairs
+    assert all(told[1].repeated)
+    assert all(told[1].keyless)
+    files = sorted((tmp_path / "out-1").iterdir())
+    assert len(files) == 4
+    for file in files:
+        for portions in (2, MOST):
+            assert file.read_bytes() == (tmp_path / f"out-{portions}" / file.name).read_bytes()
+
+
+def test_how_much_is_compared_at_once_is_a_setting(tmp_path: Path) -> None:
+    """Portions are written beside the results, and nothing is left of them."""
+    rows = "".join(f"{number},{number % 7}\n" for number in range(5000))
+    left = csv_file(tmp_path / "l.csv", f"id,v\n{rows}")
+    right = csv_file(tmp_path / "r.csv", f"id,v\n{rows.replace(',0', ',9')}")
+    found = []
+    for name, limits in (("one", Limits()), ("many", Limits(compare_bytes=20_000))):
+        out = tmp_path / name
+        found.append(run_comparison(str(left), str(right), key="id", folder=out, limits=limits))
+        assert len([*out.iterdir()]) == 4
+    assert found[0] == found[1] == run_comparison(str(left), str(right), key="id", portions=3)
+    assert found[0].differences == 715
+
+
+def test_a_side_without_rows_has_portions_too(tmp_path: Path) -> None:
+    empty, some = (
+        csv_file(tmp_path / "l.csv", "id,v\n"),
+        csv_file(tmp_path / "r.csv", "id,v\n1,2\n"),
+    )
+    for sides in ((empty, some), (some, empty), (empty, empty)):
+        whole, shared = (
+            run_comparison(*map(str, sides), key="id", portions=count) for count in (1, 3)
+        )
+        assert whole == shared
