@@ -8,7 +8,7 @@ import polars as pl
 
 from flows.steps.match.cells import BOOLEAN_WORDS, plain_moments, plain_numbers, texts
 from schemas.cells.readings import NUMBERS, Reading
-from schemas.kinds import Dtype
+from schemas.frame_types import Dtype
 
 PART_ROWS = 250_000
 """Rows of a side that are joined at a time."""
