@@ -5,6 +5,7 @@ Whatever an expression here cannot vouch for stays null; such cells are decided 
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 
 import polars as pl
 
@@ -55,7 +56,8 @@ def type_fields(cells: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
     return cells.with_columns(parts).select(columns)
 
 
-def _parts(field: Field) -> list[pl.Expr]:
+@cache
+def _parts(field: Field) -> Sequence[pl.Expr]:
     name = field.name
     text = pl.col(name)
     match field.kind:
@@ -76,7 +78,8 @@ def _parts(field: Field) -> list[pl.Expr]:
             return []
 
 
-def _typed(field: Field) -> list[pl.Expr]:
+@cache
+def _typed(field: Field) -> Sequence[pl.Expr]:
     name = field.name
     text, sound = pl.col(name), pl.col(name + _SOUND)
     match field.kind:
