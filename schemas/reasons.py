@@ -195,6 +195,12 @@ REASONS = _by_code(
         "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
     ),
     Reason(
+        "Comment",
+        "comment line",
+        "The line begins as the feed profile says that comments do, and is no record.",
+        "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
+    ),
+    Reason(
         "ReferenceMissing",
         "reference to an unknown record",
         "'{field}' refers to {of} {value}, which is neither delivered nor known.",

@@ -43,7 +43,7 @@ class Utf8(NamedTuple):
 
 
 class Valueless(NamedTuple):
-    """Lines that become no record, because no cell of theirs that is one holds a value."""
+    """Lines that become no record: no cell of theirs that is one has a value, or are comments."""
 
     lines: int = 0
     first: int = 0
@@ -69,6 +69,8 @@ class Chunk:
     """Which of the records between start and end they are; None: all."""
     valueless: Valueless = NO_LINES
     """Up to its end, from that of the chunk before; of the last one also those behind it."""
+    comments: Valueless = NO_LINES
+    """The same of lines that begin as the feed begins comments."""
 
     @property
     def height(self) -> int:
@@ -107,8 +109,9 @@ class Chunk:
         return self.start.record + np.flatnonzero(self.chosen)
 
     def conserved(self) -> bool:
-        """Prove that each byte is in exactly one record, or in a line end, from the bytes."""
-        return conserved(memoryview(self.block)[: self.records.consumed], self.records)
+        """Prove that each byte is in one record, one comment or a line end, from the bytes."""
+        settled = memoryview(self.block)[: self.records.consumed]
+        return conserved(settled, self.records, self.dialect.comment)
 
     @cached_property
     def faults(self) -> dict[int, str]:

@@ -33,6 +33,8 @@ class Dialect:
     """How far from the start of a record the close of its quotes is looked for."""
     line_breaks: bool = True
     """Whether a quoted field may hold one: numbers, times and booleans never do."""
+    comment: bytes = b""
+    """What a line begins with that is no record; empty: there are no such lines."""
 
     def __post_init__(self) -> None:
         if not contains_ascii(self.encoding):
@@ -54,13 +56,19 @@ class Dialect:
         """Delimiter and quote as the csv module takes them."""
         return {"delimiter": self.delimiter.decode(), "quotechar": self.quote.decode()}
 
+    def begins_comment(self, line: bytes) -> bool:
+        """Whether a line is no record, unless a quoted field of one above is still open."""
+        return bool(self.comment) and line.startswith(self.comment)
+
     @property
     def guard(self) -> Guard:
         """What keeps a spreadsheet from running a text that is written so."""
         return Guard(self.delimiter.decode(), self.quote.decode())
 
 
-def dialect_within(limits: Limits, *, delimiter: str, quote: str, encoding: str) -> Dialect:
+def dialect_within(
+    limits: Limits, *, delimiter: str, quote: str, encoding: str, comment: str = ""
+) -> Dialect:
     """The dialect of a file that is read within these limits."""
     return Dialect(
         delimiter=delimiter.encode(),
@@ -69,6 +77,7 @@ def dialect_within(limits: Limits, *, delimiter: str, quote: str, encoding: str)
         max_field_bytes=min(limits.field_bytes, limits.record_bytes),
         max_record_bytes=limits.record_bytes,
         look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
+        comment=comment.encode(),
     )
 
 

@@ -50,7 +50,13 @@ def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]
     """The dialects that a text in the encoding of a content may be written in."""
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     return [
-        dialect_within(limits, delimiter=delimiter, quote=profile.quote, encoding=content.encoding)
+        dialect_within(
+            limits,
+            delimiter=delimiter,
+            quote=profile.quote,
+            encoding=content.encoding,
+            comment=profile.comment or "",
+        )
         for delimiter in delimiters
         if delimiter != profile.quote
     ]
@@ -65,7 +71,7 @@ def first_record(
     line: int = 1,
     rows: int = 1,
 ) -> FirstRecord:
-    """The first record that is not blank, in the dialect in which most names are known.
+    """The first record that is not blank and no comment, in the dialect with most known names.
 
     It begins on the line of that number, or below it. Of several rows that make up the names, those
     of one column are joined by a blank.
@@ -78,9 +84,9 @@ def first_record(
         above = line - 1
         if lines and (said := SEPARATOR.fullmatch(lines[0])):
             dialects, above = _separated(content, dialects, said[1]), max(above, 1)
-        blank = above
+        blank = _behind_comments(lines, above, dialects[0])
         while blank < len(lines) and not lines[blank].strip(b" \t\r\n"):
-            blank += 1
+            blank = _behind_comments(lines, blank + 1, dialects[0])
         if blank >= len(lines):
             if final and above:
                 found = f"The file has {quantity(len(lines), 'line')}, and no text there."
@@ -121,16 +127,20 @@ def _read_with_each(
     readings, fault = [], ""
     before = content.text_start + sum(map(len, lines[:blank]))
     for dialect in dialects:
-        reader = csv.reader(_decoded(content, lines, blank), **dialect.signs, strict=True)
+        found: list[list[str]] = []
+        taken = blank
         try:
-            found = [*islice(reader, rows)]
+            for _ in range(rows):
+                taken = _behind_comments(lines, taken, dialect)
+                reader = csv.reader(_decoded(content, lines, taken), **dialect.signs, strict=True)
+                found += islice(reader, 1)
+                taken += reader.line_num
         except csv.Error as error:
             fault = fault or str(error)
             continue
         if len(found) < rows:
             fault = UNFINISHED
             continue
-        taken = blank + reader.line_num
         end = before + sum(map(len, lines[blank:taken]))
         quote = dialect.quote.decode()
         columns = zip_longest(*found, fillvalue="")
@@ -139,6 +149,12 @@ def _read_with_each(
         )
         readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1))
     return readings, fault
+
+
+def _behind_comments(lines: list[bytes], at: int, dialect: Dialect) -> int:
+    while at < len(lines) and dialect.begins_comment(lines[at]):
+        at += 1
+    return at
 
 
 def _decoded(content: Content, lines: list[bytes], first: int) -> Iterator[str]:

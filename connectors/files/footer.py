@@ -43,7 +43,12 @@ def read_footer(
     """
     if not profile.footer:
         return None
-    behind = [*islice(_from_the_end(content, body_start), len(profile.footer))]
+    below = (
+        line
+        for line in _from_the_end(content, body_start)
+        if not _is_comment(content, profile, dialect, line)
+    )
+    behind = [*islice(below, len(profile.footer))]
     # The last line of a text in quotes has their end: it is of a record, whatever it says.
     lines = [*takewhile(lambda line: not line.text.count(dialect.quote) % 2, behind)][::-1]
     found = _by_pattern(profile.footer, [_decoded(content, line) for line in lines])
@@ -103,6 +108,17 @@ def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
         end -= len(line)
         if line.strip():
             yield _Line(end, line)
+
+
+def _is_comment(content: Content, profile: Profile, dialect: Dialect, line: _Line) -> bool:
+    """Whether a line is neither of a record nor of the footer, whose lines may begin as it does.
+
+    One with a quote that is open may be the end of a text, and is not passed over.
+    """
+    if not dialect.begins_comment(line.text) or line.text.count(dialect.quote) % 2:
+        return False
+    text = _decoded(content, line)
+    return not any(re.fullmatch(pattern, text) for pattern in profile.footer)
 
 
 def _tail(content: Content, body_start: int) -> tuple[int, bytes]:

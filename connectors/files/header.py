@@ -98,7 +98,7 @@ def read_header(
     """
     profile = profile or DEFAULT
     if content.workbook:
-        _check_plain_numbers(content, profile)
+        _check_workbook(content, profile)
     table = record or (EXTRACTS[profile.record] if profile.record else None)
     try:
         return _read_header(content, dialect, table, profile, limits)
@@ -109,8 +109,14 @@ def read_header(
         raise
 
 
-def _check_plain_numbers(content: Content, profile: Profile) -> None:
-    """Refuse a workbook by a profile that reads 1.234 as something else than a workbook means."""
+def _check_workbook(content: Content, profile: Profile) -> None:
+    """Refuse a workbook by a profile that is of texts, or reads 1.234 as something else."""
+    if profile.comment:
+        detail = (
+            "a workbook has no comments, and the feed profile says what they begin with; leave "
+            "rows of a sheet out by a column (leave_out)"
+        )
+        raise refused("unsupported_format", content.name, detail=detail)
     for name in (None, *profile.fields):
         written = written_of(profile, name)
         if written["decimal"] != "." or written["thousands"] == ".":
@@ -128,8 +134,8 @@ def _read_header(
     profile: Profile,
     limits: Limits,
 ) -> Header:
+    profile = _without_around(content, dialect, profile, limits)
     dialects = candidates(content, dialect, profile, limits)
-    profile = _without_around(content, dialects, profile, limits)
     if profile.positions:
         if content.workbook:
             detail = "a workbook has cells, and the feed profile says at which signs they are"
@@ -186,6 +192,7 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
         delimiter=DELIMITER.decode(),
         quote=QUOTE.decode(),
         encoding=content.encoding,
+        comment=profile.comment or "",
     )
     above = profile.first_line - 1
     start = content.text_start + _length(content, limits, above)
@@ -242,7 +249,7 @@ def _check_unpivots(
 
 
 def _without_around(
-    content: Content, dialects: Sequence[Dialect], profile: Profile, limits: Limits
+    content: Content, dialect: Dialect | None, profile: Profile, limits: Limits
 ) -> Profile:
     """The profile; of rows that we wrote, without what stands around those of the feed."""
     bare = replace(
@@ -253,9 +260,11 @@ def _without_around(
         unpivot_keep=(),
         unpivot_columns=(),
         positions={},
+        comment=None,
     )
     if bare != profile:
         with suppress(ExtractRefused):
+            dialects = candidates(content, dialect, bare, limits)
             first = first_record(content, dialects, limits, known_names(profile))
             if PARENT_COLUMN.casefold() in first.folded_names:
                 return bare
@@ -272,7 +281,7 @@ def _first_line(
     """Number of the line at which the header is looked for."""
     if profile.header_line != FOUND:
         return int(profile.header_line)
-    for number, line in _numbered(content, limits):
+    for number, line in _numbered(content, profile, limits):
         for dialect in dialects:
             if _reading(content.name, number, cells(line, dialect), profile).whole(table):
                 return number
@@ -308,7 +317,7 @@ def _check_text_before(
     limits: Limits,
 ) -> None:
     """Raise `text_before_header` where the first record is none, and one below is a header."""
-    numbered = _numbered(content, limits, refusal.line or 1)
+    numbered = _numbered(content, profile, limits, refusal.line or 1)
     first: list[HeaderNames] = []
     for number, line in numbered:
         for dialect in dialects:
@@ -333,11 +342,15 @@ def _check_text_before(
                 ) from refusal
 
 
-def _numbered(content: Content, limits: Limits, first: int = 1) -> list[tuple[int, str]]:
-    """The lines that are looked at from one on, as text, with their numbers."""
+def _numbered(
+    content: Content, profile: Profile, limits: Limits, first: int = 1
+) -> list[tuple[int, str]]:
+    """The lines that are looked at from one on, as text, with their numbers; no comments."""
     head, _ = next(heads(content, limits))
     lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
-    return [*enumerate(lines, 1)][first - 1 :][:LINES_LOOKED_AT]
+    numbered = [*enumerate(lines, 1)][first - 1 :][:LINES_LOOKED_AT]
+    comment = profile.comment
+    return [one for one in numbered if not (comment and one[1].startswith(comment))]
 
 
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:

@@ -23,6 +23,8 @@ class Profile:
     delimiter: str | None = None
     """None: recognised by the header."""
     quote: str = '"'
+    comment: str | None = None
+    """What a line begins with that is no record."""
     encoding: str | None = None
     header_line: int | str = 1
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""

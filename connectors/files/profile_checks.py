@@ -7,7 +7,7 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
-from connectors.files.first_record import folded
+from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.positions import BLANKS, overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
 from connectors.files.profile_keys import FOUND, OF_FIELD
@@ -36,8 +36,7 @@ def check_together(profile: Profile) -> None:
     _check_written(written_of(profile), "")
     for name in profile.fields:
         _check_written(written_of(profile, name), f"fields.{name}.")
-    if profile.delimiter == profile.quote:
-        raise ProfileError(f"delimiter and quote are both {profile.quote!r}. They must differ.")
+    _check_signs(profile)
     if profile.inner_record and profile.record not in {None, "insert_batch_data"}:
         raise ProfileError(
             f"inner_record is for record insert_batch_data, not for {profile.record}. "
@@ -72,6 +71,21 @@ def check_together(profile: Profile) -> None:
     folded = [theirs.strip().casefold() for theirs in profile.columns]
     if len(set(folded)) != len(folded):
         raise ProfileError("columns names a column twice (case and blanks around do not count).")
+
+
+def _check_signs(profile: Profile) -> None:
+    """Refuse signs of a text of which one could be taken for another."""
+    quote, comment = profile.quote, profile.comment
+    delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
+    if profile.delimiter == quote:
+        raise ProfileError(f"delimiter and quote are both {quote!r}. They must differ.")
+    if comment and quote in comment:
+        raise ProfileError(f"comment = {comment!r} has the quote in it. A record may begin so.")
+    if comment and any(comment.startswith(one) or one.startswith(comment) for one in delimiters):
+        raise ProfileError(
+            f"comment = {comment!r} begins like the delimiter does, and so does a record whose "
+            "first cell is empty. State another comment, or another delimiter."
+        )
 
 
 def _check_written(written: Mapping[str, Any], at: str) -> None:
@@ -180,7 +194,7 @@ def _check_unpivot(profile: Profile) -> None:
 def _check_positions(profile: Profile) -> None:
     """Refuse positions that cannot be meant, and what is only for lines without a header."""
     if profile.sheet is not None:
-        _refuse_beside(profile, "sheet", ("positions", "delimiter", "quote", "encoding"))
+        _refuse_beside(profile, "sheet", ("positions", "delimiter", "quote", "comment", "encoding"))
     if not profile.positions:
         for key in ("first_line", "short_lines"):
             if getattr(profile, key) != getattr(DEFAULT, key):

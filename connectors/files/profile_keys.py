@@ -31,6 +31,8 @@ from schemas.tables import EXTRACTS
 FOUND = "found"
 """The header is on the first line that is one of the record."""
 MOST_LINES = 1000
+MOST_SIGNS = 10
+"""Of the text that comments begin with."""
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 
@@ -54,6 +56,20 @@ def _sign(key: str, value: object) -> str:
         raise ProfileError(
             f"{key} = {shown(text)!r} is not one ASCII sign. Allowed: a single character that is "
             'no letter, digit, line end, point, plus or minus; "\\t" is the tab.'
+        )
+    return text
+
+
+def _comment(key: str, value: object) -> str:
+    text = text_of(key, value)
+    if not text.isascii() or not text.isprintable() or not 0 < len(text) <= MOST_SIGNS:
+        raise ProfileError(
+            f'{key} = {shown(text)!r} is not one to {MOST_SIGNS} ASCII signs, such as "#".'
+        )
+    if text[0].isalnum() or text[0] == " " or text in "+-.(":
+        raise ProfileError(
+            f"{key} = {shown(text)!r} may be the beginning of a record too: of a text, a number or "
+            "an empty cell. Comments begin with another sign, such as # or --."
         )
     return text
 
@@ -239,6 +255,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "record": ("record", _record),
     "delimiter": ("delimiter", _sign),
     "quote": ("quote", _sign),
+    "comment": ("comment", _comment),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),
     "footer": ("footer", _footer),

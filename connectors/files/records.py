@@ -16,6 +16,12 @@ from typing import NamedTuple
 import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places, pack, toggle
+from connectors.files.comments import (
+    NO_COMMENTS,
+    CommentLines,
+    may_be_comments,
+    without_comments,
+)
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import no_signs
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines, physical_lines
@@ -44,6 +50,8 @@ class Records:
     lines: int
     inside: bool
     waits: bool = False
+    comments: CommentLines = NO_COMMENTS
+    """The lines that are no record, because they begin as the feed begins comments."""
 
     def __len__(self) -> int:
         return len(self.start)
@@ -88,8 +96,12 @@ def split(
         readings = read_plain(text, lines, dialect)
     oversize = lines.stop - lines.start > dialect.look_ahead_bytes
     oversize[:1] |= inside
+    comments = np.zeros(len(oversize), np.bool_)
+    if dialect.comment:
+        comments = may_be_comments(text, lines, dialect.comment, oversize)
+        readings = without_comments(readings, comments)
     spans = _walk(_judge(lines, readings, width, dialect, oversize, final=final), lines.complete)
-    records = _assemble(lines, readings, spans, oversize, width=width, line=line)
+    records = _assemble(lines, readings, spans, oversize, comments, width=width, line=line)
     records = _cut(records, lines, oversize, dialect.max_record_bytes, line, inside=inside)
     _judge_content(data, text, records, dialect)
     return records
@@ -127,13 +139,18 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
     return bytes(copy)
 
 
-def conserved(block: bytes | memoryview, records: Records) -> bool:
-    """Prove that each settled byte is in exactly one record, or in a line end, from the bytes."""
+def conserved(block: bytes | memoryview, records: Records, comment: bytes = b"") -> bool:
+    """Prove from the bytes that each settled one is in one record, comment or line end."""
     text = np.frombuffer(block, np.uint8)
-    gap_start = np.insert(records.end, 0, 0)
-    gap_end = np.append(records.start, records.consumed)
+    start, end = records.start, records.end
+    if len(records.comments.start):
+        start = np.sort(np.concatenate([start, records.comments.start]))
+        end = np.sort(np.concatenate([end, records.comments.end]))
+    gap_start, gap_end = np.insert(end, 0, 0), np.append(start, records.consumed)
     size = gap_end - gap_start
-    if (size < 0).any() or (records.end <= records.start).any() or records.consumed > len(text):
+    if (size < 0).any() or (end <= start).any() or records.consumed > len(text):
+        return False
+    if not records.comments.within(text, comment):
         return False
     offset = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
     between = text[np.repeat(gap_start, size) + offset]
@@ -222,6 +239,7 @@ def _assemble(
     readings: Readings,
     spans: _Spans,
     oversize: Flags,
+    comments: Flags,
     *,
     width: int,
     line: int,
@@ -241,12 +259,14 @@ def _assemble(
     depth[spans.line + 1] += 1
     depth[spans.last + 1] -= 1
     begins &= np.cumsum(depth[:settled], dtype=np.int8) == 0
-    first = np.flatnonzero(begins)
+    told = np.flatnonzero(begins & comments[:settled])
+    first = np.flatnonzero(begins & ~comments[:settled])
     last = last[first]
     consumed = int(lines.start[settled]) if settled < len(lines.start) else lines.size
     columns = (lines.start[first], lines.stop[last], first + line, last + line, fault[first])
     waits = settled < lines.complete and bool(readings.unclosed[settled])
-    return Records(*columns, consumed, settled, inside=False, waits=waits)
+    left = CommentLines(lines.start[told], lines.stop[told], told + line)
+    return Records(*columns, consumed, settled, inside=False, waits=waits, comments=left)
 
 
 def _cut(
@@ -285,6 +305,7 @@ def _cut(
         records.lines,
         within,
         records.waits,
+        records.comments,
     )
 
 
@@ -299,7 +320,10 @@ def _judge_content(data: bytes, text: Bytes, records: Records, dialect: Dialect)
             _blame(fault, np.array([at]), RecordFault.FIELD_TOO_LARGE)
     if data.find(NUL, 0, records.consumed) >= 0:
         places = np.flatnonzero(text[: records.consumed] == NUL)
-        _blame(fault, np.searchsorted(start, places, "right") - 1, RecordFault.NUL_CHARACTER)
+        holder = np.searchsorted(start, places, "right") - 1
+        # One in a comment is in no record.
+        held = holder[(holder >= 0) & (places < np.append(end, 0)[holder])]
+        _blame(fault, held, RecordFault.NUL_CHARACTER)
     if not data.isascii():
         undecodable = _undecodable(data, records, dialect.encoding)
         # A piece of a record that is too large may begin and end within a character.

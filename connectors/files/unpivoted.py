@@ -29,7 +29,8 @@ class UnpivotedChunk(Chunk):
     def conserved(self) -> bool:
         """Of the lines: a byte is in as many records as its line becomes."""
         assert self.of_lines is not None
-        return conserved(memoryview(self.block)[: self.records.consumed], self.of_lines)
+        settled = memoryview(self.block)[: self.records.consumed]
+        return conserved(settled, self.of_lines, self.dialect.comment)
 
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text; there is one number of cells a record has."""
@@ -71,17 +72,23 @@ def unpivoted(chunks: Iterator[Chunk], unpivot: Unpivot, first: Place) -> Iterat
 
     Chunks that become none are not given: their lines are told by the next one, or by the last.
     """
-    number, empty = first.record, NO_LINES
+    number, empty, comments = first.record, NO_LINES, NO_LINES
     last: UnpivotedChunk | None = None
     for lines in chunks:
-        chunk = _unpivoted(lines, unpivot, number, empty)
+        comments = comments.with_more(lines.comments)
+        chunk = replace(_unpivoted(lines, unpivot, number, empty), comments=comments)
         empty = chunk.valueless
         if chunk.height:
             if last is not None:
                 yield last
             last, empty, number = chunk, NO_LINES, number + chunk.height
+            comments = NO_LINES
     if last is not None:
-        yield replace(last, valueless=last.valueless.with_more(empty))
+        yield replace(
+            last,
+            valueless=last.valueless.with_more(empty),
+            comments=last.comments.with_more(comments),
+        )
 
 
 def _unpivoted(lines: Chunk, unpivot: Unpivot, number: int, before: Valueless) -> UnpivotedChunk:

@@ -51,7 +51,7 @@ def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
     at = 0
     while at < len(lines):
         start, stop = lines[at]
-        if start == stop:
+        if start == stop or is_comment(data, lines[at], dialect):
             at += 1
         elif stop - start > dialect.look_ahead_bytes:
             for piece in range(start, stop, dialect.max_record_bytes):
@@ -101,12 +101,18 @@ def record_at(
 
 def is_good(data: bytes, line: Line, width: int, dialect: Dialect) -> bool:
     """Does a complete record of the right width begin on this line?"""
-    if line.start == line.stop:
+    if line.start == line.stop or is_comment(data, line, dialect):
         return False
     reading = strict_reading(data, line.start, dialect)
     if not reading.closed or reading.fields != width:
         return False
     return fits(data[line.start : reading.end], dialect)
+
+
+def is_comment(data: bytes, line: Line, dialect: Dialect) -> bool:
+    if not dialect.comment or line.stop - line.start > dialect.look_ahead_bytes:
+        return False
+    return data[line.start : line.stop].startswith(dialect.comment)
 
 
 def fits(record: bytes, dialect: Dialect) -> bool:

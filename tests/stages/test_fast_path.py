@@ -46,12 +46,14 @@ BAD = st.sampled_from(
         "5,7,1,2,2026-01-01T10:00:00Z,1,1,1,é",
         '5,7,1,2,2026-01-01T10:00:00Z,5" pipe,1,1,1',
         "5\r,7,1,2,2026-01-01T10:00:00Z,1,1,1,1",
+        '# 5,7,1,2,"2026',
     ]
 )
 PROFILES = {
     "as documented": DEFAULT,
     "one tenant": replace(DEFAULT, tenant=7),
     "decimal comma": replace(DEFAULT, decimal=","),
+    "comments": replace(DEFAULT, comment="#"),
 }
 
 

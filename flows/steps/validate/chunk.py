@@ -18,6 +18,8 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 READY, REJECTED, SUPERSEDED, EXCLUDED = "ready", "rejected", "superseded", "excluded"
+COMMENTS = "comments"
+"""What tells of lines that are comments."""
 VALUELESS = "valueless"
 """What tells of lines that become no record."""
 
