@@ -13,6 +13,7 @@ OF_ROW = (
     "TooManyFields",
     "StrayQuote",
     "UnterminatedQuote",
+    "StrayEscape",
     "Encoding",
     "FieldTooLarge",
     "RecordTooLarge",
@@ -143,6 +144,12 @@ REASONS = _by_code(
         "quote never closed",
         "A quoted field is not closed, as far as the reader looks ahead.",
         "Close the quote. If it is closed, raise RECON_LIMIT_LOOK_AHEAD_BYTES.",
+    ),
+    Reason(
+        "StrayEscape",
+        "escape that means nothing",
+        "A backslash stands before a sign that it has no meaning with, or at the end of a line.",
+        "Write a backslash as two of them, and a line break within quotes or as a backslash and n.",
     ),
     Reason(
         "Encoding",

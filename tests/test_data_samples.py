@@ -39,6 +39,7 @@ NOT_BY_FILES = {
     "RepairsNothing",
     "LeftOut",
     "NoValue",
+    "StrayEscape",
     "Comment",
     "Constraint",
     "Refused",

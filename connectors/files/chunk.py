@@ -14,6 +14,7 @@ import polars as pl
 from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
+from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 
 MARK = codecs.BOM_UTF8
@@ -90,16 +91,7 @@ class Chunk:
 
     def only(self, chosen: Flags) -> "Chunk":
         """Some of the records, where they are."""
-        records = self.records
-        some = replace(
-            records,
-            start=records.start[chosen],
-            end=records.end[chosen],
-            first_line=records.first_line[chosen],
-            last_line=records.last_line[chosen],
-            fault=records.fault[chosen],
-        )
-        return replace(self, records=some, chosen=chosen)
+        return replace(self, records=self.records.only(chosen), chosen=chosen)
 
     @cached_property
     def numbers(self) -> Places:
@@ -119,11 +111,47 @@ class Chunk:
         broken = np.flatnonzero(self.records.fault)
         return {int(row): RecordFault(int(self.records.fault[row])).code for row in broken}
 
+    @cached_property
+    def beside_csv(self) -> Flags:
+        """The records that a reader of plain CSV may read in another way than the feed means."""
+        records, dialect = self.records, self.dialect
+        if len(dialect.delimiter) > 1:
+            return np.ones(self.height, np.bool_)
+        found = np.zeros(self.height, np.bool_)
+        text = np.frombuffer(self.block, np.uint8, records.consumed)
+        places = np.flatnonzero(text == ord(dialect.escape or b"\0"))
+        if dialect.blanks:
+            blank = np.isin(text, [*dialect.blanks])
+            quote = text == ord(dialect.quote)
+            beside = quote[1:] & blank[:-1], quote[:-1] & blank[1:]
+            places = np.concatenate([places, *map(np.flatnonzero, beside)])
+        if len(places):
+            holder = np.searchsorted(records.start, places, "right") - 1
+            found[holder[holder >= 0]] = True
+        return found
+
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
+        sound_ones = self.records.fault == RecordFault.NONE
+        beside = sound_ones & self.beside_csv
+        if not beside.any():
+            return self._csv_cells(self.records, width)
+        rows = [
+            cells_of(self._text_of(row), self.dialect) for row in np.flatnonzero(beside).tolist()
+        ]
+        schema = {str(column): pl.String() for column in range(width)}
+        apart = pl.DataFrame(rows, schema, orient="row")
+        rest = sound_ones & ~beside
+        if not rest.any():
+            return apart
+        plain = self._csv_cells(self.records.only(rest), width)
+        order = np.argsort(np.concatenate([np.flatnonzero(rest), np.flatnonzero(beside)]))
+        return pl.concat([plain, apart])[order]
+
+    def _csv_cells(self, records: Records, width: int) -> pl.DataFrame:
         names = [str(column) for column in range(width)]
-        height = self.height - len(self.faults)
-        text = sound(self.block[: self.records.consumed], self.records)
+        height = int((records.fault == RecordFault.NONE).sum())
+        text = sound(self.block[: self.records.consumed], records)
         if height == 0:
             return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
         if self.dialect.encoding != "utf-8":

@@ -4,12 +4,15 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import accumulate, islice, zip_longest
 
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect, dialect_within
+from connectors.files.pieces import record_pattern
 from connectors.files.profile import Profile
+from connectors.files.record_cells import cells_of
+from connectors.files.shadow import covered, shadow
 from connectors.settings import Limits
 from schemas.counting import quantity
 
@@ -41,8 +44,7 @@ def candidates(
     if dialect is not None:
         return [dialect]
     if content.workbook:
-        signs = {"delimiter": ",", "quote": '"', "encoding": content.encoding}
-        return [dialect_within(limits, **signs)]
+        return [dialect_within(limits, delimiter=",", quote='"', encoding=content.encoding)]
     return of_text(content, profile, limits)
 
 
@@ -55,7 +57,9 @@ def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]
             delimiter=delimiter,
             quote=profile.quote,
             encoding=content.encoding,
+            escape=profile.escape or "",
             comment=profile.comment or "",
+            blanks_dropped=profile.blanks == "dropped",
         )
         for delimiter in delimiters
         if delimiter != profile.quote
@@ -99,7 +103,7 @@ def first_record(
         # Read with a sign it was not written with, a broken header is one long unknown name.
         if best and (known & best.folded_names or not fault):
             return best
-        if fault != UNFINISHED or final:
+        if fault not in (UNFINISHED, NOT_DIVIDED) or final:
             detail = "a quote is never closed" if fault == UNFINISHED else fault
             raise refused("malformed_csv", content.name, line=blank + 1, detail=detail)
     detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
@@ -108,15 +112,17 @@ def first_record(
 
 def _separated(content: Content, dialects: Sequence[Dialect], sign: bytes) -> list[Dialect]:
     """The dialects with the delimiter that the file states itself."""
-    if all(sign != one.delimiter for one in dialects) and len(dialects) == 1:
+    taken = dialects[0].quote + dialects[0].escape
+    if sign in taken or (len(dialects) == 1 and sign != dialects[0].delimiter):
         detail = (
             f"the file says that its delimiter is {sign.decode()!r}, and the feed profile that it "
-            f"is {dialects[0].delimiter.decode()!r}"
+            f"is {' or '.join(repr(one.delimiter.decode()) for one in dialects)}"
         )
         raise refused("malformed_csv", content.name, line=1, detail=detail)
     return [replace(dialects[0], delimiter=sign)]
 
 
+NOT_DIVIDED = "a quote stands within a field, or is never closed"
 UNFINISHED = "unexpected end of data"
 """The csv module's words for a quote that is not closed in the lines it was given."""
 
@@ -132,9 +138,9 @@ def _read_with_each(
         try:
             for _ in range(rows):
                 taken = _behind_comments(lines, taken, dialect)
-                reader = csv.reader(_decoded(content, lines, taken), **dialect.signs, strict=True)
-                found += islice(reader, 1)
-                taken += reader.line_num
+                row, count = _row(content, lines, taken, dialect)
+                found += row
+                taken += count
         except csv.Error as error:
             fault = fault or str(error)
             continue
@@ -149,6 +155,23 @@ def _read_with_each(
         )
         readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1))
     return readings, fault
+
+
+def _row(
+    content: Content, lines: list[bytes], at: int, dialect: Dialect
+) -> tuple[list[list[str]], int]:
+    """The row that begins with a line, or none, and how many lines it has."""
+    if dialect.is_csv:
+        reader = csv.reader(_decoded(content, lines, at), **dialect.signs, strict=True)
+        return [*islice(reader, 1)], reader.line_num
+    text = b"".join(lines[at:])
+    match = record_pattern(covered(dialect)).match(shadow(text, dialect))
+    if match is None:
+        raise csv.Error(NOT_DIVIDED)
+    ends = accumulate(map(len, lines[at:]))
+    count = next((number for number, end in enumerate(ends, 1) if end >= match.end()), 0)
+    whole = "".join(islice(_decoded(content, lines, at), count)).rstrip("\r\n")
+    return [[cell or "" for cell in cells_of(whole, dialect)]], count
 
 
 def _behind_comments(lines: list[bytes], at: int, dialect: Dialect) -> int:
@@ -192,7 +215,11 @@ def clean(cell: str, quote: str) -> str:
 def cells(line: str, dialect: Dialect) -> tuple[str, ...]:
     """The cells of one physical line by itself."""
     quote = dialect.quote.decode()
-    return tuple(clean(cell, quote) for cell in next(csv.reader([line], **dialect.signs), []))
+    if dialect.is_plain(line):
+        found = next(csv.reader([line], **dialect.signs), [])
+    else:
+        found = [cell or "" for cell in cells_of(line, dialect)]
+    return tuple(clean(cell, quote) for cell in found)
 
 
 def folded(name: str) -> str:

@@ -179,10 +179,17 @@ def _read_header(
         rows_file=rows_file_of(
             content,
             profile,
-            None if content.workbook else line.dialect,
-            of_text(content, profile, limits),
+            None if content.workbook else _of_rows(line.dialect),
+            of_text(content, _without_signs(profile), limits),
         ),
     )
+
+
+def _of_rows(dialect: Dialect) -> Dialect | None:
+    """The dialect in which every reader of CSV knows rows of this one; None: another delimiter."""
+    if len(dialect.delimiter) > 1:
+        return None
+    return replace(dialect, escape=b"", comment=b"")
 
 
 def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limits) -> Header:
@@ -248,19 +255,26 @@ def _check_unpivots(
         raise refused("inconsistent_columns", content.name, line=line.number, columns=nameless)
 
 
+def _without_signs(profile: Profile) -> Profile:
+    """The profile of a text that every reader of CSV knows."""
+    several = len(profile.delimiter or "") > 1
+    return replace(
+        profile, delimiter=None if several else profile.delimiter, escape=None, comment=None
+    )
+
+
 def _without_around(
     content: Content, dialect: Dialect | None, profile: Profile, limits: Limits
 ) -> Profile:
     """The profile; of rows that we wrote, without what stands around those of the feed."""
     bare = replace(
-        profile,
+        _without_signs(profile),
         header_line=1,
         header_lines=1,
         footer=(),
         unpivot_keep=(),
         unpivot_columns=(),
         positions={},
-        comment=None,
     )
     if bare != profile:
         with suppress(ExtractRefused):

@@ -23,6 +23,8 @@ class Profile:
     delimiter: str | None = None
     """None: recognised by the header."""
     quote: str = '"'
+    escape: str | None = None
+    """The sign before one that means nothing, or that stands for another: a backslash."""
     comment: str | None = None
     """What a line begins with that is no record."""
     encoding: str | None = None

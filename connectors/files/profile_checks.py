@@ -79,6 +79,18 @@ def _check_signs(profile: Profile) -> None:
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     if profile.delimiter == quote:
         raise ProfileError(f"delimiter and quote are both {quote!r}. They must differ.")
+    several = len(profile.delimiter or "") > 1
+    if several and quote in (profile.delimiter or ""):
+        raise ProfileError(f"delimiter = {profile.delimiter!r} has the quote in it.")
+    if several and profile.blanks == "dropped" and {*BLANKS} & {*(profile.delimiter or "")}:
+        raise ProfileError(
+            f"delimiter = {profile.delimiter!r} has a blank in it, and blanks drops those around "
+            "cells. Take it out of the delimiter."
+        )
+    if profile.escape and profile.escape in (quote, *(profile.delimiter or ""), *(comment or "")):
+        raise ProfileError(
+            f"escape = {profile.escape!r} is a sign of quote, delimiter or comment too."
+        )
     if comment and quote in comment:
         raise ProfileError(f"comment = {comment!r} has the quote in it. A record may begin so.")
     if comment and any(comment.startswith(one) or one.startswith(comment) for one in delimiters):
@@ -184,6 +196,12 @@ def _check_unpivot(profile: Profile) -> None:
     names = [one.casefold() for one in (*new, *profile.unpivot_keep) if one]
     if len(set(names)) != len(names):
         raise ProfileError("unpivot.name, unpivot.value and unpivot.keep name a column twice.")
+    if profile.escape or len(profile.delimiter or "") > 1:
+        key = "escape" if profile.escape else "a delimiter of several signs"
+        raise ProfileError(
+            f"{key} is not for a table that unpivot makes records of: their texts are written with "
+            "doubled quotes and one sign between cells. Take one of them out."
+        )
     if profile.keep == "reference":
         raise ProfileError(
             'keep = "reference" is for files whose lines are their records: what unpivot makes of '
@@ -194,7 +212,9 @@ def _check_unpivot(profile: Profile) -> None:
 def _check_positions(profile: Profile) -> None:
     """Refuse positions that cannot be meant, and what is only for lines without a header."""
     if profile.sheet is not None:
-        _refuse_beside(profile, "sheet", ("positions", "delimiter", "quote", "comment", "encoding"))
+        _refuse_beside(
+            profile, "sheet", ("positions", "delimiter", "quote", "escape", "comment", "encoding")
+        )
     if not profile.positions:
         for key in ("first_line", "short_lines"):
             if getattr(profile, key) != getattr(DEFAULT, key):
@@ -206,7 +226,9 @@ def _check_positions(profile: Profile) -> None:
         raise ProfileError("positions are of a record. Say which: record = ...")
     if both := overlapping(profile.positions):
         raise ProfileError(f"positions: {both[0]} and {both[1]} have a sign in common.")
-    _refuse_beside(profile, "positions", ("delimiter", "quote", "header_line", "header_lines"))
+    _refuse_beside(
+        profile, "positions", ("delimiter", "quote", "escape", "header_line", "header_lines")
+    )
     if profile.unpivots or profile.keep == "reference":
         other = "unpivot" if profile.unpivots else 'keep = "reference"'
         raise ProfileError(f"{other} is not for lines with positions. Take one of them out.")

@@ -32,7 +32,7 @@ FOUND = "found"
 """The header is on the first line that is one of the record."""
 MOST_LINES = 1000
 MOST_SIGNS = 10
-"""Of the text that comments begin with."""
+"""Of a delimiter, and of the text that comments begin with."""
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 
@@ -58,6 +58,21 @@ def _sign(key: str, value: object) -> str:
             'no letter, digit, line end, point, plus or minus; "\\t" is the tab.'
         )
     return text
+
+
+def _delimiter(key: str, value: object) -> str:
+    text = text_of(key, value)
+    if 1 < len(text) <= MOST_SIGNS:
+        for sign in text:
+            try:
+                _sign(key, sign)
+            except ProfileError:
+                raise ProfileError(
+                    f"{key} = {shown(text)!r} has {shown(sign)!r} in it. A delimiter of several "
+                    "signs, such as || or ~|~, has no letter, digit, line end, point or minus."
+                ) from None
+        return text
+    return _sign(key, text)
 
 
 def _comment(key: str, value: object) -> str:
@@ -253,8 +268,9 @@ _BESIDE_FIELD = {"lookup": "a map from a file"}
 KEYS: dict[str, tuple[str, Reader]] = {
     "feed": ("feed", _feed),
     "record": ("record", _record),
-    "delimiter": ("delimiter", _sign),
+    "delimiter": ("delimiter", _delimiter),
     "quote": ("quote", _sign),
+    "escape": ("escape", one_of("\\")),
     "comment": ("comment", _comment),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),

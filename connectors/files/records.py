@@ -26,6 +26,7 @@ from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import no_signs
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines, physical_lines
 from connectors.files.readings import Readings, has_large_field, read_plain, read_quoted
+from connectors.files.shadow import covered, covered_width, loose_end, shadow, stray_escapes
 
 NUL = 0
 DECODED_AT_ONCE = 4096
@@ -55,6 +56,17 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def only(self, chosen: Flags) -> Records:
+        """Some of them, where they are."""
+        return replace(
+            self,
+            start=self.start[chosen],
+            end=self.end[chosen],
+            first_line=self.first_line[chosen],
+            last_line=self.last_line[chosen],
+            fault=self.fault[chosen],
+        )
 
 
 def split(
@@ -86,24 +98,27 @@ def split(
     to close within `look_ahead_bytes`, so that nothing waits for it.
     """
     data = block if isinstance(block, bytes) else bytes(block)
-    # The last byte may be half of CRLF or of a doubled quote: what follows it decides.
-    uncertain = not final and data[-1:] in (b"\r", dialect.quote)
-    text = np.frombuffer(data, np.uint8)[: len(data) - uncertain]
+    shade, signs = shadow(data, dialect), covered(dialect)
+    width = covered_width(width, dialect)
+    # What follows the last bytes decides what they are.
+    uncertain = 0 if final else loose_end(shade, dialect)
+    text = np.frombuffer(shade, np.uint8)[: len(data) - uncertain]
     lines = physical_lines(text, final=final, returns=b"\r" in data)
     if dialect.quote in data:
-        readings = read_quoted(text, lines, width, dialect, final=final, endless=endless)
+        readings = read_quoted(text, lines, width, signs, final=final, endless=endless)
     else:
-        readings = read_plain(text, lines, dialect)
+        readings = read_plain(text, lines, signs)
     oversize = lines.stop - lines.start > dialect.look_ahead_bytes
     oversize[:1] |= inside
     comments = np.zeros(len(oversize), np.bool_)
     if dialect.comment:
-        comments = may_be_comments(text, lines, dialect.comment, oversize)
+        whole = np.frombuffer(data, np.uint8)
+        comments = may_be_comments(whole, lines, dialect.comment, oversize)
         readings = without_comments(readings, comments)
     spans = _walk(_judge(lines, readings, width, dialect, oversize, final=final), lines.complete)
     records = _assemble(lines, readings, spans, oversize, comments, width=width, line=line)
     records = _cut(records, lines, oversize, dialect.max_record_bytes, line, inside=inside)
-    _judge_content(data, text, records, dialect)
+    _judge_content(data, shade, records, dialect)
     return records
 
 
@@ -309,17 +324,22 @@ def _cut(
     )
 
 
-def _judge_content(data: bytes, text: Bytes, records: Records, dialect: Dialect) -> None:
+def _judge_content(data: bytes, shade: bytes, records: Records, dialect: Dialect) -> None:
     """Find the faults that lie within a record's bytes, whatever its structure."""
     start, end, fault = records.start, records.end, records.fault
+    text, signs = np.frombuffer(shade, np.uint8), covered(dialect)
     _blame(
         fault, np.flatnonzero(end - start > dialect.max_record_bytes), RecordFault.RECORD_TOO_LARGE
     )
     for at in np.flatnonzero(end - start > dialect.max_field_bytes).tolist():
-        if has_large_field(text[start[at] : end[at]], dialect, quoted_only=False):
+        if has_large_field(text[start[at] : end[at]], signs, quoted_only=False):
             _blame(fault, np.array([at]), RecordFault.FIELD_TOO_LARGE)
+    if dialect.escape and dialect.escape in data:
+        settled = data[: records.consumed], shade[: records.consumed]
+        stray = stray_escapes(*settled, start, end, dialect)
+        _blame(fault, np.flatnonzero(stray), RecordFault.STRAY_ESCAPE)
     if data.find(NUL, 0, records.consumed) >= 0:
-        places = np.flatnonzero(text[: records.consumed] == NUL)
+        places = np.flatnonzero(np.frombuffer(data, np.uint8, records.consumed) == NUL)
         holder = np.searchsorted(start, places, "right") - 1
         # One in a comment is in no record.
         held = holder[(holder >= 0) & (places < np.append(end, 0)[holder])]
