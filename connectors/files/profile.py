@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any
 
 from connectors.files.profile_writing import WRITTEN
@@ -116,7 +117,12 @@ class Profile:
     @property
     def sources(self) -> Mapping[str, tuple[str, ...]]:
         """The fields that are made of other columns than one of their own, with those."""
-        return {name: told["from"] for name, told in self.fields.items() if "from" in told}
+        parts = ("from", "sum", "minus")
+        return {
+            name: tuple(chain(*(told[key] for key in parts if key in told)))
+            for name, told in self.fields.items()
+            if told.keys() & {*parts}
+        }
 
     @property
     def keys(self) -> Mapping[str, tuple[str, ...]]:

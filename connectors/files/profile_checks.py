@@ -28,6 +28,7 @@ MADE = OF_FIELD.keys() - WRITTEN.keys()
 TENANT = "TenantsId"
 NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
 TIMES = {Kind.DATETIME, Kind.DATETIME_OFFSET}
+SUM = ("sum", "minus")
 _OF_NUMBERS = "0123456789+-eE.()%"
 
 
@@ -282,8 +283,12 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         )
     if "key" in told:
         _check_key(profile, name, told)
-    if "from" in told and name in profile.columns.values():
-        raise ProfileError(f"columns and fields.{name}.from both say what {name} is. Keep one.")
+    _check_sum(profile, name, told)
+    for key in ("from", *SUM):
+        if key in told and name in profile.columns.values():
+            raise ProfileError(
+                f"columns and fields.{name}.{key} both say what {name} is. Keep one."
+            )
     if "join" in told and len(told.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
     _check_join(profile, name, told)
@@ -294,7 +299,9 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
         )
     _check_map(profile, name, told)
     if "default" in told:
-        columns = told.get("from") or [one for one, of in profile.columns.items() if of == name]
+        columns = profile.sources.get(name) or [
+            one for one, of in profile.columns.items() if of == name
+        ]
         if [*map(folded, columns or [name])] == [folded(profile.unpivot_value or "")]:
             raise ProfileError(
                 f"fields.{name}.default is never met: a cell of unpivot.value that is empty makes "
@@ -305,6 +312,25 @@ def _check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
             raise ProfileError(
                 f'fields.{name}.default = "" is what an empty cell is without it. Take it out.'
             )
+
+
+def _check_sum(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse a sum of what has none, or one that is something else as well."""
+    summed = [key for key in SUM if key in told]
+    if not summed:
+        if "scale" in told:
+            raise ProfileError(
+                f"fields.{name}.scale multiplies a sum. Name its columns in sum, or in minus."
+            )
+        return
+    at = f"fields.{name}.{summed[0]}"
+    if not _kinds(profile, name) <= NUMBERS:
+        raise ProfileError(f"{at} is for amounts and other numbers, and {name} is none.")
+    if others := sorted(told.keys() & {"from", "join", "part", "map", "key"}):
+        raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
+    added, taken = ({*map(folded, told.get(key, ()))} for key in SUM)
+    if both := sorted(added & taken):
+        raise ProfileError(f"fields.{name}: {both[0]!r} is in sum and in minus. Keep one of them.")
 
 
 def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:

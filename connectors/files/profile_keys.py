@@ -25,6 +25,7 @@ from connectors.files.profile_values import (
     whole,
 )
 from connectors.files.profile_writing import WRITTEN
+from schemas.cells.numbers import exact_number
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS
 
@@ -171,6 +172,16 @@ def _field_names(key: str, value: object) -> tuple[str, ...]:
     return tuple(names)
 
 
+def _scale(key: str, value: object) -> str:
+    text = text_of(key, value)
+    number = exact_number(text)
+    if not number or "e" in text:
+        raise ProfileError(
+            f'{key} = {shown(text)!r} is not a number to multiply by. Write it plainly: "0.01".'
+        )
+    return f"{number:f}"
+
+
 def _part(key: str, value: object) -> str:
     text = text_of(key, value)
     try:
@@ -257,6 +268,9 @@ OF_FIELD: dict[str, tuple[str, Reader]] = {
     **WRITTEN,
     "from": ("from", _column_names),
     "join": ("join", text_of),
+    "sum": ("sum", _column_names),
+    "minus": ("minus", _column_names),
+    "scale": ("scale", _scale),
     "part": ("part", _part),
     "map": ("map", _map),
     "default": ("default", _constant),

@@ -1,6 +1,7 @@
 """Validate a chunk: the records of a chunk by the profile of their feed."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
@@ -9,6 +10,7 @@ from connectors.files.cells import as_delivered
 from connectors.files.chunk import Chunk
 from connectors.files.header import Header
 from connectors.files.profile import Profile, number_form, written_of
+from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
 from flows.steps.validate.normalise import CellForm, Writing, normalise
@@ -106,4 +108,11 @@ def _form(written: Mapping[str, Any]) -> CellForm:
         written.get("part"),
         written.get("map"),
         written.get("default"),
+        _sum(written),
     )
+
+
+def _sum(written: Mapping[str, Any]) -> ColumnSum | None:
+    if not written.keys() & {"sum", "minus"}:
+        return None
+    return ColumnSum(len(written.get("sum", ())), Decimal(written.get("scale", "1")))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
@@ -45,15 +46,22 @@ class CellForm:
     default: str | None = None
     """What an empty cell stands for, as the service document writes it."""
 
+    sum: ColumnSum | None = None
+    """How its columns are added up, where it is a number that is their sum."""
+
     def is_one_number(self, of: Field) -> bool:
         """Whether a field is a number as a whole: joined to a text, two numbers are a third one."""
         counted = of.kind in TIMES and self.time.date_format in EPOCHS
-        return (of.kind in NUMBERS or counted) and self.part is None and self.map is None
+        whole = self.part is None and self.map is None and self.sum is None
+        return (of.kind in NUMBERS or counted) and whole
 
     def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
         """The cells of a field as the service document writes them, from those of some columns."""
         given = [self._given(of, cell) for cell in cells]
         text = given[0]
+        if self.sum is not None:
+            plain = [self.plain(of, cell) for cell in given]
+            return self._or_default(pl.coalesce(given), self.sum.of(plain, given, self.number.said))
         if len(given) > 1:
             joined = pl.concat_str(given, separator=self.join, ignore_nulls=True)
             text = pl.when(~pl.all_horizontal(one.is_null() for one in given)).then(joined)
@@ -63,6 +71,9 @@ class CellForm:
             remark = pl.lit(" (more than one of its columns has a number)")
             several = pl.sum_horizontal(one.cast(pl.Int8) for one in digits) > 1
             found = pl.when(several).then(text + remark).otherwise(found)
+        return self._or_default(text, found)
+
+    def _or_default(self, text: pl.Expr, found: pl.Expr) -> pl.Expr:
         if self.default is None:
             return found
         return pl.when(text.is_not_null()).then(found).otherwise(pl.lit(self.default))
@@ -123,6 +134,11 @@ class Writing:
     constants: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Fields that are a number made of others, with those."""
+
+    @property
+    def sums(self) -> set[str]:
+        """The fields that no single column is."""
+        return {name for name, form in self.fields.items() if form.sum is not None}
 
 
 def normalise(
