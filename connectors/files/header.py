@@ -142,14 +142,17 @@ def _read_header(
             raise refused("unsupported_format", content.name, detail=detail)
         assert table is not None
         return _fixed_width(content, table, profile, limits)
-    line = first_record(
-        content,
-        dialects,
-        limits,
-        known_names(profile),
-        line=_first_line(content, dialects, table, profile, limits),
-        rows=profile.header_lines,
-    )
+    if profile.names:
+        line = _named(content, dialects[0], profile, limits)
+    else:
+        line = first_record(
+            content,
+            dialects,
+            limits,
+            known_names(profile),
+            line=_first_line(content, dialects, table, profile, limits),
+            rows=profile.header_lines,
+        )
     if len(line.names) > limits.columns:
         detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
@@ -158,7 +161,8 @@ def _read_header(
     names = _as_delivered(line.names, line.dialect)
     names = record_names(names, unpivot, profile) if unpivot else names
     reading = HeaderNames(content.name, line.number, names, profile)
-    reading.check_is_header(table)
+    if not profile.names:
+        reading.check_is_header(table)
     table = table or reading.recognise()
     if table is INSERT_BATCH_DATA and (profile.leave_out or profile.keep_only):
         detail = "insert-batch data says itself what was merged, and the profile leaves rows out"
@@ -183,6 +187,12 @@ def _read_header(
             of_text(content, _without_signs(profile), limits),
         ),
     )
+
+
+def _named(content: Content, dialect: Dialect, profile: Profile, limits: Limits) -> FirstRecord:
+    """The header that the profile says, of a file that has none."""
+    start = content.text_start + _length(content, limits, profile.first_line - 1)
+    return FirstRecord(profile.names, dialect, profile.first_line, start, profile.first_line)
 
 
 def _of_rows(dialect: Dialect) -> Dialect | None:
@@ -275,6 +285,7 @@ def _without_around(
         unpivot_keep=(),
         unpivot_columns=(),
         positions={},
+        names=(),
     )
     if bare != profile:
         with suppress(ExtractRefused):

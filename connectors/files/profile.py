@@ -41,8 +41,10 @@ class Profile:
     """Of a workbook: name or number of the sheet that is read; None: the only one that is shown."""
     positions: Mapping[str, str] = field(default_factory=dict)
     """Where the cells of a line are that has nothing between them, by column: `1-10`."""
+    names: tuple[str, ...] = ()
+    """What the columns of files without a header are called, in their order."""
     first_line: int = 1
-    """Number of the line of the first record, where lines have positions and no header."""
+    """Number of the line of the first record, where files have no header."""
     short_lines: str = "refused"
     """Whether such a line may lack the blanks at its end: `refused`, or `filled`."""
     unpivot_keep: tuple[str, ...] = ()

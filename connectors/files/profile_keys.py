@@ -291,6 +291,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "footer": ("footer", _footer),
     "totals": ("totals", one_of("all", "kept")),
     "sheet": ("sheet", _sheet),
+    "names": ("names", _column_names),
     "first_line": ("first_line", whole(1, MOST_LINES)),
     "short_lines": ("short_lines", one_of("refused", "filled")),
     "encoding": ("encoding", _encoding),
