@@ -92,6 +92,12 @@ REASONS = _by_code(
         "Deliver True or False, or as the profile states.",
     ),
     Reason(
+        "Text",
+        "not a text that the feed has",
+        "'{field}' is not what the feed profile says of it: {value}.",
+        "Deliver a text that its pattern or map knows, or add it to the feed profile.",
+    ),
+    Reason(
         "DateTime",
         "not a date and time",
         "'{field}' is not a date and time that can be read: {value}.",

@@ -39,6 +39,7 @@ NOT_BY_FILES = {
     "RepairsNothing",
     "LeftOut",
     "NoValue",
+    "Text",
     "StrayEscape",
     "Comment",
     "Constraint",

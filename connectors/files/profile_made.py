@@ -48,11 +48,6 @@ def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
     if "join" in told and len(told.get("from", ())) < 2:
         raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
     _check_join(profile, name, told)
-    if told.keys() & {"part", "map"} and Kind.STRING in _kinds(profile, name):
-        raise ProfileError(
-            f"fields.{name}: part and map are for numbers, times and words for true, because a "
-            "text that does not fit could not be told from one that does."
-        )
     _check_map(profile, name, told)
     if "default" in told:
         columns = profile.sources.get(name) or [

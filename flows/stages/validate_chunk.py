@@ -17,7 +17,7 @@ from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.omitted_secrets import FindRepaired, Repaired
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
-from schemas.cells.reading import Unread, offset_minutes
+from schemas.cells.reading import UNFIT, Unread, offset_minutes
 
 
 def validate_chunk(
@@ -78,7 +78,8 @@ def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[
     frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
     frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
     plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
-    return plain.row(0, named=True)
+    row = plain.row(0, named=True)
+    return {name: text and text.removeprefix(UNFIT) for name, text in row.items()}
 
 
 def writing_of(profile: Profile) -> Writing:

@@ -14,6 +14,7 @@ from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import NumberForm
+from schemas.cells.reading import UNFIT
 from schemas.field import Field, Kind, Table
 
 NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
@@ -89,6 +90,8 @@ class CellForm:
     def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
         """What the text says by `part` and `map`; one that neither speaks of is marked."""
         cell = text if self.part is None else text.str.extract(self.part, 1)
+        # A number says itself that it is none; a text is told by a sign that no text has.
+        text = pl.lit(UNFIT) + text if of.kind is Kind.STRING else text
         if self.map is not None:
             found = cell.replace_strict(self.map, default=None, return_dtype=pl.String)
             listed = ", ".join(self.map)
