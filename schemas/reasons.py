@@ -13,6 +13,7 @@ OF_ROW = (
     "TooManyFields",
     "StrayQuote",
     "UnterminatedQuote",
+    "StrayEscape",
     "Encoding",
     "FieldTooLarge",
     "RecordTooLarge",
@@ -91,6 +92,12 @@ REASONS = _by_code(
         "Deliver True or False, or as the profile states.",
     ),
     Reason(
+        "Text",
+        "not a text that the feed has",
+        "'{field}' is not what the feed profile says of it: {value}.",
+        "Deliver a text that its pattern or map knows, or add it to the feed profile.",
+    ),
+    Reason(
         "DateTime",
         "not a date and time",
         "'{field}' is not a date and time that can be read: {value}.",
@@ -145,6 +152,12 @@ REASONS = _by_code(
         "Close the quote. If it is closed, raise RECON_LIMIT_LOOK_AHEAD_BYTES.",
     ),
     Reason(
+        "StrayEscape",
+        "escape that means nothing",
+        "A backslash stands before a sign that it has no meaning with, or at the end of a line.",
+        "Write a backslash as two of them, and a line break within quotes or as a backslash and n.",
+    ),
+    Reason(
         "Encoding",
         "bytes that are no text",
         "The record has bytes that are not valid in the file's encoding.",
@@ -192,6 +205,12 @@ REASONS = _by_code(
         "NoValue",
         "line without a value",
         "The line has no value in any of the columns whose cells become records, and becomes none.",
+        "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
+    ),
+    Reason(
+        "Comment",
+        "comment line",
+        "The line begins as the feed profile says that comments do, and is no record.",
         "Nothing, where such lines are expected: `recon row FILE --line N` shows each.",
     ),
     Reason(

@@ -59,6 +59,7 @@ def test_check_prints_the_documented_shape(recon: Any, tmp_path: Path) -> None:
         "rejected",
         "excluded",
         "valueless",
+        "comments",
         "refused",
         "message",
         "unsettled",

@@ -5,6 +5,7 @@ import csv
 import polars as pl
 
 from connectors.files.header import Header
+from connectors.files.record_cells import cells_of
 from schemas.own_columns import QUOTED
 
 
@@ -12,6 +13,9 @@ def split_cells(text: str, header: Header) -> list[str]:
     """The cells of one record by the slow and obvious reader; none if it is not of their number."""
     if header.positions:
         return header.positions.cells_of(text)
+    if not header.dialect.is_plain(text):
+        cells = [cell or "" for cell in cells_of(text, header.dialect)]
+        return cells if len(cells) == header.width else []
     try:
         cells = next(csv.reader([text], **header.dialect.signs, strict=True), [])
     except csv.Error:

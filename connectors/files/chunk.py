@@ -14,6 +14,7 @@ import polars as pl
 from connectors.files.bitmask import Flags, Places
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
+from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
 from connectors.files.valueless import NO_LINES, Valueless
 
@@ -55,6 +56,8 @@ class Chunk:
     """Which of the records between start and end they are; None: all."""
     valueless: Valueless = NO_LINES
     """Up to its end, from that of the chunk before; of the last one also those behind it."""
+    comments: Valueless = NO_LINES
+    """The same of lines that begin as the feed begins comments."""
 
     @property
     def height(self) -> int:
@@ -74,16 +77,7 @@ class Chunk:
 
     def only(self, chosen: Flags) -> Self:
         """Some of the records, where they are."""
-        records = self.records
-        some = replace(
-            records,
-            start=records.start[chosen],
-            end=records.end[chosen],
-            first_line=records.first_line[chosen],
-            last_line=records.last_line[chosen],
-            fault=records.fault[chosen],
-        )
-        return replace(self, records=some, chosen=chosen)
+        return replace(self, records=self.records.only(chosen), chosen=chosen)
 
     def part(self, first: int, beyond: int) -> Self:
         """The records from one on up to another, with what stands between them and behind them."""
@@ -108,6 +102,7 @@ class Chunk:
                 end_line - line,
                 inside=records.inside and last,
                 waits=records.waits and last,
+                comments=records.comments.part(begin, end),
             ),
             start=Place(self.start.byte + begin, line, self.start.record + first),
         )
@@ -120,8 +115,9 @@ class Chunk:
         return self.start.record + np.flatnonzero(self.chosen)
 
     def conserved(self) -> bool:
-        """Prove that each byte is in exactly one record, or in a line end, from the bytes."""
-        return conserved(memoryview(self.block)[: self.records.consumed], self.records)
+        """Prove that each byte is in one record, one comment or a line end, from the bytes."""
+        settled = memoryview(self.block)[: self.records.consumed]
+        return conserved(settled, self.records, self.dialect.comment)
 
     @cached_property
     def faults(self) -> dict[int, str]:
@@ -129,12 +125,49 @@ class Chunk:
         broken = np.flatnonzero(self.records.fault)
         return {int(row): RecordFault(int(self.records.fault[row])).code for row in broken}
 
+    @cached_property
+    def beside_csv(self) -> Flags:
+        """The records that a reader of plain CSV may read in another way than the feed means."""
+        records, dialect = self.records, self.dialect
+        if len(dialect.delimiter) > 1:
+            return np.ones(self.height, np.bool_)
+        found = np.zeros(self.height, np.bool_)
+        text = np.frombuffer(self.block, np.uint8, records.consumed)
+        places = np.flatnonzero(text == ord(dialect.escape or b"\0"))
+        if dialect.blanks:
+            blank = np.isin(text, [*dialect.blanks])
+            quote = text == ord(dialect.quote)
+            beside = quote[1:] & blank[:-1], quote[:-1] & blank[1:]
+            places = np.concatenate([places, *map(np.flatnonzero, beside)])
+        if len(places):
+            holder = np.searchsorted(records.start, places, "right") - 1
+            found[holder[holder >= 0]] = True
+        return found
+
     def cells(self, width: int) -> pl.DataFrame:
         """The sound records as text: columns named "0", "1" ...; a bare empty cell is null."""
-        text = sound(self.block[: self.records.consumed], self.records)
+        sound_ones = self.records.fault == RecordFault.NONE
+        beside = sound_ones & self.beside_csv
+        if not beside.any():
+            return self._csv_cells(self.records, width)
+        rows = [
+            cells_of(self._text_of(row), self.dialect) for row in np.flatnonzero(beside).tolist()
+        ]
+        schema = {str(column): pl.String() for column in range(width)}
+        apart = pl.DataFrame(rows, schema, orient="row")
+        rest = sound_ones & ~beside
+        if not rest.any():
+            return apart
+        plain = self._csv_cells(self.records.only(rest), width)
+        order = np.argsort(np.concatenate([np.flatnonzero(rest), np.flatnonzero(beside)]))
+        return pl.concat([plain, apart])[order]
+
+    def _csv_cells(self, records: Records, width: int) -> pl.DataFrame:
+        text = sound(self.block[: self.records.consumed], records)
         if self.dialect.encoding != "utf-8":
             text = text.decode(self.dialect.encoding).encode()
-        return read_cells(text, self.height - len(self.faults), width, self.dialect)
+        height = int((records.fault == RecordFault.NONE).sum())
+        return read_cells(text, height, width, self.dialect)
 
     @cached_property
     def utf8(self) -> "Utf8 | None":

@@ -31,7 +31,7 @@ MARKS = (
 )
 TRANSCODED = ("utf-16-le", "utf-16-be")
 
-WORKBOOKS = (".xlsx", ".xlsm")
+WORKBOOKS = (".xlsx", ".xlsm", ".ods")
 ZIP = b"PK\x03\x04"
 # Source: the formats' own specifications; text formats are told by their first character.
 FORMATS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypedDict
@@ -25,6 +26,7 @@ class Dialect:
     """How an extract is written. Limits are in bytes as written, quotes included."""
 
     delimiter: bytes = b","
+    """One sign, or several of which each alone means nothing."""
     quote: bytes = b'"'
     encoding: str = "utf-8"
     max_field_bytes: int = _USUAL.field_bytes
@@ -33,15 +35,24 @@ class Dialect:
     """How far from the start of a record the close of its quotes is looked for."""
     line_breaks: bool = True
     """Whether a quoted field may hold one: numbers, times and booleans never do."""
+    escape: bytes = b""
+    """The sign before one that means nothing; empty: there is none, and quotes are doubled."""
+    blanks_dropped: bool = False
+    """Whether blanks may stand between a delimiter and a quote."""
+    comment: bytes = b""
+    """What a line begins with that is no record; empty: there are no such lines."""
 
     def __post_init__(self) -> None:
         if not contains_ascii(self.encoding):
             raise ValueError(f"encoding {self.encoding!r} does not contain ASCII; transcode first")
-        if any(len(sign) != 1 or not sign.isascii() for sign in (self.delimiter, self.quote)):
-            raise ValueError("delimiter and quote must be one ASCII character each")
-        if len({self.delimiter, self.quote, b"\r", b"\n", b"\0"}) < 5:
+        signs = {*self.delimiter}
+        if not self.delimiter.isascii() or len(self.quote) != 1 or not self.quote.isascii():
+            raise ValueError("delimiter and quote must be ASCII characters, the quote one")
+        if not signs or {*signs, *self.quote} & {*b"\r\n\0"} or signs & {*self.quote, *self.escape}:
             raise ValueError("delimiter and quote must differ, and be neither line end nor NUL")
-        for sign in (self.delimiter, self.quote):
+        if self.escape not in (b"", b"\\") or self.escape == self.quote:
+            raise ValueError("an escape must be a backslash, and the quote another sign")
+        for sign in {bytes([one]) for one in (*signs, *self.quote, *self.escape)}:
             if not stands_alone(self.encoding, sign):
                 raise ValueError(f"{sign!r} can be part of a character; transcode to utf-8 first")
         if not 0 < self.max_field_bytes <= self.max_record_bytes <= self.look_ahead_bytes:
@@ -50,9 +61,30 @@ class Dialect:
             )
 
     @property
+    def is_csv(self) -> bool:
+        """Whether a reader of plain CSV reads every record of it alike."""
+        return len(self.delimiter) == 1 and not self.escape and not self.blanks
+
+    @property
+    def blanks(self) -> bytes:
+        """What may stand between a delimiter and a quote."""
+        return bytes({*b" \t"} - {*self.delimiter}) if self.blanks_dropped else b""
+
+    def is_plain(self, text: str) -> bool:
+        """Whether a reader of plain CSV reads a record alike."""
+        if len(self.delimiter) > 1 or (self.escape and "\\" in text):
+            return False
+        quote = re.escape(self.quote.decode())
+        return not (self.blanks and re.search(rf"[ \t]{quote}|{quote}[ \t]", text))
+
+    @property
     def signs(self) -> CsvSigns:
-        """Delimiter and quote as the csv module takes them."""
+        """Delimiter and quote as the csv module takes them, where a record is plain."""
         return {"delimiter": self.delimiter.decode(), "quotechar": self.quote.decode()}
+
+    def begins_comment(self, line: bytes) -> bool:
+        """Whether a line is no record, unless a quoted field of one above is still open."""
+        return bool(self.comment) and line.startswith(self.comment)
 
     @property
     def guard(self) -> Guard:
@@ -60,7 +92,16 @@ class Dialect:
         return Guard(self.delimiter.decode(), self.quote.decode())
 
 
-def dialect_within(limits: Limits, *, delimiter: str, quote: str, encoding: str) -> Dialect:
+def dialect_within(
+    limits: Limits,
+    *,
+    delimiter: str,
+    quote: str,
+    encoding: str,
+    escape: str = "",
+    comment: str = "",
+    blanks_dropped: bool = False,
+) -> Dialect:
     """The dialect of a file that is read within these limits."""
     return Dialect(
         delimiter=delimiter.encode(),
@@ -69,6 +110,9 @@ def dialect_within(limits: Limits, *, delimiter: str, quote: str, encoding: str)
         max_field_bytes=min(limits.field_bytes, limits.record_bytes),
         max_record_bytes=limits.record_bytes,
         look_ahead_bytes=max(limits.look_ahead_bytes, 2 * limits.record_bytes),
+        escape=escape.encode(),
+        blanks_dropped=blanks_dropped,
+        comment=comment.encode(),
     )
 
 
@@ -88,6 +132,7 @@ class RecordFault(IntEnum):
     FIELD_TOO_LARGE = 6
     TOO_FEW_FIELDS = 7
     TOO_MANY_FIELDS = 8
+    STRAY_ESCAPE = 9
 
     @property
     def code(self) -> str:

@@ -4,12 +4,15 @@ import csv
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import islice, zip_longest
+from itertools import accumulate, islice, zip_longest
 
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, refused
 from connectors.files.dialect import Dialect, dialect_within
+from connectors.files.pieces import record_pattern
 from connectors.files.profile import Profile
+from connectors.files.record_cells import cells_of
+from connectors.files.shadow import covered, shadow
 from connectors.settings import Limits
 from schemas.counting import quantity
 
@@ -41,8 +44,7 @@ def candidates(
     if dialect is not None:
         return [dialect]
     if content.workbook:
-        signs = {"delimiter": ",", "quote": '"', "encoding": content.encoding}
-        return [dialect_within(limits, **signs)]
+        return [dialect_within(limits, delimiter=",", quote='"', encoding=content.encoding)]
     return of_text(content, profile, limits)
 
 
@@ -50,7 +52,15 @@ def of_text(content: Content, profile: Profile, limits: Limits) -> list[Dialect]
     """The dialects that a text in the encoding of a content may be written in."""
     delimiters = (profile.delimiter,) if profile.delimiter else DELIMITERS
     return [
-        dialect_within(limits, delimiter=delimiter, quote=profile.quote, encoding=content.encoding)
+        dialect_within(
+            limits,
+            delimiter=delimiter,
+            quote=profile.quote,
+            encoding=content.encoding,
+            escape=profile.escape or "",
+            comment=profile.comment or "",
+            blanks_dropped=profile.blanks == "dropped",
+        )
         for delimiter in delimiters
         if delimiter != profile.quote
     ]
@@ -65,7 +75,7 @@ def first_record(
     line: int = 1,
     rows: int = 1,
 ) -> FirstRecord:
-    """The first record that is not blank, in the dialect in which most names are known.
+    """The first record that is not blank and no comment, in the dialect with most known names.
 
     It begins on the line of that number, or below it. Of several rows that make up the names, those
     of one column are joined by a blank.
@@ -78,9 +88,9 @@ def first_record(
         above = line - 1
         if lines and (said := SEPARATOR.fullmatch(lines[0])):
             dialects, above = _separated(content, dialects, said[1]), max(above, 1)
-        blank = above
+        blank = _behind_comments(lines, above, dialects[0])
         while blank < len(lines) and not lines[blank].strip(b" \t\r\n"):
-            blank += 1
+            blank = _behind_comments(lines, blank + 1, dialects[0])
         if blank >= len(lines):
             if final and above:
                 found = f"The file has {quantity(len(lines), 'line')}, and no text there."
@@ -93,7 +103,7 @@ def first_record(
         # Read with a sign it was not written with, a broken header is one long unknown name.
         if best and (known & best.folded_names or not fault):
             return best
-        if fault != UNFINISHED or final:
+        if fault not in (UNFINISHED, NOT_DIVIDED) or final:
             detail = "a quote is never closed" if fault == UNFINISHED else fault
             raise refused("malformed_csv", content.name, line=blank + 1, detail=detail)
     detail = f"no header ends within {quantity(limits.record_bytes, 'byte')}"
@@ -102,15 +112,17 @@ def first_record(
 
 def _separated(content: Content, dialects: Sequence[Dialect], sign: bytes) -> list[Dialect]:
     """The dialects with the delimiter that the file states itself."""
-    if all(sign != one.delimiter for one in dialects) and len(dialects) == 1:
+    taken = dialects[0].quote + dialects[0].escape
+    if sign in taken or (len(dialects) == 1 and sign != dialects[0].delimiter):
         detail = (
             f"the file says that its delimiter is {sign.decode()!r}, and the feed profile that it "
-            f"is {dialects[0].delimiter.decode()!r}"
+            f"is {' or '.join(repr(one.delimiter.decode()) for one in dialects)}"
         )
         raise refused("malformed_csv", content.name, line=1, detail=detail)
     return [replace(dialects[0], delimiter=sign)]
 
 
+NOT_DIVIDED = "a quote stands within a field, or is never closed"
 UNFINISHED = "unexpected end of data"
 """The csv module's words for a quote that is not closed in the lines it was given."""
 
@@ -121,16 +133,20 @@ def _read_with_each(
     readings, fault = [], ""
     before = content.text_start + sum(map(len, lines[:blank]))
     for dialect in dialects:
-        reader = csv.reader(_decoded(content, lines, blank), **dialect.signs, strict=True)
+        found: list[list[str]] = []
+        taken = blank
         try:
-            found = [*islice(reader, rows)]
+            for _ in range(rows):
+                taken = _behind_comments(lines, taken, dialect)
+                row, count = _row(content, lines, taken, dialect)
+                found += row
+                taken += count
         except csv.Error as error:
             fault = fault or str(error)
             continue
         if len(found) < rows:
             fault = UNFINISHED
             continue
-        taken = blank + reader.line_num
         end = before + sum(map(len, lines[blank:taken]))
         quote = dialect.quote.decode()
         columns = zip_longest(*found, fillvalue="")
@@ -139,6 +155,29 @@ def _read_with_each(
         )
         readings.append(FirstRecord(names, dialect, blank + 1, end, taken + 1))
     return readings, fault
+
+
+def _row(
+    content: Content, lines: list[bytes], at: int, dialect: Dialect
+) -> tuple[list[list[str]], int]:
+    """The row that begins with a line, or none, and how many lines it has."""
+    if dialect.is_csv:
+        reader = csv.reader(_decoded(content, lines, at), **dialect.signs, strict=True)
+        return [*islice(reader, 1)], reader.line_num
+    text = b"".join(lines[at:])
+    match = record_pattern(covered(dialect)).match(shadow(text, dialect))
+    if match is None:
+        raise csv.Error(NOT_DIVIDED)
+    ends = accumulate(map(len, lines[at:]))
+    count = next((number for number, end in enumerate(ends, 1) if end >= match.end()), 0)
+    whole = "".join(islice(_decoded(content, lines, at), count)).rstrip("\r\n")
+    return [[cell or "" for cell in cells_of(whole, dialect)]], count
+
+
+def _behind_comments(lines: list[bytes], at: int, dialect: Dialect) -> int:
+    while at < len(lines) and dialect.begins_comment(lines[at]):
+        at += 1
+    return at
 
 
 def _decoded(content: Content, lines: list[bytes], first: int) -> Iterator[str]:
@@ -176,7 +215,11 @@ def clean(cell: str, quote: str) -> str:
 def cells(line: str, dialect: Dialect) -> tuple[str, ...]:
     """The cells of one physical line by itself."""
     quote = dialect.quote.decode()
-    return tuple(clean(cell, quote) for cell in next(csv.reader([line], **dialect.signs), []))
+    if dialect.is_plain(line):
+        found = next(csv.reader([line], **dialect.signs), [])
+    else:
+        found = [cell or "" for cell in cells_of(line, dialect)]
+    return tuple(clean(cell, quote) for cell in found)
 
 
 def folded(name: str) -> str:

@@ -15,6 +15,7 @@ from connectors.files.content import Content, refused, shown
 from connectors.files.dialect import Dialect
 from connectors.files.manifest import ALL, ManifestEntry, total_of
 from connectors.files.profile import ROWS, Profile, number_form, written_of
+from connectors.files.shadow import shadow
 from schemas.cells.numbers import NumberForm, exact_number
 
 OWN_FOOTER = "its footer"
@@ -43,9 +44,14 @@ def read_footer(
     """
     if not profile.footer:
         return None
-    behind = [*islice(_from_the_end(content, body_start), len(profile.footer))]
+    below = (
+        line
+        for line in _from_the_end(content, body_start)
+        if not _is_comment(content, profile, dialect, line)
+    )
+    behind = [*islice(below, len(profile.footer))]
     # The last line of a text in quotes has their end: it is of a record, whatever it says.
-    lines = [*takewhile(lambda line: not line.text.count(dialect.quote) % 2, behind)][::-1]
+    lines = [*takewhile(lambda line: not _has_open_quote(line, dialect), behind)][::-1]
     found = _by_pattern(profile.footer, [_decoded(content, line) for line in lines])
     for pattern in profile.footer:
         if pattern not in found:
@@ -103,6 +109,21 @@ def _from_the_end(content: Content, body_start: int) -> Iterator[_Line]:
         end -= len(line)
         if line.strip():
             yield _Line(end, line)
+
+
+def _has_open_quote(line: _Line, dialect: Dialect) -> bool:
+    return shadow(line.text, dialect).count(dialect.quote) % 2 == 1
+
+
+def _is_comment(content: Content, profile: Profile, dialect: Dialect, line: _Line) -> bool:
+    """Whether a line is neither of a record nor of the footer, whose lines may begin as it does.
+
+    One with a quote that is open may be the end of a text, and is not passed over.
+    """
+    if not dialect.begins_comment(line.text) or _has_open_quote(line, dialect):
+        return False
+    text = _decoded(content, line)
+    return not any(re.fullmatch(pattern, text) for pattern in profile.footer)
 
 
 def _tail(content: Content, body_start: int) -> tuple[int, bytes]:

@@ -98,7 +98,7 @@ def read_header(
     """
     profile = profile or DEFAULT
     if content.workbook:
-        _check_plain_numbers(content, profile)
+        _check_workbook(content, profile)
     table = record or (EXTRACTS[profile.record] if profile.record else None)
     try:
         return _read_header(content, dialect, table, profile, limits)
@@ -109,8 +109,14 @@ def read_header(
         raise
 
 
-def _check_plain_numbers(content: Content, profile: Profile) -> None:
-    """Refuse a workbook by a profile that reads 1.234 as something else than a workbook means."""
+def _check_workbook(content: Content, profile: Profile) -> None:
+    """Refuse a workbook by a profile that is of texts, or reads 1.234 as something else."""
+    if profile.comment:
+        detail = (
+            "a workbook has no comments, and the feed profile says what they begin with; leave "
+            "rows of a sheet out by a column (leave_out)"
+        )
+        raise refused("unsupported_format", content.name, detail=detail)
     for name in (None, *profile.fields):
         written = written_of(profile, name)
         if written["decimal"] != "." or written["thousands"] == ".":
@@ -128,22 +134,25 @@ def _read_header(
     profile: Profile,
     limits: Limits,
 ) -> Header:
+    profile = _without_around(content, dialect, profile, limits)
     dialects = candidates(content, dialect, profile, limits)
-    profile = _without_around(content, dialects, profile, limits)
     if profile.positions:
         if content.workbook:
             detail = "a workbook has cells, and the feed profile says at which signs they are"
             raise refused("unsupported_format", content.name, detail=detail)
         assert table is not None
         return _fixed_width(content, table, profile, limits)
-    line = first_record(
-        content,
-        dialects,
-        limits,
-        known_names(profile),
-        line=_first_line(content, dialects, table, profile, limits),
-        rows=profile.header_lines,
-    )
+    if profile.names:
+        line = _named(content, dialects[0], profile, limits)
+    else:
+        line = first_record(
+            content,
+            dialects,
+            limits,
+            known_names(profile),
+            line=_first_line(content, dialects, table, profile, limits),
+            rows=profile.header_lines,
+        )
     if len(line.names) > limits.columns:
         detail = f"{quantity(len(line.names), 'column')}; the limit is {limits.columns}"
         raise refused("too_large", content.name, line=line.number, detail=detail)
@@ -168,10 +177,23 @@ def _read_header(
         rows_file=rows_file_of(
             content,
             profile,
-            None if content.workbook else line.dialect,
-            of_text(content, profile, limits),
+            None if content.workbook else _of_rows(line.dialect),
+            of_text(content, _without_signs(profile), limits),
         ),
     )
+
+
+def _named(content: Content, dialect: Dialect, profile: Profile, limits: Limits) -> FirstRecord:
+    """The header that the profile says, of a file that has none."""
+    start = content.text_start + _length(content, limits, profile.first_line - 1)
+    return FirstRecord(profile.names, dialect, profile.first_line, start, profile.first_line)
+
+
+def _of_rows(dialect: Dialect) -> Dialect | None:
+    """The dialect in which every reader of CSV knows rows of this one; None: another delimiter."""
+    if len(dialect.delimiter) > 1:
+        return None
+    return replace(dialect, escape=b"", comment=b"")
 
 
 def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limits) -> Header:
@@ -181,6 +203,7 @@ def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limit
         delimiter=DELIMITER.decode(),
         quote=QUOTE.decode(),
         encoding=content.encoding,
+        comment=profile.comment or "",
     )
     above = profile.first_line - 1
     start = content.text_start + _length(content, limits, above)
@@ -236,21 +259,31 @@ def _check_unpivots(
         raise refused("inconsistent_columns", content.name, line=line.number, columns=nameless)
 
 
+def _without_signs(profile: Profile) -> Profile:
+    """The profile of a text that every reader of CSV knows."""
+    several = len(profile.delimiter or "") > 1
+    return replace(
+        profile, delimiter=None if several else profile.delimiter, escape=None, comment=None
+    )
+
+
 def _without_around(
-    content: Content, dialects: Sequence[Dialect], profile: Profile, limits: Limits
+    content: Content, dialect: Dialect | None, profile: Profile, limits: Limits
 ) -> Profile:
     """The profile; of rows that we wrote, without what stands around those of the feed."""
     bare = replace(
-        profile,
+        _without_signs(profile),
         header_line=1,
         header_lines=1,
         footer=(),
         unpivot_keep=(),
         unpivot_columns=(),
         positions={},
+        names=(),
     )
     if bare != profile:
         with suppress(ExtractRefused):
+            dialects = candidates(content, dialect, bare, limits)
             first = first_record(content, dialects, limits, known_names(profile))
             if PARENT_COLUMN.casefold() in first.folded_names:
                 return bare
@@ -267,7 +300,7 @@ def _first_line(
     """Number of the line at which the header is looked for."""
     if profile.header_line != FOUND:
         return int(profile.header_line)
-    for number, line in _numbered(content, limits):
+    for number, line in _numbered(content, profile, limits):
         for dialect in dialects:
             if _reading(content.name, number, cells(line, dialect), profile).whole(table):
                 return number
@@ -303,7 +336,7 @@ def _check_text_before(
     limits: Limits,
 ) -> None:
     """Raise `text_before_header` where the first record is none, and one below is a header."""
-    numbered = _numbered(content, limits, refusal.line or 1)
+    numbered = _numbered(content, profile, limits, refusal.line or 1)
     first: list[HeaderNames] = []
     for number, line in numbered:
         for dialect in dialects:
@@ -328,11 +361,15 @@ def _check_text_before(
                 ) from refusal
 
 
-def _numbered(content: Content, limits: Limits, first: int = 1) -> list[tuple[int, str]]:
-    """The lines that are looked at from one on, as text, with their numbers."""
+def _numbered(
+    content: Content, profile: Profile, limits: Limits, first: int = 1
+) -> list[tuple[int, str]]:
+    """The lines that are looked at from one on, as text, with their numbers; no comments."""
     head, _ = next(heads(content, limits))
     lines = [line.decode(content.encoding, "replace") for line in head.splitlines()]
-    return [*enumerate(lines, 1)][first - 1 :][:LINES_LOOKED_AT]
+    numbered = [*enumerate(lines, 1)][first - 1 :][:LINES_LOOKED_AT]
+    comment = profile.comment
+    return [one for one in numbered if not (comment and one[1].startswith(comment))]
 
 
 def _holds_text(table: Table, fields: Sequence[str | None]) -> bool:

@@ -80,7 +80,8 @@ class HeaderNames:
         asked = (table and table.name, self.names)
         found: Recognised | None = self.profile.recognised.get(asked)
         if found is None:
-            self.check_is_header(table)
+            if not self.profile.names:
+                self.check_is_header(table)
             of = table or self.recognise()
             if of is INSERT_BATCH_DATA and (self.profile.leave_out or self.profile.keep_only):
                 detail = (

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from connectors.files.dialect import Dialect
+from connectors.files.shadow import covered, shadow
 
 
 class Pieces:
@@ -27,10 +28,10 @@ class Pieces:
         known by its bytes alone, and needs no more memory than they take.
         """
         bound = dialect.look_ahead_bytes
-        record = _record(dialect.delimiter, dialect.quote)
+        record = record_pattern(covered(dialect))
         for wanted in (len(begun) + 1, bound + 1):
             more = self._read_to(wanted - len(begun))
-            text = b"".join([begun, *self._next])
+            text = shadow(b"".join([begun, *self._next]), dialect)
             found = record.match(text, 0, bound + 1)
             if found and (found.end() < len(text) or not more):
                 return found.end() if found.end() <= bound else None
@@ -55,8 +56,9 @@ class Pieces:
 
 
 @cache
-def _record(delimiter: bytes, quote: bytes) -> re.Pattern[bytes]:
-    """A whole record by RFC 4180, up to the line end or the end of the data."""
-    signs = {b"d": re.escape(delimiter), b"q": re.escape(quote)}
-    field = b"(?:%(q)s(?:[^%(q)s]++|%(q)s%(q)s)*+%(q)s|[^%(q)s%(d)s\\r\\n]*+)" % signs
+def record_pattern(dialect: Dialect) -> re.Pattern[bytes]:
+    """A whole record of a shadow by RFC 4180, up to the line end or the end of the data."""
+    blanks = b"[" + dialect.blanks + b"]*+" if dialect.blanks else b""
+    signs = {b"d": re.escape(dialect.delimiter), b"q": re.escape(dialect.quote), b"b": blanks}
+    field = b"(?:%(b)s%(q)s(?:[^%(q)s]++|%(q)s%(q)s)*+%(q)s%(b)s|[^%(q)s%(d)s\\r\\n]*+)" % signs
     return re.compile(field + b"(?:" + signs[b"d"] + field + b")*+(?=[\\r\\n]|\\Z)")

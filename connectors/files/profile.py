@@ -5,6 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from connectors.files.profile_writing import WRITTEN
@@ -24,6 +25,10 @@ class Profile:
     delimiter: str | None = None
     """None: recognised by the header."""
     quote: str = '"'
+    escape: str | None = None
+    """The sign before one that means nothing, or that stands for another: a backslash."""
+    comment: str | None = None
+    """What a line begins with that is no record."""
     encoding: str | None = None
     header_line: int | str = 1
     """Number of the line the header begins on, or `FOUND`; blank lines before it do not matter."""
@@ -37,8 +42,10 @@ class Profile:
     """Of a workbook: name or number of the sheet that is read; None: the only one that is shown."""
     positions: Mapping[str, str] = field(default_factory=dict)
     """Where the cells of a line are that has nothing between them, by column: `1-10`."""
+    names: tuple[str, ...] = ()
+    """What the columns of files without a header are called, in their order."""
     first_line: int = 1
-    """Number of the line of the first record, where lines have positions and no header."""
+    """Number of the line of the first record, where files have no header."""
     short_lines: str = "refused"
     """Whether such a line may lack the blanks at its end: `refused`, or `filled`."""
     unpivot_keep: tuple[str, ...] = ()
@@ -113,7 +120,12 @@ class Profile:
     @cached_property
     def sources(self) -> Mapping[str, tuple[str, ...]]:
         """The fields that are made of other columns than one of their own, with those."""
-        return {name: told["from"] for name, told in self.fields.items() if "from" in told}
+        parts = ("from", "sum", "minus")
+        return {
+            name: tuple(chain(*(told[key] for key in parts if key in told)))
+            for name, told in self.fields.items()
+            if told.keys() & {*parts}
+        }
 
     @cached_property
     def keys(self) -> Mapping[str, tuple[str, ...]]:

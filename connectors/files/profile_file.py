@@ -15,6 +15,7 @@ from connectors.files.profile_checks import check_tenant, check_together
 from connectors.files.profile_keys import KEYS, SECTIONS
 from connectors.files.profile_values import as_section, known
 from connectors.files.rule_files import written_text
+from connectors.files.unpivot import record_names, unpivot_of
 from schemas.tables import EXTRACTS
 from schemas.toml_text import key_lines, read_toml
 
@@ -60,14 +61,20 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
             values[name] = reader(key, value)
     profile = Profile(**values)
     check_together(profile)
-    if profile.positions:
+    if profile.positions or profile.names:
         _check_columns(profile)
     return profile
 
 
 def _check_columns(profile: Profile) -> None:
-    """Refuse columns of a fixed width that are none of a record: no file says anything of them."""
-    names = HeaderNames("positions", None, tuple(in_order(profile.positions)), profile)
+    """Refuse columns without a header that are none of a record: no file says anything of them."""
+    key = "names" if profile.names else "positions"
+    stated = profile.names or tuple(in_order(profile.positions))
+    unpivot = unpivot_of(stated, profile)
+    if profile.unpivots and unpivot is None:
+        raise ProfileError(f"{key}: unpivot names a column that is none of them, or all of them.")
+    stated = record_names(stated, unpivot, profile) if unpivot else stated
+    names = HeaderNames(key, None, stated, profile)
     try:
         names.fields_of(EXTRACTS[profile.record or ""])
     except ExtractRefused as refusal:

@@ -25,12 +25,15 @@ from connectors.files.profile_values import (
     whole,
 )
 from connectors.files.profile_writing import WRITTEN
+from schemas.cells.numbers import exact_number
 from schemas.counting import quantity
 from schemas.tables import EXTRACTS
 
 FOUND = "found"
 """The header is on the first line that is one of the record."""
 MOST_LINES = 1000
+MOST_SIGNS = 10
+"""Of a delimiter, and of the text that comments begin with."""
 UTF16 = ("utf-16", "utf-16-le", "utf-16-be")
 
 
@@ -54,6 +57,35 @@ def _sign(key: str, value: object) -> str:
         raise ProfileError(
             f"{key} = {shown(text)!r} is not one ASCII sign. Allowed: a single character that is "
             'no letter, digit, line end, point, plus or minus; "\\t" is the tab.'
+        )
+    return text
+
+
+def _delimiter(key: str, value: object) -> str:
+    text = text_of(key, value)
+    if 1 < len(text) <= MOST_SIGNS:
+        for sign in text:
+            try:
+                _sign(key, sign)
+            except ProfileError:
+                raise ProfileError(
+                    f"{key} = {shown(text)!r} has {shown(sign)!r} in it. A delimiter of several "
+                    "signs, such as || or ~|~, has no letter, digit, line end, point or minus."
+                ) from None
+        return text
+    return _sign(key, text)
+
+
+def _comment(key: str, value: object) -> str:
+    text = text_of(key, value)
+    if not text.isascii() or not text.isprintable() or not 0 < len(text) <= MOST_SIGNS:
+        raise ProfileError(
+            f'{key} = {shown(text)!r} is not one to {MOST_SIGNS} ASCII signs, such as "#".'
+        )
+    if text[0].isalnum() or text[0] == " " or text in "+-.(":
+        raise ProfileError(
+            f"{key} = {shown(text)!r} may be the beginning of a record too: of a text, a number or "
+            "an empty cell. Comments begin with another sign, such as # or --."
         )
     return text
 
@@ -138,6 +170,16 @@ def _field_names(key: str, value: object) -> tuple[str, ...]:
     if not names or len({*names}) != len(names):
         raise ProfileError(f"{key} = {names} are not one or more fields, each of them once.")
     return tuple(names)
+
+
+def _scale(key: str, value: object) -> str:
+    text = text_of(key, value)
+    number = exact_number(text)
+    if not number or "e" in text:
+        raise ProfileError(
+            f'{key} = {shown(text)!r} is not a number to multiply by. Write it plainly: "0.01".'
+        )
+    return f"{number:f}"
 
 
 def _part(key: str, value: object) -> str:
@@ -226,6 +268,9 @@ OF_FIELD: dict[str, tuple[str, Reader]] = {
     **WRITTEN,
     "from": ("from", _column_names),
     "join": ("join", text_of),
+    "sum": ("sum", _column_names),
+    "minus": ("minus", _column_names),
+    "scale": ("scale", _scale),
     "part": ("part", _part),
     "map": ("map", _map),
     "default": ("default", _constant),
@@ -237,13 +282,16 @@ _BESIDE_FIELD = {"lookup": "a map from a file"}
 KEYS: dict[str, tuple[str, Reader]] = {
     "feed": ("feed", _feed),
     "record": ("record", _record),
-    "delimiter": ("delimiter", _sign),
+    "delimiter": ("delimiter", _delimiter),
     "quote": ("quote", _sign),
+    "escape": ("escape", one_of("\\")),
+    "comment": ("comment", _comment),
     "header_line": ("header_line", _header_line),
     "header_lines": ("header_lines", whole(1, 5)),
     "footer": ("footer", _footer),
     "totals": ("totals", one_of("all", "kept")),
     "sheet": ("sheet", _sheet),
+    "names": ("names", _column_names),
     "first_line": ("first_line", whole(1, MOST_LINES)),
     "short_lines": ("short_lines", one_of("refused", "filled")),
     "encoding": ("encoding", _encoding),

@@ -1,6 +1,7 @@
 """Chunks of an extract, read from a place on."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from connectors.files.blocks import blocks
 from connectors.files.chunk import Chunk, Place
@@ -11,6 +12,7 @@ from connectors.files.header import Header
 from connectors.files.pieces import Pieces
 from connectors.files.records import split
 from connectors.files.unpivoted import unpivoted
+from connectors.files.valueless import NO_LINES, Valueless
 from connectors.settings import STRICT_BYTES
 
 
@@ -52,7 +54,29 @@ def _up_to(text: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
-    """The records of these blocks, the first of which begins at `place`."""
+    """The records of these blocks, the first of which begins at `place`.
+
+    Comments above the records of a chunk are told with it, those behind the last one with the last.
+    """
+    found = _settled(pieces, width, dialect, place)
+    if not dialect.comment:
+        yield from (chunk for chunk in found if chunk.height)
+        return
+    last: Chunk | None = None
+    above = NO_LINES
+    for chunk in found:
+        line = chunk.records.comments.line
+        above = above.with_more(Valueless(len(line), int(line[0]) if len(line) else 0))
+        if chunk.height:
+            if last is not None:
+                yield last
+            last, above = replace(chunk, comments=above), NO_LINES
+    if last is not None:
+        yield replace(last, comments=last.comments.with_more(above))
+
+
+def _settled(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:
+    """What is settled of these blocks, piece by piece, also where it has no record."""
     rest, wanted = b"", 0
     for block, final in pieces:
         rest += block
@@ -70,8 +94,7 @@ def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterat
                 wanted = size
         if chunk.records.consumed:
             rest, place = rest[chunk.records.consumed :], chunk.end
-        if chunk.height:
-            yield chunk
+        yield chunk
 
 
 def _chunk(

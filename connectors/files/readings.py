@@ -133,10 +133,32 @@ def _masks(text: Bytes, lines: PhysicalLines, dialect: Dialect) -> _Masks:
     follows[1:] |= border[:-1] >> TOP
     precedes[:-1] |= border[1:] << TOP
     set_bit(follows, 0)
+    if dialect.blanks:
+        opens, closes = _beside_blanks(text, dialect)
+        follows |= pack(opens)
+        precedes |= pack(closes)
     unopened, unclosed = quote & ~follows, quote & ~precedes
     misplaced = (inside & unopened) | (~inside & unclosed)
     misplaced_within = (~inside & unopened) | (inside & unclosed)
     return _Masks(delimiter, inside, misplaced, misplaced_within, odd)
+
+
+def _beside_blanks(text: Bytes, dialect: Dialect) -> tuple[Flags, Flags]:
+    """Which quotes have nothing but blanks before them, or behind them, up to a field's border."""
+    filled = np.ones(len(text), np.bool_)
+    for sign in dialect.blanks:
+        filled &= text != sign
+    quotes = np.flatnonzero(text == ord(dialect.quote))
+    # The ends of the text are borders, as those of lines are.
+    places = np.concatenate([[-1], np.flatnonzero(filled), [len(text)]])
+    ends = (ord(dialect.delimiter), LINE_FEED, CARRIAGE_RETURN)
+    border = np.ones(len(places), np.bool_)
+    border[1:-1] = np.isin(text[places[1:-1]], ends)
+    at = np.searchsorted(places, quotes)
+    opens, closes = np.zeros(len(text), np.bool_), np.zeros(len(text), np.bool_)
+    opens[quotes[border[at - 1]]] = True
+    closes[quotes[border[at + 1]]] = True
+    return opens, closes
 
 
 def has_large_field(record: Bytes, dialect: Dialect, *, quoted_only: bool) -> bool:
@@ -145,4 +167,7 @@ def has_large_field(record: Bytes, dialect: Dialect, *, quoted_only: bool) -> bo
     delimiters = np.flatnonzero((record == ord(dialect.delimiter)) & ~inside)
     start = np.insert(delimiters + 1, 0, 0)
     large = np.append(delimiters, len(record)) - start > dialect.max_field_bytes
-    return bool(quote[start[large]].any() if quoted_only else large.any())
+    if not quoted_only:
+        return bool(large.any())
+    filled = np.append(np.flatnonzero(~np.isin(record, [*dialect.blanks])), len(record) - 1)
+    return bool(quote[filled[np.searchsorted(filled, start[large])]].any())

@@ -16,10 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from connectors.files.bitmask import Bytes, Flags, Places, pack, toggle
+from connectors.files.comments import (
+    NO_COMMENTS,
+    CommentLines,
+    may_be_comments,
+    without_comments,
+)
 from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import no_signs
 from connectors.files.lines import CARRIAGE_RETURN, LINE_FEED, PhysicalLines, physical_lines
 from connectors.files.readings import Readings, has_large_field, read_plain, read_quoted
+from connectors.files.shadow import covered, covered_width, loose_end, shadow, stray_escapes
 
 NUL = 0
 DECODED_AT_ONCE = 4096
@@ -44,9 +51,22 @@ class Records:
     lines: int
     inside: bool
     waits: bool = False
+    comments: CommentLines = NO_COMMENTS
+    """The lines that are no record, because they begin as the feed begins comments."""
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def only(self, chosen: Flags) -> Records:
+        """Some of them, where they are."""
+        return replace(
+            self,
+            start=self.start[chosen],
+            end=self.end[chosen],
+            first_line=self.first_line[chosen],
+            last_line=self.last_line[chosen],
+            fault=self.fault[chosen],
+        )
 
 
 def split(
@@ -78,20 +98,27 @@ def split(
     to close within `look_ahead_bytes`, so that nothing waits for it.
     """
     data = block if isinstance(block, bytes) else bytes(block)
-    # The last byte may be half of CRLF or of a doubled quote: what follows it decides.
-    uncertain = not final and data[-1:] in (b"\r", dialect.quote)
-    text = np.frombuffer(data, np.uint8)[: len(data) - uncertain]
+    shade, signs = shadow(data, dialect), covered(dialect)
+    width = covered_width(width, dialect)
+    # What follows the last bytes decides what they are.
+    uncertain = 0 if final else loose_end(shade, dialect)
+    text = np.frombuffer(shade, np.uint8)[: len(data) - uncertain]
     lines = physical_lines(text, final=final, returns=b"\r" in data)
     if dialect.quote in data:
-        readings = read_quoted(text, lines, width, dialect, final=final, endless=endless)
+        readings = read_quoted(text, lines, width, signs, final=final, endless=endless)
     else:
-        readings = read_plain(text, lines, dialect)
+        readings = read_plain(text, lines, signs)
     oversize = lines.stop - lines.start > dialect.look_ahead_bytes
     oversize[:1] |= inside
+    comments = np.zeros(len(oversize), np.bool_)
+    if dialect.comment:
+        whole = np.frombuffer(data, np.uint8)
+        comments = may_be_comments(whole, lines, dialect.comment, oversize)
+        readings = without_comments(readings, comments)
     spans = _walk(_judge(lines, readings, width, dialect, oversize, final=final), lines.complete)
-    records = _assemble(lines, readings, spans, oversize, width=width, line=line)
+    records = _assemble(lines, readings, spans, oversize, comments, width=width, line=line)
     records = _cut(records, lines, oversize, dialect.max_record_bytes, line, inside=inside)
-    _judge_content(data, text, records, dialect)
+    _judge_content(data, shade, records, dialect)
     return records
 
 
@@ -127,13 +154,18 @@ def sound(block: bytes | memoryview, records: Records) -> bytes:
     return bytes(copy)
 
 
-def conserved(block: bytes | memoryview, records: Records) -> bool:
-    """Prove that each settled byte is in exactly one record, or in a line end, from the bytes."""
+def conserved(block: bytes | memoryview, records: Records, comment: bytes = b"") -> bool:
+    """Prove from the bytes that each settled one is in one record, comment or line end."""
     text = np.frombuffer(block, np.uint8)
-    gap_start = np.insert(records.end, 0, 0)
-    gap_end = np.append(records.start, records.consumed)
+    start, end = records.start, records.end
+    if len(records.comments.start):
+        start = np.sort(np.concatenate([start, records.comments.start]))
+        end = np.sort(np.concatenate([end, records.comments.end]))
+    gap_start, gap_end = np.insert(end, 0, 0), np.append(start, records.consumed)
     size = gap_end - gap_start
-    if (size < 0).any() or (records.end <= records.start).any() or records.consumed > len(text):
+    if (size < 0).any() or (end <= start).any() or records.consumed > len(text):
+        return False
+    if not records.comments.within(text, comment):
         return False
     offset = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
     between = text[np.repeat(gap_start, size) + offset]
@@ -222,6 +254,7 @@ def _assemble(
     readings: Readings,
     spans: _Spans,
     oversize: Flags,
+    comments: Flags,
     *,
     width: int,
     line: int,
@@ -241,12 +274,14 @@ def _assemble(
     depth[spans.line + 1] += 1
     depth[spans.last + 1] -= 1
     begins &= np.cumsum(depth[:settled], dtype=np.int8) == 0
-    first = np.flatnonzero(begins)
+    told = np.flatnonzero(begins & comments[:settled])
+    first = np.flatnonzero(begins & ~comments[:settled])
     last = last[first]
     consumed = int(lines.start[settled]) if settled < len(lines.start) else lines.size
     columns = (lines.start[first], lines.stop[last], first + line, last + line, fault[first])
     waits = settled < lines.complete and bool(readings.unclosed[settled])
-    return Records(*columns, consumed, settled, inside=False, waits=waits)
+    left = CommentLines(lines.start[told], lines.stop[told], told + line)
+    return Records(*columns, consumed, settled, inside=False, waits=waits, comments=left)
 
 
 def _cut(
@@ -285,21 +320,30 @@ def _cut(
         records.lines,
         within,
         records.waits,
+        records.comments,
     )
 
 
-def _judge_content(data: bytes, text: Bytes, records: Records, dialect: Dialect) -> None:
+def _judge_content(data: bytes, shade: bytes, records: Records, dialect: Dialect) -> None:
     """Find the faults that lie within a record's bytes, whatever its structure."""
     start, end, fault = records.start, records.end, records.fault
+    text, signs = np.frombuffer(shade, np.uint8), covered(dialect)
     _blame(
         fault, np.flatnonzero(end - start > dialect.max_record_bytes), RecordFault.RECORD_TOO_LARGE
     )
     for at in np.flatnonzero(end - start > dialect.max_field_bytes).tolist():
-        if has_large_field(text[start[at] : end[at]], dialect, quoted_only=False):
+        if has_large_field(text[start[at] : end[at]], signs, quoted_only=False):
             _blame(fault, np.array([at]), RecordFault.FIELD_TOO_LARGE)
+    if dialect.escape and dialect.escape in data:
+        settled = data[: records.consumed], shade[: records.consumed]
+        stray = stray_escapes(*settled, start, end, dialect)
+        _blame(fault, np.flatnonzero(stray), RecordFault.STRAY_ESCAPE)
     if data.find(NUL, 0, records.consumed) >= 0:
-        places = np.flatnonzero(text[: records.consumed] == NUL)
-        _blame(fault, np.searchsorted(start, places, "right") - 1, RecordFault.NUL_CHARACTER)
+        places = np.flatnonzero(np.frombuffer(data, np.uint8, records.consumed) == NUL)
+        holder = np.searchsorted(start, places, "right") - 1
+        # One in a comment is in no record.
+        held = holder[(holder >= 0) & (places < np.append(end, 0)[holder])]
+        _blame(fault, held, RecordFault.NUL_CHARACTER)
     if not data.isascii():
         undecodable = _undecodable(data, records, dialect.encoding)
         # A piece of a record that is too large may begin and end within a character.

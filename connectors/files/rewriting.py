@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connectors.files.header import Header
+from connectors.files.record_cells import cells_of
 from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
 
 
@@ -29,6 +30,8 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
         text = bytes.fromhex(raw).decode(header.dialect.encoding, "surrogateescape")
     if header.positions:
         return _row(header.positions.cells_of(text) or [text], header.written)
+    if not header.dialect.is_plain(text):
+        return _row_of(cells_of(text, header.dialect) or [text], header.written)
     text = _without_own(text, header)
     if header.dialect.signs == header.written.dialect.signs:
         return text
@@ -75,6 +78,12 @@ def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
 
 def _joined(header: Header, own: Iterable[str], text: str) -> str:
     return header.dialect.delimiter.decode().join([_row(list(own), header), text])
+
+
+def _row_of(cells: Sequence[str | None], header: Header) -> str:
+    """The cells as a row in which an empty text stays one, in quotes."""
+    written = ("" if cell is None else _row([cell], header) for cell in cells)
+    return header.dialect.delimiter.decode().join(written)
 
 
 def _row(cells: list[str], header: Header) -> str:

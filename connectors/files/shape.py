@@ -24,6 +24,8 @@ class Shape:
     stated: bool
     """Whether its first line says what the delimiter is."""
     header_line: int
+    headed: bool
+    """Whether one of its first lines looks like a header, and not like a record."""
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     behind: tuple[str, ...]
@@ -41,14 +43,13 @@ def shape_of(lines: Sequence[str], last: Sequence[str]) -> Shape:
     begin = 1 if said else 0
     width, _ = _usual(lines[begin:LINES], delimiter)
     behind = tuple(_behind(last, delimiter, width))
-    header = next(
-        (
-            number
-            for number, line in enumerate(lines[begin:LINES], begin)
-            if _is_header(_cells(line, delimiter), width)
-        ),
-        begin,
+    headers = (
+        number
+        for number, line in enumerate(lines[begin:LINES], begin)
+        if _is_header(_cells(line, delimiter), width)
     )
+    found = next(headers, None)
+    header = begin if found is None else found
     records = csv.reader(lines[header:], delimiter=delimiter)
     names, *rows = [tuple(one) for one in records if any(cell.strip() for cell in one)] or [()]
     left = {tuple(_cells(line, delimiter)) for line in behind}
@@ -56,6 +57,7 @@ def shape_of(lines: Sequence[str], last: Sequence[str]) -> Shape:
         delimiter,
         said is not None,
         header + 1,
+        found is not None,
         tuple(name.strip() for name in names),
         tuple(row for row in rows if len(row) == len(names) and row not in left),
         behind,

@@ -36,7 +36,8 @@ class UnpivotedChunk(Chunk):
     def conserved(self) -> bool:
         """Of the lines: a byte is in as many records as its line becomes."""
         assert self.of_lines is not None
-        return conserved(memoryview(self.block)[: self.records.consumed], self.of_lines)
+        settled = memoryview(self.block)[: self.records.consumed]
+        return conserved(settled, self.of_lines, self.dialect.comment)
 
     def only(self, chosen: Flags) -> Self:
         """Some of the records, where they are."""
@@ -76,22 +77,29 @@ def unpivoted(
     are not given: their lines are told by the next one, or by the last. Up to `strict_bytes` of
     lines are read by nothing compiled.
     """
-    number, empty = first.record, NO_LINES
+    number, empty, comments = first.record, NO_LINES, NO_LINES
     last: UnpivotedChunk | None = None
     for lines in chunks:
+        comments = comments.with_more(lines.comments)
         for part in _parts(lines, unpivot, most, strict_bytes):
             chunk = replace(
                 part,
                 start=replace(part.start, record=number),
                 valueless=empty.with_more(part.valueless),
+                comments=comments,
             )
             empty = chunk.valueless
             if chunk.height:
                 if last is not None:
                     yield last
                 last, empty, number = chunk, NO_LINES, number + chunk.height
+                comments = NO_LINES
     if last is not None:
-        yield replace(last, valueless=last.valueless.with_more(empty))
+        yield replace(
+            last,
+            valueless=last.valueless.with_more(empty),
+            comments=last.comments.with_more(comments),
+        )
 
 
 def _parts(

@@ -5,62 +5,52 @@ are lines without a value. Numbers are what a spreadsheet shows of them: 15 digi
 long as the file holds them exactly. Times are ISO 8601, a formula is the value it was saved with.
 """
 
-import csv
-import io
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
-from typing import Any, BinaryIO, cast
+from typing import Any
 from xml.etree import ElementTree
 
-from connectors.errors import ExtractRefused
-from connectors.files.content import HEAD_BYTES, Content, refused, shown
-from connectors.files.evidence import ProvenFile
-from connectors.settings import MIB, Limits
+from connectors.files import open_document
+from connectors.files.content import HEAD_BYTES, Content, refused
+from connectors.files.workbook_parts import (
+    FAULTS,
+    MOST_BYTES,
+    SheetFacts,
+    broken,
+    chosen,
+    line_of,
+    listed_places,
+    number_text,
+    opened,
+)
+from connectors.settings import Limits
 from schemas.counting import quantity
 
-MOST_BYTES = 256 * MIB
-"""Of a workbook, unpacked: its texts are all in memory while it is read."""
-SHOWN = 10
-EXACT_BELOW = 1 << 53
-"""Whole numbers from here on are not all held by a workbook."""
-DIGITS = 15
 FIRST_DAY = date(1900, 3, 1)
 """Before it spreadsheets disagree about the days."""
-FAULTS = (
-    *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
-    *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
-)
-"""What the reader of workbooks raises for one that is broken."""
 _MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
-
-
-@dataclass(frozen=True, slots=True)
-class SheetFacts:
-    """What is said of a sheet beside its cells."""
-
-    name: str
-    width: int
-    remarks: tuple[str, ...]
-    """What a person sees otherwise, or does not see."""
 
 
 def check_workbook(content: Content, limits: Limits) -> SheetFacts:
     """Read a sheet once; raises ExtractRefused for one that cannot be read, or is too large."""
-    _check_size(content, limits)
+    if _check_size(content, limits):
+        return open_document.facts_of(content)
     return _facts(content)
 
 
 def sheet_lines(content: Content) -> Iterator[bytes]:
     """The lines of a sheet, each with as many cells as its widest row has."""
+    if _is_open_document(content):
+        yield from open_document.lines_of(content, open_document.facts_of(content).width)
+        return
     width = _facts(content).width
     with _sheet(content) as (found, _):
         for row in found.iter_rows(values_only=True):
             cells = [_cell(value) for value in row[:width]]
-            yield _line([*cells, *[""] * (width - len(cells))] if any(cells) else [])
+            yield line_of([*cells, *[""] * (width - len(cells))] if any(cells) else [])
 
 
 def _facts(content: Content) -> SheetFacts:
@@ -72,12 +62,6 @@ def _facts(content: Content) -> SheetFacts:
         return SheetFacts(found.title, width, remarks)
 
 
-def _line(cells: Sequence[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(cells)
-    return text.getvalue().encode()
-
-
 def _cell(value: Any) -> str:
     """What a cell shows, as text that the readers of cells know."""
     match value:
@@ -86,7 +70,7 @@ def _cell(value: Any) -> str:
         case bool() | str():
             return str(value)
         case int() | float():
-            return _number(value)
+            return number_text(value)
         case datetime() | date():
             day = value.date() if isinstance(value, datetime) else value
             if day < FIRST_DAY:
@@ -101,48 +85,23 @@ def _cell(value: Any) -> str:
             return f"{value} (this sort of cell is not read)"
 
 
-def _number(value: float) -> str:
-    if abs(value) >= EXACT_BELOW:
-        return f"{value} (a workbook does not hold whole numbers of this size exactly)"
-    if value == int(value):
-        return str(int(value))
-    return f"{value:.{DIGITS}g}"
-
-
 @contextmanager
 def _sheet(content: Content) -> Iterator[tuple[Any, list[str]]]:
     # It takes longer to import than most commands to run.
     from openpyxl import load_workbook  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    with _opened(content) as file:
+    with opened(content) as file:
         try:
             book = load_workbook(file, read_only=True, data_only=True, keep_links=False)
             shown = [one for one in book.worksheets if one.sheet_state == "visible"]
-            sheet = _chosen(content, book.worksheets, shown)
+            names = [one.title for one in book.worksheets]
+            visible = [at for at, one in enumerate(book.worksheets) if one in shown]
+            place = chosen(content, names, visible)
+            sheet = book.worksheets[place]
             sheet.reset_dimensions()  # Some writers state fewer rows and columns than there are.
             yield sheet, _hidden(book.worksheets, shown)
         except FAULTS as error:
-            raise _broken(content, error) from error
-
-
-def _chosen(content: Content, sheets: Sequence[Any], shown: Sequence[Any]) -> Any:
-    sheet, names = content.sheet, ", ".join(one.title for one in sheets)
-    if sheet is None and len(shown) == 1:
-        return shown[0]
-    if isinstance(sheet, int) and sheet <= len(sheets):
-        return sheets[sheet - 1]
-    for one in sheets:
-        if isinstance(sheet, str) and one.title.casefold() == sheet.casefold():
-            return one
-    if sheet is None:
-        several = quantity(len(shown), "visible sheet")
-        detail = (
-            f"a workbook with {several} ({names}); name one as sheet in the feed profile, or, to "
-            "have one drafted, with --sheet"
-        )
-    else:
-        detail = f"a workbook without a sheet {sheet!r} ({names})"
-    raise refused("unsupported_format", content.name, detail=detail)
+            raise broken(content, error) from error
 
 
 def _hidden(sheets: Any, shown: Any) -> list[str]:
@@ -160,7 +119,7 @@ def _remarks(content: Content, sheet: Any) -> Iterator[str]:
     unsaved: list[str] = []
     number = 0
     with (
-        _opened(content) as file,
+        opened(content) as file,
         zipfile.ZipFile(file) as parts,
         parts.open(sheet._worksheet_path) as part,
     ):
@@ -178,12 +137,12 @@ def _remarks(content: Content, sheet: Any) -> Iterator[str]:
                 unsaved += _unsaved(one, number)
                 one.clear()
     if unsaved:
-        detail = f"formulas that were saved without their values, {_listed(unsaved)}: "
+        detail = f"formulas that were saved without their values, {listed_places(unsaved)}: "
         detail += "open the workbook with a spreadsheet program and save it"
         raise refused("unsupported_format", content.name, detail=detail)
     for what, places in found.items():
         if places:
-            yield f"{what}: {_listed(places)}"
+            yield f"{what}: {listed_places(places)}"
 
 
 def _next_row(content: Content, row: ElementTree.Element, above: int) -> int:
@@ -212,30 +171,39 @@ def _unsaved(row: ElementTree.Element, number: int) -> Iterator[str]:
             yield cell.get("r") or f"cell {at} of row {number}"
 
 
-def _listed(places: Sequence[str]) -> str:
-    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
-    return f"{', '.join(places[:SHOWN])}{more}"
+def _is_open_document(content: Content) -> bool:
+    with opened(content) as file, zipfile.ZipFile(file) as parts:
+        return _has_parts(parts.namelist(), open_document.PART)
 
 
-def _check_size(content: Content, limits: Limits) -> None:
-    """Refuse what is no workbook, or unpacks to more than may be read.
+def _has_parts(names: Collection[str], part: str) -> bool:
+    """Whether an archive is a workbook of the format that has its content in this part."""
+    beside = "mimetype" if part == open_document.PART else "[Content_Types].xml"
+    return {part, beside} <= {*names}
+
+
+def _check_size(content: Content, limits: Limits) -> bool:
+    """Whether it is an OpenDocument; what is no workbook, or unpacks to too much, is refused.
 
     A part is never read further than the size that its archive states of it.
     """
     try:
-        with _opened(content) as file, zipfile.ZipFile(file) as parts:
+        with opened(content) as file, zipfile.ZipFile(file) as parts:
             members = parts.infolist()
             defines = any(_defines_entities(parts, one) for one in members)
+            names = parts.namelist()
+            of_document = _has_parts(names, open_document.PART)
+            sealed = any(one.flag_bits & 1 for one in members)
+            sealed = sealed or (of_document and open_document.is_encrypted(parts))
     except FAULTS as error:
-        raise _broken(content, error) from error
-    names = {one.filename for one in members}
+        raise broken(content, error) from error
     packed = max(1, sum(one.compress_size for one in members))
     size = sum(one.file_size for one in members)
     most = min(MOST_BYTES, limits.file_bytes)
     code, detail = "too_large", ""
-    if "[Content_Types].xml" not in names or "xl/workbook.xml" not in names:
+    if not (of_document or _has_parts(names, "xl/workbook.xml")):
         code, detail = "unsupported_format", "a zip archive and no workbook"
-    elif any(one.flag_bits & 1 for one in members):
+    elif sealed:
         code, detail = "unsupported_format", "an encrypted workbook"
     elif defines:
         code, detail = "unsupported_format", "a workbook with a document type, which none has"
@@ -247,6 +215,7 @@ def _check_size(content: Content, limits: Limits) -> None:
         detail = f"it unpacks to more than {quantity(limits.compression_ratio, 'time')} its size"
     if detail:
         raise refused(code, content.name, detail=detail)
+    return of_document
 
 
 def _defines_entities(parts: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
@@ -254,45 +223,3 @@ def _defines_entities(parts: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
         return False
     with parts.open(member) as part:
         return b"<!DOCTYPE" in part.read(HEAD_BYTES)
-
-
-def _broken(content: Content, error: BaseException) -> ExtractRefused:
-    return refused("corrupt_archive", content.name, detail=f"no workbook: {shown(str(error))}")
-
-
-def _opened(content: Content) -> BinaryIO:
-    file = content.open()
-    if not isinstance(file, ProvenFile):
-        return file
-    return cast("BinaryIO", io.BufferedReader(_Proven(file, content.size)))
-
-
-class _Proven(io.RawIOBase):
-    """A proven file as the readers of archives want one."""
-
-    def __init__(self, file: ProvenFile, size: int) -> None:
-        self._file, self._size = file, size
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._file.tell(), io.SEEK_END: self._size}[whence]
-        self._file.seek(max(0, begin + offset))
-        return self._file.tell()
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._file.read(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.__exit__()
-        super().close()

@@ -165,16 +165,20 @@ def note_left_out(
         )
 
 
-def note_valueless(
-    connection: psycopg.Connection, table: Table, batch_id: int, told: Mapping[int, Valueless]
+def note_no_records(
+    connection: psycopg.Connection,
+    table: Table,
+    batch_id: int,
+    code: str,
+    told: Mapping[int, Valueless],
 ) -> None:
     """Note by extract which lines became no record, and so have no number of one."""
     with connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value, "
-            "rows, message) VALUES (%s, %s, 0, %s, 'NoValue', '', %s, %s, %s)",
+            "rows, message) VALUES (%s, %s, 0, %s, %s, '', %s, %s, %s)",
             [
-                (batch_id, extract, table.name, str(first), lines, REASONS["NoValue"].message())
+                (batch_id, extract, table.name, code, str(first), lines, REASONS[code].message())
                 for extract, (lines, first) in told.items()
             ],
         )

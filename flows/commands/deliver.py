@@ -212,6 +212,8 @@ def beside(verdict: "FileVerdict") -> str:
     told = f", {verdict.excluded:,} left out" if verdict.excluded else ""
     if verdict.valueless:
         told += f", {quantity(verdict.valueless, 'line', grouped)} without a value"
+    if verdict.comments:
+        told += f", {quantity(verdict.comments, 'comment line', grouped)}"
     return told
 
 

@@ -21,7 +21,7 @@ from connectors.postgres.batch_keys import (
 )
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
-from connectors.postgres.findings import note_left_out, note_valueless
+from connectors.postgres.findings import note_left_out, note_no_records
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Receipt, State
 from connectors.postgres.recount import recount
@@ -33,7 +33,7 @@ from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
 from flows.steps.order import by_dependency
 from flows.steps.validate.budget import over_budget
-from flows.steps.validate.chunk import EXCLUDED, READY, VALUELESS
+from flows.steps.validate.chunk import COMMENTS, EXCLUDED, READY, VALUELESS
 from flows.steps.validate.key_filter import Known, gather
 from schemas.counting import agree, grouped, quantity
 from schemas.derived.sql_names import staged_name
@@ -65,7 +65,9 @@ def check(workspace: Workspace, lease: Lease) -> None:
                 _reject_strays(lease, table, batch.corrects)
             _check_table(lease, table, profile, known.get(table.name, Known()))
             note_left_out(connection, table, batch.id, _left_out(receipts, table))
-            note_valueless(connection, table, batch.id, _valueless(receipts, table))
+            for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
+                lines = _no_records(receipts, table, clue)
+                note_no_records(connection, table, batch.id, code, lines)
         join_by_hash(connection, only=False)
         reach("check")
         reason = _held_because(lease, tables, profile)
@@ -117,11 +119,11 @@ def _left_out(receipts: Iterable[Receipt], table: Table) -> list[tuple[str, str,
     return [(*of, *told) for of, told in found.items()]
 
 
-def _valueless(receipts: Iterable[Receipt], table: Table) -> dict[int, Valueless]:
+def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[int, Valueless]:
     """By extract, lines that become no record."""
     found: dict[int, Valueless] = {}
     for receipt in receipts:
-        if told := receipt.clues.get(table.name, {}).get(VALUELESS):
+        if told := receipt.clues.get(table.name, {}).get(clue):
             so_far = found.get(receipt.extract_id, NO_LINES)
             found[receipt.extract_id] = so_far.with_more(Valueless(*told))
     return found

@@ -115,6 +115,10 @@ class _Draft:
             yield encoding
         if shape.header_line > 1 + shape.stated:
             yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
+        if not shape.headed and shape.names:
+            yield "# No line looks like a header. Where files have none, name all their columns:"
+            columns = ", ".join(f'"Column {at}"' for at in range(1, len(shape.names) + 1))
+            yield f"# ? names = [{columns}]"
         yield from self._footer()
         times = self._times()
         numbers = [place for place in range(len(shape.names)) if place not in times]

@@ -65,6 +65,8 @@ class FileVerdict:
     """Rows that the feed profile leaves out."""
     valueless: int = 0
     """Lines that become no row, because none of their cells that is one holds a value."""
+    comments: int = 0
+    """Lines that are no row, because they begin as the feed begins comments."""
     refused: str | None = None
     message: str | None = None
     rejects: list[Reject] = field(default_factory=list)
@@ -74,7 +76,7 @@ class FileVerdict:
     def refuse(self, refusal: ExtractRefused) -> None:
         """The file as a whole cannot be taken; what was read of it does not count."""
         self.refused, self.message = refusal.code, str(refusal)
-        self.rows_in, self.excluded, self.valueless = 0, 0, 0
+        self.rows_in, self.excluded, self.valueless, self.comments = 0, 0, 0, 0
         self.rejects, self.unsettled = [], []
 
     def as_json(self) -> dict[str, Any]:
@@ -86,6 +88,7 @@ class FileVerdict:
             "rejected": len(self.rejects),
             "excluded": self.excluded,
             "valueless": self.valueless,
+            "comments": self.comments,
             "refused": self.refused,
             "message": self.message,
             "unsettled": [one._asdict() for one in self.unsettled],
@@ -200,6 +203,7 @@ class _Examination:
         unread = 0
         for chunk, validated in self._validated(number):
             verdict.valueless += chunk.valueless.lines
+            verdict.comments += chunk.comments.lines
             for name, staged in validated.rows.items():
                 verdict.rows_in += staged.height
                 bad = staged.filter(pl.col("error_data").is_not_null())

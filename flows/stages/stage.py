@@ -41,7 +41,7 @@ from flows.stages.stated import tied_in_batch
 from flows.stages.terms import restored_profile, with_secrets
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
-from flows.steps.validate.chunk import EXCLUDED, VALUELESS, Validated
+from flows.steps.validate.chunk import COMMENTS, EXCLUDED, VALUELESS, Validated
 from flows.steps.validate.key_filter import At, KeyFilter
 from flows.steps.validate.omitted_secrets import FindRepaired
 from schemas.derived.pandera_schemas import SchemaBroken
@@ -75,6 +75,10 @@ class Prepared:
                 self.clues[record][EXCLUDED] = self.validated.left_out
             if self.chunk.valueless.lines:
                 self.clues[record][VALUELESS] = self.chunk.valueless
+        if self.chunk.comments.lines:
+            # They are of the file: where it has several kinds of records, one of them tells.
+            record = next(iter(self.keys or self.validated.totals))
+            self.clues.setdefault(record, {})[COMMENTS] = self.chunk.comments
         self.keys.clear()
 
 

@@ -120,11 +120,16 @@ def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None
     """The rows of a chunk that take the fast path, if it has enough of them."""
     records, dialect, utf8 = chunk.records, chunk.dialect, chunk.utf8
     assert utf8 is not None
+    known = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
+    if not dialect.is_csv:
+        known &= ~chunk.beside_csv
+        if not known.any():
+            return None
     delivered = Delivered(
         np.frombuffer(utf8.text, np.uint8),
         utf8.start,
         utf8.end,
-        (records.fault == RecordFault.NONE) & (records.first_line == records.last_line),
+        known,
         dialect.delimiter,
         dialect.quote,
         header.positions.ranges if header.positions else (),

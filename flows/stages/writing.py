@@ -1,16 +1,18 @@
 """How the feed of a profile writes values, and one record written as the service writes it."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
 from connectors.files.header import Header
 from connectors.files.profile import Profile, number_form, written_of
+from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.normalise import CellForm, Writing, normalise
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
-from schemas.cells.reading import Unread, offset_minutes
+from schemas.cells.reading import UNFIT, Unread, offset_minutes
 
 
 def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[str, str | None]:
@@ -19,7 +21,8 @@ def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[
     frame = pl.DataFrame([cells], schema=dict.fromkeys(names, pl.String()), orient="row")
     frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
     plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
-    return plain.row(0, named=True)
+    row = plain.row(0, named=True)
+    return {name: text and text.removeprefix(UNFIT) for name, text in row.items()}
 
 
 def writing_of(profile: Profile) -> Writing:
@@ -49,4 +52,11 @@ def _form(written: Mapping[str, Any]) -> CellForm:
         written.get("part"),
         written.get("map"),
         written.get("default"),
+        _sum(written),
     )
+
+
+def _sum(written: Mapping[str, Any]) -> ColumnSum | None:
+    if not written.keys() & {"sum", "minus"}:
+        return None
+    return ColumnSum(len(written.get("sum", ())), Decimal(written.get("scale", "1")))

@@ -19,6 +19,8 @@ AROUND = " \t"
 BLANK = "blank"
 """As a sign between thousands: a blank of any kind."""
 NEGATIVE, POSITIVE = ("-1",), ("1", "+1")
+_STATED = "\ue000"
+"""What stands for the sign of a currency that ends with the decimal sign: no text has it."""
 _ONE = re.compile(r"([^0-9]*)1([^0-9]*)")
 _DIGIT = r"\p{Nd}"
 _EXACT = re.compile(r"[-+]?[0-9]{1,30}(\.[0-9]{1,30})?(e-[0-9])?")
@@ -67,11 +69,17 @@ class NumberForm:
 
     def _signed(self, text: pl.Expr) -> pl.Expr:
         body = text.str.strip_chars(AROUND)
+        signs = _signs(self)
+        # Of `Rs.500` nobody knows whether its point is the end of a word, unless that is stated.
+        unknown = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
+        if words := "|".join(_ending_with_point(self)):
+            body = body.str.replace(rf"(?:{words})([0-9])", f"{_STATED}$1")
+            signs = {re.sub(rf"(?:{words})1", f"{_STATED}1", key): signs[key] for key in signs}
+            unknown = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
+            unknown |= text.str.contains(_STATED)
         around = body.str.replace(_core(self), "1").str.replace_all(f"[{BLANKS[1:]}]", " ")
-        sign = around.replace_strict(_signs(self), default=None, return_dtype=pl.String)
-        # Of `Rs.500` nobody knows whether its point is the end of a word.
-        hidden = body.str.contains(rf"\p{{L}}{re.escape(self.decimal)}[0-9]")
-        sign = pl.when(~hidden).then(sign)
+        sign = around.replace_strict(signs, default=None, return_dtype=pl.String)
+        sign = pl.when(~unknown).then(sign)
         number = pl.concat_str(sign, self._digits(body.str.extract(_core(self), 0)))
         told = pl.concat_str(text, pl.lit(f" ({self.said})"))
         marked = pl.when(text.str.contains(_DIGIT)).then(told)
@@ -126,7 +134,7 @@ def exact_number(text: str) -> Decimal | None:
 
 def check_forms(form: NumberForm) -> None:
     """Refuse examples that state nothing, or of which one is both signs; raises NoNumberForm."""
-    read = [_around(one) for one in (*form.negative, *form.positive, *form.currency)]
+    of_signs = [_around(one) for one in (*form.negative, *form.positive)]
     for one in form.currency:
         if _around(one) == ("", ""):
             raise NoNumberForm(f"{one!r} has no sign of a currency. Write '€1' or '1 EUR'")
@@ -139,8 +147,15 @@ def check_forms(form: NumberForm) -> None:
         before, behind = min(both)
         raise NoNumberForm(f"'{before}1{behind}' is below zero and above it")
     signs = {form.decimal, form.thousands} - {"", BLANK, *BLANKS}
-    if any(sign in before + behind for sign in signs for before, behind in read):
+    if any(sign in before + behind for sign in signs for before, behind in of_signs):
         raise NoNumberForm("the decimal sign, or that between thousands, stands in an example")
+    found = _signs(form)
+    for text in found:
+        if f"{form.decimal}1" in text and text.replace(f"{form.decimal}1", "1") in found:
+            raise NoNumberForm(
+                f"the decimal sign before the 1 of {text!r} could be that of a number, because it "
+                "may stand without it as well"
+            )
 
 
 def _around(example: str) -> tuple[str, str]:
@@ -182,6 +197,19 @@ def _signs(form: NumberForm) -> Mapping[str, str]:
         "".join(" " if sign in BLANKS else sign for sign in text): sign
         for text, sign in found.items()
     }
+
+
+@cache
+def _ending_with_point(form: NumberForm) -> tuple[str, ...]:
+    """Patterns of what stands before the digits as the sign of a currency, with a point at its end.
+
+    The longest is first, so that none of them is taken for the end of another.
+    """
+    words = [before for before, _ in map(_around, form.currency) if before.endswith(form.decimal)]
+    return tuple(
+        "".join(f"[{BLANKS}]" if sign == " " else re.escape(sign) for sign in word)
+        for word in sorted(words, key=len, reverse=True)
+    )
 
 
 def _class(sign: str) -> str:

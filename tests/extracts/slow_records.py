@@ -3,12 +3,14 @@
 It reads a whole file at once, so it also says what any cutting into blocks has to give.
 """
 
-from dataclasses import dataclass
+import string
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from connectors.files.dialect import Dialect, RecordFault
 
 NEVER = 1 << 62
+PUNCTUATION = string.punctuation
 
 
 class Record(NamedTuple):
@@ -33,15 +35,17 @@ class Reading:
     largest_field: int = 0
     largest_quoted: int = 0
     stray_at: int = NEVER
+    texts: list[bytes] = field(default_factory=list)
 
     @property
     def closed(self) -> bool:
         return self.end is not None and self.stray_at == NEVER
 
-    def measure(self, field: bytes, dialect: Dialect) -> None:
-        self.largest_field = max(self.largest_field, len(field))
-        if field.startswith(dialect.quote):
-            self.largest_quoted = max(self.largest_quoted, len(field))
+    def measure(self, cell: bytes, dialect: Dialect) -> None:
+        self.texts.append(cell)
+        self.largest_field = max(self.largest_field, len(cell))
+        if cell.lstrip(dialect.blanks).startswith(dialect.quote):
+            self.largest_quoted = max(self.largest_quoted, len(cell))
 
 
 def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
@@ -51,7 +55,7 @@ def read(data: bytes, width: int, dialect: Dialect) -> list[Record]:
     at = 0
     while at < len(lines):
         start, stop = lines[at]
-        if start == stop:
+        if start == stop or is_comment(data, lines[at], dialect):
             at += 1
         elif stop - start > dialect.look_ahead_bytes:
             for piece in range(start, stop, dialect.max_record_bytes):
@@ -101,12 +105,18 @@ def record_at(
 
 def is_good(data: bytes, line: Line, width: int, dialect: Dialect) -> bool:
     """Does a complete record of the right width begin on this line?"""
-    if line.start == line.stop:
+    if line.start == line.stop or is_comment(data, line, dialect):
         return False
     reading = strict_reading(data, line.start, dialect)
     if not reading.closed or reading.fields != width:
         return False
     return fits(data[line.start : reading.end], dialect)
+
+
+def is_comment(data: bytes, line: Line, dialect: Dialect) -> bool:
+    if not dialect.comment or line.stop - line.start > dialect.look_ahead_bytes:
+        return False
+    return data[line.start : line.stop].startswith(dialect.comment)
 
 
 def fits(record: bytes, dialect: Dialect) -> bool:
@@ -133,7 +143,27 @@ def content_fault(record: bytes, width: int, dialect: Dialect) -> RecordFault:
         return RecordFault.TOO_FEW_FIELDS
     if reading.fields > width:
         return RecordFault.TOO_MANY_FIELDS
+    if dialect.escape and any(has_stray_escape(cell, dialect) for cell in reading.texts):
+        return RecordFault.STRAY_ESCAPE
     return RecordFault.NONE
+
+
+def has_stray_escape(cell: bytes, dialect: Dialect) -> bool:
+    """Does a backslash of a field stand before nothing, or what it says nothing of?"""
+    if cell == b"\\N":
+        return False
+    at = 0
+    while at < len(cell):
+        if cell[at : at + 1] != b"\\":
+            at += 1
+            continue
+        sign = cell[at + 1 : at + 2]
+        if not sign or not (
+            sign in b"nrtbfv \t\r\n" or (sign.isascii() and sign.decode() in PUNCTUATION)
+        ):
+            return True
+        at += 2
+    return False
 
 
 def text_fault(record: bytes, fault: RecordFault, dialect: Dialect) -> RecordFault:
@@ -163,28 +193,37 @@ def physical_lines(data: bytes) -> list[Line]:
 
 
 def strict_reading(data: bytes, start: int, dialect: Dialect) -> Reading:
-    """Read one record from `start` until it ends or fails, keeping to RFC 4180 letter by letter."""
+    """Read one record from `start` until it ends or fails, keeping to RFC 4180 letter by letter.
+
+    Beside it, what a dialect states: an escape, a delimiter of several signs, blanks beside quotes.
+    """
     reading = Reading()
     state = "field start"
     field_start = at = start
     while at < len(data):
         sign = data[at : at + 1]
+        behind = data[at + 1 : at + 2]
+        if dialect.escape and sign == dialect.escape and behind and behind not in (b"\r", b"\n"):
+            at, sign = at + 1, b"x"  # Whatever it is, it is no sign.
         if state == "quoted":
             if sign == dialect.quote:
                 state = "after quote"
         elif sign in (b"\r", b"\n"):
             break
-        elif sign == dialect.delimiter:
+        elif sign == dialect.delimiter[:1] and data.startswith(dialect.delimiter, at):
             reading.fields += 1
             reading.measure(data[field_start:at], dialect)
-            field_start = at + 1
+            field_start = at + len(dialect.delimiter)
+            at = field_start - 1
             state = "field start"
         elif sign == dialect.quote:
-            if state == "unquoted":
+            if state in ("unquoted", "behind quote"):
                 reading.stray_at = at
                 return reading
             state = "quoted"  # It opens the field, or it is the second of a doubled quote.
-        elif state == "after quote":
+        elif sign in dialect.blanks and state in ("field start", "after quote", "behind quote"):
+            state = "field start" if state == "field start" else "behind quote"
+        elif state in ("after quote", "behind quote"):
             reading.stray_at = at
             return reading
         else:
@@ -194,3 +233,30 @@ def strict_reading(data: bytes, start: int, dialect: Dialect) -> Reading:
     if state != "quoted":
         reading.end = at
     return reading
+
+
+def cells(record: bytes, dialect: Dialect) -> list[bytes | None]:
+    """What a sound record says; None: nothing."""
+    return [value(cell, dialect) for cell in strict_reading(record, 0, dialect).texts]
+
+
+def value(cell: bytes, dialect: Dialect) -> bytes | None:
+    around = cell.strip(dialect.blanks)
+    quoted = around.startswith(dialect.quote)
+    text = around[1:-1] if quoted else cell
+    if not quoted and (not text or (dialect.escape and text == b"\\N")):
+        return None
+    said, at = b"", 0
+    while at < len(text):
+        sign, behind = text[at : at + 1], text[at + 1 : at + 2]
+        if dialect.escape and sign == dialect.escape:
+            said += (
+                dict(zip(b"nrtbfv", b"\n\r\t\b\f\v", strict=True))
+                .get(behind[0], behind[0])
+                .to_bytes()
+            )
+            at += 2
+        else:
+            said += sign
+            at += 1 + (quoted and sign == behind == dialect.quote)
+    return said

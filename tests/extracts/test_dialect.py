@@ -18,7 +18,9 @@ def test_other_dialect() -> None:
     [
         {"encoding": "utf-16"},
         {"delimiter": b'"'},
-        {"delimiter": b"||"},
+        {"delimiter": b"||\\", "escape": b"\\"},
+        {"delimiter": b'|"'},
+        {"escape": b"^"},
         {"quote": b"\n"},
         {"delimiter": b"|", "encoding": "gbk"},
         {"max_field_bytes": 0},

@@ -19,23 +19,37 @@ ALPHABETS = (
     [b"a,a\n", b'a,"a"a"\n', b'"a""",b\n', b"a" * 12, b'x,y"\n', b'"'],
     [b"a,a\n", b'a,"', b'"\n', b'",a\n', b"aaaaaaaa\n", b"a,aaaaaa\n"],
     [b"a,a\n", b'a,"a "b" c"\n', b'"a"b\n', b'"123456"', b',"', b'a"', b"\n", b","],
+    [
+        b"#",
+        b"##",
+        b"\n#",
+        b'\n##"',
+        b"\r\n##a\0",
+        b'a,"a\n##',
+        b'"\n',
+        b"a,a\n",
+        b'"',
+        b"\n##\xff\n",
+    ],
 )
 texts = st.sampled_from(ALPHABETS).flatmap(
     lambda alphabet: st.lists(st.sampled_from(alphabet), max_size=120).map(b"".join)
 )
 dialects = st.builds(
-    lambda field, more, ahead, encoding, line_breaks: Dialect(
+    lambda field, more, ahead, encoding, line_breaks, comment: Dialect(
         encoding=encoding,
         max_field_bytes=field,
         max_record_bytes=field + more,
         look_ahead_bytes=field + more + ahead,
         line_breaks=line_breaks,
+        comment=comment,
     ),
     st.sampled_from([3, 8, 1000]),
     st.sampled_from([0, 2, 20, 1000]),
     st.sampled_from([0, 1, 10, 60, 1000]),
     st.sampled_from(["utf-8", "cp1252", "latin-1"]),
     st.booleans(),
+    st.sampled_from([b"", b"", b"#", b"##"]),
 )
 cuts = st.lists(st.integers(0, 20), max_size=150)
 

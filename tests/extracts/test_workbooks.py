@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import xlsxwriter
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import ExtractRefused
@@ -166,6 +166,7 @@ def test_days_from_1904_are_the_same_days(tmp_path: Path) -> None:
 AMOUNTS = st.lists(st.decimals(-(10**9), 10**9, places=2), min_size=1, max_size=20)
 
 
+@settings(deadline=None)
 @given(AMOUNTS)
 def test_amounts_are_read_back_to_the_cent(
     tmp_path_factory: pytest.TempPathFactory, amounts: list[Decimal]

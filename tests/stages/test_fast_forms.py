@@ -35,6 +35,7 @@ AMOUNTS = [
     {},
     {"negative": ("1-",)},
     {"negative": ("(1)", "-1"), "currency": ("£1", "1 EUR")},
+    {"negative": ("(1)", "-1"), "currency": ("Rs.1", "1 EUR")},
     {"negative": ("1 DR",), "positive": ("1 CR",)},
     {"negative": ("1",), "positive": ("-1",)},
     {"negative": ("\N{MINUS SIGN}1",), "currency": ("1 €",)},

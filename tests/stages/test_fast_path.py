@@ -45,12 +45,20 @@ BAD = st.sampled_from(
         "5,7,1,2,2026-01-01T10:00:00Z,1,1,1,é",
         '5,7,1,2,2026-01-01T10:00:00Z,5" pipe,1,1,1',
         "5\r,7,1,2,2026-01-01T10:00:00Z,1,1,1,1",
+        '# 5,7,1,2,"2026',
+        r"5,7,1,2,2026-01-01T10:00:00Z,1,\N,1,1",
+        r"5,7,1,2,2026\-01-01T10:00:00Z,1,1,1,\x31",
+        r'5,7,1,2,"2026-01-01T10:00:00Z",1,"1\"",1,1',
+        '5,7, "1" ,2, "2026-01-01T10:00:00Z",1,1,1,1',
     ]
 )
 PROFILES = {
     "as documented": DEFAULT,
     "one tenant": replace(DEFAULT, tenant=7),
     "decimal comma": replace(DEFAULT, decimal=","),
+    "comments": replace(DEFAULT, comment="#"),
+    "escapes": replace(DEFAULT, escape="\\"),
+    "blanks": replace(DEFAULT, blanks="dropped"),
 }
 
 

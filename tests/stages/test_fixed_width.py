@@ -161,7 +161,7 @@ MEANT_TWICE = [
     ({"positions": {"No.": "1-4"}}, "positions: required columns are missing: Amount, Day, Sort"),
     ({"columns": {"Amount": "PaidAmount", "Day": "PaymentDate", "Nope": "Id"}}, "missing: Nope"),
     ({"leave_out": {"Nope": ["1"]}}, "positions: required columns are missing: Nope"),
-    ({"positions": {}}, "first_line is for lines with positions"),
+    ({"positions": {}}, "first_line is for files without a header"),
     ({"keep": "reference"}, "not for lines with positions"),
     (
         {"unpivot": {"keep": ["No."], "name": "a", "value": "b"}, "footer": []},

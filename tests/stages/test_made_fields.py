@@ -11,6 +11,8 @@ from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import load_profile, read_profile
 from connectors.postgres.ledger import State
 from flows.stages.examine import FileVerdict, examine
+from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.made_of import made_fields
 from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
@@ -198,7 +200,9 @@ def test_a_lookup_that_says_nothing_sure_is_refused(
         ),
         ("PaidAmount", {"negative": [" 1"]}, "blanks around it, which a number never has"),
         ("PaidAmount", {"blanks": "dropped", "map": {" a": "1"}}, "which blanks drops"),
-        ("PaidAmount", {"currency": ["Rs.1"]}, "the decimal sign, or that between thousands"),
+        ("PaidAmount", {"negative": ["-.1"]}, "the decimal sign, or that between thousands"),
+        ("PaidAmount", {"currency": ["Rs.1", "Rs1"]}, "could be that of a number"),
+        ("PaidAmount", {"currency": [".1"]}, "could be that of a number"),
         ("PaymentDate", {"date_format": "%d.%m.%Y %B", "months": MONTHS}, "stands in it twice"),
         ("PaymentDate", {"zone": "localtime"}, "is no IANA time zone"),
         ("PaidAmount", {"blanks": "dropped", "null": [" N/A"]}, "with blanks around it"),
@@ -232,13 +236,57 @@ def test_a_profile_that_cannot_be_meant(name: str, told: dict[str, object], said
         read_profile(shape)
 
 
-def test_neither_texts_nor_secrets_are_mapped() -> None:
-    for record, name, said in (
-        ("message_tone", "Name", "part and map are for numbers"),
-        ("client_registration", "Password", "is not for a secret"),
-    ):
-        with pytest.raises(ProfileError, match=said):
-            read_profile({"feed": "x", "record": record, "fields": {name: {"map": {"a": "b"}}}})
+def test_secrets_are_not_mapped() -> None:
+    shape = {"feed": "x", "record": "client_registration"}
+    with pytest.raises(ProfileError, match="is not for a secret"):
+        read_profile({**shape, "fields": {"Password": {"map": {"a": "b"}}}})
+
+
+TONES = [
+    # a row, the name that it has; None: rejected; what is said of it
+    ("7,1,T-1 calm (old)", "quiet", None),
+    ("7,2,T-2 loud", "loud", None),
+    ("7,3,", "plain", None),
+    ("7,4,T-x calm", None, "T-x calm (none of those that are mapped: calm, loud)"),
+    ("7,5,T-5 odd", None, "T-5 odd (none of those that are mapped: calm, loud)"),
+    ('7,6,""', None, " (none of those that are mapped: calm, loud)"),
+]
+
+
+def test_a_text_is_a_part_of_another_and_what_that_stands_for(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    name = {"part": r"T-\d (\w+)", "map": {"calm": "quiet", "loud": "loud"}, "default": "plain"}
+    profile = read_profile({"feed": "x", "record": "message_tone", "fields": {"Name": name}})
+    path = tmp_path / "tones.csv"
+    path.write_text("TenantsId,AvatarsId,Name\n" + "".join(f"{one}\n" for one, *_ in TONES))
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    said = {one.line: [error["Message"] for error in one.errors] for one in verdict.rejects}
+    assert said == {
+        line: [f"'Name' is not what the feed profile says of it: {why}."]
+        for line, (_, _, why) in enumerate(TONES, 2)
+        if why
+    }
+    batch = import_delivery(workspace, [str(path)], profile).batch
+    found = rows('SELECT "Name" FROM message_tone ORDER BY "AvatarsId"')
+    assert found == [(text,) for _, text, _ in TONES if text]
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "rejects", with_secrets=False)
+    top, *wrong = rejects.read_text().splitlines()
+    assert [one.split(",", 1)[1] for one in wrong] == [row for row, text, _ in TONES if not text]
+    right = wrong[0].replace("T-x", "T-4")
+    rejects.write_text(f"{top}\n{right}\n")
+    corrected = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=batch.id).batch
+    assert corrected.state is State.COMPLETE
+    with workspace.database.connect() as connection:
+        (row,) = locate(workspace, connection, batch.id, "tones.csv", Spot(line=5))
+        made = {one.field: one.becomes for one in made_fields(workspace, connection, row, row.data)}
+    assert made["Name"] == "T-x calm (none of those that are mapped: calm, loud)"
+    alone = read_profile(
+        {"feed": "x", "record": "message_tone", "fields": {"Name": {"part": "(l.*)"}}}
+    )
+    (verdict,) = examine(workspace.settings, [str(path)], alone)
+    assert [one.line for one in verdict.rejects] == [4, 6, 7]
+    assert "T-5 odd (no part of it fits (l.*))" in str(verdict.rejects[1])
 
 
 def test_a_row_shows_how_each_of_its_fields_came_about(

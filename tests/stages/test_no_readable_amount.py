@@ -1,5 +1,6 @@
 """A batch report says of how many rejected rows no amount could be read, whatever was wrong."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ FAULTY = {
     "StrayQuote": line(2).encode().replace(b",0.5,", b',0"5,'),
     "TooFewFields": b"2,7",
     "TooManyFields": line(2).encode() + b",1,2,3",
+    "StrayEscape": line(2).encode().replace(b",0.5,", b",0\\q5,"),
 }
+PROFILE = replace(DEFAULT, escape="\\")
 
 
 @pytest.mark.long(
@@ -32,7 +35,7 @@ def test_a_row_whose_fields_were_not_read_has_no_readable_amount(
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"\n".join([HEADER.encode(), line(1).encode(), FAULTY[code], b""]))
-    import_delivery(workspace, [str(path)], DEFAULT)
+    import_delivery(workspace, [str(path)], PROFILE)
     told = (workspace.settings.reports / "batch-1" / "report.txt").read_text()
     assert code in told
     assert "1 rejected row has no readable PaidAmount" in told

@@ -243,13 +243,15 @@ def test_a_line_that_becomes_much_text_is_a_chunk_of_its_own(tmp_path: Path) -> 
     """Memory follows from the size of blocks, and not from how often a cell is written again."""
     names = [f"C{number}" for number in range(500)]
     lines = [",".join([f"{day}{'x' * 2_000}", *["7"] * len(names)]) for day in range(8)]
-    path = write(tmp_path, "\n".join([",".join(["Date", *names]), *lines]) + "\n")
+    text = "\n".join([",".join(["Date", *names]), "#", *lines[:3], "# 3 more", *lines[3:], "#", ""])
+    path, profile = write(tmp_path, text), replace(PROFILE, comment="#")
     content = open_content(Path(path))
-    header = read_header(content, None, None, PROFILE, Limits())
+    header = read_header(content, None, None, profile, Limits())
     cut = []
     for strict_bytes in (0, MOST):
         chunks = [*read_chunks(content, header, first_place(header), 100_000, strict_bytes)]
         assert [chunk.height for chunk in chunks] == [len(names)] * len(lines)
+        assert sum(chunk.comments.lines for chunk in chunks) == 3
         assert all(chunk.conserved() for chunk in chunks)
         cut.append([(chunk.start, chunk.end, chunk.positions().rows()) for chunk in chunks])
     assert cut[0] == cut[1]

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from connectors.files.profile_file import read_profile
@@ -88,6 +88,7 @@ def test_a_number_of_another_writing_is_not_guessed(stated: dict[str, str], cell
 SAP = COMMA | {"negative": ["1-"]}
 BOOKED = {"thousands": ",", "negative": ["(1)", "\N{MINUS SIGN}1"], "currency": ["€1", "1 EUR"]}
 FLAGGED = {"negative": ["1 DR"], "positive": ["1 CR"]}
+RUPEES = {"thousands": ",", "negative": ["(1)", "-1"], "currency": ["Rs.1", "Rs. 1", "1 Kc.", "€1"]}
 
 
 @pytest.mark.parametrize(
@@ -112,6 +113,25 @@ FLAGGED = {"negative": ["1 DR"], "positive": ["1 CR"]}
         (FLAGGED, "12.50 CR", "12.50"),
         (FLAGGED, "12.50", None),
         (FLAGGED, "12.50 dr", None),
+        (RUPEES, "Rs.1,234.50", "1234.50"),
+        (RUPEES, "Rs. 500", "500"),
+        (RUPEES, "Rs.\N{NO-BREAK SPACE}.5", ".5"),
+        (RUPEES, "(Rs.5)", "-5"),
+        (RUPEES, "-Rs.5", "-5"),
+        (RUPEES, "Rs.-5.1", "-5.1"),
+        (RUPEES, "1.5 Kc.", "1.5"),
+        (RUPEES, "€.5", ".5"),
+        (RUPEES, "Rs..5", None),
+        (RUPEES, "Rs500", None),
+        (RUPEES, "rs.500", None),
+        (RUPEES, "Rs.500.", None),
+        (RUPEES, "XRs.500", None),
+        (RUPEES, "\ue000500", None),
+        (RUPEES, "Rs.5 Kc.", None),
+        (RUPEES, "€5.50", "5.50"),
+        ({"currency": ["Rs.1"]}, "Rs.500", "500"),
+        ({"decimal": ",", "currency": ["Rs.1"]}, "Rs.500,5", "500.5"),
+        ({"currency": ["Rs1"]}, "Rs.500", None),
         ({"thousands": "blank"}, "1 234\N{NO-BREAK SPACE}567", "1234567"),
         ({"thousands": "blank"}, "1  234", None),
         ({"implied_decimals": 2}, "123456", "1234.56"),
@@ -316,12 +336,13 @@ def test_truth_in_the_words_of_the_feed(cell: str, said: str | None) -> None:
 SIGNS = ("-1", "1-", "(1)", "\N{MINUS SIGN}1", "1 DR", "<1>")
 
 
+@settings(deadline=None)
 @given(
     number=st.decimals(-(10**9), 10**9, places=2),
     decimal=st.sampled_from(".,"),
     thousands=st.sampled_from([None, ".", ",", "'", " ", "blank"]),
     negative=st.lists(st.sampled_from(SIGNS), min_size=1, max_size=3, unique=True),
-    currency=st.sampled_from([None, "€1", "1 EUR", "CHF 1"]),
+    currency=st.sampled_from([None, "€1", "1 EUR", "CHF 1", "Rs.1", "1 Kc."]),
     drawn=st.randoms(use_true_random=False),
 )
 def test_what_is_written_in_a_stated_form_is_read_back(

@@ -98,6 +98,8 @@ def _why_not(
     nothing = ["blank"]
     if header.unpivot:
         nothing.append("without a value in any column that makes a record")
+    if header.dialect.comment:
+        nothing.append("a comment")
     if header.footer:
         nothing.append("of its footer")
     said = ", or ".join(nothing) + ("," if len(nothing) > 1 else "")

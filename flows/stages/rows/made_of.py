@@ -1,6 +1,6 @@
 """How the fields of a row came about: which columns, what was delivered there, what it says."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -39,9 +39,16 @@ def source_of(header: Header, profile: Profile, name: str) -> str:
     places = _places(header, name)
     if not places:
         return "nothing"
-    columns = " and ".join(header.names[place] for place in places)
     told = profile.fields.get(name, {})
+    names = [header.names[place] for place in places]
+    columns = _sum(names, told) if told.keys() & {"sum", "minus"} else " and ".join(names)
     return f"{columns}, or {told['default']!r} where it is empty" if "default" in told else columns
+
+
+def _sum(names: Sequence[str], told: Mapping[str, Any]) -> str:
+    added = len(told.get("sum", ()))
+    columns = " + ".join(names[:added]) + "".join(f" - {name}" for name in names[added:])
+    return f"({columns.strip()}) * {told['scale']}" if "scale" in told else columns.strip()
 
 
 def delivered_of(header: Header, cells: Sequence[str], name: str) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from schemas.cells.columns import type_cells
-from schemas.cells.reading import SHOWN_CHARACTERS, Moment, Number, Unread, Value, read
+from schemas.cells.reading import SHOWN_CHARACTERS, UNFIT, Moment, Number, Unread, Value, read
 from schemas.derived.nested import read_nested
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import frame_columns
@@ -87,6 +87,7 @@ def check(
     for of, left in _left(table, cells, typed):
         texts_of = (cells[of.name], texts.get(of.name, cells[of.name]))
         typed = _read_strictly(table, of, texts_of, left, typed, errors, unread)
+    typed = _without_unfit(table, cells, typed, errors, unread)
     _apply_rules(table, cells, typed, errors, unread)
     if tenant is not None and table.tenant:
         _bind(table, table.by_name[table.tenant], tenant, cells, typed, errors)
@@ -133,6 +134,29 @@ def _read_strictly(
         else:
             values[row] = value
     return _with_values(of, typed, values)
+
+
+def _without_unfit(
+    table: Table,
+    cells: pl.DataFrame,
+    typed: pl.DataFrame,
+    errors: dict[int, list[FieldError]],
+    unread: set[tuple[int, str]],
+) -> pl.DataFrame:
+    """Take out the texts that are not what the feed says of them."""
+    texts = [of for of in table.delivered if of.kind is Kind.STRING]
+    marked = cells.select(
+        pl.col(of.name).str.starts_with(UNFIT).fill_null(value=False) for of in texts
+    )
+    for of in texts:
+        if not (unfit := marked[of.name]).any():
+            continue
+        for row in unfit.arg_true().to_list():
+            text = cells[of.name][row].removeprefix(UNFIT)
+            errors[row].append(field_error(table, of, "Text", text))
+            unread.add((row, of.name))
+        typed = typed.with_columns(pl.when(~unfit).then(of.name).alias(of.name))
+    return typed
 
 
 def _with_values(of: Field, typed: pl.DataFrame, values: dict[int, Value]) -> pl.DataFrame:

@@ -19,6 +19,8 @@ from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
 
 READY, REJECTED, SUPERSEDED, EXCLUDED = "ready", "rejected", "superseded", "excluded"
+COMMENTS = "comments"
+"""What tells of lines that are comments."""
 VALUELESS = "valueless"
 """What tells of lines that become no record."""
 
@@ -76,7 +78,11 @@ def validate_rows(
     `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
     `excluded`: as `Exclusions.of` gives it for `cells`.
     """
-    delivered = {name: cells[str(column)] for column, name in enumerate(fields) if name is not None}
+    delivered = {
+        name: cells[str(column)]
+        for column, name in enumerate(fields)
+        if name is not None and name not in writing.sums
+    }
     frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()
     staging = _Staging(validated, batch_id, extract_id, tenant, repaired, writing.keys)

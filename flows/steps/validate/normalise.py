@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from flows.steps.validate.arithmetic import ColumnSum
 from flows.steps.validate.key_ids import key_ids
 from flows.steps.validate.times import TimeForm
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.numbers import NumberForm
+from schemas.cells.reading import UNFIT
 from schemas.field import Field, Kind, Table
 
 NUMBERS = (Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64)
@@ -45,15 +47,22 @@ class CellForm:
     default: str | None = None
     """What an empty cell stands for, as the service document writes it."""
 
+    sum: ColumnSum | None = None
+    """How its columns are added up, where it is a number that is their sum."""
+
     def is_one_number(self, of: Field) -> bool:
         """Whether a field is a number as a whole: joined to a text, two numbers are a third one."""
         counted = of.kind in TIMES and self.time.date_format in EPOCHS
-        return (of.kind in NUMBERS or counted) and self.part is None and self.map is None
+        whole = self.part is None and self.map is None and self.sum is None
+        return (of.kind in NUMBERS or counted) and whole
 
     def made(self, of: Field, cells: Sequence[pl.Expr]) -> pl.Expr:
         """The cells of a field as the service document writes them, from those of some columns."""
         given = [self._given(of, cell) for cell in cells]
         text = given[0]
+        if self.sum is not None:
+            plain = [self.plain(of, cell) for cell in given]
+            return self._or_default(pl.coalesce(given), self.sum.of(plain, given, self.number.said))
         if len(given) > 1:
             joined = pl.concat_str(given, separator=self.join, ignore_nulls=True)
             text = pl.when(~pl.all_horizontal(one.is_null() for one in given)).then(joined)
@@ -63,6 +72,9 @@ class CellForm:
             remark = pl.lit(" (more than one of its columns has a number)")
             several = pl.sum_horizontal(one.cast(pl.Int8) for one in digits) > 1
             found = pl.when(several).then(text + remark).otherwise(found)
+        return self._or_default(text, found)
+
+    def _or_default(self, text: pl.Expr, found: pl.Expr) -> pl.Expr:
         if self.default is None:
             return found
         return pl.when(text.is_not_null()).then(found).otherwise(pl.lit(self.default))
@@ -78,6 +90,8 @@ class CellForm:
     def _found(self, of: Field, text: pl.Expr) -> pl.Expr:
         """What the text says by `part` and `map`; one that neither speaks of is marked."""
         cell = text if self.part is None else text.str.extract(self.part, 1)
+        # A number says itself that it is none; a text is told by a sign that no text has.
+        text = pl.lit(UNFIT) + text if of.kind is Kind.STRING else text
         if self.map is not None:
             found = cell.replace_strict(self.map, default=None, return_dtype=pl.String)
             listed = ", ".join(self.map)
@@ -123,6 +137,11 @@ class Writing:
     constants: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Fields that are a number made of others, with those."""
+
+    @property
+    def sums(self) -> set[str]:
+        """The fields that no single column is."""
+        return {name for name, form in self.fields.items() if form.sum is not None}
 
 
 def normalise(

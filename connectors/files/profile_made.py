@@ -1,0 +1,189 @@
+"""What fields of a feed profile are made of: whatever cannot be meant is refused."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from connectors.errors import ProfileError
+from connectors.files.content import shown
+from connectors.files.first_record import folded
+from connectors.files.positions import BLANKS
+from connectors.files.profile import Profile, written_of
+from connectors.files.profile_keys import OF_FIELD
+from connectors.files.profile_values import choice
+from connectors.files.profile_writing import WRITTEN
+from schemas.cells.numbers import BLANK
+from schemas.cells.numbers import BLANKS as ANY_BLANK
+from schemas.cells.reading import Unread, read
+from schemas.derived.nested import read_nested
+from schemas.field import NESTED, Kind
+from schemas.reasons import NOT_SHOWN
+from schemas.tables import EXTRACTS, SECRETS
+
+MADE = OF_FIELD.keys() - WRITTEN.keys()
+"""Keys of a field that say what it is made of."""
+NUMBERS = {Kind.DOUBLE, Kind.INTEGER, Kind.INTEGER64}
+TIMES = {Kind.DATETIME, Kind.DATETIME_OFFSET}
+SUM = ("sum", "minus")
+_OF_NUMBERS = "0123456789+-eE.()%"
+
+
+def check_made(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse what a field cannot be made of."""
+    made = told.keys() & MADE
+    if made and name in SECRETS:
+        raise ProfileError(f"fields.{name}.{min(made)} is not for a secret. Take it out.")
+    if made and name in profile.constants:
+        raise ProfileError(
+            f"constants.{name} and fields.{name}.{min(made)} both say what {name} is. Keep one."
+        )
+    if "key" in told:
+        _check_key(profile, name, told)
+    _check_sum(profile, name, told)
+    for key in ("from", *SUM):
+        if key in told and name in profile.columns.values():
+            raise ProfileError(
+                f"columns and fields.{name}.{key} both say what {name} is. Keep one."
+            )
+    if "join" in told and len(told.get("from", ())) < 2:
+        raise ProfileError(f"fields.{name}.join is for several columns. Name them in from.")
+    _check_join(profile, name, told)
+    _check_map(profile, name, told)
+    if "default" in told:
+        columns = profile.sources.get(name) or [
+            one for one, of in profile.columns.items() if of == name
+        ]
+        if [*map(folded, columns or [name])] == [folded(profile.unpivot_value or "")]:
+            raise ProfileError(
+                f"fields.{name}.default is never met: a cell of unpivot.value that is empty makes "
+                "no record. Take it out."
+            )
+        check_constant(profile, f"fields.{name}.default", name, told["default"])
+        if not told["default"]:
+            raise ProfileError(
+                f'fields.{name}.default = "" is what an empty cell is without it. Take it out.'
+            )
+
+
+def _check_sum(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse a sum of what has none, or one that is something else as well."""
+    summed = [key for key in SUM if key in told]
+    if not summed:
+        if "scale" in told:
+            raise ProfileError(
+                f"fields.{name}.scale multiplies a sum. Name its columns in sum, or in minus."
+            )
+        return
+    at = f"fields.{name}.{summed[0]}"
+    if not _kinds(profile, name) <= NUMBERS:
+        raise ProfileError(f"{at} is for amounts and other numbers, and {name} is none.")
+    if others := sorted(told.keys() & {"from", "join", "part", "map", "key"}):
+        raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
+    added, taken = ({*map(folded, told.get(key, ()))} for key in SUM)
+    if both := sorted(added & taken):
+        raise ProfileError(f"fields.{name}: {both[0]!r} is in sum and in minus. Keep one of them.")
+
+
+def _check_join(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse to join texts to a number or a time that none of them is a part of."""
+    if len(told.get("from", ())) < 2 or told.keys() & {"part", "map"}:
+        return
+    written, kinds, join = written_of(profile, name), _kinds(profile, name), told.get("join", "")
+    thousands = ANY_BLANK if written["thousands"] == BLANK else written["thousands"] or ""
+    if {*join} & {*_OF_NUMBERS, *thousands, written["decimal"]} and kinds & NUMBERS:
+        raise ProfileError(
+            f"fields.{name}.join = {shown(join)!r} could be a sign within a number: two numbers "
+            "would be a third one. Join them by another one, or by none."
+        )
+    if any(map(str.isdigit, join)) and kinds & TIMES:
+        raise ProfileError(
+            f"fields.{name}.join = {shown(join)!r} would be digits of a time. Join its columns by "
+            "the sign that date_format has there."
+        )
+    if written["date_zeros"] == "dropped" and not join and kinds & TIMES:
+        raise ProfileError(
+            f"fields.{name}.from: of numbers without their zeros in several columns nobody knows "
+            "where one ends. Join them by the sign that date_format has there, and take date_zeros "
+            "out."
+        )
+
+
+def _check_map(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse an entry that no cell can meet, or that stands for nothing that can be read."""
+    written = written_of(profile, name)
+    null = {"", *written["null"]}
+    for theirs, ours in told.get("map", {}).items():
+        if written["blanks"] == "dropped" and theirs != theirs.strip(BLANKS):
+            raise ProfileError(
+                f"fields.{name}.map.{shown(theirs)} has blanks around it, which blanks drops "
+                "before it is looked up. Take them out."
+            )
+        if theirs in null:
+            raise ProfileError(
+                f"fields.{name}.map names {shown(theirs)!r}, which is no value here and is never "
+                f"looked up. Say with fields.{name}.default what such a cell stands for."
+            )
+        at = f"fields.{name}.map.{shown(theirs)}"
+        check_constant(profile, at, name, ours)
+        if not ours:
+            raise ProfileError(f"{at} stands for nothing. Write {theirs!r} into null.")
+
+
+def _check_key(profile: Profile, name: str, told: Mapping[str, Any]) -> None:
+    """Refuse a key that no number can be made of."""
+    at = f"fields.{name}.key"
+    if others := sorted(told.keys() & MADE - {"key"}):
+        raise ProfileError(f"{at} and fields.{name}.{others[0]} both say what {name} is. Keep one.")
+    if name in profile.columns.values():
+        raise ProfileError(f"columns and {at} both say what {name} is. Keep one.")
+    if _kinds(profile, name) != {Kind.INTEGER64}:
+        raise ProfileError(f"{at}: only a 64-bit integer can be made of a key.")
+    for one in told["key"]:
+        choice(at, one, fields_of(profile.record), f"a field of {profile.record or 'any record'}")
+        if one in profile.keys or one in SECRETS or _kinds(profile, one) & {*NESTED}:
+            raise ProfileError(f"{at} names {one}, which cannot be part of a key.")
+    if all(one in profile.constants for one in told["key"]):
+        raise ProfileError(f"{at} is the same in each record. Name what tells them apart.")
+
+
+def _kinds(profile: Profile, name: str) -> set[Kind]:
+    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    return {table.by_name[name].kind for table in tables if name in table.by_name}
+
+
+def needed_by(profile: Profile, name: str) -> str | None:
+    """The record that needs a value of a field; None: it does without one, or may be another."""
+    if profile.record is None:
+        return None
+    of = EXTRACTS[profile.record].by_name.get(name)
+    return profile.record if of and of.needs_value else None
+
+
+def check_constant(profile: Profile, at: str, name: str, text: str) -> None:
+    """Refuse a text that is no value, as the service document writes them: whatever files do."""
+    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    fields = [table.by_name[name] for table in tables if name in table.by_name]
+    if not text or any(of.kind in (*NESTED, Kind.STRING) for of in fields):
+        return
+    if not all(isinstance(read(of, text, read_nested), Unread) for of in fields):
+        return
+    kinds = {of.kind for of in fields}
+    if kinds <= NUMBERS:
+        whole = Kind.DOUBLE not in kinds
+        what = "a whole number" if whole else 'a number written plainly, such as "1234.50"'
+        rule = "have a decimal point and no thousands sign"
+        if profile.decimal != ".":
+            rule += f" (theirs is {profile.decimal!r})"
+    elif Kind.BOOLEAN in kinds:
+        what, rule = "true or false", "are written as the service document does"
+    else:
+        what, rule = 'a time such as "2026-01-31T10:00:00Z"', "are written as ISO 8601"
+    shown_text = NOT_SHOWN if name in SECRETS else repr(shown(text))
+    raise ProfileError(f"{at} = {shown_text} is not {what}. Constants {rule}, whatever files do.")
+
+
+def fields_of(record: str | None) -> tuple[str, ...]:
+    """The fields of a record; None: of any."""
+    if record:
+        return EXTRACTS[record].columns
+    return tuple(dict.fromkeys(chain(*(table.columns for table in EXTRACTS.values()))))

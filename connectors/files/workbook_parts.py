@@ -1,0 +1,124 @@
+"""What the readers of workbooks share: how one is opened, and how its cells are written as text."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+from xml.etree import ElementTree
+
+from connectors.errors import ExtractRefused
+from connectors.files.content import Content, refused, shown
+from connectors.files.evidence import ProvenFile
+from connectors.settings import MIB
+from schemas.counting import quantity
+
+MOST_BYTES = 256 * MIB
+"""Of a workbook, unpacked: its texts are all in memory while it is read."""
+SHOWN = 10
+EXACT_BELOW = 1 << 53
+"""Whole numbers from here on are not all held by a workbook."""
+DIGITS = 15
+FAULTS = (
+    *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
+    *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
+)
+"""What the reader of workbooks raises for one that is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetFacts:
+    """What is said of a sheet beside its cells."""
+
+    name: str
+    width: int
+    remarks: tuple[str, ...]
+    """What a person sees otherwise, or does not see."""
+
+
+def chosen(content: Content, names: Sequence[str], visible: Sequence[int]) -> int:
+    """Which of the sheets is read; raises ExtractRefused where none is, or nobody knows which."""
+    sheet = content.sheet
+    if sheet is None and len(visible) == 1:
+        return visible[0]
+    if isinstance(sheet, int) and sheet <= len(names):
+        return sheet - 1
+    for place, name in enumerate(names):
+        if isinstance(sheet, str) and name.casefold() == sheet.casefold():
+            return place
+    if sheet is None:
+        several = quantity(len(visible), "visible sheet")
+        detail = (
+            f"a workbook with {several} ({', '.join(names)}); name one as sheet in the feed "
+            "profile, or, to have one drafted, with --sheet"
+        )
+    else:
+        detail = f"a workbook without a sheet {sheet!r} ({', '.join(names)})"
+    raise refused("unsupported_format", content.name, detail=detail)
+
+
+def line_of(cells: Sequence[str]) -> bytes:
+    """The cells of a row as a line of CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue().encode()
+
+
+def number_text(value: float) -> str:
+    """A number as a spreadsheet shows it."""
+    if abs(value) >= EXACT_BELOW:
+        return f"{value} (a workbook does not hold whole numbers of this size exactly)"
+    if value == int(value):
+        return str(int(value))
+    return f"{value:.{DIGITS}g}"
+
+
+def listed_places(places: Sequence[str]) -> str:
+    """The first of some places, and how many more there are."""
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    return f"{', '.join(places[:SHOWN])}{more}"
+
+
+def broken(content: Content, error: BaseException) -> ExtractRefused:
+    """The refusal of what the reader of workbooks cannot read."""
+    return refused("corrupt_archive", content.name, detail=f"no workbook: {shown(str(error))}")
+
+
+def opened(content: Content) -> BinaryIO:
+    """The file, as the readers of archives want one."""
+    file = content.open()
+    if not isinstance(file, ProvenFile):
+        return file
+    return cast("BinaryIO", io.BufferedReader(_Proven(file, content.size)))
+
+
+class _Proven(io.RawIOBase):
+    """A proven file as the readers of archives want one."""
+
+    def __init__(self, file: ProvenFile, size: int) -> None:
+        self._file, self._size = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._file.tell(), io.SEEK_END: self._size}[whence]
+        self._file.seek(max(0, begin + offset))
+        return self._file.tell()
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._file.read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.__exit__()
+        super().close()

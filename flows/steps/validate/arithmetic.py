@@ -1,0 +1,66 @@
+"""Amounts that are made of several columns: exact decimals, and no number where one is none."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal, Inexact, Overflow
+
+import polars as pl
+
+from schemas.cells.numbers import AROUND
+
+_PLAIN = re.compile(r"[-+]?(?:[0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})(?:[eE][-+]?[0-9]{1,2})?")
+# Nothing of such numbers is ever rounded: the field says whether it can keep the digits.
+_EXACT = Context(prec=1000, traps=[Inexact, Overflow])
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSum:
+    """What a field is the sum of."""
+
+    added: int
+    """How many of its columns are added up; those behind them are taken away."""
+    scale: Decimal = Decimal(1)
+    """What the sum is multiplied by."""
+
+    def of(self, plain: Sequence[pl.Expr], given: Sequence[pl.Expr], said: str) -> pl.Expr:
+        """The sum of these columns; where one of them has no number it is marked.
+
+        `plain` has the numbers as the service document writes them, `given` as they were delivered.
+        A column without a value adds nothing; where none has one, there is no sum.
+        """
+        names = [f"plain{at}" for at in range(len(plain))]
+        columns = [one.alias(name) for one, name in zip(plain, names, strict=True)]
+        columns += [one.alias(f"given{at}") for at, one in enumerate(given)]
+        return pl.struct(columns).map_batches(
+            lambda rows: self._all(rows.struct.unnest(), said),
+            return_dtype=pl.String,
+            is_elementwise=True,
+        )
+
+    def _all(self, rows: pl.DataFrame, said: str) -> pl.Series:
+        half = rows.width // 2
+        texts = [self._one(row[:half], row[half:], said) for row in rows.iter_rows()]
+        return pl.Series(texts, dtype=pl.String)
+
+    def _one(
+        self, plain: Sequence[str | None], given: Sequence[str | None], said: str
+    ) -> str | None:
+        total, found = Decimal(0), False
+        for place, text in enumerate(plain):
+            if text is None:
+                continue
+            number = text.strip(AROUND)
+            if not _PLAIN.fullmatch(number):
+                return f"{self._written(given)} (one of them is no number: {said})"
+            add = _EXACT.add if place < self.added else _EXACT.subtract
+            total, found = add(total, Decimal(number)), True
+        if not found:
+            return None
+        # Nothing is less than nothing.
+        return f"{_EXACT.add(_EXACT.multiply(total, self.scale), Decimal(0)):f}"
+
+    def _written(self, given: Sequence[str | None]) -> str:
+        signs = ("+" if place < self.added else "-" for place in range(len(given)))
+        cells = [f"{sign} {cell}" for sign, cell in zip(signs, given, strict=True) if cell]
+        return " ".join(cells).removeprefix("+ ")

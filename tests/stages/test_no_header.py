@@ -1,0 +1,119 @@
+"""Files without a header: the profile names their columns, and every line is a record."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xlsxwriter
+
+from connectors.errors import ProfileError
+from connectors.files.profile import DEFAULT, Profile
+from connectors.files.profile_file import read_profile
+from connectors.postgres.ledger import State
+from flows.stages.draft_profile import draft_profile
+from flows.stages.examine import examine
+from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.try_profile import try_profile
+from flows.stages.workspace import Workspace
+
+SHAPE: dict[str, Any] = {
+    "feed": "terminal",
+    "record": "payment",
+    "delimiter": ";",
+    "names": ["No.", "Amount", "Day", "Sort"],
+    "unknown_columns": "ignore",
+    "date_format": "%d.%m.%Y",
+    "offset": "Z",
+    "columns": {"No.": "Id", "Amount": "PaidAmount", "Day": "PaymentDate"},
+    "constants": {
+        **dict.fromkeys(("TenantsId", "ActionsId", "DebtsId", "CurrenciesId"), 7),
+        "CurrencyRatesId": 9,
+        "DiscountAmount": "0.00",
+    },
+}
+PROFILE = read_profile(SHAPE)
+ROWS = ["1;12.50;01.11.2026;E", "2;1,5;02.11.2026;E", "3;7.00;03.11.2026", "4;8;04.11.2026;G"]
+
+
+@pytest.mark.parametrize("stated", [DEFAULT, PROFILE], ids=["inherited", "stated"])
+@pytest.mark.parametrize("top", ["", "\ufeff", "Terminal 7\n\n"])
+def test_every_line_is_a_record(
+    workspace: Workspace, rows: Any, tmp_path: Path, stated: Profile, top: str
+) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text(top + "\n".join(ROWS), encoding="utf-8")
+    first = 3 if "\n" in top else 1
+    profile = read_profile({**SHAPE, "first_line": first})
+    batch = import_delivery(workspace, [str(path)], profile).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    with workspace.database.connect() as connection:
+        for number, text in enumerate(ROWS):
+            spot = Spot(line=first + number)
+            (row,) = locate(workspace, connection, batch.id, "list.csv", spot)
+            assert (row.data, row.record_number) == (text, number + 1)
+            assert path.read_bytes()[row.byte_start : row.byte_end].decode() == text
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "out", with_secrets=False)
+    header, wrong, short = rejects.read_text().splitlines()
+    assert header == "ReconRow;No.;Amount;Day;Sort"
+    assert [one.split(";", 1)[1] for one in (wrong, short)] == ROWS[1:3]
+    rejects.write_text(f"{header}\n{wrong.replace('1,5', '1.5')}\n{short};\n")
+    corrected = import_delivery(workspace, [str(rejects)], stated, corrects=batch.id).batch
+    assert corrected.state is State.COMPLETE
+    found = rows('SELECT "Id", "PaidAmount"::text FROM payment ORDER BY 1')
+    assert found == [(1, "12.50"), (2, "1.5"), (3, "7.00"), (4, "8")]
+
+
+def test_it_is_tried_and_a_sheet_may_lack_a_header_too(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("\n".join(ROWS))
+    tried = try_profile(workspace.settings, str(path), PROFILE, record=None, rows=4)
+    assert [one.text for one in tried.rows] == ROWS
+    assert tried.rows[0].values["PaidAmount"] == ("12.50", "12.50")
+    book = xlsxwriter.Workbook(str(tmp_path / "list.xlsx"))
+    sheet = book.add_worksheet("Data")
+    for row, text in enumerate(ROWS):
+        sheet.write_row(row, 0, text.split(";"))
+    book.close()
+    profile = read_profile({**{k: v for k, v in SHAPE.items() if k != "delimiter"}, "sheet": 1})
+    (verdict,) = examine(workspace.settings, [str(tmp_path / "list.xlsx")], profile)
+    assert (verdict.rows_in, [one.line for one in verdict.rejects]) == (4, [2])
+
+
+def test_a_header_where_none_is_expected_is_a_row_in_error(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("No.;Amount;Day;Sort\n" + ROWS[0])
+    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    assert (verdict.rows_in, [one.line for one in verdict.rejects]) == (2, [1])
+
+
+def test_a_draft_says_that_there_may_be_none(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "list.csv"
+    path.write_text("\n".join(ROWS))
+    assert "# ? names = [" in draft_profile(workspace.settings, str(path), "x", "payment")
+    path.write_text("No.;Amount;Day;Sort\n" + "\n".join(ROWS))
+    assert "names" not in draft_profile(workspace.settings, str(path), "x", "payment")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"delimiter": None}, "files with names have none. State it"),
+        ({"record": None}, "names are of a record. Say which"),
+        ({"header_line": 2}, "header_line is not for files without a header"),
+        ({"positions": {"No.": "1-4"}}, "is not for files without a header"),
+        ({"names": ["No.", "no."]}, "each of them once"),
+        ({"names": ["No.", "Amount"]}, "names: .*missing: Day"),
+        ({"names": None, "first_line": 2}, "first_line is for files without a header"),
+        ({"unpivot": {"keep": ["X"], "name": "a", "value": "b"}}, "a column that is none of them"),
+    ],
+)
+def test_a_profile_that_cannot_be_meant(keys: dict[str, Any], said: str) -> None:
+    shape = {key: of for key, of in (SHAPE | keys).items() if of is not None}
+    with pytest.raises(ProfileError, match=said):
+        read_profile(shape)

@@ -1,0 +1,166 @@
+"""Amounts that are sums of columns: exact, never rounded, rejected where a part is no number."""
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from connectors.errors import ProfileError
+from connectors.files.profile import DEFAULT
+from connectors.files.profile_file import read_profile
+from connectors.postgres.ledger import State
+from flows.stages.examine import examine
+from flows.stages.rows.locate import Spot, locate
+from flows.stages.rows.made_of import made_fields
+from flows.stages.rows.rejects import write_rejects
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.validate.arithmetic import ColumnSum
+from tests.examples import examples
+from tests.stages.test_fast_path import chunks, compare
+
+HEADER = "No;Net;Tax;Fee;Cents\n"
+SHAPE: dict[str, Any] = {
+    "feed": "shop",
+    "record": "payment",
+    "decimal": ",",
+    "thousands": ".",
+    "negative": ["1-", "-1"],
+    "columns": {"No": "Id"},
+    "constants": {
+        **dict.fromkeys(("TenantsId", "ActionsId", "DebtsId", "CurrenciesId"), 7),
+        "CurrencyRatesId": 9,
+        "PaymentDate": "2026-11-01T00:00:00Z",
+    },
+    "fields": {
+        "PaidAmount": {"sum": ["Net", "Tax"], "minus": ["Fee"]},
+        "DiscountAmount": {"sum": ["Cents"], "scale": "0.01", "default": "0.00"},
+    },
+}
+PROFILE = read_profile(SHAPE)
+ROWS = [
+    # the row, what is paid, what is discounted; None: rejected
+    ("1;1.000,10;190,02;0,12;1234", ("1190.00", "12.34")),
+    ("2;100,00;;;5-", ("100.00", "-0.05")),
+    ("3;0,1;0,2;0,3;", ("0.0", "0.00")),
+    ("4;;;2,50;100", ("-2.50", "1.00")),
+    ("5;1;1;1;1.000.000", ("1", "10000.00")),
+    ("6;;;;1", None),
+    ("7;1,00;x;1,00;1", None),
+    ("8;999999999999999,99;0,0001;;1", None),
+    ("9;1.2,3;1;;1", None),
+]
+
+
+def test_sums_are_imported_shown_and_corrected(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(HEADER + "".join(f"{row}\n" for row, _ in ROWS))
+    batch = import_delivery(workspace, [str(path)], PROFILE).batch
+    assert batch.state is State.COMPLETE_WITH_ERRORS
+    found = rows('SELECT "PaidAmount"::text, "DiscountAmount"::text FROM payment ORDER BY "Id"')
+    assert [tuple(map(Decimal, one)) for one in found] == [
+        tuple(map(Decimal, wanted)) for _, wanted in ROWS if wanted
+    ]
+    with workspace.database.connect() as connection:
+        (row,) = locate(workspace, connection, batch.id, "a.csv", Spot(line=2))
+        made = {one.field: one for one in made_fields(workspace, connection, row, row.data)}
+    assert made["PaidAmount"][1:] == ("Net + Tax - Fee", "1.000,10 | 190,02 | 0,12", "1190.00")
+    assert made["DiscountAmount"][1:] == (
+        "(Cents) * 0.01, or '0.00' where it is empty", "1234", "12.34",
+    )  # fmt: skip
+    (rejects,) = write_rejects(workspace, batch.id, tmp_path / "out", with_secrets=False)
+    top, *lines = rejects.read_text().splitlines()
+    assert top == "ReconRow;" + HEADER.strip()
+    assert [one.split(";", 1)[1] for one in lines] == [row for row, told in ROWS if not told]
+    (seventh,) = (one for one in lines if ";7;" in one)
+    rejects.write_text(f"{top}\n{seventh.replace('x', '0,19')}\n")
+    corrected = import_delivery(workspace, [str(rejects)], DEFAULT, corrects=batch.id).batch
+    assert corrected.state is State.COMPLETE
+    assert rows('SELECT "PaidAmount"::text FROM payment WHERE "Id" = 7') == [("0.19",)]
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "said"),
+    [
+        ("1;;;;1", "NotNull", "'PaidAmount' must not be empty"),
+        ("1;1,00;x;2-;1", "Number", "1,00 + x - 2- (one of them is no number: decimal sign is ','"),
+        ("1;999999999999999,99;0,0001;;1", "Precision", "999999999999999.9901 becomes"),
+        ("1;1;1;1;1,5,5", "Number", "1,5,5 (one of them is no number"),
+        ("1;1;NaN;1;1", "Number", "1 + NaN - 1 (one of them is no number"),
+    ],
+)
+def test_what_is_no_sum_is_rejected(
+    workspace: Workspace, tmp_path: Path, row: str, code: str, said: str
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"{HEADER}{row}\n")
+    (verdict,) = examine(workspace.settings, [str(path)], PROFILE)
+    (reject,) = verdict.rejects
+    assert reject.errors[0]["ErrorCode"] == code
+    assert said in reject.errors[0]["Message"]
+
+
+NUMBERS = st.one_of(
+    st.none(),
+    st.decimals(-(10**20), 10**20, allow_nan=False, places=9).map("{:f}".format),
+    st.sampled_from(["0", "-0.00", "+5", ".5", "1e3", "5e-2", " 7 ", "0.1", "1" * 30]),
+)
+
+
+@settings(max_examples=examples(500, 50), deadline=None)
+@given(
+    st.lists(NUMBERS, min_size=1, max_size=6),
+    st.integers(0, 6),
+    st.sampled_from(["1", "0.01", "-1", "1000"]),
+)
+def test_a_sum_is_exact(numbers: list[str | None], added: int, scale: str) -> None:
+    found = ColumnSum(added, Decimal(scale))._one(numbers, numbers, "")
+    given = [(at, Fraction(one.strip())) for at, one in enumerate(numbers) if one is not None]
+    if not given:
+        assert found is None
+    else:
+        assert found is not None
+        assert not found.startswith("-0") or Fraction(found) < 0
+        total = sum(one if at < added else -one for at, one in given) * Fraction(scale)
+        assert Fraction(found) == total
+
+
+def test_the_fast_path_leaves_sums_to_validating(tmp_path: Path) -> None:
+    path = tmp_path / "payments.csv"
+    good = [f"{number};{number},50;1,25;0,25;{number}\n" for number in range(10, 60)]
+    path.write_text(HEADER + "".join(good) + "".join(f"{row}\n" for row, _ in ROWS))
+    header, found = chunks(path, PROFILE)
+    for chunk in found:
+        compare(header, chunk, PROFILE)
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "said"),
+    [
+        (
+            "PaymentDate",
+            {"sum": ["A"]},
+            "is for amounts and other numbers",
+        ),
+        ("PaidAmount", {"scale": "0.01"}, "scale multiplies a sum"),
+        ("PaidAmount", {"sum": ["A"], "scale": "0"}, "is not a number to multiply by"),
+        ("PaidAmount", {"sum": ["A"], "scale": "1,5"}, "is not a number to multiply by"),
+        ("PaidAmount", {"sum": ["A"], "scale": 0.01}, "is not a text in quotes"),
+        ("PaidAmount", {"sum": ["A"], "minus": [" a"]}, "'a' is in sum and in minus"),
+        ("PaidAmount", {"sum": ["A", "A"]}, "each of them once"),
+        ("PaidAmount", {"sum": ["A"], "from": ["B"]}, "from both say what PaidAmount is"),
+        ("PaidAmount", {"minus": ["A"], "map": {"a": "1"}}, "map both say what PaidAmount is"),
+        ("Id", {"sum": ["A"]}, "columns and fields.Id.sum both say what Id is"),
+        ("TenantsId", {"sum": ["A"]}, "constants.TenantsId and fields.TenantsId.sum both"),
+    ],
+)
+def test_a_profile_that_cannot_be_meant(name: str, told: dict[str, object], said: str) -> None:
+    constants = {one: of for one, of in SHAPE["constants"].items() if one != "PaymentDate"}
+    with pytest.raises(ProfileError, match=said):
+        read_profile({**SHAPE, "constants": constants, "fields": {name: told}})
