@@ -24,6 +24,8 @@ DATA_CELL = re.compile(r"[-+(]?[\s$€£]*[.,]?\d|.*@|(true|false|null|nan)$", r
 
 
 _KNOWN = "known names"
+MOST_KEPT = 1_000
+"""Headers that are kept as what they were found to be."""
 
 
 class Recognised(NamedTuple):
@@ -89,7 +91,8 @@ class HeaderNames:
                 )
                 raise refused("unsupported_format", self.extract, detail=detail)
             found = Recognised(of, self.fields_of(of), self.sources_of(of))
-            self.profile.recognised[asked] = found
+            if len(self.profile.recognised) < MOST_KEPT:
+                self.profile.recognised[asked] = found
         return found
 
     def recognise(self) -> Table:

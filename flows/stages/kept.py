@@ -15,13 +15,14 @@ from connectors.files.archive import kept_path
 from connectors.files.blocks import blocks
 from connectors.files.content import Content, open_kept
 from connectors.files.evidence import Evidence, prove
-from connectors.files.header import Header
+from connectors.files.header import Header, read_header
 from connectors.files.profile import Profile
 from connectors.postgres import ledger
 from connectors.postgres.ledger import Extract
-from flows.stages.receive import header_of
+from connectors.settings import Settings
 from flows.stages.terms import restored_profile
 from flows.stages.workspace import Workspace
+from schemas.tables import EXTRACTS
 
 
 def evidence_of(workspace: Workspace, extract: Extract) -> Evidence:
@@ -59,6 +60,13 @@ def open_extract_kept(workspace: Workspace, extract: Extract, profile: Profile) 
     """The kept content of an extract; raises EvidenceBroken for what is not what was delivered."""
     return open_kept(
         evidence_of(workspace, extract), profile.encoding, name=extract.name, sheet=profile.sheet
+    )
+
+
+def header_of(content: Content, profile: Profile, record: str | None, settings: Settings) -> Header:
+    """The header of a stored extract, read by its feed's profile."""
+    return read_header(
+        content, None, EXTRACTS[record] if record else None, profile, settings.limits
     )
 
 

@@ -11,11 +11,11 @@ import psycopg
 
 from connectors.errors import EvidenceBroken, ExtractRefused
 from connectors.files.archive import Stored, store
-from connectors.files.content import Content, open_kept
+from connectors.files.content import open_kept
 from connectors.files.delivery import Source, find_extracts
 from connectors.files.evidence import MISSING
 from connectors.files.footer import with_footer
-from connectors.files.header import Header, read_header
+from connectors.files.header import Header
 from connectors.files.manifest import ManifestEntry, check_bytes, entry_text, read_manifests
 from connectors.files.profile import Profile
 from connectors.files.workbook import check_workbook
@@ -26,11 +26,11 @@ from connectors.postgres.push.gate import note_birth
 from connectors.postgres.resume import resumed
 from connectors.recovery import reach
 from connectors.settings import Settings
+from flows.stages.kept import header_of
 from flows.stages.terms import other_terms, secret_constants, stored_profile, terms_of_correction
 from flows.stages.workspace import Workspace, named_service
 from schemas.counting import grouped, quantity
 from schemas.guards.leases import Held
-from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.receive")
 
@@ -257,13 +257,6 @@ def open_extract(
         return Opened(source.name, stored, header, entry=entry, said=said)
     except ExtractRefused as refusal:
         return Opened(source.name, stored, refusal=refusal)
-
-
-def header_of(content: Content, profile: Profile, record: str | None, settings: Settings) -> Header:
-    """The header of a stored extract, read by its feed's profile."""
-    return read_header(
-        content, None, EXTRACTS[record] if record else None, profile, settings.limits
-    )
 
 
 def _register(connection: psycopg.Connection, delivery: ArchivedDelivery) -> Received:

@@ -16,7 +16,7 @@ from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import Extract
 from connectors.settings import Settings
 from data_samples.generate import write_payments
-from flows.stages.receive import header_of
+from flows.stages.kept import header_of
 from flows.stages.validate_chunk import validate_chunk
 from flows.stages.write_out import fast_rows, write_out
 from flows.steps.validate.key_filter import looked_at
