@@ -16,6 +16,7 @@ from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
+from connectors.files.shadow import DELIMITER, covered
 
 MARK = codecs.BOM_UTF8
 LAST_ASCII = 127
@@ -115,9 +116,10 @@ class Chunk:
     def beside_csv(self) -> Flags:
         """The records that a reader of plain CSV may read in another way than the feed means."""
         records, dialect = self.records, self.dialect
-        if len(dialect.delimiter) > 1:
-            return np.ones(self.height, np.bool_)
         found = np.zeros(self.height, np.bool_)
+        if len(dialect.delimiter) > 1:
+            found[:] = bool(dialect.escape or dialect.blanks) or DELIMITER in self.block
+            return found
         text = np.frombuffer(self.block, np.uint8, records.consumed)
         places = np.flatnonzero(text == ord(dialect.escape or b"\0"))
         if dialect.blanks:
@@ -156,20 +158,29 @@ class Chunk:
             return pl.DataFrame(schema=dict.fromkeys(names, pl.String()))
         if self.dialect.encoding != "utf-8":
             text = text.decode(self.dialect.encoding).encode()
+        signs = covered(self.dialect)
+        several = signs.delimiter != self.dialect.delimiter
+        if several:
+            text = text.replace(self.dialect.delimiter, signs.delimiter)
         # polars would take such a first character for a byte-order mark and leave it out.
-        lead = b"0" + self.dialect.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
+        lead = b"0" + signs.delimiter * (width - 1) + b"\n" if text.startswith(MARK) else b""
         frame = pl.read_csv(
             lead + text if lead else text,
             has_header=False,
             new_columns=names,
             infer_schema=False,
-            separator=self.dialect.delimiter.decode(),
-            quote_char=self.dialect.quote.decode(),
+            separator=signs.delimiter.decode(),
+            quote_char=signs.quote.decode(),
         )[bool(lead) :]
         # polars and the splitter must see the same records; if they ever do not, the slow and
         # obvious reader decides, because a shifted row would be worse than a slow one.
         if frame.height != height or frame.width != width:
-            return _slow_cells(text, names, self.dialect)
+            frame = _slow_cells(text, names, signs)
+        if several and signs.quote in text:
+            # One within quotes is text.
+            within = self.dialect.delimiter.decode()
+            sign = signs.delimiter.decode()
+            frame = frame.with_columns(pl.all().str.replace_all(sign, within, literal=True))
         return frame
 
     @cached_property
