@@ -16,6 +16,7 @@ from connectors.files.dialect import Dialect, RecordFault
 from connectors.files.encodings import utf8_sizes
 from connectors.files.record_cells import cells_of
 from connectors.files.records import Records, conserved, sound
+from connectors.files.shadow import DELIMITER, covered
 from connectors.files.valueless import NO_LINES, Valueless
 
 MARK = codecs.BOM_UTF8
@@ -129,9 +130,10 @@ class Chunk:
     def beside_csv(self) -> Flags:
         """The records that a reader of plain CSV may read in another way than the feed means."""
         records, dialect = self.records, self.dialect
-        if len(dialect.delimiter) > 1:
-            return np.ones(self.height, np.bool_)
         found = np.zeros(self.height, np.bool_)
+        if len(dialect.delimiter) > 1:
+            found[:] = bool(dialect.escape or dialect.blanks) or DELIMITER in self.block
+            return found
         text = np.frombuffer(self.block, np.uint8, records.consumed)
         places = np.flatnonzero(text == ord(dialect.escape or b"\0"))
         if dialect.blanks:
@@ -166,8 +168,18 @@ class Chunk:
         text = sound(self.block[: self.records.consumed], records)
         if self.dialect.encoding != "utf-8":
             text = text.decode(self.dialect.encoding).encode()
+        signs = covered(self.dialect)
+        several = signs.delimiter != self.dialect.delimiter
+        if several:
+            text = text.replace(self.dialect.delimiter, signs.delimiter)
         height = int((records.fault == RecordFault.NONE).sum())
-        return read_cells(text, height, width, self.dialect)
+        frame = read_cells(text, height, width, signs)
+        if several and signs.quote in text:
+            # One within quotes is text.
+            within = self.dialect.delimiter.decode()
+            sign = signs.delimiter.decode()
+            frame = frame.with_columns(pl.all().str.replace_all(sign, within, literal=True))
+        return frame
 
     @cached_property
     def utf8(self) -> "Utf8 | None":

@@ -4,11 +4,13 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from connectors.files.first_record import DELIMITERS, SEPARATOR
 from connectors.files.header_names import DATA_CELL
 
+BAR, UNIT = "|", "\x1f"
+"""A sign that some write twice between cells, and one that stands for both of them."""
 LINES = 1000
 """Lines that tell what divides a text, from the first."""
 BEHIND = 10
@@ -40,6 +42,21 @@ def shape_of(lines: Sequence[str], last: Sequence[str]) -> Shape:
     """The shape of a text by its first lines and its last ones."""
     said = SEPARATOR.fullmatch(lines[0].encode()) if lines else None
     delimiter = said[1].decode() if said else max(DELIMITERS, key=lambda sign: _fit(lines, sign))
+    if delimiter == BAR and not said and all(_is_doubled(line) for line in lines[:LINES]):
+        one, other = ([line.replace(BAR * 2, UNIT) for line in some] for some in (lines, last))
+        shape = _shape(one, other, UNIT, None)
+        behind = tuple(line.replace(UNIT, BAR * 2) for line in shape.behind)
+        return replace(shape, delimiter=BAR * 2, behind=behind)
+    return _shape(lines, last, delimiter, said)
+
+
+def _is_doubled(line: str) -> bool:
+    return BAR not in line.replace(BAR * 2, "")
+
+
+def _shape(
+    lines: Sequence[str], last: Sequence[str], delimiter: str, said: re.Match[bytes] | None
+) -> Shape:
     begin = 1 if said else 0
     width, _ = _usual(lines[begin:LINES], delimiter)
     behind = tuple(_behind(last, delimiter, width))

@@ -22,12 +22,14 @@ from connectors.files.shape import Shape, shape_of
 from connectors.files.workbook import check_workbook
 from connectors.settings import Settings
 from flows.steps.draft import ISO, NumberSigns, time_forms
-from schemas.counting import grouped, quantity
+from schemas.counting import agree, grouped, quantity
 from schemas.field import Field, Kind, Table
 from schemas.tables import EXTRACTS
 
 LOOKED_AT = 1 << 20
 """Bytes at the beginning of a file that a draft is made from, and as many at its end."""
+ESCAPE = re.compile(r'\\"|(?:^|[,;|\t])\\N(?:[,;|\t]|$)')
+"""What MySQL and PostgreSQL write where they escape."""
 LIKE = 0.5
 """How alike the names of a column and a field are, at the least, to be named together."""
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
@@ -65,7 +67,20 @@ def draft_profile(
         lines = lines[:-1]
     shape = shape_of(lines, _lines(last, encoding))
     table = EXTRACTS[record] if record else None
-    return "\n".join(_Draft(feed, shape, table, sheet).lines(source.name, told)) + "\n"
+    signs = () if content.workbook else tuple(_signs(lines))
+    drafted = _Draft(feed, shape, table, sheet, signs)
+    return "\n".join(drafted.lines(source.name, told)) + "\n"
+
+
+def _signs(lines: Sequence[str]) -> Iterator[str]:
+    """What lines may hold beside cells and delimiters, which only who sends them knows."""
+    comments = sum(line.startswith("#") for line in lines)
+    escapes = sum(bool(ESCAPE.search(line)) for line in lines)
+    if comments:
+        yield f'# ? comment = "#"  # {quantity(comments, "line", grouped)} begin so'
+    if escapes:
+        has = agree(escapes, "has", "have")
+        yield f'# ? escape = "\\\\"  # {quantity(escapes, "line", grouped)} {has} \\N or \\"'
 
 
 def _encoding(head: bytes) -> tuple[str, str | None]:
@@ -95,6 +110,8 @@ class _Draft:
     shape: Shape
     table: Table | None
     sheet: str | None
+    signs: tuple[str, ...]
+    """What is said of signs beside the delimiter."""
 
     def lines(self, name: str, encoding: str | None) -> Iterator[str]:
         shape = self.shape
@@ -115,6 +132,7 @@ class _Draft:
             yield encoding
         if shape.header_line > 1 + shape.stated:
             yield f'header_line = {shape.header_line}  # or "found", where that differs by file'
+        yield from self.signs
         if not shape.headed and shape.names:
             yield "# No line looks like a header. Where files have none, name all their columns:"
             columns = ", ".join(f'"Column {at}"' for at in range(1, len(shape.names) + 1))

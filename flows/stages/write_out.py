@@ -122,7 +122,7 @@ def fast_rows(chunk: Chunk, header: Header, profile: Profile) -> FastRows | None
     assert utf8 is not None
     known = (records.fault == RecordFault.NONE) & (records.first_line == records.last_line)
     if not dialect.is_csv:
-        known &= ~chunk.beside_csv
+        known &= ~chunk.beside_csv & (len(dialect.delimiter) == 1)
         if not known.any():
             return None
     delivered = Delivered(

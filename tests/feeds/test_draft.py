@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors.errors import DeliveryError, ExtractRefused
@@ -154,6 +154,32 @@ def test_numbers_are_stated_as_they_were_written_or_not_at_all(
     assert [exact_number(one) for one in plain] == each
 
 
+SIGNS = [
+    # the text, what the draft says of its signs
+    ("Id||Paid\n1||2.50\n2||3.50\n", ['delimiter = "||"']),
+    ("Id|Paid|Note\n1|2.50||\n2|3.50|a||b\n", ['delimiter = "|"']),
+    ("# a\nId;Paid\n# b\n1;2.50\n", ['# ? comment = "#"  # 2 lines begin so']),
+    (
+        'Id\tPaid\tNote\n1\t2.50\t\\N\n2\t3.50\t"a\\"b"\n3\t1\tC:\\\n',
+        ['# ? escape = "\\\\"  # 2 lines have \\N or \\"'],
+    ),
+    ("Id;Paid\n1;2.50\n", []),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), SIGNS)
+def test_a_draft_says_what_stands_beside_the_cells(
+    tmp_path: Path, text: str, said: list[str]
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    lines = drafted(str(path))[0].splitlines()
+    assert [line for line in lines if line in said] == said
+    assert sum("comment =" in line or "escape =" in line for line in lines) == sum(
+        "# ?" in one for one in said
+    )
+
+
 @pytest.mark.parametrize("path", TORTURE, ids=lambda path: path.name)
 def test_a_hostile_file_has_a_draft_that_can_be_loaded_or_is_refused(path: Path) -> None:
     try:
@@ -162,6 +188,7 @@ def test_a_hostile_file_has_a_draft_that_can_be_loaded_or_is_refused(path: Path)
         return
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=20), min_size=1, max_size=4))
 def test_whatever_columns_are_called_the_draft_can_be_loaded(names: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder:

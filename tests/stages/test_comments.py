@@ -165,3 +165,46 @@ def test_a_workbook_has_none(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(ExtractRefused, match="a workbook has no comments"):
         read_header(open_content(path), None, None, PROFILE, Limits())
+
+
+@pytest.mark.parametrize("block", [5, 40, 1000])
+def test_comments_between_the_lines_of_a_table_are_counted(
+    workspace: Workspace, tmp_path: Path, block: int
+) -> None:
+    path = tmp_path / "rates.csv"
+    rows = ["# a", "2014-08-25,1.32,137.13", *["# b", "2014-08-24,,"] * 9, "# c"]
+    path.write_text("\n".join(["Date,USD,JPY", *rows, "2014-08-22,1.3,", "# d"]))
+    profile = read_profile(
+        {
+            "feed": "rates",
+            "record": "currency_rate",
+            "comment": "#",
+            "offset": "Z",
+            "unpivot": {"keep": ["Date"], "name": "Currency", "value": "Rate"},
+            "columns": {"Date": "EffectiveDate", "Rate": "ExchangeRate"},
+            "fields": {
+                "ToCurrenciesId": {"from": ["Currency"], "map": {"USD": 840, "JPY": 392}},
+                "Id": {"key": ["EffectiveDate", "ToCurrenciesId"]},
+            },
+            "constants": {"TenantsId": 7, "FromCurrenciesId": 978},
+        }
+    )
+    content = open_content(path)
+    header = read_header(content, None, None, profile, Limits())
+    chunks = [*read_chunks(content, header, first_place(header), block)]
+    assert all(chunk.conserved() for chunk in chunks)
+    assert sum(chunk.comments.lines for chunk in chunks) == 12
+    assert sum(chunk.valueless.lines for chunk in chunks) == 9
+    (verdict,) = examine(workspace.settings, [str(path)], profile)
+    assert (verdict.rows_in, verdict.comments, verdict.valueless) == (3, 12, 9)
+
+
+def test_comments_of_insert_batch_data_are_noted_once(workspace: Workspace, tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    inner = '"{""Id"":1,""TenantsId"":7,""DebtsId"":5,""InvoiceUrl"":""a""}"'
+    path.write_text(f"Data,HasError,Merged,BatchId,Jsondata,ErrorData\n# a\n,,,,{inner},\n# b\n")
+    profile = read_profile({"feed": "x", "comment": "#", "inner_record": "invoice_file"})
+    ended = import_delivery(workspace, [str(path)], profile)
+    assert [(one.code, one.rows) for one in ended.report.notes if one.code == "Comment"] == [
+        ("Comment", 2)
+    ]
