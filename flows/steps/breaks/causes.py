@@ -231,7 +231,7 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
         .agg(
             pl.col("title").first(),
             pl.len().alias("breaks"),
-            *counted(),
+            *counted(breaks),
             pl.col("id").first(),
         )
     )
