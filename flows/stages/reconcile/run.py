@@ -231,7 +231,9 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         there = carried.filter(~pl.col("state").is_in((*RESOLVED, *ASIDE)))
         sources = gathered.sources
         causes = find_causes(
-            there, sources.database.get(CURRENCY_RATE.name), moments(there, sources.extract)
+            there,
+            sources.database.get(CURRENCY_RATE.name),
+            lambda breaks: moments(breaks, sources.extract),
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
         number = next_number(connection)
