@@ -117,16 +117,25 @@ def rows_at(
     extracts: Sequence[int],
     numbers: Sequence[int],
 ) -> Iterator[RejectedRow]:
-    """Rows of one record kind by their extract and record number, rejected or not."""
+    """Rows of one record kind by their extract and record number, rejected or not, in order.
+
+    They are read some thousand at a time: rows near each other lie near each other.
+    """
+    places = sorted(zip(extracts, numbers, strict=True))
     with connection.cursor(row_factory=class_row(RejectedRow)) as cursor:
-        yield from cursor.stream(
-            f"""SELECT {_PLACED}, s.data, s.raw,
-                coalesce(s.error_data, '[]') AS error_data
-            FROM {staged_name(table)} s {AT_PLACES}
-            WHERE {of_batch("s")} ORDER BY s.extract_id, s.record_number""",
-            batch_span(connection, batch_id)
-            | {"extracts": list(extracts), "numbers": list(numbers)},
-        )
+        for begin in range(0, len(places), SEARCHED):
+            near = places[begin : begin + SEARCHED]
+            asked = [number for _, number in near]
+            yield from cursor.execute(
+                f"""SELECT {_PLACED}, s.data, s.raw,
+                    coalesce(s.error_data, '[]') AS error_data
+                FROM {staged_name(table)} s {AT_PLACES}
+                WHERE {of_batch("s")} AND s.record_number BETWEEN %(first)s AND %(last)s
+                ORDER BY s.extract_id, s.record_number""",
+                batch_span(connection, batch_id)
+                | {"extracts": [extract for extract, _ in near], "numbers": asked}
+                | {"first": min(asked), "last": max(asked)},
+            )
 
 
 def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:

@@ -7,11 +7,13 @@ names the columns of the line in which there is one, so that it can be taken awa
 
 import io
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
@@ -43,10 +45,14 @@ def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
 def breaks_csv(frame: pl.DataFrame) -> bytes:
     """RFC 4180: CRLF, every text in quotes, nothing at all for what there is not."""
     content = io.BytesIO()
-    content.write((",".join([*_columns(frame), QUOTED]) + "\r\n").encode())
-    for part in frame.iter_slices(CHUNK):
-        content.write(_csv_lines(part).encode())
+    write_breaks_csv(frame, content)
     return content.getvalue()
+
+
+def write_breaks_csv(frame: pl.DataFrame, file: IO[bytes]) -> None:
+    """Write what `breaks_csv` gives, some thousand lines at a time."""
+    file.write((",".join([*_columns(frame), QUOTED]) + "\r\n").encode())
+    file.writelines(_csv_lines(part).encode() for part in frame.iter_slices(CHUNK))
 
 
 def _csv_lines(frame: pl.DataFrame) -> str:
@@ -92,8 +98,19 @@ def _quoted(name: str) -> pl.Expr:
 def parquet(frame: pl.DataFrame) -> bytes:
     """A frame as one Parquet file; equal frames give equal bytes."""
     content = io.BytesIO()
-    frame.write_parquet(content, compression="zstd", statistics=True, row_group_size=100_000)
+    write_parquet(frame, content)
     return content.getvalue()
+
+
+def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
+    """Write what `parquet` gives."""
+    try:
+        frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=100_000)
+    except pl.exceptions.ComputeError as error:
+        # A full disk is told in words there.
+        if number := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+        raise
 
 
 def totals_json(report: ReconciliationReport) -> bytes:
