@@ -11,9 +11,11 @@ import psycopg
 from psycopg import sql
 
 from connectors.postgres.accounts import who
+from connectors.postgres.binary_copy import pieces
 from connectors.postgres.copy_out import copied
+from connectors.postgres.database import COPY_BYTES
 from connectors.postgres.ledger import detail_text, write_trail
-from connectors.postgres.staging import CopyRows, copy_text
+from connectors.postgres.staging import copy_text
 from schemas.field import Kind, Table
 from schemas.guards.decisions import DECIDED
 from schemas.guards.trail_functions import breaks_digest
@@ -42,14 +44,23 @@ class Decision:
     """Ceiling of an acceptance; None: the break exactly as it was."""
 
 
-def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFrame) -> None:
-    """Draft the breaks of a run; the frame has the columns of the ledger but the run's number."""
+def copy_breaks(connection: psycopg.Connection, number: int, breaks: Iterable[pl.DataFrame]) -> int:
+    """Draft the breaks of a run, part by part, and say how many they are.
+
+    The frames have the columns of the ledger but the run's number.
+    """
     connection.execute("SELECT draft('break_state')")
-    rows = breaks.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *_names()[1:])
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, _names()))
     )
-    CopyRows(statement, (copy_text(rows),)).send(connection)
+    told = 0
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for part in breaks:
+            rows = part.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *_names()[1:])
+            for piece in pieces([copy_text(rows)], COPY_BYTES):
+                copy.write(piece)
+            told += rows.height
+    return told
 
 
 def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:

@@ -5,7 +5,7 @@ written before, so that what is saved names files that are there.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -245,7 +245,7 @@ def save_run(
     previous: Reconciliation | None,
     decided_through: int,
     folder: str,
-    breaks: pl.DataFrame,
+    breaks: Iterable[pl.DataFrame],
     by: str | None = None,
     reason: str = "",
     rules_text: str | None = None,
@@ -253,8 +253,8 @@ def save_run(
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
-    `reason` is that of a restatement. `breaks` has the columns of the ledger's break states,
-    without the run's number.
+    `reason` is that of a restatement. `breaks` are frames with the columns of the ledger's break
+    states, without the run's number.
     """
     facts = {
         "id": number,
@@ -271,9 +271,9 @@ def save_run(
     with connection.transaction():
         last = latest_run(connection, scope)
         assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
-        copy_breaks(connection, number, breaks)
+        saved = copy_breaks(connection, number, breaks)
         hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
-        told = facts | {"version": version, "breaks": breaks.height, "breaks_hash": hashed}
+        told = facts | {"version": version, "breaks": saved, "breaks_hash": hashed}
         detail = detail_text(told | ({"restates": reason} if reason else {}))
         values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
         connection.execute("SELECT draft('reconciliation')")

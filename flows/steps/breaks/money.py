@@ -27,6 +27,11 @@ COUNTED is null where a break has no amount, and zero where another one of its r
 amount that no exact column holds is beside it (`COUNTED_BEYOND`).
 """
 COUNTED_BEYOND = COUNTED + BEYOND
+COUNTED_BY = (
+    *("code", "record", "tenant", "key", "field", "side", "currency", "amount", f"amount{BEYOND}"),
+    *("note", "debt"),
+)
+"""What of breaks says what each adds to totals, beside `id`."""
 _FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.amounts}
 _FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
 _OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
