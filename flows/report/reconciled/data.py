@@ -9,13 +9,15 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date
 from decimal import Decimal
 from typing import IO, Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from flows.steps.frames.beyond import beside
 from flows.steps.reconcile.report import ReconciliationReport
@@ -27,6 +29,8 @@ from schemas.cells.formulas import formulas
 _BEYOND = tuple(name + BEYOND for name in MONEY)
 """The texts of those that no exact column holds, where there are any."""
 CHUNK = 10_000
+GROUP = 100_000
+"""Rows of a group in a Parquet file."""
 QUOTED = "quoted"
 
 
@@ -104,8 +108,23 @@ def parquet(frame: pl.DataFrame) -> bytes:
 
 def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
     """Write what `parquet` gives."""
+    with _full_disk_told():
+        frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=GROUP)
+
+
+def write_parts(
+    schema: Mapping[str, pl.DataType], parts: Iterable[pl.DataFrame], file: IO[bytes]
+) -> None:
+    """Write the same file as of all parts in one frame; each but the last has GROUP rows."""
+    rows = register_io_source(lambda *_: iter(parts), schema=schema)
+    with _full_disk_told():
+        rows.sink_parquet(file, compression="zstd", statistics=True, row_group_size=GROUP)
+
+
+@contextmanager
+def _full_disk_told() -> Iterator[None]:
     try:
-        frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=100_000)
+        yield
     except pl.exceptions.ComputeError as error:
         # A full disk is told in words there.
         if number := re.search(r"\(os error (\d+)\)", str(error)):

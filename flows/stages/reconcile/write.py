@@ -22,6 +22,7 @@ from flows.report.reconciled.data import (
     totals_json,
     write_breaks_csv,
     write_parquet,
+    write_parts,
 )
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
@@ -32,7 +33,7 @@ from flows.stages.reconcile.sign import RECORDS
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import ReconciliationReport
-from flows.steps.reconcile.signed import pack_records
+from flows.steps.reconcile.signed import packed_parts, packed_schema
 from schemas.guards.trail_rules import chain_hash, report_hash
 
 PAGE = "report.html"
@@ -66,11 +67,12 @@ def write_reconciliation(
 ) -> Written:
     """All files of a run; raises ReconError where they cannot be written."""
     path = workspace.settings.reports / folder
+    records = gathered.sources.database
     hashes = write_files(
         path,
         {
             **rendered(report),
-            RECORDS: lambda file: write_parquet(pack_records(gathered.sources.database), file),
+            RECORDS: partial(write_parts, packed_schema(records), packed_parts(records)),
             **corrections(workspace, connection, carried, gathered),
         },
     )
