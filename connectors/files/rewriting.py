@@ -13,11 +13,16 @@ from functools import lru_cache
 from itertools import islice
 from typing import IO
 
+import polars as pl
+
 from connectors.files.header import Header
 from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
 
 BLOCK = 1_000
 """Rows that are written together."""
+TEXT = "text"
+_IDS = frozenset("0123456789abcdef: ")
+"""Characters of places and ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +74,25 @@ def write_lines(
     own: Sequence[str],
     lines: Callable[[], Iterable[RewrittenLine]],
     file: IO[bytes],
+    frames: Callable[[], Iterable[pl.DataFrame]] | None = None,
 ) -> None:
     """Write such rows as they come; `own` names their own columns.
 
     They are asked for once more where one of them needs a sign: then every row says whether it has
-    one, and the header does so before them.
+    one, and the header does so before them. `frames` are the same rows, their own columns and TEXT,
+    where all are written as they were delivered; a frame has a null where one is not.
     """
     header = header.written
     names = _row([header.names[place] for place in _delivered_places(header)], header)
     guard = header.dialect.guard
     begin = file.tell()
-    if guard.put(names) == names and _written_as_they_are(header, own, names, lines(), file):
-        return
-    file.seek(begin)
-    file.truncate()
+    if guard.put(names) == names:
+        if frames and _frames_written(header, own, names, frames(), file):
+            return
+        _empty(file, begin)
+        if _written_as_they_are(header, own, names, lines(), file):
+            return
+        _empty(file, begin)
     rows = [_joined(header, [*own, QUOTED_COLUMN], guard.put(names))]
     file.write(header.rows_file.beginning + _encoded(header, rows))
     told = iter(lines())
@@ -93,6 +103,39 @@ def write_lines(
             for line, text in zip(part, guarded, strict=True)
         ]
         file.write(_encoded(header, rows))
+
+
+def _empty(file: IO[bytes], begin: int) -> None:
+    file.seek(begin)
+    file.truncate()
+
+
+def needs_nothing(header: Header) -> bool:
+    """Whether rows are written as they were delivered, and numbers and ids before them as well."""
+    signs = header.dialect.signs
+    return (
+        not header.positions
+        and not _own_places(header)
+        and signs == header.rows_file.dialect.signs
+        and _IDS.isdisjoint(signs.values())
+    )
+
+
+def _frames_written(
+    header: Header, own: Sequence[str], names: str, frames: Iterable[pl.DataFrame], file: IO[bytes]
+) -> bool:
+    """As `_written_as_they_are`, a frame at a time; also False where a frame has a null."""
+    guard, delimiter = header.dialect.guard, header.dialect.delimiter.decode()
+    file.write(header.rows_file.beginning + _encoded(header, [_joined(header, own, names)]))
+    text = pl.col(TEXT)
+    for frame in frames:
+        doubtful = frame.filter(text.is_null() | guard.may_put(text))[TEXT].to_list()
+        if any(one is None or guard.put(one) != one for one in doubtful):
+            return False
+        rows = frame.select(pl.concat_str(*own, TEXT, separator=delimiter) + "\r\n").to_series()
+        written = str(rows.str.join("").item() or "")
+        file.write(written.encode(header.dialect.encoding, "surrogateescape"))
+    return True
 
 
 def _written_as_they_are(

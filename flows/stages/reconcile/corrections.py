@@ -14,10 +14,10 @@ import psycopg
 
 from connectors.files.atomic import Write
 from connectors.files.header import Header
-from connectors.files.rewriting import RewrittenLine, write_lines
+from connectors.files.rewriting import TEXT, RewrittenLine, needs_nothing, write_lines
 from connectors.files.rows_file import RowsFile
 from connectors.postgres import ledger
-from connectors.postgres.findings import rows_at
+from connectors.postgres.findings import row_texts_at, rows_at
 from connectors.postgres.ledger import Extract
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.reconcile.sources import Gathered
@@ -95,7 +95,25 @@ def _write(
     """Write a file of rows, with the ids of their breaks; their headers are written alike."""
     lines = partial(_lines, connection, table, batch, rows, headers, texts)
     header = next(iter(headers.values()))
-    write_lines(header, [PARENT_COLUMN, BREAK_COLUMN], lines, file)
+    plain = not table.unquotable and all(
+        needs_nothing(one) and not one.unpivot for one in headers.values()
+    )
+    frames = partial(_frames, connection, table, batch, rows) if plain else None
+    write_lines(header, [PARENT_COLUMN, BREAK_COLUMN], lines, file, frames)
+
+
+def _frames(
+    connection: psycopg.Connection, table: Table, batch: int, rows: pl.DataFrame
+) -> Iterator[pl.DataFrame]:
+    """What `_lines` gives, of rows that are written as they were delivered."""
+    for part in rows.iter_slices(ROWS):
+        extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
+        found = row_texts_at(connection, table, batch, extracts, numbers)
+        yield found.join(part, on=["extract_id", "row"], maintain_order="left").select(
+            pl.format("{}:{}", "extract_id", "row").alias(PARENT_COLUMN),
+            pl.col("ids").alias(BREAK_COLUMN),
+            pl.col("data").alias(TEXT),
+        )
 
 
 def _lines(
