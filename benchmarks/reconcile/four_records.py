@@ -29,9 +29,10 @@ from four_records_truths import make_truths  # noqa: E402
 from psycopg import sql  # noqa: E402
 
 from connectors.postgres.server.embedded import embedded_url  # noqa: E402
+from schemas.derived.sql import SCHEMA  # noqa: E402
 
 CLOCK = ROOT / "benchmarks" / "import" / "cases"
-CASES = ("judge", "report", "reconcile")
+CASES = ("judge", "report", "reconcile", "broken")
 REPORT_PAYMENTS, REPORT_BREAKS = 100_000, 100_000
 DATABASE = "four_records"
 Run = dict[str, Any]
@@ -78,8 +79,8 @@ def _run(case: str, cache: Path, payments: int) -> Run:
     folder = cache / f"four-records-{rows}"
     planted = make_truths(folder, rows)
     with tempfile.TemporaryDirectory(dir=cache) as out:
-        if case == "reconcile":
-            return _reconciled(cache, folder, planted, Path(out))
+        if case in ("reconcile", "broken"):
+            return _reconciled(cache, folder, planted, Path(out), broken=case == "broken")
         if case == "judge":
             run = _measured("four_records_judge.py", folder)
             _proven(run, planted)
@@ -87,22 +88,41 @@ def _run(case: str, cache: Path, payments: int) -> Run:
         return _measured("four_records_report.py", folder, Path(out), REPORT_BREAKS)
 
 
-def _reconciled(cache: Path, folder: Path, planted: dict[str, int], home: Path) -> Run:
-    """The whole of `recon reconcile` over a database that was imported into and then changed."""
+def _reconciled(
+    cache: Path, folder: Path, planted: dict[str, int], home: Path, *, broken: bool
+) -> Run:
+    """The whole of `recon reconcile` over a database that was imported into and then changed.
+
+    `broken`: every exchange rate is deleted as well, so that nearly every record has a break.
+    """
     server = cache / "server"
     maintenance, url = embedded_url(server), embedded_url(server, DATABASE)
     postmaster = (server / "postmaster.pid").read_text().split()[0]
     try:
         _measured("four_records_load.py", url, home, folder)
-        run = _measured("four_records_reconcile.py", url, home, postmaster)
         # What names a payment that is not there is refused at the door.
-        _proven(run, {code: count for code, count in planted.items() if code != "PLAN_ORPHAN"})
+        planted = {code: count for code, count in planted.items() if code != "PLAN_ORPHAN"}
+        if broken:
+            planted |= _without_rates(url, planted)
+            del planted["RATE_NOT_LATEST"]
+        run = _measured("four_records_reconcile.py", url, home, postmaster)
+        _proven(run, planted)
         return run
     finally:
         with psycopg.connect(maintenance, autocommit=True) as connection:
             name = sql.Identifier(DATABASE)
             connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _without_rates(url: str, planted: dict[str, int]) -> dict[str, int]:
+    """Delete the exchange rates of the database; the breaks there are of it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        rates = connection.execute(f"DELETE FROM {SCHEMA}.currency_rate").rowcount
+        found = connection.execute(f"SELECT count(*) FROM {SCHEMA}.payment").fetchone()
+        connection.execute("VACUUM ANALYZE")
+    missing = planted["MISSING_IN_TARGET"] + rates
+    return {"MISSING_IN_TARGET": missing, "RATE_MISSING": found[0] if found else 0}
 
 
 def _measured(program: str, *arguments: object) -> Run:

@@ -14,8 +14,8 @@ from flows.stages.reconcile.sources import Scope
 from flows.stages.workspace import Workspace
 from flows.steps.rules.rules import Rules
 
-ENDS = {("judge", 1): "gather", ("write", 2): "judge, conclude", ("write", 3): "write, save"}
-"""What has come to its end when a stage is told of."""
+ENDS = {1: "gather", 2: "judge, conclude", 3: "write, save"}
+"""What has come to its end when so much of the run is told to be done."""
 
 
 def main(url: str, home: Path, server: int) -> None:
@@ -25,8 +25,8 @@ def main(url: str, home: Path, server: int) -> None:
     clock = Clock(server)
 
     def told(stage: str, done: int, total: int | None) -> None:  # noqa: ARG001 -- as Progress.
-        if (stage, done) in ENDS:
-            clock.lap(ENDS[stage, done])
+        if stage == "reconcile" and done in ENDS:
+            clock.lap(ENDS[done])
 
     done = reconcile(replace(workspace, progress=told), Asked(Scope(), AS_OF, Rules()))
     breaks = done.report.breaks.counts("code")

@@ -6,15 +6,17 @@ from their first moment, whatever the umask. What is there already keeps the mod
 
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from io import BufferedRandom
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from connectors.errors import ReconError, TurnNotGiven
 from connectors.process import whoami
@@ -122,27 +124,61 @@ def room_left(path: Path, error: OSError) -> str:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write beside the name, flush to disk, rename; a full disk leaves what was there before."""
-    temporary = None
-    try:
-        private_folder(path.parent)
-        _sweep(path.parent)
-        # It is made with mode 0600, and keeps it under its final name.
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=DRAFT, delete=False) as file:
-            temporary = Path(file.name)
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        reach("file-written")
-        temporary.replace(path)
-        reach("file-renamed")
-    except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise ReconError(
-            f"{path} could not be written: {error.strerror}.{room_left(path, error)} "
-            "Free space or choose another folder, then run the command again."
-        ) from error
+
+    def write(file: IO[bytes]) -> None:
+        file.write(content)
+
+    write_files(path.parent, {path.name: write})
+
+
+Write = Callable[[IO[bytes]], object]
+"""Writes what a file holds, bit by bit."""
+
+
+def write_files(folder: Path, files: Mapping[str, Write]) -> dict[str, str]:
+    """Write files by their names below a folder, each beside its name, and rename them in the end.
+
+    None has its name before all are whole and on disk; what is returned is the SHA-256 of each.
+    """
+    hashes = {}
+    path = folder
+    with ExitStack() as drafts:
+        try:
+            written: list[tuple[Path, Path]] = []
+            for name, write in files.items():
+                path = folder / name
+                draft, file = drafts.enter_context(_draft(path.parent))
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+                file.seek(0)
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+                written.append((draft, path))
+                reach("file-written")
+            for draft, path in written:
+                draft.replace(path)
+                reach("file-renamed")
+        except OSError as error:
+            raise ReconError(
+                f"{path} could not be written: {error.strerror}.{room_left(path, error)} "
+                "Free space or choose another folder, then run the command again."
+            ) from error
+    return hashes
+
+
+@contextmanager
+def _draft(folder: Path) -> Iterator[tuple[Path, BufferedRandom]]:
+    """A file to write in a folder, locked as long as it is open; gone unless it gets a name."""
+    private_folder(folder)
+    _sweep(folder)
+    # It is made with mode 0600, and keeps it under its final name.
+    descriptor, name = tempfile.mkstemp(dir=folder, prefix=DRAFT)
+    with open(descriptor, "w+b") as file:  # noqa: PTH123 -- It is a descriptor.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield Path(name), file
+        finally:
+            Path(name).unlink(missing_ok=True)
 
 
 def named(name: str, ending: str) -> str:

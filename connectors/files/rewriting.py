@@ -7,12 +7,23 @@ before them, and a column of our own says so: only then, and only there, the rea
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import IO
+
+import polars as pl
 
 from connectors.files.header import Header
 from connectors.files.record_cells import cells_of
 from schemas.own_columns import OWN_COLUMNS, QUOTED, QUOTED_COLUMN
+
+BLOCK = 1_000
+"""Rows that are written together."""
+TEXT = "text"
+_IDS = frozenset("0123456789abcdef: ")
+"""Characters of places and ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +44,7 @@ def delivered_text(data: str | None, raw: str | None, header: Header) -> str:
     if not header.dialect.is_plain(text):
         return _row_of(cells_of(text, header.dialect) or [text], header.written)
     text = _without_own(text, header)
-    if header.dialect.signs == header.written.dialect.signs:
+    if header.dialect.signs == header.rows_file.dialect.signs:
         return text
     return _row(next(csv.reader([text], **header.dialect.signs)), header.written)
 
@@ -56,24 +67,98 @@ def cells_left_out(text: str, header: Header, places: Collection[int]) -> str:
 
 def write_rows(header: Header, lines: Sequence[RewrittenLine]) -> bytes:
     """A file of these rows, which is itself a delivery; all of them have the same own columns."""
-    header, own = header.written, list(lines[0].own)
+    content = io.BytesIO()
+    write_lines(header, list(lines[0].own), lambda: lines, content)
+    return content.getvalue()
+
+
+def write_lines(
+    header: Header,
+    own: Sequence[str],
+    lines: Callable[[], Iterable[RewrittenLine]],
+    file: IO[bytes],
+    frames: Callable[[], Iterable[pl.DataFrame]] | None = None,
+) -> None:
+    """Write such rows as they come; `own` names their own columns.
+
+    They are asked for once more where one of them needs a sign: then every row says whether it has
+    one, and the header does so before them. `frames` are the same rows, their own columns and TEXT,
+    where all are written as they were delivered; a frame has a null where one is not.
+    """
+    header = header.written
     names = _row([header.names[place] for place in _delivered_places(header)], header)
     guard = header.dialect.guard
-    guarded = [guard.put(line.text) for line in lines]
-    if guard.put(names) == names and all(
-        text == line.text for text, line in zip(guarded, lines, strict=True)
-    ):
-        rows = [_joined(header, [*own], names)]
-        rows += [_joined(header, [*line.own.values()], line.text) for line in lines]
-    else:
-        rows = [_joined(header, [*own, QUOTED_COLUMN], guard.put(names))]
-        rows += [
+    begin = file.tell()
+    if guard.put(names) == names:
+        if frames and _frames_written(header, own, names, frames(), file):
+            return
+        _empty(file, begin)
+        if _written_as_they_are(header, own, names, lines(), file):
+            return
+        _empty(file, begin)
+    rows = [_joined(header, [*own, QUOTED_COLUMN], guard.put(names))]
+    file.write(header.rows_file.beginning + _encoded(header, rows))
+    told = iter(lines())
+    while part := list(islice(told, BLOCK)):
+        guarded = [guard.put(line.text) for line in part]
+        rows = [
             _joined(header, [*line.own.values(), QUOTED if text != line.text else ""], text)
-            for line, text in zip(lines, guarded, strict=True)
+            for line, text in zip(part, guarded, strict=True)
         ]
-    end = "\r\n"
-    text = "".join(row + end for row in rows).encode(header.dialect.encoding, "surrogateescape")
-    return header.rows_file.beginning + text
+        file.write(_encoded(header, rows))
+
+
+def _empty(file: IO[bytes], begin: int) -> None:
+    file.seek(begin)
+    file.truncate()
+
+
+def needs_nothing(header: Header) -> bool:
+    """Whether rows are written as they were delivered, and numbers and ids before them as well."""
+    signs = header.dialect.signs
+    return (
+        not header.positions
+        and not _own_places(header)
+        and signs == header.rows_file.dialect.signs
+        and _IDS.isdisjoint(signs.values())
+    )
+
+
+def _frames_written(
+    header: Header, own: Sequence[str], names: str, frames: Iterable[pl.DataFrame], file: IO[bytes]
+) -> bool:
+    """As `_written_as_they_are`, a frame at a time; also False where a frame has a null."""
+    guard, delimiter = header.dialect.guard, header.dialect.delimiter.decode()
+    file.write(header.rows_file.beginning + _encoded(header, [_joined(header, own, names)]))
+    text = pl.col(TEXT)
+    for frame in frames:
+        doubtful = frame.filter(text.is_null() | guard.may_put(text))[TEXT].to_list()
+        if any(one is None or guard.put(one) != one for one in doubtful):
+            return False
+        rows = frame.select(pl.concat_str(*own, TEXT, separator=delimiter) + "\r\n").to_series()
+        written = str(rows.str.join("").item() or "")
+        file.write(written.encode(header.dialect.encoding, "surrogateescape"))
+    return True
+
+
+def _written_as_they_are(
+    header: Header, own: Sequence[str], names: str, lines: Iterable[RewrittenLine], file: IO[bytes]
+) -> bool:
+    """Whether no row needs a sign; what was written up to one that does is to be thrown away."""
+    guard = header.dialect.guard
+    file.write(header.rows_file.beginning + _encoded(header, [_joined(header, own, names)]))
+    told = iter(lines)
+    while part := list(islice(told, BLOCK)):
+        if any(guard.put(line.text) != line.text for line in part):
+            return False
+        rows = [_joined(header, [*line.own.values()], line.text) for line in part]
+        file.write(_encoded(header, rows))
+    return True
+
+
+def _encoded(header: Header, rows: Sequence[str]) -> bytes:
+    text = "".join(f"{row}\r\n" for row in rows)
+    return text.encode(header.dialect.encoding, "surrogateescape")
 
 
 def _joined(header: Header, own: Iterable[str], text: str) -> str:
@@ -92,10 +177,15 @@ def _row(cells: list[str], header: Header) -> str:
     return text.getvalue().removesuffix("\r\n")
 
 
-def _own_places(header: Header) -> list[int]:
+def _own_places(header: Header) -> tuple[int, ...]:
     """Columns of our own that were delivered, and are written anew."""
+    return _own_among(header.names)
+
+
+@lru_cache(maxsize=64)
+def _own_among(names: tuple[str, ...]) -> tuple[int, ...]:
     own = {name.casefold() for name in OWN_COLUMNS}
-    return [place for place, name in enumerate(header.names) if name.casefold() in own]
+    return tuple(place for place, name in enumerate(names) if name.casefold() in own)
 
 
 def _delivered_places(header: Header) -> list[int]:

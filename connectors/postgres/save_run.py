@@ -1,15 +1,18 @@
 """A run of a scope saved with its breaks."""
 
+from collections.abc import Iterable
 from datetime import date
 
 import polars as pl
 import psycopg
 from psycopg import sql
 
+from connectors.postgres.binary_copy import pieces
 from connectors.postgres.break_digests import breaks_hash
+from connectors.postgres.database import COPY_BYTES
 from connectors.postgres.ledger import detail_text, write_trail
 from connectors.postgres.reconciliations import Reconciliation, find_run, latest_run, scope_hash
-from connectors.postgres.staging import CopyRows, copy_text
+from connectors.postgres.staging import copy_text
 from connectors.process import whoami
 from schemas.ledger import BREAK_STATE
 
@@ -29,7 +32,7 @@ def save_run(
     previous: Reconciliation | None,
     decided_through: int,
     folder: str,
-    breaks: pl.DataFrame,
+    breaks: Iterable[pl.DataFrame],
     by: str | None = None,
     reason: str = "",
     rules_text: str | None = None,
@@ -37,8 +40,8 @@ def save_run(
 ) -> Reconciliation:
     """Save a run with its breaks in one transaction; the caller holds the scope.
 
-    `reason` is that of a restatement. `breaks` has the columns of the ledger's break states,
-    without the run's number.
+    `reason` is that of a restatement. `breaks` are frames with the columns of the ledger's break
+    states, without the run's number.
     """
     facts = {
         "id": number,
@@ -55,9 +58,9 @@ def save_run(
     with connection.transaction():
         last = latest_run(connection, scope)
         assert (last and last.id) == facts["previous_id"], "the scope is held by its caller"
-        copy_breaks(connection, number, breaks)
+        saved = copy_breaks(connection, number, breaks)
         hashed = breaks_hash(connection, number, DRAFTED_BREAKS)
-        told = facts | {"version": version, "breaks": breaks.height, "breaks_hash": hashed}
+        told = facts | {"version": version, "breaks": saved, "breaks_hash": hashed}
         detail = detail_text(told | ({"restates": reason} if reason else {}))
         values = facts | {"scope": scope, "rules_text": rules_text, "version": version}
         connection.execute("SELECT draft('reconciliation')")
@@ -70,12 +73,21 @@ def save_run(
     return find_run(connection, number)
 
 
-def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFrame) -> None:
-    """Draft the breaks of a run; the frame has the columns of the ledger but the run's number."""
+def copy_breaks(connection: psycopg.Connection, number: int, breaks: Iterable[pl.DataFrame]) -> int:
+    """Draft the breaks of a run, part by part, and say how many they are.
+
+    The frames have the columns of the ledger but the run's number.
+    """
     names = [field.name for field in BREAK_STATE]
     connection.execute("SELECT draft('break_state')")
-    rows = breaks.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *names[1:])
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, names))
     )
-    CopyRows(statement, (copy_text(rows),)).send(connection)
+    told = 0
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for part in breaks:
+            rows = part.select(pl.lit(number, pl.Int32).alias("reconciliation_id"), *names[1:])
+            for piece in pieces([copy_text(rows)], COPY_BYTES):
+                copy.write(piece)
+            told += rows.height
+    return told

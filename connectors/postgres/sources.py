@@ -5,7 +5,7 @@ Money arrives as exact decimals; an amount that does not fit them arrives as the
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import polars as pl
@@ -59,18 +59,29 @@ def extract_rows(
         "batch_id": ("s.batch_id", pl.Int32()),
     }
     source = f"""{SCHEMA}.{staged_name(table)} s {told_joins(table, batch=False)}
-        WHERE s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])
-        ORDER BY s.extract_id, s.record_number"""
+        WHERE s.batch_id = ANY('{{{_numbers(batches)}}}'::int[])"""
     unread: dict[str, tuple[str, Dtype]] = {
         name + UNREADABLE: (_unreadable(table.by_name[name], "s"), pl.String())
         for name in table.amounts
     }
+    # They lie in this order, nearly always; the server would write all of them out to sort them.
+    connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
     truth = _read(connection, table, "s", source, place | unread)
+    connection.execute("SET LOCAL max_parallel_workers_per_gather TO DEFAULT")
+    truth = replace(truth, rows=_in_order(truth.rows))
     file = pl.col("extract_id").replace_strict(
         places["extract_id"], places["file"], default=None, return_dtype=WORD
     )
     read = [name for name in unread if truth.rows[name].null_count() == truth.rows.height]
     return SourceRows(truth.rows.drop(read).with_columns(file.alias("file")), truth.unfit)
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows by extract and record number."""
+    extract, row = pl.col("extract_id"), pl.col("row")
+    after = extract.diff() > 0, (extract.diff() == 0) & (row.diff() > 0)
+    in_order = rows.select(pl.any_horizontal(after).fill_null(value=True).all()).item()
+    return rows if in_order else rows.sort("extract_id", "row")
 
 
 def without_text(

@@ -26,6 +26,12 @@ class Guard:
         """The text with the sign before all that would be run, and before the sign."""
         return self._risky.sub(rf"\g<0>{self.sign}", text)
 
+    def may_put(self, texts: "pl.Expr") -> "pl.Expr":
+        """Which texts may be other with their signs: all of those, and some more."""
+        blank = rf"[{self._quotes}\s\x00-\x20\x{{200b}}-\x{{200f}}\x{{2060}}\x{{feff}}]*"
+        risky = rf"[=+\-@|%\x{{ff1d}}\x{{ff0b}}\x{{ff0d}}\x{{ff20}}\t\r\n{self.sign}]"
+        return texts.str.contains(rf"(?:^|[{self._delimiters}\r\n]){blank}{risky}")
+
     def take(self, text: str) -> str:
         """What `put` was given."""
         return self._signed.sub(r"\1", text)

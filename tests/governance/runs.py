@@ -103,7 +103,7 @@ def reconcile(
             previous=previous,
             decided_through=max([through, *decisions["id"]]),
             folder=folder.name,
-            breaks=to_saved(carried),
+            breaks=[to_saved(carried)],
         )
 
 

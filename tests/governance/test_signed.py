@@ -2,16 +2,26 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from flows.steps.frames.sources import LINEAGE, record_schema
-from flows.steps.reconcile.signed import changed_after_signoff, pack_records, unpack_records
+from flows.report.reconciled.data import parquet, write_parts
+from flows.steps.frames.sources import LINEAGE, complete, record_schema
+from flows.steps.reconcile.signed import (
+    PART,
+    changed_after_signoff,
+    pack_records,
+    packed_parts,
+    packed_schema,
+    unpack_records,
+)
 from schemas.tables import EXTRACTS
 
 PAYMENT = EXTRACTS["payment"]
+PAYMENT_PLAN_DETAIL = EXTRACTS["payment_plan_detail"]
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -114,3 +124,22 @@ def test_records_are_kept_exactly_and_alike_whatever_their_order(tmp_path: Any) 
         assert back[name].schema == one.schema, name
         assert back[name].sort("Id").equals(one.sort("Id")), name
     assert breaks(back["payment"], frames["payment"]).height == 0
+
+
+@pytest.mark.parametrize("rows", [0, 3, PART - 1, PART, PART + 5])
+def test_records_written_in_parts_are_the_file_of_all_of_them(rows: int, tmp_path: Path) -> None:
+    """Of a kind whose first column tells rows apart, and of one where it does not."""
+    numbers = pl.DataFrame({"Id": range(rows)}, schema={"Id": pl.Int64}).sample(
+        fraction=1.0, shuffle=True, seed=3
+    )
+    payments = complete(numbers, record_schema(PAYMENT) | LINEAGE)
+    details = complete(
+        numbers.select(PaymentPlansId=pl.col("Id") // 2),
+        record_schema(PAYMENT_PLAN_DETAIL) | LINEAGE,
+    )
+    frames = {PAYMENT.name: payments, PAYMENT_PLAN_DETAIL.name: details}
+    with (tmp_path / "records.parquet").open("w+b") as file:
+        write_parts(packed_schema(frames), packed_parts(frames), file)
+        file.seek(0)
+        assert file.read() == parquet(pack_records(frames))
+    assert pack_records(frames).height == 2 * rows

@@ -1,5 +1,7 @@
 """Cause groups: what many breaks have in common is said once."""
 
+import random
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -8,6 +10,8 @@ import pytest
 
 from flows.steps.breaks.causes import Causes, find_causes
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
+from flows.steps.breaks.patterns import AT, transposed
+from schemas.kinds import AMOUNT
 from schemas.tables import CURRENCY_RATE
 from tests.reconcile.records import database
 from tests.reconcile.test_rates import rate
@@ -145,7 +149,7 @@ def test_breaks_of_one_hour() -> None:
     moments = pl.DataFrame(
         {"record": "payment", "key": [f"{number}/1" for number in (1, 2, 3, 4)], "at": at}
     ).with_columns(pl.col("at").str.to_datetime())
-    causes = found(*breaks, moments=moments)
+    causes = found(*breaks, moments=lambda _: moments)
     assert titles(causes) == [("Payment: rejected by the check in the hour of 2026-01-02 03:00", 3)]
 
 
@@ -190,3 +194,36 @@ def test_the_same_breaks_in_another_order_have_the_same_causes() -> None:
     one, other = find_causes(frame), find_causes(frame.reverse())
     assert one.of.sort("id").equals(other.of.sort("id"))
     assert {line.id for line in one.lines} == {line.id for line in other.lines}
+
+
+def are_transposed(expected: Decimal, found: Decimal) -> bool:
+    """Two digits beside each other changed places, by looking at every digit."""
+    one, other = f"{expected:.18f}", f"{found:.18f}"
+    apart = [place for place, pair in enumerate(zip(one, other, strict=False)) if len({*pair}) == 2]
+    if len(one) != len(other) or len(apart) != 2:
+        return False
+    first, last = apart
+    beside = one[first + 1 : last] in ("", ".")
+    return beside and one[first] == other[last] and one[last] == other[first]
+
+
+def test_transposed_digits_are_those_a_reader_would_see() -> None:
+    chosen = random.Random(7)
+    texts = []
+    for _ in range(400):
+        digits = list(chosen.choice(["1234.56", "9.000000000000000018", "1.02", "-57.5", "100"]))
+        one = "".join(digits)
+        place = chosen.randrange(len(digits) - 1)
+        beside = place + 1 + (digits[place + 1] == "." and place + 2 < len(digits))
+        digits[place], digits[beside] = digits[beside], digits[place]
+        other = "".join(digits)
+        if re.fullmatch(r"-?\d+(\.\d+)?", other) and one != other:
+            texts += [(one, other), (one, other.lstrip("-")), (one, str(Decimal(one) + 9))]
+    pairs = [(Decimal(one), Decimal(other)) for one, other in texts]
+    frame = pl.DataFrame(pairs, schema={"e": AMOUNT, "f": AMOUNT}, orient="row").with_columns(
+        record=pl.lit("payment"), field=pl.lit("PaidAmount")
+    )
+    told = transposed(frame.with_row_index(AT)).breaks[AT].to_list()
+    expected = [place for place, pair in enumerate(pairs) if are_transposed(*pair)]
+    assert sorted(told) == expected
+    assert 0 < len(expected) < len(pairs)

@@ -53,3 +53,13 @@ def test_what_would_be_run_gets_a_sign_and_a_number_none(text: str, put: str) ->
 
 def test_an_empty_cell_stays_empty() -> None:
     assert Guard("\t", '"').put("a\t\t\t-x") == "a\t\t\t'-x"
+
+
+@given(TEXTS, DIALECTS)
+@example("a,\u200b=1", (",", '"'))
+@example("\r\n'", (",", '"'))
+def test_no_text_that_gets_a_sign_is_passed_over(text: str, dialect: tuple[str, str]) -> None:
+    guard = Guard(*dialect)
+    column = pl.DataFrame({"a": [text, None]}).select(guard.may_put(pl.col("a")))["a"]
+    assert column[0] or guard.put(text) == text
+    assert column[1] is None

@@ -7,13 +7,17 @@ names the columns of the line in which there is one, so that it can be taken awa
 
 import io
 import json
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from flows.steps.frames.beyond import beside
 from flows.steps.reconcile.report import ReconciliationReport
@@ -25,6 +29,8 @@ from schemas.cells.formulas import formulas
 _BEYOND = tuple(name + BEYOND for name in MONEY)
 """The texts of those that no exact column holds, where there are any."""
 CHUNK = 10_000
+GROUP = 100_000
+"""Rows of a group in a Parquet file."""
 QUOTED = "quoted"
 
 
@@ -43,10 +49,14 @@ def breaks_frame(report: ReconciliationReport) -> pl.DataFrame:
 def breaks_csv(frame: pl.DataFrame) -> bytes:
     """RFC 4180: CRLF, every text in quotes, nothing at all for what there is not."""
     content = io.BytesIO()
-    content.write((",".join([*_columns(frame), QUOTED]) + "\r\n").encode())
-    for part in frame.iter_slices(CHUNK):
-        content.write(_csv_lines(part).encode())
+    write_breaks_csv(frame, content)
     return content.getvalue()
+
+
+def write_breaks_csv(frame: pl.DataFrame, file: IO[bytes]) -> None:
+    """Write what `breaks_csv` gives, some thousand lines at a time."""
+    file.write((",".join([*_columns(frame), QUOTED]) + "\r\n").encode())
+    file.writelines(_csv_lines(part).encode() for part in frame.iter_slices(CHUNK))
 
 
 def _csv_lines(frame: pl.DataFrame) -> str:
@@ -92,8 +102,34 @@ def _quoted(name: str) -> pl.Expr:
 def parquet(frame: pl.DataFrame) -> bytes:
     """A frame as one Parquet file; equal frames give equal bytes."""
     content = io.BytesIO()
-    frame.write_parquet(content, compression="zstd", statistics=True, row_group_size=100_000)
+    write_parquet(frame, content)
     return content.getvalue()
+
+
+def write_parquet(frame: pl.DataFrame, file: IO[bytes]) -> None:
+    """Write what `parquet` gives."""
+    with _full_disk_told():
+        frame.write_parquet(file, compression="zstd", statistics=True, row_group_size=GROUP)
+
+
+def write_parts(
+    schema: Mapping[str, pl.DataType], parts: Iterable[pl.DataFrame], file: IO[bytes]
+) -> None:
+    """Write the same file as of all parts in one frame; each but the last has GROUP rows."""
+    rows = register_io_source(lambda *_: iter(parts), schema=schema)
+    with _full_disk_told():
+        rows.sink_parquet(file, compression="zstd", statistics=True, row_group_size=GROUP)
+
+
+@contextmanager
+def _full_disk_told() -> Iterator[None]:
+    try:
+        yield
+    except pl.exceptions.ComputeError as error:
+        # A full disk is told in words there.
+        if number := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+        raise
 
 
 def totals_json(report: ReconciliationReport) -> bytes:

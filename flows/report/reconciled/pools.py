@@ -65,7 +65,7 @@ def pooled_causes(report: ReconciliationReport) -> dict[str, dict[str, Pooled]]:
         .with_columns(pl.col("state").replace_strict(pool_of, default=None).alias("pool"))
         .drop_nulls("pool")
         .group_by("pool", "cause", "currency", BASIS, maintain_order=True)
-        .agg(pl.len(), *counted())
+        .agg(pl.len(), *counted(report.breaks.frame))
     )
     found: dict[str, dict[str, Pooled]] = {pool: {} for pool in POOLS}
     for pool, cause, currency, basis, rows, amounts, beyond in groups.iter_rows():

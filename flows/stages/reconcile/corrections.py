@@ -6,15 +6,18 @@ BreakId, the breaks it is to close. A file holds rows of one batch, the one that
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from typing import IO
 
 import polars as pl
 import psycopg
 
+from connectors.files.atomic import Write
 from connectors.files.header import Header
-from connectors.files.rewriting import RewrittenLine, write_rows
+from connectors.files.rewriting import TEXT, RewrittenLine, needs_nothing, write_lines
 from connectors.files.rows_file import RowsFile
 from connectors.postgres import ledger
-from connectors.postgres.findings import rows_at
+from connectors.postgres.findings import row_texts_at, rows_at
 from connectors.postgres.ledger import Extract
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.reconcile.sources import Gathered
@@ -25,12 +28,15 @@ from flows.stages.workspace import Workspace
 from flows.steps.breaks.lifecycle import is_open
 from flows.steps.breaks.match_breaks import line_key
 from schemas.breaks import BREAKS, BreakClass
+from schemas.field import Table
 from schemas.frame_types import WORD
 from schemas.own_columns import BREAK_COLUMN, PARENT_COLUMN
 from schemas.tables import EXTRACTS
 
 log = logging.getLogger("recon.reconcile")
 FOLDER = "corrections"
+ROWS = 16_384
+"""Rows that are read together."""
 
 _CURED_IN_ROWS = (
     BreakClass.ACCURACY,
@@ -51,43 +57,81 @@ CORRECTABLE = (
 
 def corrections(
     workspace: Workspace, connection: psycopg.Connection, carried: pl.DataFrame, gathered: Gathered
-) -> dict[str, bytes]:
+) -> dict[str, Write]:
     """Files by their name below the report's folder; none where no row can close a break."""
     extracts = {extract.id: extract for extract in gathered.extracts}
-    pieces: dict[str, bytes] = {}
+    pieces: dict[str, Write] = {}
     for (record, batch), rows in _wanted(carried, gathered):
-        headings = _headings(
-            workspace, connection, [extracts[e] for e in rows["extract_id"].unique()]
-        )
-        ids = dict(zip(zip(rows["extract_id"], rows["row"], strict=True), rows["ids"], strict=True))
-        found = rows_at(
-            connection,
-            EXTRACTS[record],
-            batch,
-            rows["extract_id"].to_list(),
-            rows["row"].to_list(),
-        )
-        alike: dict[tuple[RowsFile, tuple[str, ...]], tuple[Header, list[RewrittenLine]]] = {}
+        asked = [extracts[e] for e in rows["extract_id"].unique()]
+        headings = _headings(workspace, connection, asked)
         table = EXTRACTS[record]
-        for row in RowTexts(workspace, connection, [batch], without=gathered.unproven).filled(
-            found
-        ):
-            header = headings.get(row.extract_id)
-            if header is None or (header.table.holds_records and table.unquotable):
-                continue
-            place = (row.extract_id, row.record_number)
-            own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
-            text = rewritten(table, row, header, with_secrets=False)
-            heading = (header.rows_file, header.names)
-            alike.setdefault(heading, (header, []))[1].append(RewrittenLine(own, text))
-        for number, (header, lines) in enumerate(alike.values(), 1):
+        alike: dict[tuple[RowsFile, tuple[str, ...]], dict[int, Header]] = {}
+        for extract, header in headings.items():
+            if not (header.table.holds_records and table.unquotable):
+                alike.setdefault((header.rows_file, header.names), {})[extract] = header
+        for number, headers in enumerate(alike.values(), 1):
             more = "" if number == 1 else f"-{number}"
-            pieces[f"{record}/{batch}{more}"] = write_rows(header, lines)
+            mine = rows.filter(pl.col("extract_id").is_in(list(headers)))
+            texts = RowTexts(workspace, connection, [batch], without=gathered.unproven)
+            pieces[f"{record}/{batch}{more}"] = partial(
+                _write, connection, table, batch, mine, headers, texts
+            )
     again = {
         str(extract.batch_id) for extract in gathered.extracts if _corrects(connection, extract)
     }
     names = _names(list(pieces), again)
     return {f"{FOLDER}/{name}": pieces[key] for key, name in names.items()}
+
+
+def _write(
+    connection: psycopg.Connection,
+    table: Table,
+    batch: int,
+    rows: pl.DataFrame,
+    headers: Mapping[int, Header],
+    texts: RowTexts,
+    file: IO[bytes],
+) -> None:
+    """Write a file of rows, with the ids of their breaks; their headers are written alike."""
+    lines = partial(_lines, connection, table, batch, rows, headers, texts)
+    header = next(iter(headers.values()))
+    plain = not table.unquotable and all(
+        needs_nothing(one) and not one.unpivot for one in headers.values()
+    )
+    frames = partial(_frames, connection, table, batch, rows) if plain else None
+    write_lines(header, [PARENT_COLUMN, BREAK_COLUMN], lines, file, frames)
+
+
+def _frames(
+    connection: psycopg.Connection, table: Table, batch: int, rows: pl.DataFrame
+) -> Iterator[pl.DataFrame]:
+    """What `_lines` gives, of rows that are written as they were delivered."""
+    for part in rows.iter_slices(ROWS):
+        extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
+        found = row_texts_at(connection, table, batch, extracts, numbers)
+        yield found.join(part, on=["extract_id", "row"], maintain_order="left").select(
+            pl.format("{}:{}", "extract_id", "row").alias(PARENT_COLUMN),
+            pl.col("ids").alias(BREAK_COLUMN),
+            pl.col("data").alias(TEXT),
+        )
+
+
+def _lines(
+    connection: psycopg.Connection,
+    table: Table,
+    batch: int,
+    rows: pl.DataFrame,
+    headers: Mapping[int, Header],
+    texts: RowTexts,
+) -> Iterator[RewrittenLine]:
+    for part in rows.iter_slices(ROWS):
+        extracts, numbers = part["extract_id"].to_list(), part["row"].to_list()
+        ids = dict(zip(zip(extracts, numbers, strict=True), part["ids"], strict=True))
+        for row in texts.filled(rows_at(connection, table, batch, extracts, numbers)):
+            place = (row.extract_id, row.record_number)
+            own = {PARENT_COLUMN: f"{place[0]}:{place[1]}", BREAK_COLUMN: ids[place]}
+            text = rewritten(table, row, headers[row.extract_id], with_secrets=False)
+            yield RewrittenLine(own, text)
 
 
 def _corrects(connection: psycopg.Connection, extract: Extract) -> bool:
@@ -106,7 +150,9 @@ def _wanted(
     place = ["file", "line", "batch_id"]
     for record, frame in sorted(gathered.sources.extract.items()):
         mine = asked.filter(pl.col("record") == record).drop("record")
-        there = frame.filter(proven).join(mine, on=place, how="semi")
+        named = {*EXTRACTS[record].identity, *place, "extract_id", "row", "state"}
+        there = frame.select(name for name in frame.columns if name in named)
+        there = there.filter(proven).join(mine, on=place, how="semi")
         there = there.with_columns(line_key(EXTRACTS[record], there).alias("of"))
         # A line may have become several records: of those, the one that the break is about.
         same = pl.col("of") == pl.col("key").str.replace(r"#\d+$", "")

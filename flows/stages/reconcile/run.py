@@ -49,7 +49,9 @@ from flows.stages.workspace import Workspace
 from flows.steps.breaks.aside import Gone, gone_since, other_terms
 from flows.steps.breaks.carry_forward import carry_forward
 from flows.steps.breaks.causes import find_causes, moments
-from flows.steps.breaks.saved import to_saved
+from flows.steps.breaks.frame import no_breaks
+from flows.steps.breaks.saved import saved_parts
+from flows.steps.frames.light import without
 from flows.steps.reconcile.conclusion import conclude
 from flows.steps.reconcile.cut_off import Cut, cut_off
 from flows.steps.reconcile.joins import JoinResult, reconcile_sources
@@ -173,10 +175,13 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
         carried, decided_through = _carried(
             workspace, connection, scope, previous, gathered, cut, judgement, asked
         )
-        there = carried.filter(~pl.col("state").is_in((*RESOLVED, *ASIDE)))
+        judgement = replace(judgement, breaks=no_breaks())
+        there = without(carried, pl.col("state").is_in((*RESOLVED, *ASIDE)))
         sources = gathered.sources
         causes = find_causes(
-            there, sources.database.get(CURRENCY_RATE.name), moments(there, sources.extract)
+            there,
+            sources.database.get(CURRENCY_RATE.name),
+            lambda breaks: moments(breaks, sources.extract),
         )
         carried = carried.join(causes.of, on="id", how="left", maintain_order="left")
         number = next_number(connection)
@@ -233,7 +238,7 @@ def _reconcile(workspace: Workspace, asked: Asked, unsaved: dict[int, _Unsaved])
             previous=previous,
             decided_through=decided_through,
             folder=folder,
-            breaks=to_saved(carried.drop("age_days", "age_business_days", "severity")),
+            breaks=saved_parts(carried.drop("age_days", "age_business_days", "severity")),
             by=asked.by,
             reason=restates,
             rules_text=rules_text(asked.rules),

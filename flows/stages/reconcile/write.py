@@ -1,22 +1,29 @@
 """Write a reconciliation: every rendering, the data behind it, and the manifest that binds them.
 
-Everything is rendered before the first file appears under its name; the manifest comes last. It
+Everything is written before the first file appears under its name; the manifest comes last. It
 alone holds the run's number and time, so equal truths give equal files.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 import polars as pl
 import psycopg
 
-from connectors.files.atomic import write_file
+from connectors.files.atomic import Write, write_file, write_files
 from connectors.postgres.reconciliations import Reconciliation
-from flows.report.reconciled.data import breaks_csv, breaks_frame, parquet, totals_json
+from flows.report.reconciled.data import (
+    breaks_frame,
+    totals_json,
+    write_breaks_csv,
+    write_parquet,
+    write_parts,
+)
 from flows.report.reconciled.html import render_html
 from flows.report.reconciled.text import render_text
 from flows.report.reconciled.workbook import render_workbook
@@ -26,7 +33,7 @@ from flows.stages.reconcile.sign import RECORDS
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.workspace import Workspace
 from flows.steps.reconcile.report import ReconciliationReport
-from flows.steps.reconcile.signed import pack_records
+from flows.steps.reconcile.signed import packed_parts, packed_schema
 from schemas.guards.trail_rules import chain_hash, report_hash
 
 PAGE = "report.html"
@@ -59,12 +66,16 @@ def write_reconciliation(
     previous: Reconciliation | None,
 ) -> Written:
     """All files of a run; raises ReconError where they cannot be written."""
-    contents = {
-        **rendered(report),
-        RECORDS: parquet(pack_records(gathered.sources.database)),
-        **corrections(workspace, connection, carried, gathered),
-    }
-    hashes = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+    path = workspace.settings.reports / folder
+    records = gathered.sources.database
+    hashes = write_files(
+        path,
+        {
+            **rendered(report),
+            RECORDS: partial(write_parts, packed_schema(records), packed_parts(records)),
+            **corrections(workspace, connection, carried, gathered),
+        },
+    )
     told = report_hash(hashes)
     chained = chain_hash(previous.chain_hash if previous else None, told)
     manifest = {
@@ -77,21 +88,31 @@ def write_reconciliation(
         "previous_chain_hash": previous.chain_hash if previous else None,
         "chain_hash": chained,
     }
-    path = workspace.settings.reports / folder
-    for name, content in contents.items():
-        write_file(path / name, content)
     write_file(path / MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
-    return Written(path, told, chained, (*sorted(contents), MANIFEST))
+    return Written(path, told, chained, (*sorted(hashes), MANIFEST))
 
 
-def rendered(report: ReconciliationReport) -> Mapping[str, bytes]:
-    """The renderings of a report by file name."""
+def rendered(report: ReconciliationReport) -> Mapping[str, Write]:
+    """What writes the renderings of a report, by file name."""
     frame = breaks_frame(report)
+
+    def page(file: IO[bytes]) -> None:
+        file.write(render_html(report).encode())
+
+    def workbook(file: IO[bytes]) -> None:
+        file.write(render_workbook(report, frame))
+
+    def text(file: IO[bytes]) -> None:
+        file.write(render_text(report).encode())
+
+    def totals(file: IO[bytes]) -> None:
+        file.write(totals_json(report))
+
     return {
-        PAGE: render_html(report).encode(),
-        WORKBOOK: render_workbook(report, frame),
-        TEXT: render_text(report).encode(),
-        BREAKS_CSV: breaks_csv(frame),
-        BREAKS_PARQUET: parquet(frame),
-        TOTALS: totals_json(report),
+        PAGE: page,
+        WORKBOOK: workbook,
+        TEXT: text,
+        BREAKS_CSV: partial(write_breaks_csv, frame),
+        BREAKS_PARQUET: partial(write_parquet, frame),
+        TOTALS: totals,
     }

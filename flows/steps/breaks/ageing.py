@@ -51,9 +51,9 @@ def bucket() -> pl.Expr:
 
 def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
     """Open breaks of every code and currency by age in calendar days, as `money` counts them."""
+    open_ones = aged.filter(is_open())
     groups = (
-        aged.filter(is_open())
-        .select(
+        open_ones.select(
             "code",
             pl.col("currency").cast(pl.String).fill_null(""),
             BASIS,
@@ -62,7 +62,7 @@ def ageing(aged: pl.DataFrame) -> tuple[AgeingLine, ...]:
             COUNTED_BEYOND,
         )
         .group_by("code", "currency", BASIS, "bucket")
-        .agg(pl.len(), *counted())
+        .agg(pl.len(), *counted(open_ones))
     )
     found: dict[tuple[str, str, str], dict[int, tuple[int, Decimal]]] = {}
     for code, currency, basis, place, rows, amounts, beyond in groups.iter_rows():

@@ -2,23 +2,28 @@
 
 A break may fit several causes. What its values say (a factor, a swap, one difference, one rate)
 comes before where it was found (a file, a batch, an hour); of several, the cause of most breaks is
-taken, and of equals the first of `VALUE_CAUSES`.
+taken, and of equals the first of those that are tried. Nearly every record may have a break: causes
+are tried one by one, and of each break only the best one so far is kept.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from flows.steps.breaks.conversions import conversions
 from flows.steps.breaks.make import LINES, joined, money
 from flows.steps.breaks.match_breaks import line_key
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, counted, with_counted
 from flows.steps.breaks.patterns import (
-    CAUSE_SCHEMA,
+    AT,
+    FEWEST,
+    Candidates,
     candidates,
     differences,
     exact_amounts,
@@ -36,33 +41,10 @@ from schemas.frame_types import WORD
 from schemas.own_tables import TIMES
 from schemas.tables import EXTRACTS
 
-FEWEST = {
-    "twins": 2,
-    "swapped": 1,
-    "factor": 1,
-    "converted": 3,
-    "transposed": 1,
-    "difference": 2,
-    "shift": 2,
-    "named": 2,
-    "value": 2,
-    "file": 3,
-    "batch": 3,
-    "hour": 3,
-}
-"""Rule -> how many breaks make a group; one is enough where the values alone are telling."""
-VALUE_CAUSES = (
-    "twins",
-    "swapped",
-    "factor",
-    "converted",
-    "transposed",
-    "difference",
-    "shift",
-    "named",
-    "value",
-)
-PLACE_CAUSES = ("file", "batch", "hour")
+Moments = Callable[[pl.DataFrame], pl.DataFrame]
+"""When the records of some breaks happened: record, key and at."""
+Numbers = NDArray[np.int64]
+NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,37 +77,44 @@ class Causes:
 def find_causes(
     breaks: pl.DataFrame,
     rates: pl.DataFrame | None = None,
-    moments: pl.DataFrame | None = None,
+    moments: Moments | None = None,
 ) -> Causes:
     """Group breaks as `frame.gather` gives them, with what they add to totals where it is known.
 
-    `rates` are currency rates, to tell amounts that were converted; `moments` (record, key, at)
-    says when records happened, to tell breaks of one hour.
+    `rates` are currency rates, to tell amounts that were converted; `moments` says when records
+    happened, to tell breaks of one hour.
     """
     if COUNTED not in breaks.columns:
         breaks = with_counted(breaks)
-    amounts = exact_amounts(breaks)
-    by_value = [
-        twins(breaks),
-        swapped(amounts),
-        factors(amounts),
-        conversions(amounts, rates),
-        transposed(amounts),
-        differences(amounts),
-        *shifts(breaks),
-        _named(breaks),
-        _values(breaks),
+    numbered = breaks.with_row_index(AT)
+    chosen = _chosen(numbered, _by_value(numbered, rates))
+    rest = numbered.filter(pl.Series(chosen.group) == NONE)
+    if rest.height:
+        chosen = chosen.or_else(_chosen(numbered, _places(rest, moments)))
+    names = [
+        _name(rule, about) for rule, about in chosen.groups.select("rule", "about").iter_rows()
     ]
-    chosen = _chosen(by_value, VALUE_CAUSES)
-    rest = breaks.join(chosen, on="id", how="anti", maintain_order="left")
-    placed = _chosen(_places(rest, moments), PLACE_CAUSES)
-    groups = pl.concat([chosen, placed])
-    names = groups.select("rule", "about", "title").unique(["rule", "about"], maintain_order=True)
-    named = names.with_columns(
-        pl.Series("cause", [_name(rule, about) for rule, about, _ in names.iter_rows()], pl.String)
+    causes = chosen.groups.select(pl.Series("cause", names, pl.String), "title")
+    group = pl.Series("group", chosen.group).replace(NONE, None).cast(pl.UInt32)
+    of = breaks.select("id").hstack([causes["cause"].gather(group), group])
+    return Causes(
+        of.drop_nulls("cause").select("id", "cause"),
+        _lines(breaks, of.select("cause", "group"), causes),
     )
-    of = groups.join(named.drop("title"), on=["rule", "about"]).select("id", "cause", "title")
-    return Causes(of.select("id", "cause"), _lines(breaks, of))
+
+
+def _by_value(breaks: pl.DataFrame, rates: pl.DataFrame | None) -> Iterator[Candidates]:
+    yield twins(breaks)
+    amounts = exact_amounts(breaks)
+    yield swapped(amounts)
+    yield factors(amounts)
+    yield conversions(amounts, rates)
+    yield transposed(amounts)
+    yield differences(amounts)
+    del amounts
+    yield from shifts(breaks)
+    yield _named(breaks)
+    yield _values(breaks)
 
 
 def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -141,7 +130,10 @@ def moments(breaks: pl.DataFrame, extract: Mapping[str, pl.DataFrame]) -> pl.Dat
             .select(pl.col("file").cast(WORD), "line")
             .unique()
         )
-        rows = frame.join(places, on=["file", "line"], how="semi")
+        told = {*table.identity, table.version, "file", "line", "row", "state"}
+        rows = frame.select(name for name in frame.columns if name in told).join(
+            places, on=["file", "line"], how="semi"
+        )
         at = pl.col(table.version).dt.replace_time_zone(None).alias("at")
         parts.append(rows.select(pl.lit(record).alias("record"), line_key(table, rows), at))
     return pl.concat(parts).unique(["record", "key"], keep="first", maintain_order=True)
@@ -152,25 +144,46 @@ def _name(rule: str, about: str) -> str:
     return "C" + hashlib.sha256(f"{rule}\x1f{about}".encode()).hexdigest()[:8]
 
 
-def _chosen(proposed: list[pl.DataFrame], order: tuple[str, ...]) -> pl.DataFrame:
+@dataclass(frozen=True)
+class _Chosen:
+    """The group each break is in, by number; NONE: in no group."""
+
+    group: Numbers
+    groups: pl.DataFrame
+    """`rule`, `about` and `title` of each group."""
+
+    def or_else(self, other: "_Chosen") -> "_Chosen":
+        """The other's groups for the breaks that are in none."""
+        moved = np.where(other.group == NONE, NONE, other.group + self.groups.height)
+        group = np.where(self.group == NONE, moved, self.group)
+        return _Chosen(group, pl.concat([self.groups, other.groups]))
+
+
+def _chosen(breaks: pl.DataFrame, proposed: Iterable[Candidates]) -> _Chosen:
     """One cause per break; groups that others left too few breaks are given up."""
-    fewest = pl.col("rule").replace_strict(FEWEST, return_dtype=pl.UInt32)
-    rank = pl.col("rule").replace_strict(
-        {rule: place for place, rule in enumerate(order)}, return_dtype=pl.UInt32
-    )
-    group = ["rule", "about"]
-    every = (
-        pl.concat([pl.DataFrame(schema=CAUSE_SCHEMA), *proposed])
-        .with_columns(pl.len().over(group).alias("size"))
-        .filter(pl.col("size") >= fewest)
-    )
-    best = every.sort(["id", pl.col("size"), rank, "about"], descending=[False, True, False, False])
-    taken = best.unique("id", keep="first", maintain_order=True)
-    left = taken.with_columns(pl.len().over(group).alias("size")).filter(pl.col("size") >= fewest)
-    return left.select(list(CAUSE_SCHEMA))
+    sizes = np.zeros(breaks.height, np.uint32)
+    group = np.full(breaks.height, NONE, np.int64)
+    groups = [pl.DataFrame(schema=dict.fromkeys(("rule", "about", "title"), pl.String))]
+    fewest: list[int] = []
+    for one in proposed:
+        told = one.breaks.with_columns(one.groups["size"].gather(one.breaks["group"]))
+        if told[AT].is_duplicated().any():
+            told = told.sort(AT, "size", "group", descending=[False, True, False])
+            told = told.unique(AT, keep="first", maintain_order=True)
+        at, size = told[AT].to_numpy(), told["size"].to_numpy()
+        better = size > sizes[at]
+        at = at[better]
+        sizes[at] = size[better]
+        group[at] = told["group"].to_numpy()[better] + len(fewest)
+        groups.append(one.groups.select(pl.lit(one.rule).alias("rule"), "about", "title"))
+        fewest += [FEWEST[one.rule]] * one.groups.height
+    left = np.bincount(group[group != NONE], minlength=len(fewest)) >= np.array(fewest, np.int64)
+    # Groups that are left are numbered anew.
+    numbers = np.append(np.where(left, np.cumsum(left) - 1, NONE), NONE)
+    return _Chosen(numbers[group], pl.concat(groups).filter(pl.Series(left, dtype=pl.Boolean)))
 
 
-def _named(breaks: pl.DataFrame) -> pl.DataFrame:
+def _named(breaks: pl.DataFrame) -> Candidates:
     """One thing that all breaks of a code name: the rate, the payment, the debt."""
     # Of a rejected row it quotes the amount: its file is more telling than what two have in common.
     told = breaks.filter(pl.col("note") != "", pl.col("code") != "REJECTED")
@@ -182,7 +195,7 @@ def _named(breaks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _values(breaks: pl.DataFrame) -> pl.DataFrame:
+def _values(breaks: pl.DataFrame) -> Candidates:
     """One value found everywhere for one other."""
     told = breaks.filter(
         pl.col("field") != "",
@@ -197,48 +210,51 @@ def _values(breaks: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _places(breaks: pl.DataFrame, moments: pl.DataFrame | None) -> list[pl.DataFrame]:
+def _places(breaks: pl.DataFrame, moments: Moments | None) -> Iterator[Candidates]:
     """One code in one file, in one batch, or in one hour."""
     about = joined(pl.col("code"), pl.col("record"))
-    groups = [
-        candidates(
-            breaks.filter(pl.col(column).is_not_null()),
+    for rule, column in (("file", "file"), ("batch", "batch_id")):
+        yield candidates(
+            breaks.select(AT, "code", "record", column).filter(pl.col(column).is_not_null()),
             rule,
             joined(about, pl.col(column)),
             pl.format("{} in {} {}", title(), pl.lit(rule), column),
         )
-        for rule, column in (("file", "file"), ("batch", "batch_id"))
-    ]
-    if moments is not None:
-        hours = breaks.join(
-            moments.unique(["record", "key"]), on=["record", "key"], maintain_order="left"
-        ).with_columns(pl.col("at").dt.truncate("1h").dt.to_string("%Y-%m-%d %H:00").alias("hour"))
-        groups.append(
-            candidates(
-                hours,
-                "hour",
-                joined(about, pl.col("hour")),
-                pl.format("{} in the hour of {}", title(), "hour"),
-            )
+    if moments is None:
+        return
+    hours = (
+        breaks.select(AT, "code", "record", "key")
+        .join(
+            moments(breaks).unique(["record", "key"]), on=["record", "key"], maintain_order="left"
         )
-    return groups
+        .with_columns(pl.col("at").dt.truncate("1h").dt.to_string("%Y-%m-%d %H:00").alias("hour"))
+    )
+    yield candidates(
+        hours,
+        "hour",
+        joined(about, pl.col("hour")),
+        pl.format("{} in the hour of {}", title(), "hour"),
+    )
 
 
-def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
+def _lines(breaks: pl.DataFrame, of: pl.DataFrame, causes: pl.DataFrame) -> tuple[CauseLine, ...]:
+    titles = causes["title"]
     grouped = (
-        breaks.join(of, on="id", how="inner", maintain_order="left")
+        breaks.select("id", "currency", BASIS, COUNTED, COUNTED_BEYOND)
+        .hstack(of)
+        .drop_nulls("cause")
         .group_by("cause", "currency", BASIS, maintain_order=True)
         .agg(
-            pl.col("title").first(),
+            pl.col("group").first(),
             pl.len().alias("breaks"),
-            *counted(),
+            *counted(breaks),
             pl.col("id").first(),
         )
     )
-    causes = (
+    lines = (
         grouped.group_by("cause", maintain_order=True)
         .agg(
-            pl.col("title", "id").first(),
+            pl.col("group", "id").first(),
             pl.col("breaks").sum(),
             pl.struct("currency", "breaks", BASIS, COUNTED, COUNTED_BEYOND).alias("amounts"),
         )
@@ -248,14 +264,14 @@ def _lines(breaks: pl.DataFrame, of: pl.DataFrame) -> tuple[CauseLine, ...]:
     return tuple(
         CauseLine(
             id=row["cause"],
-            title=row["title"],
+            title=titles[row["group"]],
             breaks=row["breaks"],
             amounts=_amounts(row["amounts"], Money.DIFFERENCE),
             gross=_amounts(row["amounts"], Money.GROSS),
             first=row["id"],
             counts=_counts(row["amounts"]),
         )
-        for row in causes.iter_rows(named=True)
+        for row in lines.iter_rows(named=True)
     )
 
 

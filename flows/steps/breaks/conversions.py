@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from flows.steps.breaks.patterns import AT, FEWEST, Candidates, candidates
 from flows.steps.frames.rate_series import PAIR, series
 
 Floats = npt.NDArray[np.float64]
@@ -16,25 +17,20 @@ NEAREST = 10
 """How many rates of a series apart two rates may be for their ratio to be tried."""
 PROBES = 50
 """How many of the largest breaks may propose a factor."""
-FEWEST = 3
+RULE = "converted"
 HALF_A_CENT = 0.00501
 LARGE = 50.0
 """A smaller amount says little: many factors explain it to half a cent."""
 
 
-def conversions(amounts: pl.DataFrame, rates: pl.DataFrame | None) -> pl.DataFrame:
-    """Candidate causes (`causes.CAUSE_SCHEMA`) of amounts `e` that became `f` by a rate."""
-    nothing = pl.DataFrame(
-        schema={"id": pl.String, "rule": pl.String, "about": pl.String, "title": pl.String}
-    )
-    if rates is None or rates.is_empty() or amounts.height < FEWEST:
-        return nothing
-    names, values = _factors(rates)
-    frames = [
-        _of_field(rows, names, values)
-        for _, rows in amounts.filter(pl.col("e") != 0).group_by("record", "field")
-    ]
-    return pl.concat([nothing, *frames])
+def conversions(amounts: pl.DataFrame, rates: pl.DataFrame | None) -> Candidates:
+    """Candidate causes: amounts `e` that became `f` by a rate."""
+    frames = [pl.DataFrame(schema={AT: pl.UInt32, "about": pl.String, "title": pl.String})]
+    if rates is not None and rates.height and amounts.height >= FEWEST[RULE]:
+        names, values = _factors(rates)
+        for _, rows in amounts.filter(pl.col("e") != 0).group_by("record", "field"):
+            frames += _of_field(rows, names, values)
+    return candidates(pl.concat(frames), RULE, pl.col("about"), pl.col("title"))
 
 
 def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
@@ -70,7 +66,7 @@ def _factors(rates: pl.DataFrame) -> tuple[list[str], Floats]:
     return every["name"].to_list(), every["factor"].to_numpy()
 
 
-def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> pl.DataFrame:
+def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> list[pl.DataFrame]:
     ordered = rows.sort(pl.col("e").abs(), "id", descending=[True, False])
     expected, found = (ordered[side].cast(pl.Float64).to_numpy() for side in ("e", "f"))
     telling = np.abs(expected) >= LARGE
@@ -79,22 +75,16 @@ def _of_field(rows: pl.DataFrame, names: list[str], values: Floats) -> pl.DataFr
         fits = np.abs(found - expected * values[place]) <= HALF_A_CENT
         # One difference for all is another cause, and small amounts prove nothing.
         differences = np.round(found - expected, 2)[fits & telling]
-        if len(np.unique(differences)) >= FEWEST:
+        if len(np.unique(differences)) >= FEWEST[RULE]:
             explained[place] = fits
     frames = []
     free = np.ones(len(expected), dtype=bool)
     for place, fits in sorted(explained.items(), key=lambda one: (-int(one[1].sum()), one[0])):
         mine = fits & free
-        if int((mine & telling).sum()) >= FEWEST:
+        if int((mine & telling).sum()) >= FEWEST[RULE]:
             free &= ~mine
             frames.append(_told(ordered.filter(pl.Series(mine)), names[place]))
-    return (
-        pl.concat(frames)
-        if frames
-        else rows.clear().select(
-            "id", *(pl.lit(None, pl.String).alias(name) for name in ("rule", "about", "title"))
-        )
-    )
+    return frames
 
 
 def _proposed(expected: Floats, found: Floats, values: Floats) -> list[int]:
@@ -113,8 +103,7 @@ def _proposed(expected: Floats, found: Floats, values: Floats) -> list[int]:
 
 def _told(rows: pl.DataFrame, name: str) -> pl.DataFrame:
     return rows.select(
-        "id",
-        pl.lit("converted").alias("rule"),
+        AT,
         pl.concat_str("record", "field", pl.lit(name), separator="/").alias("about"),
         pl.concat_str("field", pl.lit(f" was converted: {name}")).alias("title"),
     )

@@ -6,6 +6,7 @@ from functools import cache
 
 import polars as pl
 
+from flows.steps.frames.light import light
 from schemas.frame_types import AMOUNT
 
 BREAK_SCHEMA: dict[str, pl.DataType] = {
@@ -78,13 +79,12 @@ def gather(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
     """All breaks with their ids, in the one order reports show them; repeated ones told once."""
     columns = [pl.col(name).cast(dtype) for name, dtype in BREAK_SCHEMA.items()]
     parts = [frame.lazy().select(columns) for frame in frames]
-    everything = pl.concat([no_breaks().lazy(), *parts]).collect()
-    return (
-        everything.with_columns(break_ids(everything).alias("id"), pl.col("amount").abs())
-        .sort("code", "record", "tenant", "key", "field", "side", "file", "line", nulls_last=True)
-        .unique("id", keep="first", maintain_order=True)
-        .select("id", *BREAK_SCHEMA)
-    )
+    everything = light(pl.concat([no_breaks().lazy(), *parts]).collect())
+    everything = everything.with_columns(break_ids(everything).alias("id"), pl.col("amount").abs())
+    by = ("code", "record", "tenant", "key", "field", "side", "file", "line")
+    order = everything.select(pl.arg_sort_by(*by, nulls_last=True)).to_series()
+    order = order.filter(everything["id"].gather(order).is_first_distinct())
+    return everything.select("id", *BREAK_SCHEMA)[order]
 
 
 def break_ids(breaks: pl.DataFrame) -> pl.Series:

@@ -7,7 +7,15 @@ import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN, holds
 from flows.steps.breaks.frame import BREAK_SCHEMA
-from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND, basis, with_counted
+from flows.steps.breaks.money import (
+    BASIS,
+    COUNTED,
+    COUNTED_BEYOND,
+    COUNTED_BY,
+    basis,
+    with_counted,
+)
+from flows.steps.frames.light import light, without
 from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
 from schemas.life import (
@@ -89,9 +97,14 @@ def carry(
     assert breaks["id"].is_unique().all(), "breaks come from `gather`, each told once"
     standings = _standings(before, decisions, as_of)
     known = before.join(standings, on="id", how="left", maintain_order="left")
-    found = breaks.join(
-        known.select(*_remembered(), *_terms()), on="id", how="left", maintain_order="left"
-    ).with_columns(_standing_now_seen())
+    past = known.select(*_remembered(), *_terms())
+    if past.is_empty():
+        found = breaks.with_columns(
+            pl.lit(None, dtype).alias(name) for name, dtype in past.schema.items() if name != "id"
+        )
+    else:
+        found = breaks.join(past, on="id", how="left", maintain_order="left")
+    found = found.with_columns(_standing_now_seen())
     gone = known.filter(~pl.col("state").is_in(RESOLVED)).join(
         breaks.select("id"), on="id", how="anti", maintain_order="left"
     )
@@ -117,8 +130,17 @@ def carry(
         .with_columns(_remembered()[1:])
         .with_columns(_gone_state())
     )
-    together = pl.concat([found.with_columns(_found_state()), gone], how="diagonal")
-    return with_counts(together.select(_life(as_of) + _extra(breaks)), before)
+    together = found.with_columns(_found_state())
+    if gone.height:
+        together = pl.concat([together, gone], how="diagonal")
+    else:
+        added = {**gone.schema, **together.schema}
+        together = together.with_columns(
+            pl.lit(None, dtype).alias(name)
+            for name, dtype in added.items()
+            if name not in together.columns
+        )
+    return with_counts(light(together.select(_life(as_of) + _extra(breaks))), before)
 
 
 def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
@@ -128,8 +150,11 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     """
     resolved = pl.col("state").is_in(RESOLVED)
     there = [
-        breaks.filter(~resolved).select("id", "state", *BREAK_SCHEMA, pl.lit(when).alias("when"))
+        without(breaks, resolved).select(
+            "id", "state", *(name for name in COUNTED_BY), pl.lit(when).alias("when")
+        )
         for breaks, when in ((carried, ""), (before, BEFORE))
+        if breaks.height or not when
     ]
     counted = with_counted(pl.concat(there), pl.concat_str("when", is_aside().cast(pl.String)))
     now, was = (counted.filter(pl.col("when") == when) for when in ("", BEFORE))
@@ -138,7 +163,7 @@ def with_counts(carried: pl.DataFrame, before: pl.DataFrame) -> pl.DataFrame:
     both = carried.join(now, on="id", how="left", maintain_order="left").join(
         was, on="id", how="left", maintain_order="left"
     )
-    return both.with_columns(
+    return light(both).with_columns(
         basis(),
         *(
             pl.when(resolved).then(name + BEFORE).otherwise(name).alias(name)

@@ -125,15 +125,10 @@ def _placed(breaks: pl.DataFrame, places: Mapping[str, pl.DataFrame]) -> pl.Data
     on = ["record", *_WRITER]
     found = pl.concat(parts).unique(on, keep="first", maintain_order=True)
     found = found.rename({"file": "file_there", "line": "line_there"})
-    return (
-        breaks.join(found, on=on, how="left", maintain_order="left")
-        .select(
-            *(name for name in BREAK_SCHEMA if name not in ("file", "line")),
-            pl.coalesce("file", "file_there").alias("file"),
-            pl.coalesce("line", "line_there").alias("line"),
-        )
-        .select(list(BREAK_SCHEMA))
-    )
+    there = breaks.select(on).join(found, on=on, how="left", maintain_order="left")
+    return breaks.with_columns(
+        pl.coalesce(name, there[f"{name}_there"]).alias(name) for name in ("file", "line")
+    ).select(list(BREAK_SCHEMA))
 
 
 _PLACED = {"extract_id": pl.Int32, "row": pl.Int64, "file": pl.String, "line": pl.Int64}

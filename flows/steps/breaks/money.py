@@ -27,6 +27,11 @@ COUNTED is null where a break has no amount, and zero where another one of its r
 amount that no exact column holds is beside it (`COUNTED_BEYOND`).
 """
 COUNTED_BEYOND = COUNTED + BEYOND
+COUNTED_BY = (
+    *("code", "record", "tenant", "key", "field", "side", "currency", "amount", f"amount{BEYOND}"),
+    *("note", "debt"),
+)
+"""What of breaks says what each adds to totals, beside `id`."""
 _FIRST = {name: table.amounts[0] for name, table in EXTRACTS.items() if table.amounts}
 _FIELDS = [f"{name}.{field}" for name, table in EXTRACTS.items() for field in table.amounts]
 _OF_DEBT = [code for code, of in BREAKS.items() if of.debt]
@@ -97,18 +102,28 @@ def sums_by(breaks: pl.DataFrame, *by: pl.Expr) -> Iterator[tuple[tuple[Any, ...
     grouped = money.with_columns(
         one.alias(name) for one, name in zip(by, names, strict=True)
     ).group_by(*names, BASIS, maintain_order=True)
-    # Where no sum can leave its column, all of it is one addition; else each is done by itself.
-    largest = breaks[COUNTED].abs().max() if breaks.height else None
-    fits = largest is None or Decimal(str(largest)) * breaks.height < _ROOM
-    amounts, beyond = counted()
-    total = pl.concat_list(pl.col(COUNTED).sum()) if fits else amounts
-    for *group, basis, told, texts, rows in grouped.agg(total, beyond, pl.len()).iter_rows():
+    for *group, basis, told, texts, rows in grouped.agg(*counted(money), pl.len()).iter_rows():
         yield tuple(group), basis, rows, Sums.of(basis, told, texts, rows)
 
 
-def counted(suffix: str = "") -> list[pl.Expr]:
-    """Of a group of breaks what `exact_sum` adds up."""
-    return [pl.col(COUNTED + suffix), pl.col(COUNTED_BEYOND + suffix).drop_nulls()]
+def counted(breaks: pl.DataFrame, suffix: str = "") -> list[pl.Expr]:
+    """Of a group of these breaks what `exact_sum` adds up: amounts, and the texts beside them.
+
+    The amounts come as one sum where so many of them cannot leave their column, and those that are
+    too large for that come each by itself. Of no amount at all the sum is null.
+    """
+    amount = pl.col(COUNTED + suffix)
+    most = _ROOM / max(breaks.height, 1)
+    largest = breaks[COUNTED + suffix].abs().max() if breaks.height else None
+    fits = largest is None or Decimal(str(largest)) < most
+    large = amount.abs() >= most
+    added = amount if fits else amount.filter(~large)
+    total = pl.when(added.count() > 0).then(added.sum())
+    parts = (total,) if fits else (amount.filter(large).implode(), total)
+    return [
+        pl.concat_list(*parts).alias(COUNTED + suffix),
+        pl.col(COUNTED_BEYOND + suffix).drop_nulls(),
+    ]
 
 
 def currency_text() -> pl.Expr:

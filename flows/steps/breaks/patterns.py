@@ -1,9 +1,10 @@
 """Patterns: what the values of breaks have in common, so that they may have one cause.
 
-Each function gives candidates: a break, the rule that groups it, what makes its group one, and a
-title that says it. Which of them is taken is for `causes` to say.
+Each function gives candidates: breaks by their number (AT), and the groups they fall into by one
+rule. Which of them is taken is for `causes` to say.
 """
 
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 
@@ -15,13 +16,35 @@ from schemas.breaks import BREAKS
 from schemas.frame_types import AMOUNT
 from schemas.tables import TABLES
 
-CAUSE_SCHEMA: dict[str, pl.DataType] = {
-    "id": pl.String(),
-    "rule": pl.String(),
-    "about": pl.String(),
-    "title": pl.String(),
+AT = "__at"
+"""Column with the number of a break, from 0."""
+FEWEST = {
+    "twins": 2,
+    "swapped": 1,
+    "factor": 1,
+    "converted": 3,
+    "transposed": 1,
+    "difference": 2,
+    "shift": 2,
+    "named": 2,
+    "value": 2,
+    "file": 3,
+    "batch": 3,
+    "hour": 3,
 }
-"""Candidates: a break, the rule that groups it, what makes its group one, and the group's title."""
+"""Rule -> how many breaks make a group; one is enough where the values alone are telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Breaks that one rule puts into groups large enough; a break may be in several of them."""
+
+    rule: str
+    breaks: pl.DataFrame
+    """AT, and `group`: the number of its group."""
+    groups: pl.DataFrame
+    """`about`, what makes each group one, in order; `title`, which says it; `size`."""
+
 
 _ALONE = ("MISSING_IN_TARGET", "MISSING_IN_EXTRACT")
 FACTORS = (10, 100, 1000)
@@ -29,15 +52,33 @@ FACTORS = (10, 100, 1000)
 _LARGEST = Decimal(10) ** 17
 
 
-def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) -> pl.DataFrame:
-    """Rows as candidates of one rule; breaks equal in `about` are one group, called `words`."""
-    told = {"id": pl.col("id"), "rule": pl.lit(rule), "about": about, "title": words}
-    return rows.select(told[name].cast(dtype).alias(name) for name, dtype in CAUSE_SCHEMA.items())
+def candidates(rows: pl.DataFrame, rule: str, about: pl.Expr, words: pl.Expr) -> Candidates:
+    """Rows as candidates of one rule; breaks equal in `about` are one group, called `words`.
+
+    The words are made of one row of each group: there may be millions of rows, and of groups few.
+    """
+    told = rows.select(AT, about.cast(pl.String).alias("about"))
+    groups = (
+        told.with_row_index("row")
+        .group_by("about")
+        .agg(pl.col("row").first(), pl.len().alias("size"))
+        .filter(pl.col("size") >= FEWEST[rule])
+        .sort("about", nulls_last=True)
+        .with_row_index("group")
+    )
+    titles = rows[groups["row"]].select(words.cast(pl.String).alias("title"))
+    breaks = told.join(
+        groups.select("about", "group"), on="about", maintain_order="left", nulls_equal=True
+    )
+    return Candidates(
+        rule, breaks.select(AT, "group"), groups.select("about", "size").hstack(titles)
+    )
 
 
 def exact_amounts(breaks: pl.DataFrame) -> pl.DataFrame:
     """Breaks of two exact amounts, `e` delivered and `f` found."""
-    both = breaks.filter(pl.col("code") == "AMOUNT").with_columns(
+    both = breaks.filter(pl.col("code") == "AMOUNT").select(
+        *(AT, "id", "record", "tenant", "key", "field", "side", "currency"),
         pl.col("expected").cast(AMOUNT, strict=False).alias("e"),
         pl.col("found").cast(AMOUNT, strict=False).alias("f"),
     )
@@ -68,10 +109,10 @@ def kind() -> pl.Expr:
     return pl.col("record").replace_strict(kinds, default=pl.col("record"), return_dtype=pl.String)
 
 
-def twins(breaks: pl.DataFrame) -> pl.DataFrame:
+def twins(breaks: pl.DataFrame) -> Candidates:
     """Records missing on either side whose keys read alike: a hint, never a match."""
     alone = breaks.filter(pl.col("code").is_in(_ALONE)).select(
-        "id",
+        AT,
         "code",
         pl.col("record", "key").cast(pl.String),
         pl.col("key")
@@ -92,9 +133,10 @@ def twins(breaks: pl.DataFrame) -> pl.DataFrame:
     return candidates(alone.filter(both), "twins", joined(*map(pl.col, about), by="\x1f"), words)
 
 
-def swapped(amounts: pl.DataFrame) -> pl.DataFrame:
+def swapped(amounts: pl.DataFrame) -> Candidates:
     """Two amount fields of one record that have each other's value."""
     record = ["record", "tenant", "key", "side"]
+    amounts = amounts.filter(pl.struct(record).is_duplicated())
     other = amounts.select(
         *record, pl.col("field").alias("other"), pl.col("e").alias("oe"), pl.col("f").alias("of")
     )
@@ -107,7 +149,7 @@ def swapped(amounts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def factors(amounts: pl.DataFrame) -> pl.DataFrame:
+def factors(amounts: pl.DataFrame) -> Candidates:
     """Found is 10, 100 or 1000 times what was delivered, or its part, or has the other sign.
 
     Zero has none of these: the two amounts differ.
@@ -125,32 +167,38 @@ def factors(amounts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def transposed(amounts: pl.DataFrame) -> pl.DataFrame:
-    """Two digits beside each other changed places, as in typing; such differences divide by 9."""
-    by_nine = ((pl.col("f") - pl.col("e")) * 100).cast(pl.Int128) % 9 == 0
-    near = amounts.filter(by_nine)
-    told = [_are_transposed(e, f) for e, f in near.select("e", "f").iter_rows()]
+def transposed(amounts: pl.DataFrame) -> Candidates:
+    """Two digits beside each other changed places, as in typing.
+
+    Such amounts differ by nine times a digit with zeros behind it, as many as there are digits
+    behind the two.
+    """
+    by = _digits(pl.col("f") - pl.col("e"))
+    near = amounts.filter(
+        by.str.strip_chars("0").is_in([str(9 * digit) for digit in range(1, 10)]),
+        (pl.col("e") < 0) == (pl.col("f") < 0),
+    ).with_columns(
+        *(_digits(pl.col(name)).alias(f"__{name}") for name in ("e", "f")),
+        (by.str.len_chars() - by.str.strip_chars_end("0").str.len_chars()).alias("__behind"),
+    )
+    e, first = pl.col("__e"), pl.col("__first")
+    places = (e.str.len_chars().cast(pl.Int64) - pl.col("__behind") - 2).alias("__first")
+    near = near.with_columns(places).filter(first >= 0)
+    moved = [e.str.slice(*cut) for cut in ((0, first), (first + 1, 1), (first, 1), (first + 2,))]
     return candidates(
-        near.filter(pl.Series(told, dtype=pl.Boolean)),
+        near.filter(pl.concat_str(moved) == pl.col("__f")),
         "transposed",
         field_name(),
         pl.format("{} has two digits transposed", "field"),
     )
 
 
-def _are_transposed(expected: Decimal, found: Decimal) -> bool:
-    one, other = f"{expected:.18f}", f"{found:.18f}"
-    if len(one) != len(other):
-        return False
-    apart = [place for place, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]]
-    if len(apart) != 2:
-        return False
-    first, last = apart
-    between = one[first + 1 : last]
-    return between in ("", ".") and one[first] == other[last] and one[last] == other[first]
+def _digits(amount: pl.Expr) -> pl.Expr:
+    """All digits of an exact amount, eighteen of them behind its point."""
+    return amount.abs().cast(pl.String).str.replace(".", "", literal=True)
 
 
-def differences(amounts: pl.DataFrame) -> pl.DataFrame:
+def differences(amounts: pl.DataFrame) -> Candidates:
     delta = money_text(pl.col("f") - pl.col("e"))
     currency = pl.col("currency").cast(pl.String).fill_null("")
     return candidates(
@@ -166,7 +214,7 @@ def differences(amounts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def shifts(breaks: pl.DataFrame) -> list[pl.DataFrame]:
+def shifts(breaks: pl.DataFrame) -> list[Candidates]:
     """Times, days or numbers that are all off by the same: a zone, a day, a line mixed up."""
     times = breaks.filter(pl.col("code") == "INSTANT").with_columns(
         (_moment("found") - _moment("expected")).dt.total_seconds().alias("shift")

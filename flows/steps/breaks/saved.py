@@ -1,5 +1,7 @@
 """Breaks as rows of the ledger: what a run saves of each, and what the next one reads."""
 
+from collections.abc import Iterator
+
 import polars as pl
 
 from flows.steps.breaks.acceptance import BOUND, SEEN
@@ -8,6 +10,10 @@ from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND
 from schemas.ledger import BREAK_STATE
 from schemas.life import BreakState
 
+PART = 20_000
+"""Breaks that are written out together."""
+_ALWAYS = ("note",)
+"""Of what is said of no break: so that there are facts at all."""
 _COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
 _SAVED = tuple(field.name for field in BREAK_STATE)
 _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
@@ -15,17 +21,29 @@ _FACTS = [name for name in CARRIED if name not in (*_SAVED, "id")]
 
 def to_saved(carried: pl.DataFrame) -> pl.DataFrame:
     """Carried breaks as rows of the ledger, without the run's number."""
+    return pl.concat(saved_parts(carried))
+
+
+def saved_parts(carried: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The same some thousand at a time: their facts as text are many times what they are here."""
     # What a break adds to totals follows from the breaks that are there beside it.
-    left_out = (*_SAVED, "id", *REMEMBERED, *_COUNTS)
-    others = [name for name in carried.columns if name not in left_out]
+    left_out = {*_SAVED, "id", *REMEMBERED, *_COUNTS}
+    # What no break has a value of is not said of each.
+    nulls = carried.null_count().row(0, named=True)
+    others = [
+        name
+        for name in carried.columns
+        if name not in left_out and (nulls[name] < carried.height or name in _ALWAYS)
+    ]
     facts = pl.struct(others).struct.json_encode().alias("facts")
     days = pl.col("first_seen", "accepted_until").cast(pl.String)
-    return (
-        carried.with_columns(facts)
-        .with_columns(days)
-        .rename({"id": "break_id"})
-        .select(name for name in _SAVED if name != "reconciliation_id")
-    )
+    for part in carried.iter_slices(PART) if carried.height else [carried]:
+        yield (
+            part.with_columns(facts)
+            .with_columns(days)
+            .rename({"id": "break_id"})
+            .select(name for name in _SAVED if name != "reconciliation_id")
+        )
 
 
 def from_saved(saved: pl.DataFrame) -> pl.DataFrame:

@@ -23,7 +23,9 @@ RANK = {Severity.HIGH: 0, Severity.MEDIUM: 1, Severity.LOW: 2}
 
 def reported(there: pl.DataFrame) -> Breaks:
     """Open, accepted and expired breaks: most severe first, then the largest."""
-    ordered = there.with_columns(acceptance(there).alias("acceptance")).sort(
+    there = there.with_columns(acceptance(there).alias("acceptance"))
+    shown = {*SCHEMA, "aside_because", "acceptance", *(name + BEYOND for name in MONEY)}
+    ordered = there.select(name for name in there.columns if name in shown).sort(
         pl.col("severity").replace_strict({key.value: rank for key, rank in RANK.items()}),
         largest_first(),
         "code",

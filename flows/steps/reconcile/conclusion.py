@@ -11,6 +11,7 @@ from flows.steps.breaks.ageing import ageing
 from flows.steps.breaks.causes import CauseLine
 from flows.steps.breaks.lifecycle import is_open, is_unseen
 from flows.steps.breaks.match_breaks import line_key
+from flows.steps.frames.light import without
 from flows.steps.frames.sources import Sources, are_among, record_schema
 from flows.steps.frames.statuses import STATUS, Lines
 from flows.steps.reconcile.break_lines import again_lines, aside_lines, outgrown_lines, reported
@@ -142,7 +143,7 @@ def conclude(
         for line in chain_lines(one, service=service and one.table.name in PUSHES)
     )
     proven = tuple(proof for one in money_sides for proof in proofs(one))
-    there = carried.filter(~pl.col("state").is_in(RESOLVED))
+    there = without(carried, pl.col("state").is_in(RESOLVED))
     forward, of_accepted = roll_forward(carried), accepted_forward(carried)
     of_aside = aside_forward(carried)
     every = (*forward, *of_accepted, *of_aside)

@@ -6,7 +6,7 @@ from datetime import date
 
 import polars as pl
 
-from flows.steps.breaks.frame import gather
+from flows.steps.breaks.frame import gather, no_breaks
 from flows.steps.breaks.make import Annex, together
 from flows.steps.breaks.money import of_debts
 from flows.steps.breaks.tolerated import TOLERATED_SCHEMA, ToleranceLine, reconcile_tolerated
@@ -100,7 +100,18 @@ def reconcile_sources(
     named = [of[PAYMENT.name] for of in (sources.database, sources.extract) if PAYMENT.name in of]
     breaks = of_debts(breaks, named)
     since = changed.select("record", "tenant", "key").n_unique()
-    return JoinResult(matched, breaks, rated, planned, debts, batches, tolerances, since)
+    # The breaks of each are among all of them, and may be a million.
+    nothing = no_breaks()
+    return JoinResult(
+        {record: replace(each, breaks=nothing) for record, each in matched.items()},
+        breaks,
+        replace(rated, breaks=nothing),
+        replace(planned, breaks=nothing),
+        replace(debts, breaks=nothing),
+        replace(batches, breaks=nothing),
+        replace(tolerances, breaks=nothing),
+        since,
+    )
 
 
 def joined_break_ids(sources: Sources, rules: Rules, as_of: date, cut: Cut) -> pl.Series:

@@ -211,7 +211,7 @@ def _seen(carried: pl.DataFrame) -> Iterator[_Alike]:
     kinds = [f"{BASIS}{BEFORE}", BASIS]
     groups = carried.group_by(
         f"state{BEFORE}", "state", pl.col(currencies).cast(pl.String).fill_null(""), *kinds
-    ).agg(pl.len(), *counted(BEFORE), *counted())
+    ).agg(pl.len(), *counted(carried, BEFORE), *counted(carried))
     for before, state, currency_before, currency, was, now, rows, *amounts in groups.iter_rows():
         were, were_beyond, are, are_beyond = amounts
         yield _Alike(

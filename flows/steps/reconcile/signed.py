@@ -1,6 +1,6 @@
 """Signed records: how they are kept, and what has changed in them since they were signed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 import polars as pl
@@ -19,6 +19,8 @@ from schemas.tables import EXTRACTS
 
 NOW = "D"
 RECORD = "record"
+PART = 100_000
+"""Packed records that are made together."""
 CODE, LATE = "CHANGED_AFTER_SIGNOFF", "LATE_ARRIVAL"
 
 
@@ -27,15 +29,52 @@ def pack_records(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
     Of a secret only whether there is one is kept: the file lies beside the report.
     """
-    parts = [
-        frame.sort(frame.columns, nulls_last=True).select(
-            pl.lit(name).alias(RECORD), pl.struct(pl.all()).alias(name)
-        )
-        for name, whole in sorted(frames.items())
-        for frame in (_veiled(EXTRACTS[name], whole),)
+    return pl.concat([pl.DataFrame(schema=packed_schema(frames)), *packed_parts(frames)])
+
+
+def packed_schema(frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataType]:
+    """Columns of packed records."""
+    kinds = {
+        name: pl.Struct(_veiled(EXTRACTS[name], frame.clear()).schema)
+        for name, frame in sorted(frames.items())
         if frame.height
-    ]
-    return pl.concat([pl.DataFrame(schema={RECORD: pl.String()}), *parts], how="diagonal")
+    }
+    return {RECORD: pl.String(), **kinds}
+
+
+def packed_parts(frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Packed records in their order, `PART` rows at a time, so that they are never kept twice."""
+    schema = packed_schema(frames)
+    waiting: list[pl.DataFrame] = []
+    room = PART
+    for name in [name for name in schema if name != RECORD]:
+        frame = _veiled(EXTRACTS[name], frames[name])
+        order = _order(frame)
+        while order.len():
+            packed = {RECORD: pl.lit(name), name: pl.struct(pl.all())}
+            waiting.append(
+                frame[order[:room]].select(
+                    packed.get(column, pl.lit(None, dtype)).alias(column)
+                    for column, dtype in schema.items()
+                )
+            )
+            order = order[room:]
+            room -= waiting[-1].height
+            if not room:
+                yield pl.concat(waiting)
+                waiting, room = [], PART
+    if waiting:
+        yield pl.concat(waiting)
+
+
+def _order(frame: pl.DataFrame) -> pl.Series:
+    """The numbers of the rows, sorted by all columns; the first alone nearly always tells."""
+    first = frame[frame.columns[0]]
+    order = first.arg_sort(nulls_last=True)
+    ordered = first.gather(order)
+    if first.null_count() > 1 or (ordered == ordered.shift()).any():
+        order = frame.select(pl.arg_sort_by(*frame.columns, nulls_last=True)).to_series()
+    return order
 
 
 def unpack_records(packed: pl.DataFrame) -> dict[str, pl.DataFrame]:

@@ -1,4 +1,5 @@
 import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -12,17 +13,21 @@ CODE = """
 import hashlib
 from flows.stages.reconcile.write import rendered
 from tests.report.reconciliation.sample import REPORTS
-for name, content in rendered(REPORTS["everything"]()).items():
-    print(name, hashlib.sha256(content).hexdigest())
+import io
+for name, write in rendered(REPORTS["everything"]()).items():
+    write(content := io.BytesIO())
+    print(name, hashlib.sha256(content.getvalue()).hexdigest())
 """
 
 
 def hashes() -> dict[str, str]:
     """Of every rendering of a report."""
-    return {
-        name: hashlib.sha256(content).hexdigest()
-        for name, content in rendered(REPORTS["everything"]()).items()
-    }
+    found = {}
+    for name, write in rendered(REPORTS["everything"]()).items():
+        content = io.BytesIO()
+        write(content)
+        found[name] = hashlib.sha256(content.getvalue()).hexdigest()
+    return found
 
 
 @pytest.fixture(scope="module")

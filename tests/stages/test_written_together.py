@@ -1,0 +1,42 @@
+"""Several files that belong together: none has its name before all of them are whole."""
+
+import hashlib
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from connectors.errors import ReconError
+from connectors.files.atomic import Write, write_files
+
+
+def test_files_get_their_names_together_and_their_hashes_are_told(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    def write(text: bytes) -> Write:
+        def into(file: IO[bytes]) -> None:
+            seen.append([one.name for one in tmp_path.rglob("*.csv")])
+            file.write(text)
+
+        return into
+
+    hashes = write_files(tmp_path, {"a.csv": write(b"a"), "below/b.csv": write(b"b")})
+    assert seen == [[], []]
+    assert {name: (tmp_path / name).read_bytes() for name in hashes} == {
+        "a.csv": b"a",
+        "below/b.csv": b"b",
+    }
+    assert hashes["a.csv"] == hashlib.sha256(b"a").hexdigest()
+    assert sorted(one.name for one in tmp_path.rglob("*")) == ["a.csv", "b.csv", "below"]
+
+
+def test_where_one_cannot_be_written_none_is_there_and_what_was_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"before")
+
+    def full(_: IO[bytes]) -> None:
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(ReconError, match=r"b\.csv could not be written: No space left"):
+        write_files(tmp_path, {"a.csv": lambda file: file.write(b"now"), "b.csv": full})
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+    assert (tmp_path / "a.csv").read_bytes() == b"before"
