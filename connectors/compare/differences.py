@@ -243,10 +243,6 @@ def _line_numbers(side: Side, rows: pl.Series, name: str) -> pl.Series:
     return numbers.scatter(known, side.line_numbers(rows.gather(known))) if known.len() else numbers
 
 
-def row_differences(
-    status: Status, left: pl.Series | None, right: pl.Series | None
-) -> pl.DataFrame:
-    """Whole rows as differences."""
-    columns = {"left_row": left, "right_row": right}
-    given = {name: rows for name, rows in columns.items() if rows is not None}
-    return pl.DataFrame(given).with_columns(pl.lit(status.value).alias("status"))
+def row_differences(status: Status, row: str, rows: pl.Series) -> pl.DataFrame:
+    """Whole rows as differences; `row` says of which side."""
+    return rows.alias(row).to_frame().with_columns(pl.lit(status.value).alias("status"))
