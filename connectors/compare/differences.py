@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from connectors.compare.sides import Side
+from connectors.compare.sides import Side, no_room
 from connectors.errors import SidesRefused
 from connectors.files.atomic import PRIVATE_FILE, private_folder
 from schemas.breaks import Status
@@ -127,7 +127,9 @@ class Differences:
             for name in ("differences.csv", "differences.parquet"):
                 _place(self.scratch / name, folder / name)
         except OSError as error:
-            raise SidesRefused(f"{folder}: cannot be written: {error.strerror}.") from error
+            if no_room(error):
+                raise
+            raise SidesRefused(f"{folder}: cannot be written: {error}.") from error
 
     def _lines(self) -> Iterator[pl.DataFrame]:
         """All differences by group and row, in frames of bounded size."""

@@ -4,6 +4,7 @@ What cannot be read by column (CSV, a table that is pulled) is first written int
 as Arrow files, block by block, so that memory does not grow with it.
 """
 
+import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -218,6 +219,12 @@ def spill(frame: pl.DataFrame, scratch: Path, number: int) -> Path:
     file = scratch / f"{number:06}{SPILLED}"
     frame.write_ipc(file, compression="uncompressed")
     return file
+
+
+def no_room(error: OSError) -> bool:
+    """Whether a disk is full; polars says so in words only."""
+    full = (errno.ENOSPC, errno.EDQUOT)
+    return error.errno in full or any(f"(os error {one})" in str(error) for one in full)
 
 
 def first_line(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from connectors.compare.csv_side import csv_side
 from connectors.compare.differences import Differences
-from connectors.compare.sides import PARQUET, Side, parquet_side
+from connectors.compare.sides import PARQUET, Side, no_room, parquet_side
 from connectors.compare.table_pair import TablePair, table_pair
 from connectors.compare.table_side import table_side
 from connectors.errors import SidesRefused
@@ -92,8 +92,9 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
             yield Path(name)
     except OSError as error:
         where = folder or tempfile.gettempdir()
+        why = "No space is left" if no_room(error) else str(error)
         raise SidesRefused(
-            f"{where}: {error.strerror}. Free space or name another folder with --out."
+            f"{where}: {why}. Free space or name another folder with --out."
         ) from error
 
 
