@@ -141,7 +141,7 @@ def _shared_out(
     for side, other, folder in ((left, right, "left"), (right, left, "right")):
         dtypes = [(side.columns[name].dtype, other.columns[name].dtype) for name in key]
         readings = [(side.columns[name].reading, other.columns[name].reading) for name in key]
-        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * side.rows // max(1, side.size)))
+        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * side.rows // max(1, side.size(wanted))))
         numbers = (
             (block, portion_numbers([block[name] for name in key], dtypes, readings, count))
             for begin in range(0, max(1, side.rows), rows)

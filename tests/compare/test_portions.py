@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from connectors.compare import differences
+from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.stages import compare
 from flows.stages.compare_run import run_comparison
@@ -137,3 +138,20 @@ def test_a_side_without_rows_has_portions_too(tmp_path: Path) -> None:
             run_comparison(*map(str, sides), key="id", portions=count) for count in (1, 3)
         )
         assert whole == shared
+
+
+def test_a_column_that_nobody_asked_for_is_not_read(tmp_path: Path) -> None:
+    """Sides are measured by what is compared; a column that cannot be read is named."""
+    rows = {"id": list(range(5000)), "a": [1] * 5000, "b": [f"{n:09}" for n in range(5000)]}
+    good, bad = tmp_path / "l.parquet", tmp_path / "r.parquet"
+    for path in (good, bad):
+        pl.DataFrame(rows).write_parquet(path, compression="uncompressed", statistics=False)
+    content = bad.read_bytes()
+    # The page of texts begins with the length of the first of them.
+    at = content.index(b"\t\0\0\x00000000000")
+    bad.write_bytes(content[:at] + b"\xff\xff\xff\x7f" + content[at + 4 :])
+    sides = str(good), str(bad)
+    assert run_comparison(*sides, key="id,id", ignore=["b"], portions=3).agrees
+    for count in (None, 1, 3):
+        with pytest.raises(SidesRefused, match=r"r\.parquet: the column 'b' cannot be read"):
+            run_comparison(*sides, key="id", portions=count)
