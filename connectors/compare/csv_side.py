@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from connectors.compare.csv_blocks import read_blocks
-from connectors.compare.sides import Broken, Side, SideLines, spill
+from connectors.compare.sides import Broken, Side, SideLines, no_room, spill
 from connectors.errors import DeliveryError, ExtractRefused, SidesRefused
 from connectors.files.archive import unpacked_text
 from connectors.files.atomic import private_folder
@@ -51,6 +51,8 @@ def csv_side(path: Path, scratch: Path, delimiter: str | None, limits: Limits) -
     except (ExtractRefused, DeliveryError) as error:
         raise SidesRefused(str(error)) from error
     except OSError as error:
+        if no_room(error):
+            raise  # Of the folder that it is written to, not of the file.
         raise SidesRefused(f"{path}: cannot be read: {error}") from error
 
 

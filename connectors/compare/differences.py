@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from connectors.compare.sides import Side
+from connectors.compare.sides import Side, no_room
 from connectors.errors import SidesRefused
 from connectors.files.atomic import PRIVATE_FILE, private_folder
 from schemas.breaks import Status
@@ -127,7 +127,9 @@ class Differences:
             for name in ("differences.csv", "differences.parquet"):
                 _place(self.scratch / name, folder / name)
         except OSError as error:
-            raise SidesRefused(f"{folder}: cannot be written: {error.strerror}.") from error
+            if no_room(error):
+                raise
+            raise SidesRefused(f"{folder}: cannot be written: {error}.") from error
 
     def _lines(self) -> Iterator[pl.DataFrame]:
         """All differences by group and row, in frames of bounded size."""
@@ -243,10 +245,6 @@ def _line_numbers(side: Side, rows: pl.Series, name: str) -> pl.Series:
     return numbers.scatter(known, side.line_numbers(rows.gather(known))) if known.len() else numbers
 
 
-def row_differences(
-    status: Status, left: pl.Series | None, right: pl.Series | None
-) -> pl.DataFrame:
-    """Whole rows as differences."""
-    columns = {"left_row": left, "right_row": right}
-    given = {name: rows for name, rows in columns.items() if rows is not None}
-    return pl.DataFrame(given).with_columns(pl.lit(status.value).alias("status"))
+def row_differences(status: Status, row: str, rows: pl.Series) -> pl.DataFrame:
+    """Whole rows as differences; `row` says of which side."""
+    return rows.alias(row).to_frame().with_columns(pl.lit(status.value).alias("status"))

@@ -4,6 +4,7 @@ What cannot be read by column (CSV, a table that is pulled) is first written int
 as Arrow files, block by block, so that memory does not grow with it.
 """
 
+import errno
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -88,19 +89,18 @@ class Side:
     numbered: bool = False
     """Whether it is a portion, whose files also have the numbers of its rows in the whole side."""
 
-    @property
-    def size(self) -> int:
-        """About how many bytes its rows take in memory."""
+    def size(self, names: Sequence[str]) -> int:
+        """About how many bytes these columns take in memory."""
         on_disk = sum(file.stat().st_size for file in self.files)
         if self.files[0].suffix == SPILLED or not self.rows:
             return on_disk
         some = min(self.rows, SAMPLE_ROWS)
-        sample = int(self.frame([*self.columns], 0, some).estimated_size())
+        sample = int(self.frame(names, 0, some).estimated_size())
         return max(on_disk, sample * self.rows // some)
 
     def read(self, name: str) -> pl.Series:
         """One whole column, in one piece: its values are going to be picked in any order."""
-        return self._read(self._columns([name]), [name]).to_series().rechunk()
+        return self._read(self._columns([name]), name).to_series().rechunk()
 
     def rows_of(self, name: str, begin: int, stop: int) -> pl.Series:
         """Some consecutive rows of a column."""
@@ -108,7 +108,18 @@ class Side:
 
     def frame(self, names: Sequence[str], begin: int, stop: int) -> pl.DataFrame:
         """Some consecutive rows of several columns."""
-        return self._read(self._columns(names).slice(begin, stop - begin), names)
+        lines = self._columns(names).slice(begin, stop - begin)
+        try:
+            return lines.collect()
+        except pl.exceptions.PolarsError:
+            # Which of them it is, is only seen when it is read alone.
+            return pl.concat(
+                [
+                    self._read(self._columns([name]).slice(begin, stop - begin), name)
+                    for name in names
+                ],
+                how="horizontal",
+            )
 
     def row_numbers(self) -> pl.Series | None:
         """Of a portion the numbers of its rows in the whole side; None: they are its own."""
@@ -116,14 +127,13 @@ class Side:
             return None
         return pl.scan_ipc(list(self.files)).select(ROW).collect().to_series()
 
-    def _read(self, lines: pl.LazyFrame, names: Sequence[str]) -> pl.DataFrame:
+    def _read(self, lines: pl.LazyFrame, name: str) -> pl.DataFrame:
         try:
             return lines.collect()
         except pl.exceptions.PolarsError as error:
             # The head of a file says what should be in it; whether it is, only its content.
-            which = f"the column {names[0]!r}" if len(names) == 1 else "a column"
             raise SidesRefused(
-                f"{self.name}: {which} cannot be read: {first_line(error)}"
+                f"{self.name}: the column {name!r} cannot be read: {first_line(error)}"
             ) from None
 
     def _columns(self, names: Sequence[str]) -> pl.LazyFrame:
@@ -218,6 +228,12 @@ def spill(frame: pl.DataFrame, scratch: Path, number: int) -> Path:
     file = scratch / f"{number:06}{SPILLED}"
     frame.write_ipc(file, compression="uncompressed")
     return file
+
+
+def no_room(error: OSError) -> bool:
+    """Whether a disk is full; polars says so in words only."""
+    full = (errno.ENOSPC, errno.EDQUOT)
+    return error.errno in full or any(f"(os error {one})" in str(error) for one in full)
 
 
 def first_line(error: BaseException) -> str:

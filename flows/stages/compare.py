@@ -141,7 +141,7 @@ def _shared_out(
     for side, other, folder in ((left, right, "left"), (right, left, "right")):
         dtypes = [(side.columns[name].dtype, other.columns[name].dtype) for name in key]
         readings = [(side.columns[name].reading, other.columns[name].reading) for name in key]
-        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * side.rows // max(1, side.size)))
+        rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * side.rows // max(1, side.size(wanted))))
         numbers = (
             (block, portion_numbers([block[name] for name in key], dtypes, readings, count))
             for begin in range(0, max(1, side.rows), rows)
@@ -219,10 +219,11 @@ def _portion(
     pairs = _partners(left, right, question.key)
     numbers = dict(zip(_ROWS, (left.row_numbers(), right.row_numbers()), strict=True))
     whole = _whole_rows(pairs)
-    for group, (status, *sides) in enumerate(whole):
-        lines = row_differences(status, *sides)
-        found.add(group, _numbered(lines, numbers))
-        tally.statuses[status] += lines.height
+    for group, (status, row, rows) in enumerate(whole):
+        for begin in range(0, rows.len(), SLICE_ROWS):
+            lines = row_differences(status, row, rows.slice(begin, SLICE_ROWS))
+            found.add(group, _numbered(lines, numbers))
+        tally.statuses[status] += rows.len()
     verdict = np.zeros(pairs.left.len(), np.uint8)
     for group, name in enumerate(tally.columns, len(whole)):
         leeway = question.leeways.get(name)
@@ -249,14 +250,16 @@ def _sums(before: tuple[int, int], left: pl.Series, right: pl.Series) -> tuple[i
     return before[0] + left.len(), before[1] + right.len()
 
 
-def _whole_rows(pairs: Partners) -> list[tuple[Status, pl.Series | None, pl.Series | None]]:
+def _whole_rows(pairs: Partners) -> list[tuple[Status, str, pl.Series]]:
+    """The rows that are compared with none: their status, the side they are of, and which."""
+    left, right = _ROWS
     return [
-        (Status.MISSING_IN_TARGET, pairs.only_left, None),
-        (Status.MISSING_IN_EXTRACT, None, pairs.only_right),
-        (Status.DUPLICATE, pairs.repeated_left, None),
-        (Status.DUPLICATE, None, pairs.repeated_right),
-        (Status.UNKNOWN, pairs.keyless_left, None),
-        (Status.UNKNOWN, None, pairs.keyless_right),
+        (Status.MISSING_IN_TARGET, left, pairs.only_left),
+        (Status.MISSING_IN_EXTRACT, right, pairs.only_right),
+        (Status.DUPLICATE, left, pairs.repeated_left),
+        (Status.DUPLICATE, right, pairs.repeated_right),
+        (Status.UNKNOWN, left, pairs.keyless_left),
+        (Status.UNKNOWN, right, pairs.keyless_right),
     ]
 
 

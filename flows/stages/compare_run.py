@@ -11,14 +11,14 @@ from pathlib import Path
 
 from connectors.compare.csv_side import csv_side
 from connectors.compare.differences import Differences
-from connectors.compare.sides import PARQUET, Side, parquet_side
+from connectors.compare.sides import PARQUET, Side, no_room, parquet_side
 from connectors.compare.table_pair import TablePair, table_pair
 from connectors.compare.table_side import table_side
 from connectors.errors import SidesRefused
 from connectors.files.atomic import private_folder, write_file
 from connectors.settings import Limits, read_settings
 from flows.report.comparison import as_json, render_html
-from flows.stages.compare import Question, compare_sides
+from flows.stages.compare import Question, compare_sides, compared_columns
 from flows.steps.match.cells import Leeway, texts
 from flows.steps.match.statuses import Comparison
 
@@ -64,7 +64,7 @@ def run_comparison(
             pair.right,
             question,
             found,
-            count=portions or _portions(pair, limits),
+            count=portions or _portions(pair, question, limits),
             scratch=scratch / "portions",
             equal=pair.equal,
             method=pair.method,
@@ -77,8 +77,9 @@ def run_comparison(
     return comparison
 
 
-def _portions(pair: TablePair, limits: Limits) -> int:
-    size = pair.left.size + pair.right.size
+def _portions(pair: TablePair, question: Question, limits: Limits) -> int:
+    names = [*question.key, *compared_columns(pair.left, pair.right, question)]
+    size = pair.left.size(names) + pair.right.size(names)
     return max(1, min(MOST_PORTIONS, -(-size // limits.compare_bytes)))
 
 
@@ -92,8 +93,9 @@ def _scratch(folder: Path | None) -> Iterator[Path]:
             yield Path(name)
     except OSError as error:
         where = folder or tempfile.gettempdir()
+        why = "No space is left" if no_room(error) else str(error)
         raise SidesRefused(
-            f"{where}: {error.strerror}. Free space or name another folder with --out."
+            f"{where}: {why}. Free space or name another folder with --out."
         ) from error
 
 
@@ -118,7 +120,7 @@ def _sides(
 
 def asked(key: str, tolerances: Sequence[str], ignore: Sequence[str]) -> Question:
     """The question in the words of the command line."""
-    names = tuple(name.strip() for name in key.split(",") if name.strip())
+    names = tuple(dict.fromkeys(name.strip() for name in key.split(",") if name.strip()))
     if not names:
         raise SidesRefused("--key names no column. Name what tells rows apart: --key Id,TenantsId.")
     told = dict(_split(tolerance) for tolerance in tolerances)

@@ -1,6 +1,7 @@
 """`recon compare` as it is used: files in, verdict, exit code and results out."""
 
 import csv
+import errno
 import gzip
 import json
 import os
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 import zstandard
 
+from connectors.compare.sides import no_room
 from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.__main__ import main
@@ -348,3 +350,24 @@ def test_results_go_into_a_folder_that_is_there_and_into_no_file(
     summary = json.loads((out / "summary.json").read_text())
     assert summary["pairs"] == 51
     assert summary["statuses"]["MATCHED_EXACT"] == 50
+
+
+def test_a_full_disk_is_told_of_the_folder_that_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever says so: the system, or polars in words of its own; nothing is left behind."""
+    with pytest.raises(OSError, match="space") as said:
+        pl.DataFrame({"a": range(10**5)}).write_ipc("/dev/full", compression="uncompressed")
+    assert no_room(said.value)
+    assert no_room(OSError(errno.ENOSPC, "full"))
+    assert not no_room(OSError(errno.EACCES, "no right"))
+    side = csv_file(tmp_path / "l.csv", "id,a\n1,2\n")
+
+    def full(*_: object) -> None:
+        raise said.value
+
+    monkeypatch.setattr("connectors.compare.csv_side.spill", full)
+    out = tmp_path / "out"
+    with pytest.raises(SidesRefused, match=r"out: No space is left\. Free space or name another"):
+        compared(side, side, folder=out)
+    assert not any(out.iterdir())

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from connectors.compare import differences
+from connectors.errors import SidesRefused
 from connectors.settings import Limits
 from flows.stages import compare
 from flows.stages.compare_run import run_comparison
@@ -25,8 +26,9 @@ MOST = 64
 def _csv(random: Random, rows: int) -> str:
     """Rows with keys that lack a part, are there twice, or are the same number or not."""
     lines = ["id,part,amount,paid,name,kept"]
-    for _ in range(rows):
-        key = random.choice(KEYS) if random.random() < 0.2 else str(random.randrange(rows))
+    for number in random.sample(range(240), rows):
+        key = random.choice([str(number)] * 6 + [f"{number}.0", f"{number}.50", f"{number}e0"])
+        key = random.choice(KEYS) if random.random() < 0.1 else key
         part = random.choice(["1", "2", "3", ""]) if random.random() < 0.1 else "1"
         name = random.choice(["Ann", '"a ""b"", c"', '"two\nlines"', '""', "", "é"])
         amount, paid = random.choice(AMOUNTS), random.choice(MOMENTS)
@@ -36,15 +38,18 @@ def _csv(random: Random, rows: int) -> str:
 
 
 def _parquet(path: Path, random: Random, rows: int, key: pl.DataType) -> Path:
-    ids: list[Any] = [random.randrange(rows) for _ in range(rows)]
+    ids: list[Any] = random.sample(range(240), rows)
     if key == pl.String:
-        ids = [random.choice(KEYS) if random.random() < 0.2 else str(one) for one in ids]
+        ids = [random.choice(KEYS) if random.random() < 0.1 else str(one) for one in ids]
+    if key.is_float() or key.is_decimal():
+        ids = [one + 0.5 if random.random() < 0.2 else float(one) for one in ids]
     if key.is_float():
-        ids = [random.choice([0.0, -0.0, one / 2, float(one)]) for one in ids]
+        ids = [random.choice([0.0, -0.0]) if random.random() < 0.02 else one for one in ids]
     ids = [None if random.random() < 0.02 else one for one in ids]
+    ids += random.sample(ids, 5)
     start = datetime(2026, 1, 2, tzinfo=UTC)
     columns = {
-        "id": pl.Series(ids, dtype=key),
+        "id": pl.Series(ids).cast(key),
         "part": pl.Series([random.choice([1, 1, 1, 2]) for _ in ids], dtype=pl.Int16),
         "amount": pl.Series([Decimal(random.randrange(99, 102)) / 100 for _ in ids]),
         "paid": [start + timedelta(seconds=random.randrange(2)) for _ in ids],
@@ -99,7 +104,7 @@ def test_portions_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             portions=portions,
         )
     assert told[1] == told[2] == told[MOST]
-    assert told[1].pairs
+    assert told[1].pairs > 40
     assert all(told[1].repeated)
     assert all(told[1].keyless)
     files = sorted((tmp_path / "out-1").iterdir())
@@ -133,3 +138,20 @@ def test_a_side_without_rows_has_portions_too(tmp_path: Path) -> None:
             run_comparison(*map(str, sides), key="id", portions=count) for count in (1, 3)
         )
         assert whole == shared
+
+
+def test_a_column_that_nobody_asked_for_is_not_read(tmp_path: Path) -> None:
+    """Sides are measured by what is compared; a column that cannot be read is named."""
+    rows = {"id": list(range(5000)), "a": [1] * 5000, "b": [f"{n:09}" for n in range(5000)]}
+    good, bad = tmp_path / "l.parquet", tmp_path / "r.parquet"
+    for path in (good, bad):
+        pl.DataFrame(rows).write_parquet(path, compression="uncompressed", statistics=False)
+    content = bad.read_bytes()
+    # The page of texts begins with the length of the first of them.
+    at = content.index(b"\t\0\0\x00000000000")
+    bad.write_bytes(content[:at] + b"\xff\xff\xff\x7f" + content[at + 4 :])
+    sides = str(good), str(bad)
+    assert run_comparison(*sides, key="id,id", ignore=["b"], portions=3).agrees
+    for count in (None, 1, 3):
+        with pytest.raises(SidesRefused, match=r"r\.parquet: the column 'b' cannot be read"):
+            run_comparison(*sides, key="id", portions=count)

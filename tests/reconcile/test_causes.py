@@ -11,7 +11,7 @@ import pytest
 from flows.steps.breaks.causes import Causes, find_causes
 from flows.steps.breaks.frame import BREAK_SCHEMA, gather
 from flows.steps.breaks.patterns import AT, transposed
-from schemas.kinds import AMOUNT
+from schemas.frame_types import AMOUNT
 from schemas.tables import CURRENCY_RATE
 from tests.reconcile.records import database
 from tests.reconcile.test_rates import rate

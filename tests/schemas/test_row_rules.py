@@ -42,7 +42,7 @@ import os
 
 import polars as pl
 from schemas.derived.pandera_schemas import SchemaBroken, validate
-from schemas.kinds import frame_schema
+from schemas.frame_types import frame_schema
 from schemas.tables import PAYMENT
 
 frame = pl.DataFrame({name: [None] for name in frame_schema(PAYMENT)}, frame_schema(PAYMENT))

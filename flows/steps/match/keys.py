@@ -18,7 +18,7 @@ _NOBODY = 2**32 - 1
 _PORTIONS = 1
 _GAPS = 16
 """How many places of a table there may be per key ..."""
-_MOST_PLACES = 2**24
+_MOST_PLACES = 2**23
 """... and in all."""
 _SIGNED = frozenset({pl.Int8, pl.Int16, pl.Int32, pl.Int64})
 _NARROW = _SIGNED | {pl.UInt8, pl.UInt16, pl.UInt32}
