@@ -3,15 +3,16 @@
 import codecs
 from collections.abc import Iterator
 
-from connectors.files.content import Content
+from connectors.files.content import TRANSCODED, Content
 from connectors.files.workbook import sheet_lines
 
 
 def blocks(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
     """The text from position `start` on, in pieces of at most `block_bytes`, none of them empty.
 
-    Blocks are cut anywhere, also inside a character. UTF-16 and workbooks are read from their
-    beginning again to find `start`, because positions count the UTF-8 bytes they become.
+    Blocks are cut anywhere, also inside a character. UTF-16, other encodings that cannot be divided
+    and workbooks are read from their beginning again to find `start`, because positions count the
+    UTF-8 bytes they become.
     """
     if block_bytes < 1 or start < 0:
         raise ValueError(f"start {start} and block_bytes {block_bytes} must be a place and a size")
@@ -34,8 +35,9 @@ def _raw(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
 
 def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
     # A lone surrogate passes into bytes that are no valid UTF-8, so that it costs its own record
-    # (Encoding) and not the file.
-    decoder = codecs.getincrementaldecoder(content.delivered_encoding)("surrogatepass")
+    # (Encoding) and not the file; bytes that are no sign of another encoding become one.
+    errors = "surrogatepass" if content.delivered_encoding in TRANSCODED else "surrogateescape"
+    decoder = codecs.getincrementaldecoder(content.delivered_encoding)(errors)
     skip = start
     with content.open() as file:
         file.seek(content.mark_bytes)

@@ -1,7 +1,8 @@
 """The text of one stored extract: its encoding, where it begins, and what is no text at all.
 
 A byte-order mark decides, then the encoding the feed states, then UTF-8. Encodings that contain
-ASCII stay the bytes they are; UTF-16 is read as UTF-8, and positions refer to that UTF-8 text.
+ASCII stay the bytes they are; UTF-16, and others in which a byte of ASCII may be the half of a
+sign, are read as UTF-8, and positions refer to that UTF-8 text.
 """
 
 import codecs
@@ -30,6 +31,11 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 TRANSCODED = ("utf-16-le", "utf-16-be")
+RECODED = (
+    *("shift_jis", "cp932", "shift_jis_2004", "shift_jisx0213"),
+    *("gbk", "gb18030", "big5", "cp950", "big5hkscs", "cp949", "johab"),
+)
+"""Encodings whose signs may end with a byte that is one of ASCII by itself."""
 
 WORKBOOKS = (".xlsx", ".xlsm", ".ods")
 ZIP = b"PK\x03\x04"
@@ -91,7 +97,7 @@ class Content:
     @property
     def transcoded(self) -> bool:
         """Whether positions refer to a UTF-8 rendering instead of the file's own bytes."""
-        return self.workbook or self.delivered_encoding in TRANSCODED
+        return self.workbook or self.delivered_encoding != self.encoding
 
     @property
     def text_start(self) -> int:
@@ -149,7 +155,8 @@ def _content(
         return Content(path, shown_name, "utf-8", delivered, len(mark), size)
     if not mark and (guess := _unmarked_utf16(head)):
         raise refused("bad_encoding", shown_name, encoding=f"{delivered}; it looks like {guess}")
-    return Content(path, shown_name, delivered, delivered, len(mark), size)
+    text = delivered if delivered not in RECODED else "utf-8"
+    return Content(path, shown_name, text, delivered, len(mark), size)
 
 
 def byte_order_mark(head: bytes) -> tuple[bytes, str | None]:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from connectors.errors import ProfileError
-from connectors.files.content import canonical_encoding, shown
+from connectors.files.content import RECODED, canonical_encoding, shown
 from connectors.files.encodings import can_be_divided
 from connectors.files.positions import range_of
 from connectors.files.profile_values import (
@@ -94,13 +94,14 @@ def _encoding(key: str, value: object) -> str:
     text = text_of(key, value)
     try:
         name = canonical_encoding(text)
-        usable = name in UTF16 or can_be_divided(name)
+        usable = name in (*UTF16, *RECODED) or can_be_divided(name)
     except (LookupError, ValueError):
         usable = False
     if not usable:
         raise ProfileError(
-            f"{key} = {shown(text)!r} cannot be read. Allowed: utf-8, utf-16, and encodings whose "
-            "ASCII bytes are always ASCII, such as cp1252, iso8859-15, cp850, koi8-r or euc-kr."
+            f"{key} = {shown(text)!r} cannot be read. Allowed: utf-8, utf-16, encodings whose "
+            "ASCII bytes are always ASCII, such as cp1252, iso8859-15, cp850, koi8-r or euc-kr, "
+            "and shift_jis, cp932, gbk, gb18030, big5, cp950, cp949."
         )
     return name
 

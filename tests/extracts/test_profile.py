@@ -145,7 +145,7 @@ PAYMENT = 'record = "payment"\n'
         ('quote = ""', "quote = '' is not one ASCII sign"),
         ("delimiter = '\"'", "delimiter and quote are both"),
         ('encoding = "klingon"', "encoding = 'klingon' cannot be read. Allowed: utf-8, utf-16"),
-        ('encoding = "shift_jis"', "cannot be read"),
+        ('encoding = "hz"', "cannot be read"),
         ('encoding = "rot13"', "cannot be read"),
         ('encoding = "unicode_escape"', "cannot be read"),
         ('encoding = "idna"', "cannot be read"),
