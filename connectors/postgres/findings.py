@@ -6,18 +6,15 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-import polars as pl
 import psycopg
 from psycopg.rows import class_row, namedtuple_row
 
 from connectors.files.dialect import RecordFault
 from connectors.files.valueless import Valueless
-from connectors.postgres.copy_out import copied
 from connectors.postgres.ledger import Extract, batch_span, list_receipts
 from schemas.derived.sql_names import staged_name
 from schemas.derived.views import AT_PLACES, CORRECTED, of_batch, position
 from schemas.field import Table
-from schemas.frame_types import Dtype
 from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
 
@@ -139,34 +136,6 @@ def rows_at(
                 | {"extracts": [extract for extract, _ in near], "numbers": asked}
                 | {"first": min(asked), "last": max(asked)},
             )
-
-
-def row_texts_at(
-    connection: psycopg.Connection,
-    table: Table,
-    batch_id: int,
-    extracts: Sequence[int],
-    numbers: Sequence[int],
-) -> pl.DataFrame:
-    """The texts of such rows as a frame: `extract_id`, `row` and `data`.
-
-    A row whose text is in its file alone, or is no text, has none.
-    """
-    columns: dict[str, tuple[str, Dtype]] = {
-        "extract_id": ("s.extract_id", pl.Int32()),
-        "row": ("s.record_number", pl.Int64()),
-        "data": ("CASE WHEN s.raw IS NULL THEN s.data END", pl.String()),
-    }
-    return copied(
-        connection,
-        columns,
-        f"""{staged_name(table)} s {AT_PLACES}
-        WHERE {of_batch("s")} AND s.record_number BETWEEN %(first)s AND %(last)s
-        ORDER BY s.extract_id, s.record_number""",
-        batch_span(connection, batch_id)
-        | {"extracts": list(extracts), "numbers": list(numbers)}
-        | {"first": min(numbers), "last": max(numbers)},
-    )
 
 
 def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:

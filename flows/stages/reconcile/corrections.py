@@ -17,8 +17,9 @@ from connectors.files.header import Header
 from connectors.files.rewriting import TEXT, RewrittenLine, needs_nothing, write_lines
 from connectors.files.rows_file import RowsFile
 from connectors.postgres import ledger
-from connectors.postgres.findings import row_texts_at, rows_at
+from connectors.postgres.findings import rows_at
 from connectors.postgres.ledger import Extract
+from connectors.postgres.row_texts import row_texts_at
 from flows.stages.kept import is_cleared, open_archived
 from flows.stages.reconcile.sources import Gathered
 from flows.stages.rows.rejects import rewritten

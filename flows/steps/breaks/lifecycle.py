@@ -15,7 +15,7 @@ from flows.steps.breaks.money import (
     basis,
     with_counted,
 )
-from flows.steps.frames.light import light, without
+from flows.steps.frames.light import light, looked_up, without
 from schemas.frame_types import Dtype, frame_schema
 from schemas.ledger import DECISION
 from schemas.life import (
@@ -96,18 +96,14 @@ def carry(
     """
     assert breaks["id"].is_unique().all(), "breaks come from `gather`, each told once"
     standings = _standings(before, decisions, as_of)
-    known = before.join(standings, on="id", how="left", maintain_order="left")
-    past = known.select(*_remembered(), *_terms())
-    if past.is_empty():
-        found = breaks.with_columns(
-            pl.lit(None, dtype).alias(name) for name, dtype in past.schema.items() if name != "id"
-        )
-    else:
-        found = breaks.join(past, on="id", how="left", maintain_order="left")
-    found = found.with_columns(_standing_now_seen())
-    gone = known.filter(~pl.col("state").is_in(RESOLVED)).join(
+    remembered = [name.removesuffix(BEFORE) for name in REMEMBERED]
+    past = looked_up(before.select("id", *remembered, "first_seen"), standings)
+    past = past.select(*_remembered(), *_terms())
+    found = looked_up(breaks, past).with_columns(_standing_now_seen())
+    gone = before.filter(~pl.col("state").is_in(RESOLVED)).join(
         breaks.select("id"), on="id", how="anti", maintain_order="left"
     )
+    gone = gone.join(standings, on="id", how="left", maintain_order="left")
     sides = (
         pl.concat([pl.DataFrame(schema=CHANGED), changed], how="diagonal")
         .unique("id", keep="first")
@@ -241,9 +237,9 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
             *SEEN,
             *BOUND,
         )
-        .join(last, on="id", how="left")
-        .join(sides, on="id", how="left")
-        .join(owners, on="id", how="left", suffix="_decided")
+        .pipe(looked_up, last)
+        .pipe(looked_up, sides)
+        .pipe(looked_up, owners, suffix="_decided")
     )
     # The comparison alone can bring back what is resolved, so nothing decided about it counts.
     heard = pl.col("what").is_not_null() & ~pl.col("state").is_in(RESOLVED)
@@ -264,7 +260,7 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
     ]
     # One that was found to be other than accepted stays so until somebody decides.
     still_other = ~heard & (pl.col("state") == BreakState.REOPENED) & kept
-    return told.select(
+    standings = told.select(
         "id",
         pl.when(accepted & (until >= as_of))
         .then(pl.lit(Standing.ACCEPTED.value))
@@ -292,6 +288,7 @@ def _standings(before: pl.DataFrame, decisions: pl.DataFrame, as_of: date) -> pl
         .otherwise("due_decided")
         .alias("due_then"),
     )
+    return light(standings)
 
 
 def _last(decisions: pl.DataFrame, *names: str) -> pl.DataFrame:

@@ -7,11 +7,12 @@ import polars as pl
 from flows.steps.breaks.acceptance import BOUND, SEEN
 from flows.steps.breaks.lifecycle import BEFORE, CARRIED, REMEMBERED
 from flows.steps.breaks.money import BASIS, COUNTED, COUNTED_BEYOND
+from flows.steps.frames.light import light
 from schemas.ledger import BREAK_STATE
 from schemas.life import BreakState
 
 PART = 20_000
-"""Breaks that are written out together."""
+"""Breaks that are written out, or read, together."""
 _ALWAYS = ("note",)
 """Of what is said of no break: so that there are facts at all."""
 _COUNTS = tuple(name + when for name in (BASIS, COUNTED, COUNTED_BEYOND) for when in ("", BEFORE))
@@ -53,6 +54,11 @@ def from_saved(saved: pl.DataFrame) -> pl.DataFrame:
 
 def with_causes(saved: pl.DataFrame) -> pl.DataFrame:
     """CARRIED, from rows of the ledger, and `cause`: the group of each, null where it has none."""
+    parts = [light(_read(part)) for part in saved.iter_slices(PART)] if saved.height else []
+    return light(pl.concat(parts)) if parts else _read(saved)
+
+
+def _read(saved: pl.DataFrame) -> pl.DataFrame:
     days = ("first_seen", "accepted_until", "date", "looked_as_of", "due")
     told = {
         name: pl.String() if name in days or dtype.is_decimal() else dtype

@@ -21,3 +21,14 @@ def without(frame: pl.DataFrame, unwanted: pl.Expr) -> pl.DataFrame:
     """The frame without some rows; the same frame, and no copy of it, where there are none."""
     found = frame.select(unwanted.fill_null(value=False)).to_series()
     return frame.filter(~found) if found.any() else frame
+
+
+def looked_up(frame: pl.DataFrame, known: pl.DataFrame, suffix: str = "_right") -> pl.DataFrame:
+    """The frame with what is known of each `id`; joined only where anything is known of any."""
+    if known.height:
+        return light(frame.join(known, on="id", how="left", maintain_order="left", suffix=suffix))
+    return frame.with_columns(
+        pl.lit(None, dtype).alias(name + suffix if name in frame.columns else name)
+        for name, dtype in known.schema.items()
+        if name != "id"
+    )
