@@ -30,7 +30,7 @@ from connectors.files.header import Header, read_header  # noqa: E402
 from connectors.files.profile import DEFAULT  # noqa: E402
 from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.files.records import conserved  # noqa: E402
-from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
+from connectors.postgres.staging import copy_binary, copy_staged  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
 from flows.stages.validate_chunk import writing_of  # noqa: E402
 from flows.stages.write_out import _texts, fast_rows  # noqa: E402
@@ -144,8 +144,8 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, validate_al
         states = {"rejected": rejected, "ready": ~rejected} if full.errors else {"ready": ~rejected}
         totals_by_state(table, full.typed, identity, states)
     with profile.step("copy"):
-        filled = [name for name in staged.columns if staged[name].null_count() < staged.height]
-        copy_text(staged.select(filled))
+        for _ in copy_staged(table, staged.frame, staged.pieces).parts():
+            pass
 
 
 def profile_fast(profile: Profile, chunk: Chunk, header: Header) -> Chunk:

@@ -49,7 +49,7 @@ def copy_breaks(connection: psycopg.Connection, number: int, breaks: pl.DataFram
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(
         sql.Identifier(DRAFTED_BREAKS), sql.SQL(", ").join(map(sql.Identifier, _names()))
     )
-    CopyRows(statement, (copy_text(rows),)).send(connection)
+    CopyRows(statement, lambda: (copy_text(rows),)).send(connection)
 
 
 def breaks_hash(connection: psycopg.Connection, number: int, table: str = BREAK_STATE.name) -> str:

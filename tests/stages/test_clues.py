@@ -262,7 +262,7 @@ def test_binary_and_text_store_the_same(
         1,
         all_rows(checked, Positions(frame, empty_texts(frame.height))),
         identities(table, checked.typed, 1, frame["record_number"]),
-    )
+    ).frame
     plain = staged.filter(plain_rows(table, staged))
     assert plain.height > 200
     exact = in_millionths(table, plain.drop("data"))

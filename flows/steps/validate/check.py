@@ -127,7 +127,7 @@ def _read_strictly(
                 code,
                 left[rows.to_numpy()],
                 one["quoted"],
-                kept=one["kept"],
+                kept=one["kept"] if one["kept"].null_count() < one.height else None,
                 detail=detail,
                 limit=limit,
             )

@@ -13,7 +13,7 @@ from flows.steps.validate.field_errors import FieldErrors, Rows
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
 from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.omitted_secrets import PARENT, Repaired, fill_secrets
-from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
+from flows.steps.validate.rows import Positions, StagedRows, all_rows, identities, staged_rows
 from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -27,10 +27,12 @@ VALUELESS = "valueless"
 class Validated:
     """What a chunk's rows are."""
 
-    rows: dict[str, pl.DataFrame] = field(default_factory=dict)
+    rows: dict[str, StagedRows] = field(default_factory=dict)
     """Staged rows by the record kind they are staged under."""
     totals: dict[str, dict[str, Totals]] = field(default_factory=dict)
     """Record kind -> state -> control totals."""
+    reasons: dict[str, list[list[str | int]]] = field(default_factory=dict)
+    """Record kind -> each reason with how many rows have it, and the first of them."""
     superseded: list[int] = field(default_factory=list)
     """Record numbers of insert-batch rows that were merged before they came to us."""
     excluded: list[int] = field(default_factory=list)
@@ -154,6 +156,9 @@ class _Staging:
         self.validated.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )
+        if rows.errors:
+            lines = rows.positions["first_line"]
+            self.validated.reasons[table.name] = rows.errors.counted(numbers, lines)
         states = {REJECTED: rejected} if rows.errors else {}
         states |= {EXCLUDED: excluded} if self.validated.excluded else {}
         states[READY] = ready
@@ -183,10 +188,10 @@ def _validate_inner(
             Positions(frame, positions.faults[places]),
             staging.check(inner, cells_frame(inner, good), positions.frame, places),
         )
-    rows_left = np.flatnonzero(left[sound])
+    rows_left = left[sound]
     others = unwrapped.errors.without(checked.errors.rows)
     errors = FieldErrors([*others.found, *checked.errors.found])
-    outer = Checked(checked.typed[rows_left], errors.among(rows_left))
+    outer = Checked(checked.typed.filter(pl.Series(rows_left)), errors.among(rows_left))
     frame, faults = (
         positions.frame.filter(pl.Series(left)),
         positions.faults.filter(pl.Series(left)),

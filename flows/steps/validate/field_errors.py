@@ -28,14 +28,30 @@ _BREAK = "\0"
 class OfField(NamedTuple):
     """One way in which a field is wrong: the rows, in order, and the reason of each."""
 
+    code: str
     field: str
     rows: Rows
-    texts: pl.Series
-    """JSON up to where the line is to stand."""
+    facts: pl.DataFrame
+    """What differs by row."""
+    text: pl.Expr
+    """Of these facts: JSON up to where the line is to stand."""
+
+    @property
+    def first_value(self) -> str:
+        """What ErrorData shows as the value of the first row."""
+        if "value" not in self.facts.columns or not self.facts["given"][0]:
+            return ""
+        return str(json.loads(f'"{self.facts["value"][0]}"'))
 
     def only(self, chosen: NDArray[np.bool_]) -> "OfField":
         """Of some of the rows."""
-        return OfField(self.field, self.rows[chosen], self.texts.filter(pl.Series(chosen)))
+        return self._replace(rows=self.rows[chosen], facts=self.facts.filter(pl.Series(chosen)))
+
+    def between(self, first: int, beyond: int) -> "OfField":
+        """Of consecutive rows, each known by its place among them from then on."""
+        begin, end = np.searchsorted(self.rows, (first, beyond)).tolist()
+        facts = self.facts.slice(begin, end - begin)
+        return self._replace(rows=self.rows[begin:end] - first, facts=facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +71,32 @@ class FieldErrors:
 
     def without(self, rows: Rows) -> "FieldErrors":
         """The same but for all reasons of some rows."""
+        if not self or not len(rows):
+            return self
         return FieldErrors([one.only(~np.isin(one.rows, rows)) for one in self.found])
 
-    def among(self, rows: Rows) -> "FieldErrors":
-        """Those of some rows, given in order; each is then known by its place among them."""
-        chosen = (one.only(np.isin(one.rows, rows)) for one in self.found)
-        return FieldErrors([one._replace(rows=np.searchsorted(rows, one.rows)) for one in chosen])
+    def among(self, chosen: NDArray[np.bool_]) -> "FieldErrors":
+        """Those of the chosen rows, each of which is known by its place among them."""
+        places = np.cumsum(chosen) - 1
+        some = (one.only(chosen[one.rows]) for one in self.found)
+        return FieldErrors([one._replace(rows=places[one.rows]) for one in some if len(one.rows)])
+
+    def between(self, first: int, beyond: int) -> "FieldErrors":
+        """The same of consecutive rows."""
+        found = (one.between(first, beyond) for one in self.found)
+        return FieldErrors([one for one in found if len(one.rows)])
+
+    def counted(self, numbers: pl.Series, lines: pl.Series) -> list[list[str | int]]:
+        """Each reason: code, field, rows, and of the first its record number, line and value.
+
+        `numbers` and `lines` are those of all rows, which have theirs in order.
+        """
+        return [
+            [one.code, one.field, len(one.rows), numbers[first], lines[first], one.first_value]
+            for one in self.found
+            if len(one.rows)
+            for first in (int(one.rows[0]),)
+        ]
 
     def told_once(self, keys: Mapping[str, Sequence[str]]) -> "FieldErrors":
         """Without those of a number that is made of fields of which one has a reason of its own."""
@@ -86,13 +122,12 @@ class FieldErrors:
         if not len(rows):
             return rows, empty_texts(0)
         line = lines.gather(rows).cast(pl.String)
-        columns = {
-            str(number): one.texts
-            if len(one.rows) == len(rows)
-            else empty_texts(len(rows)).scatter(np.searchsorted(rows, one.rows), one.texts)
-            for number, one in enumerate(self.found)
-            if len(one.rows)
-        }
+        columns = {}
+        for number, one in enumerate(self.found):
+            texts = one.facts.select(one.text).to_series()
+            if len(texts) < len(rows):
+                texts = empty_texts(len(rows)).scatter(np.searchsorted(rows, one.rows), texts)
+            columns[str(number)] = texts
         ended = [
             pl.concat_str(pl.col(name), pl.lit(', "line": "'), pl.col("line"), pl.lit('"}}'))
             for name in columns
@@ -100,6 +135,9 @@ class FieldErrors:
         listed = pl.concat_str(ended, separator=", ", ignore_nulls=True)
         frame = pl.DataFrame({**columns, "line": line})
         return rows, frame.select(pl.concat_str(pl.lit("["), listed, pl.lit("]"))).to_series()
+
+
+NO_ERRORS = FieldErrors()
 
 
 def empty_texts(height: int) -> pl.Series:
@@ -123,14 +161,13 @@ def of_field(
     Of a record kind that has secrets no value is shown: a cell that was lost moves a secret into
     the column of another field.
     """
-    shown = _shown(table, texts)
-    facts = {"value": shown, "kept": kept if kept is not None else empty_texts(len(rows))}
-    if table.unquotable:
-        facts["kept"] = pl.Series([NOT_SHOWN]).new_from_index(0, len(rows))
-    columns = {name: _escaped(series) for name, series in facts.items()}
+    columns = {"value": json_escaped(_shown(table, texts)), "given": texts.is_not_null()}
+    if kept is not None:
+        hidden = pl.Series([NOT_SHOWN], dtype=pl.String).new_from_index(0, len(rows))
+        columns["kept"] = hidden if table.unquotable else kept
     if detail is not None and not table.unquotable:
-        columns["detail"] = _escaped(detail)
-    frame = pl.DataFrame(columns | {"given": texts.is_not_null()})
+        columns["detail"] = json_escaped(detail)
+    facts = pl.DataFrame(columns)
     message = list(_message(code, of, limit))
     if "detail" in columns:
         behind = pl.concat_str(pl.lit(" "), pl.col("detail"))
@@ -142,13 +179,20 @@ def of_field(
         pl.lit(f'", "Meta": {{"stage": "check", "column": {_json(of.name)}'),
         pl.when("given").then(value).otherwise(pl.lit("")),
     )
-    return OfField(of.name, rows, frame.select(text).to_series())
+    return OfField(code, of.name, rows, facts, text)
 
 
 def of_record(code: str, rows: Rows) -> OfField:
     """One reason against whole records, whose fields could not be told apart."""
     text = error_text(code, "", REASONS[code].message(), {"stage": "read"})
-    return OfField("", rows, pl.Series([text]).new_from_index(0, len(rows)))
+    facts = pl.select(pl.repeat(text, len(rows)).alias("text"))
+    return OfField(code, "", rows, facts, pl.col("text"))
+
+
+def told_by_row(code: str, name: str, rows: Rows, texts: Sequence[str]) -> OfField:
+    """One reason against rows, of each as `error_text` gives it."""
+    facts = pl.DataFrame({"text": texts}, {"text": pl.String})
+    return OfField(code, name, rows, facts, pl.col("text"))
 
 
 def error_text(code: str, name: str, message: str, meta: Mapping[str, str]) -> str:
@@ -157,10 +201,29 @@ def error_text(code: str, name: str, message: str, meta: Mapping[str, str]) -> s
     return _json(shape).removesuffix("}}")
 
 
+def settled_errors(
+    code: str, name: str, values: pl.Series, lines: pl.Series, of: str = ""
+) -> pl.Series:
+    """ErrorData of rows that are wrong in the delivery as a whole, as the database writes it."""
+    frame = pl.DataFrame({"value": json_escaped(values), "line": lines.cast(pl.String)})
+    told = REASONS[code].message(field=name, value=_BREAK, of=of)
+    before, after = (_json(part)[1:-1] for part in told.split(_BREAK))
+    text = pl.concat_str(
+        pl.lit(f'[{{"ErrorCode": {_json(code)}, "FieldName": {_json(name)}, "Message": "{before}'),
+        "value",
+        pl.lit(f'{after}", "Meta": {{"stage": "merge", "column": {_json(name)}, "value": "'),
+        "value",
+        pl.lit('", "line": "'),
+        "line",
+        pl.lit('"}}]'),
+    )
+    return frame.select(text.alias("error_data")).to_series()
+
+
 def _message(code: str, of: Field, limit: str) -> Iterator[pl.Expr]:
     """The wording of a reason, with the columns that differ by row."""
-    facts = {name: f"{_BREAK}{name}{_BREAK}" for name in ("value", "kept")}
-    told = REASONS[code].message(field=of.name, of=of.of or "", limit=limit, **facts)
+    marks = {name: f"{_BREAK}{name}{_BREAK}" for name in ("value", "kept")}
+    told = REASONS[code].message(field=of.name, of=of.of or "", limit=limit, **marks)
     for number, part in enumerate(told.split(_BREAK)):
         yield pl.col(part) if number % 2 else pl.lit(_json(part)[1:-1])
 
@@ -175,8 +238,8 @@ def _shown(table: Table, texts: pl.Series) -> pl.Series:
     return cut.fill_null("")
 
 
-def _escaped(texts: pl.Series) -> pl.Series:
-    """As they stand in a JSON text."""
+def json_escaped(texts: pl.Series) -> pl.Series:
+    """Texts as they stand in a JSON text."""
     if not texts.str.contains(_SPECIAL).any():
         return texts
     return texts.str.replace_many(list(_ESCAPED), list(_ESCAPED.values()))

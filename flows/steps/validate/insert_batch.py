@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from flows.steps.validate.field_errors import FieldErrors, OfField, error_text
+from flows.steps.validate.field_errors import FieldErrors, error_text, told_by_row
 from schemas.cells.reading import SHOWN_CHARACTERS, Unread
 from schemas.counting import quantity
 from schemas.derived.json_text import read_json_record, recognise
@@ -35,7 +35,7 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
     """Sort typed rows of insert-batch data; `inner_record` is the kind the feed names, if any."""
     result = InsertBatchRecords()
     named = EXTRACTS[inner_record] if inner_record else None
-    unread: dict[int, str] = {}
+    unread: dict[str, dict[int, str]] = {}
     for row, (data, merged, jsondata) in enumerate(
         rows.select("Data", "Merged", "Jsondata").iter_rows()
     ):
@@ -48,12 +48,17 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
             column = "Jsondata" if jsondata else "Data"
             message = REASONS["InnerRecord"].message(value=shown)
             meta = {"stage": "merge", "column": column}
-            unread[row] = error_text("InnerRecord", column, message, meta)
+            text = error_text("InnerRecord", column, message, meta)
+            unread.setdefault(column, {})[row] = text
         else:
             table, cells = found
             result.inner.setdefault(table.name, {})[row] = cells
-    texts = pl.Series([*unread.values()], dtype=pl.String)
-    result.errors = FieldErrors([OfField("", np.array([*unread], np.intp), texts)])
+    result.errors = FieldErrors(
+        [
+            told_by_row("InnerRecord", column, np.array([*texts], np.intp), [*texts.values()])
+            for column, texts in unread.items()
+        ]
+    )
     return result
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +10,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from flows.steps.validate.check import Checked
-from flows.steps.validate.field_errors import FieldErrors, empty_texts, of_record
+from flows.steps.validate.field_errors import NO_ERRORS, FieldErrors, of_record
 from schemas.derived.sql import IDENTITY, key_columns
 from schemas.field import Field, Kind, Table
 from schemas.kinds import EXACT, WORLDS, frame_columns
 from schemas.ledger import POSITION
+
+PIECE = 4096
+"""Rows whose ErrorData is in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +63,47 @@ def all_rows(checked: Checked, positions: Positions) -> Rows:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows for the staged table of a record; their ErrorData is made when it is asked for.
+
+    It may be many times as large as what was delivered.
+    """
+
+    frame: pl.DataFrame
+    """Columns as `sql.staged_columns` orders them; nothing is in that of ErrorData."""
+    errors: FieldErrors = NO_ERRORS
+
+    @property
+    def clean(self) -> pl.Series:
+        """Which of them have no error."""
+        clean = pl.repeat(True, self.frame.height, eager=True)
+        return clean.scatter(self.errors.rows, False)
+
+    def only(self, chosen: pl.Series) -> "StagedRows":
+        """Some of them."""
+        return StagedRows(self.frame.filter(chosen), self.errors.among(chosen.to_numpy()))
+
+    def pieces(self) -> Iterator[pl.DataFrame]:
+        """All of them with their ErrorData, some thousand at a time."""
+        for first in range(0, self.frame.height, PIECE):
+            piece = self.frame.slice(first, PIECE)
+            errors = self.errors.between(first, first + PIECE)
+            rows, told = errors.error_data(piece["first_line"])
+            yield piece.with_columns(piece["error_data"].scatter(rows, told))
+
+
 def staged_rows(
     table: Table,
     batch_id: int,
     extract_id: int,
     rows: Rows,
     identity: pl.Series,
-) -> pl.DataFrame:
-    """Rows for the staged table of a record, columns as `sql.staged_columns` orders them."""
-    error_data = empty_texts(rows.typed.height).alias("error_data")
-    if rows.errors:
-        error_data = error_data.scatter(*rows.errors.error_data(rows.positions["first_line"]))
+) -> StagedRows:
+    """Rows for the staged table of a record."""
     known = rows.positions.with_columns(
         pl.lit(batch_id, pl.Int32).alias("batch_id"),
         pl.lit(extract_id, pl.Int32).alias("extract_id"),
-        error_data,
         identity,
     )
     missing = [
@@ -82,7 +112,7 @@ def staged_rows(
         if field.name not in known.columns
     ]
     position = known.with_columns(missing).select([field.name for field in POSITION])
-    return position.hstack(rows.typed.select(stored(table)))
+    return StagedRows(position.hstack(rows.typed.select(stored(table))), rows.errors)
 
 
 def stored(table: Table) -> list[pl.Expr]:
