@@ -28,6 +28,7 @@ from connectors.files.spool import spool_path, write_spool
 from connectors.memory import keep_arrays
 from connectors.postgres import ledger
 from connectors.postgres.digests import keep_digests
+from connectors.postgres.findings import REASONS_OF
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt, State
 from connectors.postgres.staging import CopyRows, withdraw_staged
@@ -75,6 +76,8 @@ class Prepared:
                 self.clues[record][EXCLUDED] = self.validated.left_out
             if self.chunk.valueless.lines:
                 self.clues[record][VALUELESS] = self.chunk.valueless
+        for record, reasons in self.validated.reasons.items():
+            self.clues.setdefault(record, {})[REASONS_OF] = reasons
         self.keys.clear()
 
 
