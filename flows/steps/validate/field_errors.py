@@ -66,8 +66,13 @@ class FieldErrors:
     @property
     def rows(self) -> Rows:
         """The rows that have a reason, in order."""
-        each = [one.rows for one in self.found]
-        return each[0] if len(each) == 1 else np.unique(np.concatenate([NO_ROWS, *each]))
+        each = [one.rows for one in self.found if len(one.rows)]
+        if len(each) < 2:
+            return each[0] if each else NO_ROWS
+        wrong = np.zeros(max(int(rows[-1]) for rows in each) + 1, np.bool_)
+        for rows in each:
+            wrong[rows] = True
+        return np.flatnonzero(wrong)
 
     def without(self, rows: Rows) -> "FieldErrors":
         """The same but for all reasons of some rows."""

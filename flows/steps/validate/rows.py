@@ -16,7 +16,7 @@ from schemas.field import Field, Kind, Table
 from schemas.kinds import EXACT, WORLDS, frame_columns
 from schemas.ledger import POSITION
 
-PIECE = 4096
+PIECE = 2048
 """Rows whose ErrorData is in memory at a time."""
 
 
