@@ -171,18 +171,24 @@ def rows_at(
         )
 
 
-def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
-    """What was noted about a batch without rejecting rows, with the line of the first row."""
+def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note]:
+    """The first of what was noted about a batch without rejecting rows, each with its line."""
     noted = connection.execute(
         "SELECT record, code, field, value, rows, extract_id, record_number, "
         "CASE record_number WHEN 0 THEN value::bigint ELSE record_number + 1 END, message "
-        "FROM note WHERE batch_id = %s ORDER BY record, code, field, value, extract_id",
-        [batch_id],
+        "FROM note WHERE batch_id = %s ORDER BY record, code, field, value, extract_id LIMIT %s",
+        [batch_id, most],
     ).fetchall()
     found: list[Note] = []
     for record, of_record in groupby((Note(*row) for row in noted), key=attrgetter("record")):
         found += _with_lines(connection, EXTRACTS[record], batch_id, list(of_record))
     return found
+
+
+def count_notes(connection: psycopg.Connection, batch_id: int) -> int:
+    """How many of them there are."""
+    row = connection.execute("SELECT count(*) FROM note WHERE batch_id = %s", [batch_id]).fetchone()
+    return int(row[0]) if row else 0
 
 
 def note_left_out(

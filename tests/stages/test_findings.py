@@ -10,9 +10,12 @@ from connectors.files.profile import DEFAULT
 from connectors.postgres import ledger
 from connectors.postgres.findings import REASONS_OF, findings
 from connectors.settings import Limits
+from flows.report.html import render_html
+from flows.report.text import render_text
 from flows.stages.check import tables_of
 from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
+from flows.steps.batch_report import MOST_NOTES
 from tests.stages.payments import line, write
 
 SAMPLES = Path(__file__).resolve().parents[2] / "data_samples"
@@ -55,3 +58,13 @@ def test_reasons_that_were_counted_are_those_that_are_found(
         connection.execute("UPDATE receipt SET clues = NULL")
         assert counted == [findings(connection, table, batch) for table in tables]
     assert sum(map(len, counted)) >= 10
+
+
+def test_a_report_has_the_first_of_very_many_notes(workspace: Workspace, tmp_path: Path) -> None:
+    many = MOST_NOTES + 3
+    lines = [line(n).replace(",9", f",{n}") for n in range(1, many + 1)]
+    report = import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT).report
+    assert (len(report.notes), report.note_count) == (MOST_NOTES, many)
+    assert {note.line - note.record_number for note in report.notes} == {1}
+    assert "3 more notes are not listed" in render_html(report)
+    assert "1 803 more are in the full report" in render_text(report)
