@@ -7,7 +7,8 @@ import pytest
 
 from connectors.files.profile import DEFAULT
 from connectors.settings import Limits, Settings
-from flows.stages.examine import Reject, examine
+from flows.stages.examine import examine
+from flows.stages.verdicts import Reject
 from tests.stages.payments import HEADER, line
 
 OPENED = line(2)[:-1] + '"9""'

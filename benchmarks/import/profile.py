@@ -30,15 +30,14 @@ from connectors.files.header import Header, read_header  # noqa: E402
 from connectors.files.profile import DEFAULT  # noqa: E402
 from connectors.files.reader import first_place, read_chunks  # noqa: E402
 from connectors.files.records import conserved  # noqa: E402
-from connectors.postgres.staging import copy_binary, copy_text  # noqa: E402
+from connectors.postgres.staging import copy_binary, copy_staged  # noqa: E402
 from connectors.settings import MIB, Limits  # noqa: E402
 from flows.stages.write_out import _texts, fast_rows  # noqa: E402
 from flows.stages.writing import writing_of  # noqa: E402
-from flows.steps.validate import check  # noqa: E402
+from flows.steps.validate.check import check  # noqa: E402
 from flows.steps.validate.frame_totals import totals_by_state, totals_of_millionths  # noqa: E402
 from flows.steps.validate.normalise import normalise  # noqa: E402
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows  # noqa: E402
-from schemas.cells.columns import type_cells  # noqa: E402
 from schemas.derived.pandera_schemas import validate  # noqa: E402
 
 STEPS = {
@@ -48,9 +47,7 @@ STEPS = {
     "cells": "cells of the sound records as text",
     "positions": "lines, byte ranges, raw text",
     "normalise": "the feed's way of writing",
-    "type": "text to typed columns, vectorised",
-    "strict": "cells the vectorised readers left, one by one",
-    "rules": "the rules of the record: the row verdicts",
+    "check": "text to typed columns, the rules of the record: the row verdicts and their reasons",
     "pandera": "clean rows held against the pandera schema of their record",
     "rows": "staged rows with their reasons",
     "totals": "exact control totals",
@@ -133,21 +130,13 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, validate_al
     with profile.step("normalise"):
         writing = writing_of(DEFAULT)
         normal = normalise(table, cells, header.fields, writing, header.sources)
-    with profile.step("type"):
-        typed = type_cells(normal, table)
-    errors: dict[int, list[check.FieldError]] = defaultdict(list)
-    unread: set[tuple[int, str]] = set()
-    with profile.step("strict"):
-        for field, left in check._left(table, normal, typed):
-            texts = normal[field.name], normal[field.name]
-            typed = check._read_strictly(table, field, texts, left, typed, errors, unread)
-    with profile.step("rules"):
-        check._apply_rules(table, normal, typed, errors, unread)
+    with profile.step("check"):
+        checked = check(table, normal)
     with profile.step("rows"):
-        full = all_rows(check.Checked(typed, dict(errors)), Positions(positions, chunk.faults))
+        full = all_rows(checked, Positions(positions, chunk.codes))
         identity = identities(table, full.typed, 1, full.positions["record_number"])
         staged = staged_rows(table, 1, 1, full, identity)
-        rejected = pl.Series([False] * full.typed.height).scatter(list(full.errors), True)
+        rejected = pl.repeat(False, full.typed.height, eager=True).scatter(full.errors.rows, True)
     with profile.step("pandera"):
         lines = full.positions["first_line"].filter(~rejected)
         validate(table, full.typed.filter(~rejected), lines)
@@ -155,8 +144,8 @@ def profile_chunk(profile: Profile, chunk: Chunk, header: Header, *, validate_al
         states = {"rejected": rejected, "ready": ~rejected} if full.errors else {"ready": ~rejected}
         totals_by_state(table, full.typed, identity, states)
     with profile.step("copy"):
-        filled = [name for name in staged.columns if staged[name].null_count() < staged.height]
-        copy_text(staged.select(filled))
+        for _ in copy_staged(table, staged.frame, staged.pieces).parts():
+            pass
 
 
 def profile_fast(profile: Profile, chunk: Chunk, header: Header) -> Chunk:

@@ -123,8 +123,14 @@ class Chunk:
     @cached_property
     def faults(self) -> dict[int, str]:
         """ErrorCode of every record whose structure is broken, by its place in the chunk."""
-        broken = np.flatnonzero(self.records.fault)
-        return {int(row): RecordFault(int(self.records.fault[row])).code for row in broken}
+        codes = self.codes
+        return {row: codes[row] for row in codes.is_not_null().arg_true()}
+
+    @property
+    def codes(self) -> pl.Series:
+        """ErrorCode of every record; null where its structure is not broken."""
+        names = pl.Series([None, *(fault.code for fault in RecordFault if fault)], dtype=pl.String)
+        return names.gather(self.records.fault)
 
     @cached_property
     def beside_csv(self) -> Flags:
@@ -226,11 +232,8 @@ class Chunk:
 
     def _texts(self) -> pl.Series:
         settled = self.block[: self.records.consumed]
-        # A record's fault is its first one: bytes that are no text may hide behind another.
-        if self._no_text:
-            return self._decoded_texts()
-        encoding = self.dialect.encoding
-        if self.height == self.records.lines:
+        encoding, none = self.dialect.encoding, self._no_text
+        if self.height == self.records.lines and not len(none):
             text = settled if encoding == "utf-8" else settled.decode(encoding).encode()
             text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
             if b"\r" not in text:
@@ -240,22 +243,33 @@ class Chunk:
         if encoding != "utf-8":
             return self._decoded_texts()  # Places are of the bytes as they were delivered.
         begin = pl.Series("begin", self.records.start)
-        length = pl.Series("length", self.records.end) - begin
+        length = (pl.Series("length", self.records.end) - begin).scatter(none, 0)
         cut = pl.lit(settled).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))
-        return pl.select(cut.cast(pl.String).alias("data")).to_series()
+        texts = pl.select(cut.cast(pl.String).alias("data")).to_series()
+        return texts.scatter(none, [self._text_of(row) for row in none.tolist()])
 
     def _decoded_texts(self) -> pl.Series:
         texts = [self._text_of(row) for row in range(self.height)]
         return pl.Series("data", texts, dtype=pl.String)
 
     @cached_property
-    def _no_text(self) -> list[int]:
+    def _no_text(self) -> Places:
         """The records with NUL or with bytes that are not valid; each of them has some fault."""
-        return [row for row in self.faults if not self._is_text(row)]
+        records = self.records
+        # A record's fault is its first one: bytes that are no text may hide behind another.
+        broken = np.flatnonzero(records.fault)
+        settled = self.block[: records.consumed]
+        if not len(broken) or (settled.isascii() and b"\0" not in settled):
+            return broken[:0]
+        text = np.frombuffer(settled, np.uint8)
+        odd = np.flatnonzero((text == 0) | (text > LAST_ASCII))
+        first, beyond = (np.searchsorted(odd, at[broken]) for at in (records.start, records.end))
+        found = [row for row in broken[first < beyond].tolist() if not self._is_text(row)]
+        return np.array(found, np.int64)
 
     def _raw(self) -> pl.Series:
-        rows = self._no_text
-        raw = pl.Series("raw", [None] * self.height, dtype=pl.String)
+        rows = self._no_text.tolist()
+        raw = pl.Series("raw", [None], dtype=pl.String).new_from_index(0, self.height)
         return raw.scatter(rows, [self._bytes(row).hex() for row in rows]) if rows else raw
 
     def _bytes(self, row: int) -> bytes:

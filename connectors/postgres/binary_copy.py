@@ -4,7 +4,7 @@ Only columns of a fixed size are written so, amounts of up to six digits behind 
 text of any length behind them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +75,7 @@ def encode(
     return out[: write_rows(values, scales, given, sizes, *texts, out)].data
 
 
-def pieces(parts: Sequence[bytes | memoryview], size: int) -> Iterator[bytes | memoryview]:
+def pieces(parts: Iterable[bytes | memoryview], size: int) -> Iterator[bytes | memoryview]:
     """What is sent, in pieces of a size the server takes well."""
     for part in parts:
         view = memoryview(part)

@@ -18,6 +18,8 @@ from schemas.field import Table
 from schemas.reasons import REASONS
 from schemas.tables import EXTRACTS
 
+REASONS_OF = "reasons"
+"""The clue of a chunk that counts them."""
 SEARCHED = 4_096
 """Records looked through at first for the one a line is in; eight times as many each next time."""
 
@@ -65,25 +67,65 @@ class RejectedRow(NamedTuple):
 
 def findings(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding]:
     """The reasons of a batch for one record kind, most frequent first."""
+    counted = _counted(connection, table, batch_id)
     rows = connection.execute(
         f"""WITH reasons AS (
             SELECT extract_id, record_number, first_line,
                 json_array_elements(error_data::json) AS reason
-            FROM ({_erroneous(table)}) r
+            FROM ({_erroneous(table, staged=counted is None)}) r
         ), named AS (
             SELECT extract_id, record_number, first_line, reason ->> 'ErrorCode' AS code,
-                reason ->> 'FieldName' AS field, reason -> 'Meta' ->> 'value' AS value
+                reason ->> 'FieldName' AS field, reason -> 'Meta' ->> 'value' AS value, 1 AS rows
             FROM reasons
+            UNION ALL SELECT * FROM unnest(%(extracts)s::int[], %(numbers)s::bigint[],
+                %(lines)s::bigint[], %(codes)s::text[], %(fields)s::text[], %(values)s::text[],
+                %(rows)s::int[])
         )
-        SELECT '{table.name}', code, field, count(*),
+        SELECT '{table.name}', code, field, sum(rows)::bigint,
             (array_agg(extract_id ORDER BY extract_id, record_number))[1],
             (array_agg(first_line ORDER BY extract_id, record_number))[1],
             (array_agg(record_number ORDER BY extract_id, record_number))[1],
             coalesce((array_agg(value ORDER BY extract_id, record_number))[1], '')
-        FROM named GROUP BY code, field ORDER BY count(*) DESC, code, field""",
-        batch_span(connection, batch_id),
+        FROM named GROUP BY code, field ORDER BY sum(rows) DESC, code, field""",
+        batch_span(connection, batch_id)
+        | {
+            name: [getattr(one, of) for one in counted or ()]
+            for name, of in (
+                ("extracts", "extract_id"),
+                ("numbers", "record_number"),
+                ("lines", "line"),
+                ("codes", "code"),
+                ("fields", "field"),
+                ("values", "value"),
+                ("rows", "rows"),
+            )
+        },
     ).fetchall()
     return [Finding(*row) for row in rows]
+
+
+def _counted(connection: psycopg.Connection, table: Table, batch_id: int) -> list[Finding] | None:
+    """The reasons against rows that were rejected as they were read, as each chunk counted them.
+
+    None: not all of them did, or rows of the batch were corrected, whose reasons no longer count.
+    """
+    corrected = connection.execute(
+        f"SELECT FROM outcome c WHERE {of_batch('c')} AND c.verdict = '{CORRECTED}' LIMIT 1",
+        batch_span(connection, batch_id),
+    )
+    if corrected.fetchone() is not None:
+        return None
+    found = []
+    for receipt in list_receipts(connection, batch_id, "stage"):
+        states = receipt.totals.get(table.name, {})
+        told = receipt.clues.get(table.name, {}).get(REASONS_OF)
+        if told is None and "rejected" in states:
+            return None
+        for code, field, rows, number, line, value in told or ():
+            found.append(
+                Finding(table.name, code, field, rows, receipt.extract_id, line, number, value)
+            )
+    return found
 
 
 def rejected_rows(
@@ -138,18 +180,24 @@ def rows_at(
             )
 
 
-def notes(connection: psycopg.Connection, batch_id: int) -> list[Note]:
-    """What was noted about a batch without rejecting rows, with the line of the first row."""
+def notes(connection: psycopg.Connection, batch_id: int, most: int) -> list[Note]:
+    """The first of what was noted about a batch without rejecting rows, each with its line."""
     noted = connection.execute(
         "SELECT record, code, field, value, rows, extract_id, record_number, "
         "CASE record_number WHEN 0 THEN value::bigint ELSE record_number + 1 END, message "
-        "FROM note WHERE batch_id = %s ORDER BY record, code, field, value, extract_id",
-        [batch_id],
+        "FROM note WHERE batch_id = %s ORDER BY record, code, field, value, extract_id LIMIT %s",
+        [batch_id, most],
     ).fetchall()
     found: list[Note] = []
     for record, of_record in groupby((Note(*row) for row in noted), key=attrgetter("record")):
         found += _with_lines(connection, EXTRACTS[record], batch_id, list(of_record))
     return found
+
+
+def count_notes(connection: psycopg.Connection, batch_id: int) -> int:
+    """How many of them there are."""
+    row = connection.execute("SELECT count(*) FROM note WHERE batch_id = %s", [batch_id]).fetchone()
+    return int(row[0]) if row else 0
 
 
 def note_left_out(
@@ -306,12 +354,14 @@ _PLACED = ", ".join(
 )
 
 
-def _erroneous(table: Table) -> str:
-    return f"""
+def _erroneous(table: Table, *, staged: bool = True) -> str:
+    """SQL for the rows with errors; those that were rejected as they were read where `staged`."""
+    rejected = f"""
         SELECT {_PLACED}, s.data, s.raw, s.error_data
         FROM {staged_name(table)} s WHERE {of_batch("s")} AND s.error_data IS NOT NULL
             AND {_not_corrected()}
-        UNION ALL
+        UNION ALL"""
+    return f"""{rejected if staged else ""}
         SELECT {_PLACED}, s.data, s.raw, o.error_data
         FROM {staged_name(table)} s
         JOIN outcome o ON o.extract_id = s.extract_id AND o.record_number = s.record_number

@@ -1,7 +1,7 @@
 """Staged rows on their way into PostgreSQL: COPY, in binary where the columns allow it."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -23,12 +23,12 @@ class CopyRows:
     """Rows of one table, written out for COPY, so that writing out and sending can overlap."""
 
     statement: sql.Composed
-    parts: tuple[bytes | memoryview, ...]
+    parts: Callable[[], Iterable[bytes | memoryview]]
 
     def send(self, connection: psycopg.Connection) -> None:
         """Add the rows."""
         with connection.cursor() as cursor, cursor.copy(self.statement) as copy:
-            for piece in binary_copy.pieces(self.parts, COPY_BYTES):
+            for piece in binary_copy.pieces(self.parts(), COPY_BYTES):
                 copy.write(piece)
 
 
@@ -52,13 +52,31 @@ def count_unread(
     return int(row[0]) if row else 0
 
 
-def copy_staged(table: Table, rows: pl.DataFrame) -> CopyRows:
-    """Staged rows for COPY; the frame has the columns of `sql_names.staged_columns`, in order."""
+def copy_staged(
+    table: Table,
+    rows: pl.DataFrame,
+    pieces: Callable[[], Iterator[pl.DataFrame]] | None = None,
+) -> CopyRows:
+    """Staged rows for COPY; the frame's columns are those of `sql_names.staged_columns`, in order.
+
+    `pieces` gives the same rows with their ErrorData, a part at a time: it is written out only when
+    it is sent, because it may be many times as large as the rows.
+    """
     columns = staged_columns(table)
     assert tuple(rows.columns) == columns, rows.columns
-    rows = _told(rows, pl.col("data").str.len_bytes())
-    filled = _filled(rows, columns)
-    return CopyRows(_copy(table, filled, "TEXT"), (copy_text(rows.select(filled)),))
+    length = pl.col("data").str.len_bytes()
+    told = _told(rows, length)
+    filled = _filled(told, columns)
+    if pieces is None:
+        text = copy_text(told.select(filled))
+        return CopyRows(_copy(table, filled, "TEXT"), lambda: (text,))
+    filled = [name for name in columns if name in filled or name == "error_data"]
+
+    def parts() -> Iterator[bytes]:
+        for piece in pieces():
+            yield copy_text(_told(piece, length).select(filled))
+
+    return CopyRows(_copy(table, filled, "TEXT"), parts)
 
 
 def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRows:
@@ -75,7 +93,7 @@ def copy_binary(table: Table, rows: pl.DataFrame, texts: Texts | None) -> CopyRo
         body = binary_copy.encode(table, rows, columns, texts)
         columns.append("data")
     copy = _copy(table, columns, "BINARY")
-    return CopyRows(copy, (binary_copy.HEAD, body, binary_copy.TAIL))
+    return CopyRows(copy, lambda: (binary_copy.HEAD, body, binary_copy.TAIL))
 
 
 def _told(rows: pl.DataFrame, length: pl.Expr) -> pl.DataFrame:

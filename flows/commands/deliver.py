@@ -1,5 +1,6 @@
 """Deliveries: `recon check` and `recon import`."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +17,8 @@ from schemas.tables import EXTRACTS
 # What works on frames and rows is imported where it is called: `--help` need not wait for it.
 if TYPE_CHECKING:
     from connectors.files.profile import Profile
-    from flows.stages.examine import FileVerdict
     from flows.stages.sequence import Ended
+    from flows.stages.verdicts import FileVerdict
 
 REJECTS_SHOWN = 20
 
@@ -47,12 +48,15 @@ def check_command(
     Exit code 0: nothing to reject; 1: rows or files would be rejected; 2: could not run.
     """
     from flows.stages.examine import examine
+    from flows.stages.verdicts import write_json
 
-    feed = profile_of(profile, record, tenant=tenant)
+    feed, most = profile_of(profile, record, tenant=tenant), None if json else REJECTS_SHOWN
     with show_progress(quiet=json) as progress:
-        verdicts = examine(read_settings(), paths, feed, record=record, progress=progress)
+        verdicts = examine(
+            read_settings(), paths, feed, record=record, progress=progress, most=most
+        )
     if json:
-        print_json({"files": [verdict.as_json() for verdict in verdicts]})
+        write_json(verdicts, sys.stdout)
     else:
         _show(verdicts)
     return int(any(verdict.refused or verdict.rejects for verdict in verdicts))
@@ -227,7 +231,7 @@ def _show(verdicts: "list[FileVerdict]") -> None:
             f"{verdict.name}: {verdict.record}, {quantity(verdict.rows_in, 'row', grouped)}, "
             f"{len(verdict.rejects)} with errors{beside(verdict)}"
         )
-        shown = verdict.rejects[:REJECTS_SHOWN]
+        shown = [*verdict.rejects]
         for reject in shown:
             for error in reject.errors:
                 where = f"line {reject.line}, record {reject.record_number}"

@@ -21,12 +21,12 @@ from flows.report.text import (
     row_place,
     verdict_of,
 )
-from flows.steps.batch_report import BatchReport, Chain
+from flows.steps.batch_report import MOST_NOTES, BatchReport, Chain
 from flows.steps.totals import Totals, add
 
 LONGEST = 500
 """Characters of one delivered value the page shows; the length of the rest is given."""
-MOST = 2_000
+MOST = MOST_NOTES
 """Lines of one list the page shows; it says how many it leaves out."""
 
 ROOM = 18

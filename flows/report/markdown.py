@@ -121,7 +121,7 @@ def _parts(report: BatchReport) -> Iterator[MarkdownPart]:
     ]
     if notes:
         head = (" Rows", "Note", "First in", " Line", " Record number")
-        yield MarkdownPart("## Notes", head, notes, len(report.notes) - len(notes))
+        yield MarkdownPart("## Notes", head, notes, report.note_count - len(notes))
 
 
 def _record(report: BatchReport, chain: Chain) -> Iterator[MarkdownPart]:

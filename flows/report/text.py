@@ -101,7 +101,9 @@ def render_text(report: BatchReport) -> str:
             "Rejects by reason (a row with several reasons counts under each)",
             _most(_reason(line) for line in report.reasons),
         ),
-        *_section("Notes (these rejected no row)", _most(_note(line) for line in report.notes)),
+        *_section(
+            "Notes (these rejected no row)", _most(map(_note, report.notes), report.notes_beyond)
+        ),
     ]
     return "\n".join(line.rstrip() for line in lines).translate(_TYPEWRITER) + "\n"
 
@@ -213,12 +215,12 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield from list(lines) or ["  None."]
 
 
-def _most(findings: Iterable[Iterable[str]]) -> Iterator[str]:
+def _most(findings: Iterable[Iterable[str]], beyond: int = 0) -> Iterator[str]:
     every = list(findings)
     for one in every[:MOST]:
         yield from one
     if len(every) > MOST:
-        left = len(every) - MOST
+        left = len(every) + beyond - MOST
         yield f"  {digits(left)} more {agree(left, 'is', 'are')} in the full report."
 
 

@@ -1,17 +1,15 @@
 """Examine: validate files without any database, as producers do before they deliver."""
 
-import json
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from connectors.errors import CleanRowsBroken, ExtractRefused
+from connectors.errors import CleanRowsBroken
 from connectors.files.chunk import Chunk
 from connectors.files.content import open_content
 from connectors.files.delivery import find_extracts
@@ -31,72 +29,16 @@ from flows.stages.small_files import (
 )
 from flows.stages.stated import TotalsRead, is_added, tied, totals_read, unread_of
 from flows.stages.validate_chunk import validate_chunk
+from flows.stages.verdicts import ROW, FileVerdict, Rejects
 from flows.stages.workspace import Progress, silent
-from flows.steps.secrets import shown_record
+from flows.steps.secrets import shown_records
 from flows.steps.validate.chunk import EXCLUDED, Validated
-from flows.steps.validate.references import References, Unsettled, reference_error
-from flows.steps.validate.repeats import Repeats, conflict_error
+from flows.steps.validate.references import References, Unsettled, reference_errors
+from flows.steps.validate.repeats import Repeats, conflict_errors
+from flows.steps.validate.rows import PIECE
 from schemas.derived.pandera_schemas import SchemaBroken
 from schemas.field import Reference
 from schemas.tables import EXTRACTS
-
-ROW = ("record_number", "first_line", "last_line", "data", "error_data")
-
-
-@dataclass(frozen=True, slots=True)
-class Reject:
-    """One row that would carry HasError."""
-
-    record_number: int
-    line: int
-    last_line: int
-    data: str
-    errors: list[dict[str, Any]]
-
-
-@dataclass(slots=True)
-class FileVerdict:
-    """What became of one file."""
-
-    name: str
-    record: str | None = None
-    rows_in: int = 0
-    excluded: int = 0
-    """Rows that the feed profile leaves out."""
-    valueless: int = 0
-    """Lines that become no row, because none of their cells that is one holds a value."""
-    comments: int = 0
-    """Lines that are no row, because they begin as the feed begins comments."""
-    refused: str | None = None
-    message: str | None = None
-    rejects: list[Reject] = field(default_factory=list)
-    unsettled: list[Unsettled] = field(default_factory=list)
-    """References that only a database could answer."""
-
-    def refuse(self, refusal: ExtractRefused) -> None:
-        """The file as a whole cannot be taken; what was read of it does not count."""
-        self.refused, self.message = refusal.code, str(refusal)
-        self.rows_in, self.excluded, self.valueless, self.comments = 0, 0, 0, 0
-        self.rejects, self.unsettled = [], []
-
-    def as_json(self) -> dict[str, Any]:
-        """The shape `recon check --json` prints."""
-        return {
-            "name": self.name,
-            "record": self.record,
-            "rows_in": self.rows_in,
-            "rejected": len(self.rejects),
-            "excluded": self.excluded,
-            "valueless": self.valueless,
-            "comments": self.comments,
-            "refused": self.refused,
-            "message": self.message,
-            "unsettled": [one._asdict() for one in self.unsettled],
-            "rejects": [
-                {name: getattr(reject, name) for name in Reject.__slots__}
-                for reject in self.rejects
-            ],
-        }
 
 
 def examine(
@@ -107,20 +49,21 @@ def examine(
     record: str | None = None,
     progress: Progress = silent,
     look: Callable[[Opened], None] | None = None,
+    most: int | None = None,
 ) -> list[FileVerdict]:
     """The verdict on every file of a delivery; nothing is kept and no database is asked.
 
     Repeated and conflicting keys are found over the whole delivery. References that it does not
     answer itself may lead to what a database knows, so they are counted as unsettled; of a feed
     whose deliveries are complete in themselves they are errors. `look` is given every file while
-    its content is there.
+    its content is there. All rejects are counted; of each file the first `most` are kept, or all.
     """
     delivery = find_extracts(paths, settings.limits)
     statement = read_manifests(delivery)
     gaps = {gap.name: gap.refusal for gap in statement.gaps}
     with tempfile.TemporaryDirectory(prefix="recon-check-") as folder:
         last_wins = profile.duplicate == "last_wins"
-        run = _Examination(settings, profile, Repeats(last_wins), References(last_wins))
+        run = _Examination(settings, profile, most, Repeats(last_wins), References(last_wins))
         for number, source in enumerate(delivery.sources):
             progress("check", number, len(delivery.sources))
             entry = statement.entries.get(source.name)
@@ -132,28 +75,47 @@ def examine(
             gap = gaps.pop(source.name, None)
             run.take(replace(opened, refusal=gap) if gap and not opened.refusal else opened)
         run.read_waiting()
-        run.settle_references(run.settle_conflicts())
+        run.settle()
     for name, refusal in gaps.items():
         run.take(Opened(name, refusal=refusal))
     progress("check", len(delivery.sources), len(delivery.sources))
     return run.verdicts
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a row is wrong in the delivery as a whole."""
+
+    code: str
+    reference: Reference | None = None
+
+    def error_data(self, record: str, rows: pl.DataFrame) -> pl.Series:
+        """ErrorData of staged rows that are, as the import tells it."""
+        if self.reference is None:
+            return conflict_errors(EXTRACTS[record], rows)
+        assert self.reference in EXTRACTS[record].references
+        return reference_errors(self.reference, self.code, rows)
+
+
 @dataclass(slots=True)
 class _Examination:
     settings: Settings
     profile: Profile
+    most: int | None
     repeats: Repeats
     references: References
     opened: list[Opened] = field(default_factory=list)
     verdicts: list[FileVerdict] = field(default_factory=list)
     waiting: WaitingFiles = field(default_factory=WaitingFiles)
+    wrong: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
+    """By file and record number, from 0 on: which of `ways` a row is wrong in, counted from 1."""
+    ways: list[Way] = field(default_factory=list)
 
     def take(self, opened: Opened) -> None:
         """Validate one file, rows and manifest."""
         number = len(self.opened)
         self.opened.append(opened)
-        verdict = FileVerdict(opened.name)
+        verdict = FileVerdict(opened.name, rejects=Rejects(self.most))
         self.verdicts.append(verdict)
         if opened.refusal is not None:
             verdict.refuse(opened.refusal)
@@ -190,6 +152,7 @@ class _Examination:
                 clean, rows, left = [], pl.DataFrame(), files  # By itself, its file is named.
             for one in clean:
                 self.verdicts[one.number].rows_in = one.chunk.height
+                self.wrong[one.number] = np.zeros(one.chunk.end.record, np.uint8)
             if clean:
                 self.repeats.add(clean[0].header.table, rows)
                 self.references.add(clean[0].header.table, rows)
@@ -200,26 +163,28 @@ class _Examination:
         """Validate the rows of one file, and hold them against what is stated of them."""
         opened, verdict = self.opened[number], self.verdicts[number]
         parts: list[TotalsRead] = []
-        unread = 0
-        for chunk, validated in self._validated(number):
+        unread, last = 0, 1
+        for chunk in self._chunks(number):
+            validated = self._validated(number, chunk)
             verdict.valueless += chunk.valueless.lines
             verdict.comments += chunk.comments.lines
             for name, staged in validated.rows.items():
-                verdict.rows_in += staged.height
-                bad = staged.filter(pl.col("error_data").is_not_null())
+                verdict.rows_in += staged.frame.height
+                clean = staged.clean
                 if opened.entry is not None:
-                    left = staged["record_number"].is_in(validated.excluded)
+                    left = staged.frame["record_number"].is_in(validated.excluded)
                     left &= is_added(EXCLUDED, self.profile)
                     unread += unread_of(
-                        opened.entry, EXTRACTS[name], bad.vstack(staged.filter(left))
+                        opened.entry, EXTRACTS[name], staged.frame.filter(~clean | left)
                     )
-                verdict.rejects += [_reject(name, row) for row in bad.select(ROW).iter_rows()]
-                taken = validated.taken(staged)
+                taken = validated.taken(staged.frame.filter(clean))
                 self.repeats.add(EXTRACTS[name], taken)
                 self.references.add(EXTRACTS[name], taken)
+            _keep_rejects(verdict.rejects, validated)
             verdict.excluded += len(validated.excluded)
             parts += totals_read(validated.totals)
-        verdict.rejects.sort(key=lambda reject: reject.record_number)
+            last = chunk.end.record
+        self.wrong[number] = np.zeros(last, np.uint8)
         if verdict.rows_in == 0:
             verdict.message = f"{opened.name}: 0 rows, a header but no record."
         if opened.entry is not None:
@@ -231,26 +196,18 @@ class _Examination:
                 told = f"It cannot be proven to be whole: {found.unproven}"
                 verdict.message = f"{opened.name}: {told}. An import of it is held."
 
-    def settle_conflicts(self) -> pl.DataFrame:
-        """Add the rows whose keys conflict; gives their places."""
-        found = self.repeats.conflicts(self._refused())
-        places = [(one.extract, one.record_number) for one in found]
-        self._reject(dict.fromkeys(places, conflict_error))
-        schema = {"extract_id": pl.Int32, "record_number": pl.Int64}
-        return pl.DataFrame(places, schema=schema, orient="row")
-
-    def settle_references(self, conflicts: pl.DataFrame) -> None:
-        """Add the rows with a reference that leads nowhere, or count them as unsettled."""
+    def settle(self) -> None:
+        """Add the rows whose keys conflict, or with a reference that leads nowhere."""
+        conflicts = self.repeats.conflicts(self._refused())
+        self._note(conflicts, Way("ConflictingKey"))
         complete = self.profile.complete
         rejected = complete or self.profile.reference == "reject"
-        wrong: dict[tuple[int, int], Callable[[str, Mapping[str, Any]], str]] = {}
         for table, reference, found in self.references.dangling(
             conflicts, self._refused(), rejected=rejected
         ):
             if complete:
-                for extract, number, value, code in found.iter_rows():
-                    error = partial(_reference_error, reference, code, value)
-                    wrong.setdefault((extract, number), error)
+                for (code,), rows in found.group_by("code", maintain_order=True):
+                    self._note(rows, Way(str(code), reference))
             else:
                 for (extract,), rows in found.group_by("extract_id", maintain_order=True):
                     values = rows["value"].n_unique()
@@ -258,30 +215,42 @@ class _Examination:
                         table.name, reference.field, reference.table, rows.height, values
                     )
                     self.verdicts[extract].unsettled.append(told)
-        self._reject(wrong)
+        for number, wrong in self.wrong.items():
+            if not self.verdicts[number].refused and wrong.any():
+                self._reject(number, wrong)
 
     def _refused(self) -> list[int]:
         """Files that are not taken, some of which are known to be once they were read."""
         return [number for number, one in enumerate(self.verdicts) if one.refused]
 
-    def _reject(
-        self, wrong: Mapping[tuple[int, int], Callable[[str, Mapping[str, Any]], str]]
-    ) -> None:
-        """Add rows that are wrong in the delivery as a whole; their text is read again."""
-        wanted: dict[int, list[int]] = defaultdict(list)
-        for extract, record_number in wrong:
-            wanted[extract].append(record_number)
-        for number, records in wanted.items():
-            verdict = self.verdicts[number]
-            if verdict.refused:
+    def _note(self, rows: pl.DataFrame, way: Way) -> None:
+        """Note the way in which rows are wrong, which are in no other yet."""
+        self.ways.append(way)
+        for (extract,), of in rows.group_by("extract_id"):
+            wrong, numbers = self.wrong[extract], of["record_number"].to_numpy()
+            wrong[numbers[wrong[numbers] == 0]] = len(self.ways)
+
+    def _reject(self, number: int, wrong: NDArray[np.uint8]) -> None:
+        """Add rows of a file that are wrong in the delivery as a whole; they are read again."""
+        rejects = self.verdicts[number].rejects
+        rejects.count(int(np.count_nonzero(wrong)))
+        for chunk in self._chunks(number):
+            if not rejects.wanted(1, settled=True):
+                break
+            chosen = wrong[chunk.numbers] > 0
+            wanted = rejects.wanted(int(np.count_nonzero(chosen)), settled=True)
+            if not wanted:
                 continue
-            for _, validated in self._validated(number):
-                for name, staged in validated.rows.items():
-                    found = staged.filter(pl.col("record_number").is_in(records))
-                    for row in found.iter_rows(named=True):
-                        error = wrong[number, row["record_number"]](name, row)
-                        verdict.rejects.append(_reject(name, (*(row[n] for n in ROW[:4]), error)))
-            verdict.rejects.sort(key=lambda reject: reject.record_number)
+            some = chunk.only(chosen)
+            found = []
+            for name, staged in self._validated(number, some).rows.items():
+                numbers = staged.frame["record_number"].to_numpy()
+                rows = staged.frame.filter(pl.Series(wrong[numbers] > 0))
+                of = wrong[rows["record_number"].to_numpy()]
+                for way in np.unique(of).tolist():
+                    one = rows.filter(pl.Series(of == way))
+                    found.append(_shown(name, one, self.ways[way - 1].error_data(name, one)))
+            rejects.add(pl.concat(found).sort("record_number").head(wanted), settled=True)
 
     def _chunks(self, number: int) -> Iterator[Chunk]:
         opened = self.opened[number]
@@ -290,32 +259,44 @@ class _Examination:
         content = open_content(
             opened.stored.path, self.profile.encoding, name=opened.name, sheet=self.profile.sheet
         )
-        place, size = first_place(opened.header), self.settings.limits.block_bytes
-        return read_chunks(content, opened.header, place, size)
+        size = self.settings.limits.block_bytes
+        return read_chunks(content, opened.header, first_place(opened.header), size)
 
-    def _validated(self, number: int) -> Iterator[tuple[Chunk, Validated]]:
+    def _validated(self, number: int, chunk: Chunk) -> Validated:
         opened = self.opened[number]
-        header = opened.header
-        assert header is not None
-        for chunk in self._chunks(number):
-            try:
-                validated = validate_chunk(chunk, header, self.profile, 0, number)
-            except SchemaBroken as broken:
-                raise CleanRowsBroken(
-                    f"{opened.name}: {broken} This is a fault of the program, not of the file. "
-                    "Report it; nothing was kept and nothing changed."
-                ) from None
-            yield chunk, validated
+        assert opened.header is not None
+        try:
+            return validate_chunk(chunk, opened.header, self.profile, 0, number)
+        except SchemaBroken as broken:
+            raise CleanRowsBroken(
+                f"{opened.name}: {broken} This is a fault of the program, not of the file. "
+                "Report it; nothing was kept and nothing changed."
+            ) from None
 
 
-def _reference_error(
-    reference: Reference, code: str, value: int, record: str, row: Mapping[str, Any]
-) -> str:
-    assert reference in EXTRACTS[record].references
-    return reference_error(reference, code, value, row["first_line"])
+def _keep_rejects(rejects: Rejects, validated: Validated) -> None:
+    """Count the rejects of a chunk, and keep those that are wanted in the order of the file."""
+    bad = {
+        name: staged.only(~staged.clean) for name, staged in validated.rows.items() if staged.errors
+    }
+    if not bad:
+        return
+    numbers = pl.concat(staged.frame["record_number"] for staged in bad.values()).sort()
+    rejects.count(len(numbers))
+    numbers = numbers.head(rejects.wanted(len(numbers), settled=False))
+    for first in range(0, len(numbers), PIECE):
+        piece = numbers.slice(first, PIECE)
+        found = [
+            _shown(name, rows, rows["error_data"])
+            for name, staged in bad.items()
+            for rows in staged.only(
+                staged.frame["record_number"].is_between(piece[0], piece[-1])
+            ).pieces()
+        ]
+        rejects.add(pl.concat(found).sort("record_number"), settled=False)
 
 
-def _reject(record: str, row: tuple[Any, ...]) -> Reject:
-    record_number, first_line, last_line, data, error_data = row
-    text = shown_record(EXTRACTS[record], data)
-    return Reject(record_number, first_line, last_line, text, json.loads(error_data))
+def _shown(record: str, rows: pl.DataFrame, error_data: pl.Series) -> pl.DataFrame:
+    """Staged rows as commands show them, with their ErrorData."""
+    data = shown_records(EXTRACTS[record], rows["data"])
+    return rows.with_columns(data, error_data.alias("error_data")).select(ROW)

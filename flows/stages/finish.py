@@ -19,7 +19,7 @@ from connectors.postgres.batch_reports import MANIFEST, RENDERINGS, note_written
 from connectors.postgres.database import summarise
 from connectors.postgres.digests import ends_detail
 from connectors.postgres.evidence import answers_detail
-from connectors.postgres.findings import findings, notes
+from connectors.postgres.findings import count_notes, findings, notes
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import ENDED, Extract, Receipt, State
 from connectors.postgres.push.sends import SendRefusal, recount_sends, refusals
@@ -30,7 +30,15 @@ from flows.report.text import render_text
 from flows.stages.check import tables_of
 from flows.stages.witness import witness_trail
 from flows.stages.workspace import Workspace
-from flows.steps.batch_report import BatchReport, Chain, FileLine, NoteLine, Pushed, ReasonLine
+from flows.steps.batch_report import (
+    MOST_NOTES,
+    BatchReport,
+    Chain,
+    FileLine,
+    NoteLine,
+    Pushed,
+    ReasonLine,
+)
 from flows.steps.chain import build_chain
 from flows.steps.pushed import build_pushed
 from flows.steps.totals import Totals, add
@@ -129,6 +137,7 @@ def build_report(
     files = tuple(
         sorted((_file_line(one, sums[one.id]) for one in extracts), key=lambda line: line.name)
     )
+    noted = notes(connection, batch_id, MOST_NOTES)
     return BatchReport(
         feed=batch.feed,
         content_id=batch.content_id,
@@ -149,12 +158,13 @@ def build_report(
                 record_number=note.record_number,
                 message=note.message,
             )
-            for note in notes(connection, batch_id)
+            for note in noted
         ),
         currencies=read_currencies(workspace.settings.currencies),
         service=batch.service,
         pushed=tuple(pushed),
         again=counted_elsewhere(connection, batch_id),
+        notes_beyond=count_notes(connection, batch_id) - len(noted),
     )
 
 

@@ -18,6 +18,7 @@ from connectors.files.profile import Profile
 from connectors.settings import KIB, MIB
 from flows.stages.writing import writing_of
 from flows.steps.validate.chunk import validate_rows
+from flows.steps.validate.field_errors import empty_texts
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.tables import INSERT_BATCH_DATA
 
@@ -112,7 +113,7 @@ def validate_together(files: Sequence[SmallFile], profile: Profile) -> CleanFile
         cells,
         header.fields,
         positions=joined_places(chunks),
-        faults={},
+        faults=empty_texts(sum(chunk.height for chunk in chunks)),
         writing=writing_of(profile),
         sources=header.sources,
         batch_id=0,
@@ -122,9 +123,11 @@ def validate_together(files: Sequence[SmallFile], profile: Profile) -> CleanFile
     )
     heights = [chunk.height for chunk in chunks]
     whose = pl.Series("extract_id", np.repeat([one.number for one in files], heights), pl.Int32)
-    staged = validated.rows[header.table.name].with_columns(whose)
-    errors = set(staged.filter(pl.col("error_data").is_not_null())["extract_id"].to_list())
-    clean = staged.filter(~pl.col("extract_id").is_in(list(errors))) if errors else staged
+    staged = validated.rows[header.table.name]
+    errors = set(whose.filter(~staged.clean).to_list())
+    clean = staged.frame.with_columns(whose)
+    if errors:
+        clean = clean.filter(~whose.is_in(list(errors)))
     return CleanFiles(
         [one for one in files if one.number not in errors],
         clean,

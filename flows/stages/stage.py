@@ -28,6 +28,7 @@ from connectors.files.spool import spool_path, write_spool
 from connectors.memory import keep_arrays
 from connectors.postgres import ledger
 from connectors.postgres.digests import keep_digests
+from connectors.postgres.findings import REASONS_OF
 from connectors.postgres.lease import Lease
 from connectors.postgres.ledger import Extract, Receipt, State
 from connectors.postgres.staging import CopyRows, withdraw_staged
@@ -79,6 +80,8 @@ class Prepared:
             # They are of the file: where it has several kinds of records, one of them tells.
             record = next(iter(self.keys or self.validated.totals))
             self.clues.setdefault(record, {})[COMMENTS] = self.chunk.comments
+        for record, reasons in self.validated.reasons.items():
+            self.clues.setdefault(record, {})[REASONS_OF] = reasons
         self.keys.clear()
 
 

@@ -4,6 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from connectors.files.cells import split_cells
@@ -13,10 +14,11 @@ from connectors.files.header import Header
 from connectors.files.profile import Profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.settings import Limits, Settings
-from flows.stages.examine import FileVerdict, examine
+from flows.stages.examine import examine
 from flows.stages.receive import Opened
 from flows.stages.rows.made_of import delivered_of, source_of
 from flows.stages.validate_chunk import validate_chunk
+from flows.stages.verdicts import FileVerdict
 from schemas.reasons import NOT_SHOWN
 
 
@@ -140,8 +142,11 @@ def _rows(
         return
     # Not what is inside of insert-batch data: the columns of the file are those of the rows around.
     validated = validate_chunk(chunk, header, replace(profile, compare_only=True), 0, 1)
-    staged = validated.rows[header.table.name].sort("record_number").head(most)
-    for row in staged.iter_rows(named=True):
+    staged = validated.rows[header.table.name]
+    numbers = staged.frame["record_number"]
+    first = staged.only(numbers.is_in(numbers.bottom_k(most)))
+    rows = [row for piece in first.pieces() for row in piece.iter_rows(named=True)]
+    for row in sorted(rows, key=itemgetter("record_number")):
         cells = split_cells(row["data"] or "", header) if row["raw"] is None else []
         hidden = header.table.unquotable
         yield TriedRow(

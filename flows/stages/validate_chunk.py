@@ -9,6 +9,7 @@ from connectors.files.profile import Profile
 from flows.stages.writing import writing_of
 from flows.steps.validate.chunk import Validated, validate_rows
 from flows.steps.validate.excluded import Exclusions
+from flows.steps.validate.field_errors import empty_texts
 from flows.steps.validate.omitted_secrets import FindRepaired, Repaired
 
 
@@ -29,7 +30,7 @@ def validate_chunk(
         cells,
         header.fields,
         positions=_with_parent(chunk, cells, header) if with_texts else chunk.places(),
-        faults=chunk.faults,
+        faults=chunk.codes,
         writing=writing_of(profile),
         sources=header.sources,
         batch_id=batch_id,
@@ -58,7 +59,7 @@ def _with_parent(chunk: Chunk, cells: pl.DataFrame, header: Header) -> pl.DataFr
     if header.parent_column is None:
         return positions
     parents = cells[str(header.parent_column)]
-    if chunk.faults:
-        rows = [row for row in range(chunk.height) if row not in chunk.faults]
-        parents = pl.Series([None] * chunk.height, dtype=pl.String).scatter(rows, parents)
+    codes = chunk.codes
+    if codes.null_count() < chunk.height:
+        parents = empty_texts(chunk.height).scatter(codes.is_null().arg_true(), parents)
     return positions.with_columns(parents.alias("parent"))

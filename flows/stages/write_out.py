@@ -4,7 +4,7 @@ Rows of the fast path are typed from their bytes and go in binary. So do other c
 values of their record kind are of a fixed size; whatever else there is goes as text.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -78,19 +78,20 @@ def write_out(
         states = validated.totals.setdefault(table.name, {})
         states[READY] = totals_of_millionths(table, fast.frame) + states.get(READY, Totals())
         _add_keys(written, table, exact[0])
-    for name, rows in validated.rows.items():
-        of, clean = EXTRACTS[name], rows["error_data"].is_null()
+    for name, staged in validated.rows.items():
+        of, rows, clean = EXTRACTS[name], staged.frame, staged.clean
         if of is not INSERT_BATCH_DATA:
             _add_keys(written, of, validated.taken(rows.filter(clean)))
-        left = rows
+        left = staged
         if binary:
             short = clean & plain_rows(of, rows) & ~rows["record_number"].is_in(validated.excluded)
             exact.append(in_millionths(of, rows.filter(short)))
-            left = rows.filter(~short)
-            places = left["record_number"] - chunk.start.record
-            left = left.with_columns(chunk.texts(places.to_list()))
-        if left.height:
-            written.copies.append(copy_staged(of, left))
+            left = staged.only(~short)
+            places = left.frame["record_number"] - chunk.start.record
+            left = replace(left, frame=left.frame.with_columns(chunk.texts(places.to_list())))
+        if left.frame.height:
+            pieces = left.pieces if left.errors else None
+            written.copies.append(copy_staged(of, left.frame, pieces))
     validated.rows.clear()
     exact = [rows for rows in exact if rows.height]
     kept = profile.keep != "reference"

@@ -38,6 +38,8 @@ PUSH_STATES = (
     "unsent",
 )
 """Where an applied row is on its way to the service, in the order reports show them."""
+MOST_NOTES = 2_000
+"""Notes that a report has at most: one of a reference names one value, and there may be many."""
 PUSH_LEFT = ("sending", "unsent")
 """Those of rows that are still to go."""
 
@@ -193,6 +195,13 @@ class BatchReport:
     pushed: tuple[Pushed, ...] = ()
     again: int = 0
     """Rows in error that were delivered again, in error too: they are corrected from there."""
+    notes_beyond: int = 0
+    """How many more notes there are."""
+
+    @property
+    def note_count(self) -> int:
+        """How many notes there are, listed or not."""
+        return len(self.notes) + self.notes_beyond
 
     def unreadable(self, chain: Chain) -> tuple[str, ...]:
         """Of which amounts of a record kind rows in error have none: they are in no sum."""

@@ -64,7 +64,7 @@ def _parts(field: Field) -> Sequence[pl.Expr]:
         case Kind.DOUBLE:
             return [text.str.contains(_PLAIN_NUMBER).alias(name + _SOUND)]
         case Kind.DATETIME | Kind.DATETIME_OFFSET | Kind.INSTANT:
-            wall = _to_datetime(text.str.slice(0, _WALL_LENGTH), _WALL_FORMAT)
+            wall = to_datetime(text.str.slice(0, _WALL_LENGTH), _WALL_FORMAT)
             offset = text.str.slice(_WALL_LENGTH)
             zone = _ZONE_OPTIONAL if field.kind is Kind.DATETIME else _ZONE_GIVEN
             return [
@@ -72,7 +72,7 @@ def _parts(field: Field) -> Sequence[pl.Expr]:
                 offset.replace_strict(OFFSETS, default=None, return_dtype=pl.Int16).alias(
                     name + _ZONE
                 ),
-                (text.str.contains(zone) & _within_calendar(wall)).alias(name + _SOUND),
+                (text.str.contains(zone) & within_calendar(wall)).alias(name + _SOUND),
             ]
         case _:
             return []
@@ -118,8 +118,8 @@ def _instant_columns(field: Field) -> list[pl.Expr]:
 def _wall_columns(name: str) -> list[pl.Expr]:
     text, offset = pl.col(name), pl.col(name + _ZONE)
     known = pl.col(name + _SOUND) & offset.is_not_null()
-    date = _to_datetime(text, "%Y-%m-%d")
-    sound_date = text.str.contains(_PLAIN_DATE) & _within_calendar(date)
+    date = to_datetime(text, "%Y-%m-%d")
+    sound_date = text.str.contains(_PLAIN_DATE) & within_calendar(date)
     given = text.str.len_bytes() > _WALL_LENGTH
     return [
         pl.when(known).then(pl.col(name + _WALL)).when(sound_date).then(date).alias(name),
@@ -127,9 +127,11 @@ def _wall_columns(name: str) -> list[pl.Expr]:
     ]
 
 
-def _to_datetime(text: pl.Expr, form: str) -> pl.Expr:
+def to_datetime(text: pl.Expr, form: str) -> pl.Expr:
+    """The time that a text of this form says; null where there is none."""
     return text.str.to_datetime(form, strict=False, time_unit="us")
 
 
-def _within_calendar(moment: pl.Expr) -> pl.Expr:
+def within_calendar(moment: pl.Expr) -> pl.Expr:
+    """Whether a time is far enough from both ends of the calendar for any offset."""
     return moment.is_between(_FIRST_MOMENT, _LAST_MOMENT)

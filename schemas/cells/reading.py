@@ -23,6 +23,7 @@ MAX_OFFSET_MINUTES = 14 * 60
 """Largest offset in use anywhere, and the service's own limit."""
 
 NO_SUCH_TIME = "There is no such day, time or offset."
+NOT_ISO = "It is not written as ISO 8601."
 
 _INTEGER = re.compile(r"[ \t]*([+-]?[0-9]+)[ \t]*", re.ASCII)
 _NUMBER = re.compile(
@@ -71,6 +72,11 @@ class Moment:
 Value = int | Number | str | bool | Moment
 
 
+def limit_of(kind: Kind) -> str:
+    """What an integer of a kind has to fit."""
+    return f"{INTEGER_BITS[kind]} bits"
+
+
 def read_integer(kind: Kind, text: str) -> int | Unread:
     """An integer of the kind's width; blanks around it are not part of it."""
     match = _INTEGER.fullmatch(text)
@@ -81,7 +87,7 @@ def read_integer(kind: Kind, text: str) -> int | Unread:
     # A number of more digits than 2^63 has is out of range whatever they are; int() of it is slow.
     value = int(match[1]) if len(digits) <= 19 else None
     if value is None or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        return Unread("IntegerRange", {"limit": f"{bits} bits"})
+        return Unread("IntegerRange", {"limit": limit_of(kind)})
     return value
 
 
@@ -103,7 +109,7 @@ def read_moment(text: str, *, offset_required: bool) -> Moment | Unread:
     """An ISO 8601 extended time; nothing about it is guessed, least of all its offset."""
     match = _TIME.fullmatch(text)
     if match is None:
-        return Unread("DateTime", {"detail": "It is not written as ISO 8601."})
+        return Unread("DateTime", {"detail": NOT_ISO})
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     offset = offset_minutes(zone)
     if isinstance(offset, Unread):

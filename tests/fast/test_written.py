@@ -156,7 +156,7 @@ def agree(kind: Kind, form: CellForm, rows: list[Row]) -> Mapping[Row, object]:
     )
     checked = check(table, normalise(table, cells, names, writing, sources))
     strict = checked.typed.select(stored(table))
-    wrong = np.isin(np.arange(len(rows)), list(checked.errors))
+    wrong = np.isin(np.arange(len(rows)), checked.errors.rows)
     odd = [row for row, taken, bad in zip(rows, chosen, wrong, strict=True) if taken and bad]
     assert odd == []
     strict = strict.filter(pl.Series(chosen))

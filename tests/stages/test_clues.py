@@ -29,6 +29,7 @@ from flows.stages.sequence import import_delivery, run_batch
 from flows.stages.stage import stage
 from flows.stages.workspace import Workspace
 from flows.steps.validate.check import check as judge_cells
+from flows.steps.validate.field_errors import empty_texts
 from flows.steps.validate.key_filter import MOST_KEYS_OF_CHUNK, TENANT_BITS, KeyFilter, gather
 from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
 from schemas.derived.sql_names import staged_columns
@@ -259,9 +260,9 @@ def test_binary_and_text_store_the_same(
         table,
         1,
         1,
-        all_rows(checked, Positions(frame, {})),
+        all_rows(checked, Positions(frame, empty_texts(frame.height))),
         identities(table, checked.typed, 1, frame["record_number"]),
-    )
+    ).frame
     plain = staged.filter(plain_rows(table, staged))
     assert plain.height > 200
     exact = in_millionths(table, plain.drop("data"))

@@ -3,17 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
 from flows.steps.totals import Totals
 from flows.steps.validate.check import Checked, check
 from flows.steps.validate.excluded import COLUMN, counts
+from flows.steps.validate.field_errors import FieldErrors, Rows
 from flows.steps.validate.frame_totals import totals_by_state
 from flows.steps.validate.insert_batch import cells_frame, insert_batch_records
-from flows.steps.validate.key_ids import told_once
 from flows.steps.validate.normalise import Writing, normalise
 from flows.steps.validate.omitted_secrets import PARENT, Repaired, fill_secrets
-from flows.steps.validate.rows import Positions, all_rows, identities, staged_rows
+from flows.steps.validate.rows import Positions, StagedRows, all_rows, identities, staged_rows
 from schemas.derived.pandera_schemas import validate
 from schemas.field import Table
 from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
@@ -29,10 +30,12 @@ VALUELESS = "valueless"
 class Validated:
     """What a chunk's rows are."""
 
-    rows: dict[str, pl.DataFrame] = field(default_factory=dict)
+    rows: dict[str, StagedRows] = field(default_factory=dict)
     """Staged rows by the record kind they are staged under."""
     totals: dict[str, dict[str, Totals]] = field(default_factory=dict)
     """Record kind -> state -> control totals."""
+    reasons: dict[str, list[list[str | int]]] = field(default_factory=dict)
+    """Record kind -> each reason with how many rows have it, and the first of them."""
     superseded: list[int] = field(default_factory=list)
     """Record numbers of insert-batch rows that were merged before they came to us."""
     excluded: list[int] = field(default_factory=list)
@@ -61,7 +64,7 @@ def validate_rows(
     fields: Sequence[str | None],
     *,
     positions: pl.DataFrame,
-    faults: Mapping[int, str],
+    faults: pl.Series,
     writing: Writing,
     sources: Mapping[str, Sequence[int]],
     batch_id: int,
@@ -72,7 +75,7 @@ def validate_rows(
     repaired: Repaired | None = None,
     excluded: pl.DataFrame | None = None,
 ) -> Validated:
-    """Every record of a chunk with its verdict; `cells` has the sound ones only.
+    """Every record of a chunk with its verdict; `cells` has those without any of `faults` only.
 
     Insert-batch data stays what it is, and no record is taken out of it, unless `unwrapped`.
     `repaired`: the rows that those of a correction repair, whose secrets they may leave out.
@@ -86,17 +89,18 @@ def validate_rows(
     frame = normalise(table, cells, fields, writing, sources)
     validated = Validated()
     staging = _Staging(validated, batch_id, extract_id, tenant, repaired, writing.keys)
+    placed = Positions(positions, faults)
     if table is INSERT_BATCH_DATA and unwrapped:
         checked = check(table, frame, tenant=tenant, delivered=delivered)
-        _validate_inner(staging, Positions(positions, faults), checked, inner_record)
+        _validate_inner(staging, placed, checked, inner_record)
     else:
-        sound = [row for row in range(positions.height) if row not in faults]
+        sound = placed.sound
         checked = staging.check(table, frame, positions, sound, delivered)
         if excluded is not None:
             checked = staging.leave_out(
                 table, checked, excluded, positions["record_number"].gather(sound)
             )
-        staging.add(table, Positions(positions, faults), checked)
+        staging.add(table, placed, checked)
     return validated
 
 
@@ -114,24 +118,20 @@ class _Staging:
         table: Table,
         frame: pl.DataFrame,
         positions: pl.DataFrame,
-        places: Sequence[int],
+        places: Rows,
         delivered: Mapping[str, pl.Series] | None = None,
     ) -> Checked:
         """Validate rows, once what a repair left out stands in them; `places`: where they are."""
         if self.repaired is None or not table.secrets:
             checked = check(table, frame, tenant=self.tenant, delivered=delivered)
-            return Checked(checked.typed, told_once(checked.errors, self.keys))
+            return Checked(checked.typed, checked.errors.told_once(self.keys))
         parents: list[str | None] = [None] * len(places)
         if PARENT in positions.columns:
-            parents = positions[PARENT].gather(list(places)).to_list()
+            parents = positions[PARENT].gather(places).to_list()
         frame, left_out = fill_secrets(table, frame, parents, self.repaired)
         checked = check(table, frame, tenant=self.tenant)
-        for row, errors in left_out.items():
-            # A required secret that is empty is reported once.
-            reported = {error.field for error in errors}
-            others = [one for one in checked.errors.get(row, []) if one.field not in reported]
-            checked.errors[row] = [*others, *errors]
-        return checked
+        # A required secret that is empty is reported once.
+        return Checked(checked.typed, checked.errors.instead(left_out))
 
     def leave_out(
         self, table: Table, checked: Checked, excluded: pl.DataFrame, numbers: pl.Series
@@ -140,9 +140,8 @@ class _Staging:
         there = excluded[COLUMN].is_not_null()
         self.validated.excluded = numbers.filter(there).to_list()
         self.validated.left_out = counts(table, excluded, numbers)
-        rows = set(there.arg_true())
-        errors = {row: one for row, one in checked.errors.items() if row not in rows}
-        return Checked(checked.typed, errors)
+        rows = there.arg_true().to_numpy().astype(np.intp)
+        return Checked(checked.typed, checked.errors.without(rows))
 
     def add(self, table: Table, positions: Positions, checked: Checked) -> None:
         """Stage rows under one record kind, and add them up by state.
@@ -153,7 +152,7 @@ class _Staging:
             return
         rows = all_rows(checked, positions)
         numbers = rows.positions["record_number"]
-        rejected = pl.Series([False] * rows.typed.height).scatter(list(rows.errors), True)
+        rejected = pl.repeat(False, rows.typed.height, eager=True).scatter(rows.errors.rows, True)
         excluded = numbers.is_in(self.validated.excluded)
         ready = ~(rejected | excluded)
         clean, lines = rows.typed, rows.positions["first_line"]
@@ -164,6 +163,9 @@ class _Staging:
         self.validated.rows[table.name] = staged_rows(
             table, self.batch_id, self.extract_id, rows, identity
         )
+        if rows.errors:
+            lines = rows.positions["first_line"]
+            self.validated.reasons[table.name] = rows.errors.counted(numbers, lines)
         states = {REJECTED: rejected} if rows.errors else {}
         states |= {EXCLUDED: excluded} if self.validated.excluded else {}
         states[READY] = ready
@@ -177,30 +179,33 @@ def _validate_inner(
     inner_record: str | None,
 ) -> None:
     """Insert-batch data: a row is staged as the record inside it, or as itself if it has none."""
-    sound = [row for row in range(positions.frame.height) if row not in positions.faults]
-    taken: set[int] = set()
-    unwrapped = insert_batch_records(checked.typed, inner_record)
+    sound, unwrapped = positions.sound, insert_batch_records(checked.typed, inner_record)
+    wrong = set(checked.errors.rows.tolist())
+    left = np.ones(positions.frame.height, np.bool_)
     for record, rows in unwrapped.inner.items():
-        good = {row: cells for row, cells in rows.items() if row not in checked.errors}
-        places = [sound[row] for row in good]
-        taken.update(places)
-        source = checked.typed["BatchId"].gather(list(good)).alias("source_batch_id")
+        good = {row: cells for row, cells in rows.items() if row not in wrong}
+        of = np.array([*good], np.intp)
+        places = sound[of]
+        left[places] = False
+        source = checked.typed["BatchId"].gather(of).alias("source_batch_id")
         inner = EXTRACTS[record]
+        frame = positions.frame[places].with_columns(source)
         staging.add(
             inner,
-            Positions(positions.frame[places].with_columns(source), {}),
+            Positions(frame, positions.faults[places]),
             staging.check(inner, cells_frame(inner, good), positions.frame, places),
         )
-    left = [place for place in range(positions.frame.height) if place not in taken]
-    rows_left = [row for row, place in enumerate(sound) if place not in taken]
-    faults = {left.index(place): code for place, code in positions.faults.items()}
-    errors = dict(unwrapped.errors) | checked.errors
-    outer = Checked(
-        checked.typed[rows_left],
-        {number: errors[row] for number, row in enumerate(rows_left) if row in errors},
+    rows_left = left[sound]
+    others = unwrapped.errors.without(checked.errors.rows)
+    errors = FieldErrors([*others.found, *checked.errors.found])
+    outer = Checked(checked.typed.filter(pl.Series(rows_left)), errors.among(rows_left))
+    frame, faults = (
+        positions.frame.filter(pl.Series(left)),
+        positions.faults.filter(pl.Series(left)),
     )
-    staging.add(INSERT_BATCH_DATA, Positions(positions.frame[left], faults), outer)
-    merged = [sound[row] for row in unwrapped.merged if row not in errors]
+    staging.add(INSERT_BATCH_DATA, Positions(frame, faults), outer)
+    wrong.update(others.rows.tolist())
+    merged = [sound[row] for row in unwrapped.merged if row not in wrong]
     staging.validated.superseded = positions.frame["record_number"].gather(merged).to_list()
     if merged:
         _count_superseded(staging.validated)

@@ -8,9 +8,10 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import polars as pl
 
-from flows.steps.validate.check import FieldError
+from flows.steps.validate.field_errors import FieldErrors, error_text, told_by_row
 from schemas.cells.reading import SHOWN_CHARACTERS, Unread
 from schemas.counting import quantity
 from schemas.derived.json_text import read_json_record, recognise
@@ -27,13 +28,14 @@ class InsertBatchRecords:
     inner: dict[str, dict[int, Mapping[str, str | None]]] = field(default_factory=dict)
     """Record kind -> row -> cells."""
     merged: list[int] = field(default_factory=list)
-    errors: dict[int, list[FieldError]] = field(default_factory=dict)
+    errors: FieldErrors = field(default_factory=FieldErrors)
 
 
 def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> InsertBatchRecords:
     """Sort typed rows of insert-batch data; `inner_record` is the kind the feed names, if any."""
     result = InsertBatchRecords()
     named = EXTRACTS[inner_record] if inner_record else None
+    unread: dict[str, dict[int, str]] = {}
     for row, (data, merged, jsondata) in enumerate(
         rows.select("Data", "Merged", "Jsondata").iter_rows()
     ):
@@ -46,10 +48,17 @@ def insert_batch_records(rows: pl.DataFrame, inner_record: str | None) -> Insert
             column = "Jsondata" if jsondata else "Data"
             message = REASONS["InnerRecord"].message(value=shown)
             meta = {"stage": "merge", "column": column}
-            result.errors[row] = [FieldError("InnerRecord", column, message, meta)]
+            text = error_text("InnerRecord", column, message, meta)
+            unread.setdefault(column, {})[row] = text
         else:
             table, cells = found
             result.inner.setdefault(table.name, {})[row] = cells
+    result.errors = FieldErrors(
+        [
+            told_by_row("InnerRecord", column, np.array([*texts], np.intp), [*texts.values()])
+            for column, texts in unread.items()
+        ]
+    )
     return result
 
 

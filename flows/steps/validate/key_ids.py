@@ -8,11 +8,10 @@ same number once in some eighteen million feeds; the check of a batch finds and 
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
-from flows.steps.validate.check import FieldError
 from schemas.cells.reading import Moment, Number, Unread, read
 from schemas.field import Field, Table
 
@@ -27,22 +26,6 @@ def key_ids(table: Table, names: Sequence[str], plain: pl.DataFrame) -> pl.Serie
     columns = [_as_json(plain[name], table.by_name[name]) for name in names]
     each = pl.select(pl.format(f"[{', '.join(['{}'] * len(columns))}]", *columns)).to_series()
     return pl.Series([text and _number(text) for text in each], dtype=pl.String)
-
-
-def told_once(
-    errors: Mapping[int, Sequence[FieldError]], keys: Mapping[str, Sequence[str]]
-) -> dict[int, list[FieldError]]:
-    """The errors of rows without those of a number for which a field it is made of has its own."""
-    return {row: [*_told_once(of_row, keys)] for row, of_row in errors.items()}
-
-
-def _told_once(
-    errors: Sequence[FieldError], keys: Mapping[str, Sequence[str]]
-) -> Iterator[FieldError]:
-    wrong = {error.field for error in errors}
-    for error in errors:
-        if not wrong & {*keys.get(error.field, ())}:
-            yield error
 
 
 def _as_json(texts: pl.Series, of: Field) -> pl.Series:

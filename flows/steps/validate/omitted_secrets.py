@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import polars as pl
 
-from flows.steps.validate.check import FieldError, field_error
+from flows.steps.validate.field_errors import OfField, empty_texts, of_field
 from schemas.cells.reading import Unread, read
 from schemas.derived.nested import read_nested
 from schemas.field import Table
@@ -55,24 +56,32 @@ class FindRepaired(Protocol):
 
 def fill_secrets(
     table: Table, frame: pl.DataFrame, parents: Sequence[str | None], repaired: Repaired
-) -> tuple[pl.DataFrame, dict[int, list[FieldError]]]:
-    """The cells with what was left out, and the rows of which that cannot be told, by their row."""
+) -> tuple[pl.DataFrame, list[OfField]]:
+    """The cells with what was left out, and the rows of which that cannot be told."""
     found: dict[str, dict[int, str]] = {}
-    unknown: dict[int, list[FieldError]] = {}
+    unknown: dict[str, list[int]] = {}
     for row, name in _empty_secrets(table, frame):
         parent = parents[row]
         if parent is None and not (repaired.correction and name in repaired.columns):
             continue  # It repairs nothing, so that empty means what it says.
         delivered = repaired.rows.get(parent or "")
         if delivered is None or not _is_certain(table, frame, row, delivered):
-            error = field_error(table, table.by_name[name], "SecretLeftOut", None)
-            unknown.setdefault(row, []).append(error)
+            unknown.setdefault(name, []).append(row)
         elif text := delivered.cells.get(name):
             found.setdefault(name, {})[row] = text
     for name, texts in found.items():
         filled = frame[name].scatter(list(texts), pl.Series(list(texts.values()), dtype=pl.String))
         frame = frame.with_columns(filled.alias(name))
-    return frame, unknown
+    return frame, [
+        of_field(
+            table,
+            table.by_name[name],
+            "SecretLeftOut",
+            np.array(rows, np.intp),
+            empty_texts(len(rows)),
+        )
+        for name, rows in unknown.items()
+    ]
 
 
 def in_place(

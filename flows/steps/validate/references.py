@@ -5,7 +5,6 @@ answers may be known to a database, which is not asked here; unless the sender's
 complete in themselves.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,9 +13,9 @@ from typing import NamedTuple
 import polars as pl
 
 from flows.steps.order import by_dependency
+from flows.steps.validate.field_errors import settled_errors
 from schemas.derived.sql_names import key_columns
 from schemas.field import Reference, Table
-from schemas.reasons import REASONS
 
 _ROW = ["extract_id", "record_number"]
 
@@ -38,13 +37,13 @@ class References:
     last_wins: bool
     rows: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, table: Table, staged: pl.DataFrame) -> None:
-        """Take in the clean ones of some staged rows."""
+    def add(self, table: Table, clean: pl.DataFrame) -> None:
+        """Take in staged rows without an error."""
         wanted = _wanted(table)
         if wanted:
             key = pl.struct(key_columns(table))
             self.rows[table.name].append(
-                staged.filter(pl.col("error_data").is_null()).select(
+                clean.select(
                     pl.col("extract_id").cast(pl.Int32),
                     "record_number",
                     key.hash(1).alias("key"),
@@ -117,14 +116,7 @@ def _missing(rows: pl.DataFrame, reference: Reference, others: pl.DataFrame | No
     return left.select(*_ROW, "value", code.alias("code"))
 
 
-def reference_error(reference: Reference, code: str, value: object, line: object) -> str:
-    """ErrorData of one dangling reference, as the import tells it."""
-    message = REASONS[code].message(field=reference.field, value=value, of=reference.table)
-    meta = {
-        "stage": "merge",
-        "column": reference.field,
-        "value": str(value),
-        "line": str(line),
-    }
-    shape = {"ErrorCode": code, "FieldName": reference.field, "Message": message, "Meta": meta}
-    return json.dumps([shape], ensure_ascii=False)
+def reference_errors(reference: Reference, code: str, rows: pl.DataFrame) -> pl.Series:
+    """ErrorData of staged rows with a dangling reference, as the import tells it."""
+    values = rows[reference.field].cast(pl.String)
+    return settled_errors(code, reference.field, values, rows["first_line"], of=reference.table)

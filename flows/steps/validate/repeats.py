@@ -5,27 +5,20 @@ conflict is read again from the extract. A batch that is imported has its repeat
 PostgreSQL, which keeps nothing in our memory.
 """
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import polars as pl
 
+from flows.steps.validate.field_errors import settled_errors
 from schemas.derived.sql_names import key_columns
 from schemas.field import Kind, Table
 from schemas.kinds import stored_columns
-from schemas.reasons import NOT_SHOWN, REASONS
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.reasons import NOT_SHOWN
+from schemas.tables import INSERT_BATCH_DATA
 
-
-class Conflict(NamedTuple):
-    """A row whose key another row of the delivery has with other content."""
-
-    extract: int
-    record_number: int
-    record: str
+PLACE = {"extract_id": pl.Int32, "record_number": pl.Int64}
 
 
 @dataclass(slots=True)
@@ -35,12 +28,12 @@ class Repeats:
     last_wins: bool
     rows: dict[str, list[pl.DataFrame]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, table: Table, staged: pl.DataFrame) -> None:
-        """Take in the clean ones of some staged rows."""
+    def add(self, table: Table, clean: pl.DataFrame) -> None:
+        """Take in staged rows without an error."""
         if table is INSERT_BATCH_DATA or self.last_wins:
             return
         self.rows[table.name].append(
-            staged.filter(pl.col("error_data").is_null()).select(
+            clean.select(
                 pl.col("extract_id").cast(pl.Int32),
                 "record_number",
                 pl.struct(key_columns(table)).hash(1).alias("key"),
@@ -49,11 +42,15 @@ class Repeats:
             )
         )
 
-    def conflicts(self, refused: Sequence[int]) -> Iterator[Conflict]:
-        """Every row that has to be settled by whoever delivered it; not of files `refused`."""
-        for name, frames in self.rows.items():
-            # One hash of 64 bits may be shared by two keys of a large delivery; both hardly.
-            keys = ["key", "key_too"]
+    def conflicts(self, refused: Sequence[int]) -> pl.DataFrame:
+        """The places of all rows whose key another row of the delivery has with other content.
+
+        They have to be settled by whoever delivered them. Rows of files `refused` do not count.
+        """
+        # One hash of 64 bits may be shared by two keys of a large delivery; both hardly.
+        keys = ["key", "key_too"]
+        found = [pl.DataFrame(schema=PLACE)]
+        for frames in self.rows.values():
             taken = pl.concat(frames).filter(~pl.col("extract_id").is_in(list(refused)))
             several = (
                 taken.lazy()
@@ -62,24 +59,28 @@ class Repeats:
                 .filter(pl.col("contents") > 1)
                 .collect()
             )
-            if several.is_empty():
-                continue
-            rows = taken.join(several, on=keys, how="semi")
-            for extract, record_number in rows.select("extract_id", "record_number").iter_rows():
-                yield Conflict(extract, record_number, name)
+            if several.height:
+                rows = taken.join(several, on=keys, how="semi")
+                found.append(rows.select("extract_id", "record_number"))
+        return pl.concat(found)
 
 
-def conflict_error(record: str, row: Mapping[str, object]) -> str:
-    """ErrorData of one conflicting staged row, as the import tells it."""
-    table = EXTRACTS[record]
-    column = table.identity[0]
-    value = NOT_SHOWN
-    if not table.unquotable:
-        value = ", ".join("" if row[part] is None else str(row[part]) for part in table.identity)
-    message = REASONS["ConflictingKey"].message(field=column, value=value)
-    meta = {"stage": "merge", "column": column, "value": value, "line": str(row["first_line"])}
-    shape = {"ErrorCode": "ConflictingKey", "FieldName": column, "Message": message, "Meta": meta}
-    return json.dumps([shape], ensure_ascii=False)
+def conflict_errors(table: Table, rows: pl.DataFrame) -> pl.Series:
+    """ErrorData of conflicting staged rows, as the import tells it."""
+    if table.unquotable:
+        value = pl.Series([NOT_SHOWN]).new_from_index(0, rows.height)
+    else:
+        parts = (_as_text(rows[part]).alias(str(n)) for n, part in enumerate(table.identity))
+        value = pl.select(pl.concat_str(list(parts), separator=", ")).to_series()
+    return settled_errors("ConflictingKey", table.identity[0], value, rows["first_line"])
+
+
+def _as_text(values: pl.Series) -> pl.Series:
+    """Values as Python writes them; nothing for none."""
+    if values.dtype.is_integer() or values.dtype == pl.String:
+        return values.cast(pl.String).fill_null("")
+    each = ["" if value is None else str(value) for value in values]
+    return pl.Series(each, dtype=pl.String)
 
 
 def _content(table: Table) -> list[pl.Expr]:

@@ -2,20 +2,23 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from flows.steps.validate.check import Checked, FieldError
+from flows.steps.validate.check import Checked
+from flows.steps.validate.field_errors import NO_ERRORS, FieldErrors, of_record
 from schemas.derived.sql_names import IDENTITY, key_columns
 from schemas.field import Field, Kind, Table
 from schemas.frame_types import FRAME_TYPES, frame_columns
 from schemas.kinds import EXACT
 from schemas.ledger import POSITION
-from schemas.reasons import REASONS
 
-_written = json.JSONEncoder(ensure_ascii=False).encode
+PIECE = 2048
+"""Rows whose ErrorData is in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,13 @@ class Positions:
 
     frame: pl.DataFrame
     """record_number, first_line, last_line, byte_start, byte_end, data, raw."""
-    faults: Mapping[int, str]
-    """ErrorCode by row for the records whose structure is broken; they have no cells."""
+    faults: pl.Series
+    """ErrorCode of each record whose structure is broken, and which has no cells; else null."""
+
+    @property
+    def sound(self) -> NDArray[np.intp]:
+        """The rows of the other ones."""
+        return self.faults.is_null().arg_true().to_numpy().astype(np.intp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +42,56 @@ class Rows:
 
     typed: pl.DataFrame
     positions: pl.DataFrame
-    errors: Mapping[int, Sequence[FieldError]]
+    errors: FieldErrors
 
 
 def all_rows(checked: Checked, positions: Positions) -> Rows:
     """Put the broken records, which have no cells, behind the checked ones."""
-    if not positions.faults:
+    broken = positions.faults.is_not_null()
+    if not broken.any():
         return Rows(checked.typed, positions.frame, checked.errors)
-    broken = list(positions.faults)
-    sound = pl.Series([True] * positions.frame.height).scatter(broken, False)
-    first = checked.typed.columns[0]
-    empty = pl.DataFrame({first: [None] * len(broken)}, {first: checked.typed.schema[first]})
-    height = checked.typed.height
-    behind = {
-        height + number: [structure_error(code)]
-        for number, code in enumerate(positions.faults.values())
-    }
+    first, height = checked.typed.columns[0], checked.typed.height
+    codes = positions.faults.filter(broken)
+    empty = pl.Series([None], dtype=checked.typed.schema[first]).new_from_index(0, len(codes))
+    behind = [
+        of_record(code, (codes == code).arg_true().to_numpy().astype(np.intp) + height)
+        for code in codes.unique().sort()
+    ]
     return Rows(
-        pl.concat([checked.typed, empty], how="diagonal"),
-        positions.frame.filter(sound).vstack(positions.frame[broken]),
-        {**checked.errors, **behind},
+        pl.concat([checked.typed, empty.to_frame(first)], how="diagonal"),
+        positions.frame.filter(~broken).vstack(positions.frame.filter(broken)),
+        FieldErrors([*checked.errors.found, *behind]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRows:
+    """Rows for the staged table of a record; their ErrorData is made when it is asked for.
+
+    It may be many times as large as what was delivered.
+    """
+
+    frame: pl.DataFrame
+    """Columns as `sql.staged_columns` orders them; nothing is in that of ErrorData."""
+    errors: FieldErrors = NO_ERRORS
+
+    @property
+    def clean(self) -> pl.Series:
+        """Which of them have no error."""
+        clean = pl.repeat(True, self.frame.height, eager=True)
+        return clean.scatter(self.errors.rows, False)
+
+    def only(self, chosen: pl.Series) -> "StagedRows":
+        """Some of them."""
+        return StagedRows(self.frame.filter(chosen), self.errors.among(chosen.to_numpy()))
+
+    def pieces(self) -> Iterator[pl.DataFrame]:
+        """All of them with their ErrorData, some thousand at a time."""
+        for first in range(0, self.frame.height, PIECE):
+            piece = self.frame.slice(first, PIECE)
+            errors = self.errors.between(first, first + PIECE)
+            rows, told = errors.error_data(piece["first_line"])
+            yield piece.with_columns(piece["error_data"].scatter(rows, told))
 
 
 def staged_rows(
@@ -63,17 +100,11 @@ def staged_rows(
     extract_id: int,
     rows: Rows,
     identity: pl.Series,
-) -> pl.DataFrame:
-    """Rows for the staged table of a record, columns as `sql_names.staged_columns` orders them."""
-    error_data = pl.Series("error_data", [None] * rows.typed.height, dtype=pl.String)
-    if rows.errors:
-        lines = rows.positions["first_line"]
-        texts = [error_json(found, lines[row]) for row, found in rows.errors.items()]
-        error_data = error_data.scatter(list(rows.errors), texts)
+) -> StagedRows:
+    """Rows for the staged table of a record."""
     known = rows.positions.with_columns(
         pl.lit(batch_id, pl.Int32).alias("batch_id"),
         pl.lit(extract_id, pl.Int32).alias("extract_id"),
-        error_data,
         identity,
     )
     missing = [
@@ -82,7 +113,7 @@ def staged_rows(
         if field.name not in known.columns
     ]
     position = known.with_columns(missing).select([field.name for field in POSITION])
-    return position.hstack(rows.typed.select(stored(table)))
+    return StagedRows(position.hstack(rows.typed.select(stored(table))), rows.errors)
 
 
 def stored(table: Table) -> list[pl.Expr]:
@@ -96,19 +127,6 @@ def stored(table: Table) -> list[pl.Expr]:
             else:
                 expressions.append(pl.col(name))
     return expressions
-
-
-def structure_error(code: str) -> FieldError:
-    """A reason against a whole record."""
-    return FieldError(code, "", REASONS[code].message(), {"stage": "read"})
-
-
-def error_json(errors: Sequence[FieldError], line: int) -> str:
-    """ErrorData of a row: all its reasons, each with the line it stands on."""
-    shapes = [error.as_json() for error in errors]
-    for shape in shapes:
-        shape["Meta"] = {**shape["Meta"], "line": str(line)}  # type: ignore[dict-item]
-    return _written(shapes)
 
 
 def identities(

@@ -1,0 +1,91 @@
+"""ErrorData that is written by column is what `json` writes of each row by itself."""
+
+import json
+
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from flows.steps.validate.check import check
+from schemas.cells.reading import SHOWN_CHARACTERS, Unread, read
+from schemas.derived.nested import read_nested
+from schemas.field import Field, Kind, Rule, Table
+from schemas.reasons import NOT_SHOWN, REASONS
+from schemas.row_rules import row_rules
+from tests.examples import examples
+
+TENANT = 7
+FIELDS = (
+    Field("TenantsId", Kind.INTEGER, required=True),
+    Field("Amount", Kind.DOUBLE, required=True),
+    Field("At", Kind.DATETIME_OFFSET),
+    Field("Name", Kind.STRING, required=True, rules=(Rule.NOT_EMPTY, Rule.EMAIL)),
+    Field("Of", Kind.MAP),
+)
+TABLES = {
+    "plain": Table("one", "One", FIELDS, key=("TenantsId",)),
+    "with a secret": Table("two", "Two", (*FIELDS, Field("Key", Kind.STRING, secret=True))),
+}
+CELLS = st.one_of(
+    st.none(),
+    st.text(max_size=6),
+    st.text('"\\\n\t\x01\x1f\x7fé€…x', max_size=6),
+    st.sampled_from(["7", "8", "99999999999", "0.10000000000000000001", "2026-01-01", "{a:1,a:2}"]),
+    st.integers(SHOWN_CHARACTERS - 1, SHOWN_CHARACTERS + 1).map(lambda size: "é" * size),
+)
+Row = tuple[str | None, ...]
+ROWS = st.lists(st.tuples(*[CELLS] * len(FIELDS)), min_size=1, max_size=8)
+
+
+def slowly(table: Table, row: Row, passed: dict[str, bool], line: int) -> str | None:
+    """The reasons of one row, one after the other; `passed`: what its rules say of it."""
+    shapes = []
+    for field, text in zip(FIELDS, row, strict=True):
+        shown = "" if text is None else NOT_SHOWN if table.unquotable else text
+        if len(shown) > SHOWN_CHARACTERS:
+            shown = shown[:SHOWN_CHARACTERS] + "…"
+        value = read(field, text, read_nested) if text else None
+        if isinstance(value, Unread):
+            reasons = [(value.code, dict(value.facts))]
+        else:
+            reasons = [
+                (rule.code, {})
+                for number, rule in enumerate(row_rules(table))
+                if rule.field == field.name and not passed[str(number)]
+            ]
+            if field.name == "TenantsId" and value not in (None, TENANT):
+                reasons.append(("TenantNotBound", {"limit": str(TENANT)}))
+        for code, facts in reasons:
+            detail = facts.pop("detail", None)
+            if table.unquotable and "kept" in facts:
+                facts["kept"] = NOT_SHOWN
+            told = REASONS[code].message(field=field.name, value=shown, of="", **facts)
+            if detail and not table.unquotable:
+                told += f" {detail}"
+            meta = {"stage": "check", "column": field.name}
+            meta |= {} if text is None else {"value": shown}
+            meta["line"] = str(line)
+            shape = {"ErrorCode": code, "FieldName": field.name, "Message": told, "Meta": meta}
+            shapes.append(shape)
+    return json.dumps(shapes, ensure_ascii=False) if shapes else None
+
+
+@pytest.mark.parametrize("name", TABLES)
+@settings(max_examples=examples(300), deadline=None)
+@given(rows=ROWS)
+@example(rows=[("x", 'y"', "2026-02-30T10:00:00Z", "", "{"), ("8", "1", "", "a@b.cc", "")])
+@example(rows=[("7", "1", "", "a@b.cc", "")])
+def test_reasons_by_column_are_those_of_each_row(name: str, rows: list[Row]) -> None:
+    table = TABLES[name]
+    names = [field.name for field in FIELDS]
+    cells = pl.DataFrame(rows, dict.fromkeys(names, pl.String), orient="row")
+    if name != "plain":
+        cells = cells.with_columns(pl.lit(None, pl.String).alias("Key"))
+    checked = check(table, cells, tenant=TENANT)
+    rules = (rule.passes.alias(str(number)) for number, rule in enumerate(row_rules(table)))
+    passed = checked.typed.select(rules).rows(named=True)
+    lines = pl.Series(range(2, 2 + len(rows)))
+    told = dict(zip(*checked.errors.error_data(lines), strict=True))
+    for number, row in enumerate(rows):
+        assert told.get(number) == slowly(table, row, passed[number], number + 2)

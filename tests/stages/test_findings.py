@@ -1,0 +1,70 @@
+"""The reasons of a batch: as its chunks counted them, and as the database finds them by row."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from connectors.files.profile import DEFAULT
+from connectors.postgres import ledger
+from connectors.postgres.findings import REASONS_OF, findings
+from connectors.settings import Limits
+from flows.report.html import render_html
+from flows.report.text import render_text
+from flows.stages.check import tables_of
+from flows.stages.sequence import import_delivery
+from flows.stages.workspace import Workspace
+from flows.steps.batch_report import MOST_NOTES
+from tests.stages.payments import line, write
+
+SAMPLES = Path(__file__).resolve().parents[2] / "data_samples"
+ROWS = [
+    line(1),
+    line(2, amount="x"),
+    "3,7",
+    line(4, tenant=8),
+    line(5).replace(",9", ',"9"x'),
+    line(6, amount='"a ""quoted"" \\ é"'),
+    line(7, amount=""),
+    line(8),
+    line(8, amount="3"),
+    ",,,,,,,,",
+    "x1,x2,x3,x4,x5,x6,x7,x8,x9",
+    line(9, amount="0.30000000000000000001"),
+]
+
+
+@pytest.mark.long(but=("payments",))
+@pytest.mark.parametrize("name", ["payments", "small chunks", "samples"])
+def test_reasons_that_were_counted_are_those_that_are_found(
+    name: str, workspace: Workspace, tmp_path: Path
+) -> None:
+    paths = [write(tmp_path / "in" / "a.csv", *ROWS), write(tmp_path / "in" / "b.csv", *ROWS[:5])]
+    if name == "small chunks":
+        limits = Limits(block_bytes=200, record_bytes=100, field_bytes=100)
+        workspace = replace(workspace, settings=replace(workspace.settings, limits=limits))
+    if name == "samples":
+        paths = [str(SAMPLES / "dirty")]
+    profile = replace(DEFAULT, tenant=None if name == "samples" else 7, reference="reject")
+    batch = import_delivery(workspace, paths, profile).batch.id
+    url = str(workspace.settings.database_url)
+    with psycopg.connect(url) as connection:
+        connection.execute("SET search_path = recon")
+        receipts = ledger.list_receipts(connection, batch, "stage")
+        assert any(REASONS_OF in clue for one in receipts for clue in one.clues.values())
+        tables = tables_of(receipts)
+        counted = [findings(connection, table, batch) for table in tables]
+        connection.execute("UPDATE receipt SET clues = NULL")
+        assert counted == [findings(connection, table, batch) for table in tables]
+    assert sum(map(len, counted)) >= 10
+
+
+def test_a_report_has_the_first_of_very_many_notes(workspace: Workspace, tmp_path: Path) -> None:
+    many = MOST_NOTES + 3
+    lines = [line(n).replace(",9", f",{n}") for n in range(1, many + 1)]
+    report = import_delivery(workspace, [write(tmp_path / "a.csv", *lines)], DEFAULT).report
+    assert (len(report.notes), report.note_count) == (MOST_NOTES, many)
+    assert {note.line - note.record_number for note in report.notes} == {1}
+    assert "3 more notes are not listed" in render_html(report)
+    assert "1 803 more are in the full report" in render_text(report)
