@@ -13,7 +13,7 @@ from connectors.files.profile import Profile
 from connectors.settings import MOST
 from flows.stages.workspace import Workspace
 from flows.stages.write_out import write_out
-from schemas.derived.sql import staged_name
+from schemas.derived.sql_names import staged_name
 from tests.examples import examples
 from tests.stages.payments import HEADER, line
 from tests.stages.test_fast_path import BAD, EXTRACT, GOOD, PROFILES, chunks

@@ -20,7 +20,10 @@ TURNED = (
 def verdicts(folder: Path, *names: str) -> dict[str, dict[str, Any]]:
     paths = [str(folder / name) for name in names] or [str(folder)]
     found = examine(Settings(folder / "home"), paths, DEFAULT)
-    return {one.name: one.as_json() for one in found}
+    return {
+        one.name: one.as_json() | {"rejects": [reject._asdict() for reject in one.rejects]}
+        for one in found
+    }
 
 
 def codes(verdict: dict[str, Any]) -> list[tuple[int, str]]:

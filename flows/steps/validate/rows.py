@@ -72,7 +72,7 @@ class StagedRows:
     """
 
     frame: pl.DataFrame
-    """Columns as `sql.staged_columns` orders them; nothing is in that of ErrorData."""
+    """Columns as `sql_names.staged_columns` orders them; nothing is in that of ErrorData."""
     errors: FieldErrors = NO_ERRORS
 
     @property
