@@ -74,6 +74,8 @@ def is_simple(chunk: Chunk) -> bool:
     """Whether each line of a chunk is one record, whoever reads it."""
     return (
         not chunk.faults
+        and chunk.dialect.is_csv
+        and not chunk.dialect.comment
         and chunk.dialect.encoding == "utf-8"
         and chunk.dialect.quote not in chunk.block
     )

@@ -1,5 +1,6 @@
 """Small files that are alike are validated together, and each has the verdict it has alone."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,29 @@ def test_files_of_every_size_are_counted(tmp_path: Path, rows: int) -> None:
 def test_what_waits_is_bounded(tmp_path: Path) -> None:
     assert not WaitingFiles().are_many
     assert WaitingFiles(held=Limits().block_bytes).are_many
+
+
+OTHER_FORMS = {
+    # keys of the profile, the rows of a file
+    "comments": ({"comment": "#"}, ["# one", line(1), "# two", line(2)]),
+    "escapes": ({"escape": "\\"}, [line(1, amount="10\\.50"), line(2)]),
+    "several signs": (
+        {"delimiter": "||"},
+        [line(1).replace(",", "||"), line(2).replace(",", "||")],
+    ),
+}
+
+
+@pytest.mark.parametrize("title", OTHER_FORMS)
+def test_files_in_other_forms_are_what_each_is_by_itself(tmp_path: Path, title: str) -> None:
+    keys, rows = OTHER_FORMS[title]
+    profile = replace(DEFAULT, **keys)
+    header = HEADER.replace(",", keys.get("delimiter", ","))
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("\n".join([header, *rows, ""]))
+    comments = sum(row.startswith("#") for row in rows)
+    for names in (["a.csv"], ["a.csv", "b.csv"]):
+        paths = [str(tmp_path / name) for name in names]
+        for one in examine(Settings(tmp_path / "home"), paths, profile):
+            told = one.rows_in, one.comments, one.refused, len(one.rejects)
+            assert told == (2, comments, None, 0)

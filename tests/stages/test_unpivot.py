@@ -19,7 +19,7 @@ from connectors.files.profile import DEFAULT, Profile
 from connectors.files.profile_file import read_profile
 from connectors.files.reader import first_place, read_chunks
 from connectors.postgres.ledger import State
-from connectors.settings import MOST, Limits
+from connectors.settings import MOST, Limits, Settings
 from flows.report.text import render_text
 from flows.stages.examine import examine
 from flows.stages.reconcile.behind_break import look_behind
@@ -345,6 +345,16 @@ def test_a_cell_is_no_value_by_the_words_of_the_field_it_becomes(
     import_delivery(workspace, [write(tmp_path, text, "b.csv")], read_profile(shape))
     states = "SELECT state = 'rejected', count(*) FROM staged_row WHERE batch_id = 2 GROUP BY 1"
     assert sorted(rows(states)) == [(False, 3), (True, 2)]
+
+
+def test_a_check_shows_the_records_of_lines_that_contradict_each_other(tmp_path: Path) -> None:
+    text = HISTORY + "2014-08-25,1.33,137.13,N/A,\n2014-08-20,N/A,1.5E,N/A,\n"
+    (verdict,) = examine(Settings(tmp_path / "home"), [write(tmp_path, text)], PROFILE)
+    assert [(one.line, one.data, one.errors[0]["ErrorCode"]) for one in verdict.rejects] == [
+        (2, "2014-08-25,USD,1.32", "ConflictingKey"),
+        (5, "2014-08-25,USD,1.33", "ConflictingKey"),
+        (6, "2014-08-20,JPY,1.5E", "Number"),
+    ]
 
 
 def test_a_break_is_about_one_record_of_its_line(workspace: Workspace, tmp_path: Path) -> None:
