@@ -50,13 +50,14 @@ def _transcoded(content: Content, start: int, block_bytes: int) -> Iterator[byte
 
 
 def _rendered(content: Content, start: int, block_bytes: int) -> Iterator[bytes]:
-    skip, text = start, b""
+    skip, lines, size = start, list[bytes](), 0
     for line in sheet_lines(content):
-        text += line
-        if len(text) >= block_bytes:
-            yield from _pieces(text, skip, block_bytes)
-            skip, text = max(0, skip - len(text)), b""
-    yield from _pieces(text, skip, block_bytes)
+        lines.append(line)
+        size += len(line)
+        if size >= block_bytes:
+            yield from _pieces(b"".join(lines), skip, block_bytes)
+            skip, lines, size = max(0, skip - size), [], 0
+    yield from _pieces(b"".join(lines), skip, block_bytes)
 
 
 def _pieces(text: bytes, skip: int, block_bytes: int) -> Iterator[bytes]:

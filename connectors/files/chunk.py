@@ -59,6 +59,8 @@ class Chunk:
     """Up to its end, from that of the chunk before; of the last one also those behind it."""
     comments: Valueless = NO_LINES
     """The same of lines that begin as the feed begins comments."""
+    behind: Valueless = NO_LINES
+    """Those of the last chunk's comments that stand behind its end."""
 
     @property
     def height(self) -> int:
@@ -233,7 +235,7 @@ class Chunk:
     def _texts(self) -> pl.Series:
         settled = self.block[: self.records.consumed]
         encoding, none = self.dialect.encoding, self._no_text
-        if self.height == self.records.lines and not len(none):
+        if self._is_a_line_each and not len(none):
             text = settled if encoding == "utf-8" else settled.decode(encoding).encode()
             text = text.replace(b"\r\n", b"\n") if b"\r" in text else text
             if b"\r" not in text:
@@ -247,6 +249,12 @@ class Chunk:
         cut = pl.lit(settled).bin.slice(begin.cast(pl.Int64), length.cast(pl.Int64))
         texts = pl.select(cut.cast(pl.String).alias("data")).to_series()
         return texts.scatter(none, [self._text_of(row) for row in none.tolist()])
+
+    @property
+    def _is_a_line_each(self) -> bool:
+        """Whether each record is one line, and no line is anything else."""
+        lines = np.arange(self.start.line, self.start.line + self.records.lines)
+        return np.array_equal(self.records.first_line, lines)
 
     def _decoded_texts(self) -> pl.Series:
         texts = [self._text_of(row) for row in range(self.height)]

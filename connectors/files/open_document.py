@@ -29,6 +29,8 @@ from connectors.files.workbook_parts import (
 
 PART, MANIFEST = "content.xml", "META-INF/manifest.xml"
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
+MOST_DIGITS = 400
+"""A double has no more before or behind its point, nearly."""
 """A sheet has no more of them."""
 _OFFICE, _TABLE, _TEXT, _STYLE = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
@@ -154,6 +156,7 @@ class _Reader:
     def rows(self) -> Iterator[_Row]:
         """The rows of the sheet, those behind the last value too."""
         place = depth = columns = rows = 0
+        above: list[ElementTree.Element] = []
         events = ElementTree.iterparse(self._part, events=("start", "end"))  # noqa: S314
         for event, one in events:
             if one.tag == f"{_TABLE}table":
@@ -169,8 +172,12 @@ class _Reader:
                 row = self._row(one, rows)
                 rows += row.repeated
                 yield row
-            if event == "end" and one.tag in {f"{_TABLE}table-row", f"{_TABLE}table"}:
-                one.clear()
+            if event == "start":
+                above.append(one)
+                continue
+            above.pop()
+            if above and one.tag in {f"{_TABLE}table-row", f"{_TABLE}table"}:
+                above[-1].remove(one)  # Nothing of it is held while those behind it are read.
 
     def _column(self, column: ElementTree.Element, before: int) -> int:
         count = _repeated(column, "number-columns-repeated")
@@ -239,8 +246,8 @@ def _text(cell: ElementTree.Element, kind: str | None) -> str:
 
 def _number(text: str) -> str:
     """A number as it is written; one of more digits than a spreadsheet shows as that shows it."""
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(f"{text!r} is no number")
+    if not _NUMBER.fullmatch(text) or len(text) > MOST_DIGITS:
+        return _not_read(text, "number")
     number = Decimal(text)
     digits = len(str(int("".join(map(str, number.as_tuple().digits)))).rstrip("0"))
     if abs(number) >= EXACT_BELOW or digits > DIGITS:
@@ -253,7 +260,7 @@ def _number(text: str) -> str:
 def _moment(text: str) -> str:
     found = _DATE.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no date")
+        return _not_read(text, "date")
     day, clock = found[1], found[2] or ""
     if not clock.strip("T0:."):
         return day
@@ -263,9 +270,14 @@ def _moment(text: str) -> str:
 def _clock(text: str) -> str:
     found = _TIME.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no time")
+        return _not_read(text, "time")
     part = f".{found[5]}" if (found[5] or "").strip("0") else ""
     return f"{found[1]}{int(found[2]):02}:{int(found[3]):02}:{int(found[4]):02}{part}"
+
+
+def _not_read(text: str, what: str) -> str:
+    """What is no value of its cell: a text that no reader of cells takes for one."""
+    return f"{text} (this sort of {what} is not read)"
 
 
 def _paragraph(one: ElementTree.Element) -> str:

@@ -12,7 +12,7 @@ from connectors.files.header import Header
 from connectors.files.pieces import Pieces
 from connectors.files.records import split
 from connectors.files.unpivoted import unpivoted
-from connectors.files.valueless import NO_LINES, Valueless
+from connectors.files.valueless import NO_LINES, of_lines
 from connectors.settings import STRICT_BYTES
 
 
@@ -65,14 +65,13 @@ def chunks(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterat
     last: Chunk | None = None
     above = NO_LINES
     for chunk in found:
-        line = chunk.records.comments.line
-        above = above.with_more(Valueless(len(line), int(line[0]) if len(line) else 0))
+        above = above.with_more(of_lines(chunk.records.comments.line))
         if chunk.height:
             if last is not None:
                 yield last
             last, above = replace(chunk, comments=above), NO_LINES
     if last is not None:
-        yield replace(last, comments=last.comments.with_more(above))
+        yield replace(last, comments=last.comments.with_more(above), behind=above)
 
 
 def _settled(pieces: Pieces, width: int, dialect: Dialect, place: Place) -> Iterator[Chunk]:

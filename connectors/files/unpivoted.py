@@ -17,7 +17,7 @@ from connectors.files.dialect import RecordFault
 from connectors.files.records import Records, conserved, sound
 from connectors.files.table_lines import lines_of_table
 from connectors.files.unpivot import Unpivot
-from connectors.files.valueless import NO_LINES, Valueless
+from connectors.files.valueless import NO_LINES, Valueless, of_lines
 
 NOTHING = Utf8(b"", np.empty(0, np.int64), np.empty(0, np.int64))
 _ROW_BYTES = 32
@@ -80,26 +80,34 @@ def unpivoted(
     number, empty, comments = first.record, NO_LINES, NO_LINES
     last: UnpivotedChunk | None = None
     for lines in chunks:
-        comments = comments.with_more(lines.comments)
+        comments = comments.with_more(_above(lines))
         for part in _parts(lines, unpivot, most, strict_bytes):
             chunk = replace(
                 part,
                 start=replace(part.start, record=number),
                 valueless=empty.with_more(part.valueless),
-                comments=comments,
+                comments=comments.with_more(part.comments),
             )
-            empty = chunk.valueless
+            empty, comments = chunk.valueless, chunk.comments
             if chunk.height:
                 if last is not None:
                     yield last
                 last, empty, number = chunk, NO_LINES, number + chunk.height
                 comments = NO_LINES
+        comments = comments.with_more(lines.behind)
     if last is not None:
         yield replace(
             last,
             valueless=last.valueless.with_more(empty),
             comments=last.comments.with_more(comments),
         )
+
+
+def _above(lines: Chunk) -> Valueless:
+    """The comments of blocks before a chunk, which have no records."""
+    of_block = len(lines.records.comments.line) + lines.behind.lines
+    count = lines.comments.lines - of_block
+    return Valueless(count, lines.comments.first) if count else NO_LINES
 
 
 def _parts(
@@ -146,7 +154,8 @@ def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
         ),
         lines.start,
         lines.dialect,
-        valueless=Valueless(len(without), int(without[0]) if len(without) else 0),
+        valueless=of_lines(without),
+        comments=of_lines(records.comments.line),
         of_lines=records,
         written=Utf8(written.text, start, end),
     )

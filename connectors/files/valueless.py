@@ -1,6 +1,6 @@
 """Lines of a file that become no record."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, SupportsInt
 
 
 class Valueless(NamedTuple):
@@ -16,3 +16,16 @@ class Valueless(NamedTuple):
 
 
 NO_LINES = Valueless()
+
+
+class Numbers(Protocol):
+    """Numbers of lines in their order."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, at: int, /) -> SupportsInt: ...
+
+
+def of_lines(numbers: Numbers) -> Valueless:
+    """The lines of these numbers."""
+    return Valueless(len(numbers), int(numbers[0]) if len(numbers) else 0)

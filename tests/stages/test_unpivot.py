@@ -212,16 +212,24 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
     cells = ["1.5", "N/A", "", " ", "7", "é", *chance.choice(((), ('""', '"a,b"', '"x ""y"""')))]
     width = chance.randint(1, 5)
     names = [f"C{number}" for number in range(width)]
-    lines = [",".join([str(day), *(chance.choice(cells) for _ in names)]) for day in range(1, 60)]
+    comments = chance.choice([0, 0.3])
+    lines = [
+        "# no record"
+        if chance.random() < comments
+        else ",".join([str(day), *(chance.choice(cells) for _ in names)])
+        for day in range(1, 30)
+    ]
     path = write(tmp_path, "\n".join([",".join(["Date", *names]), *lines]) + "\n")
     wanted = [
         (number, [day, name, cell])
         for number, (day, *row) in enumerate(csv.reader(lines), 2)
+        if day[0] != "#"
         for name, cell in zip(names, row, strict=True)
         if cell not in ("", "N/A")
     ]
+    profile = replace(PROFILE, comment="#")
     content = open_content(Path(path))
-    header = read_header(content, None, None, PROFILE, Limits())
+    header = read_header(content, None, None, profile, Limits())
     for size, strict_bytes in product((5, 64, 10_000), (0, MOST)):
         chunks = [*read_chunks(content, header, first_place(header), size, strict_bytes)]
         assert all(chunk.conserved() for chunk in chunks)
@@ -235,8 +243,14 @@ def test_a_table_cut_anywhere_is_the_same_records(tmp_path: Path, seed: int) -> 
         assert read == [record for _, record in wanted]
         numbers = [number for chunk in chunks for number in chunk.numbers]
         assert numbers == [*range(1, len(wanted) + 1)]
-        behind = [*read_chunks(content, header, chunks[0].end, size, MOST - strict_bytes)]
-        assert [one.start for one in behind] == [one.start for one in chunks[1:]]
+        at = chance.randrange(len(chunks))
+        behind = [*read_chunks(content, header, chunks[at].end, size, MOST - strict_bytes)]
+        again, before = (
+            [(one.start, one.comments.lines, one.valueless, one.height) for one in some]
+            for some in (behind, chunks[at + 1 :])
+        )
+        assert again == before
+        assert sum(one.comments.lines for one in chunks) == sum(one[0] == "#" for one in lines)
 
 
 def test_a_line_that_becomes_much_text_is_a_chunk_of_its_own(tmp_path: Path) -> None:
