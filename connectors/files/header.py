@@ -72,6 +72,8 @@ class Header:
     """How a line becomes several records, whose columns are those above."""
     positions: CellRanges | None = None
     """Where the cells of a line are that has nothing between them."""
+    of_workbook: bool = False
+    """Whether its rows are those of a sheet, some of whose cells may not be read."""
 
     @property
     def width(self) -> int:
@@ -174,6 +176,7 @@ def _read_header(
         sources=sources,
         footer=read_footer(content, profile, line.dialect, line.end),
         unpivot=unpivot,
+        of_workbook=content.workbook,
         rows_file=rows_file_of(
             content,
             profile,

@@ -18,6 +18,8 @@ from connectors.files.workbook_parts import (
     EXACT_BELOW,
     FAULTS,
     MOST_BYTES,
+    NOT_READ,
+    TOO_LARGE,
     SheetFacts,
     broken,
     chosen,
@@ -25,13 +27,14 @@ from connectors.files.workbook_parts import (
     listed_places,
     number_text,
     opened,
+    remarked,
 )
 
 PART, MANIFEST = "content.xml", "META-INF/manifest.xml"
 MOST_ROWS, MOST_COLUMNS = 1 << 20, 1 << 14
-MOST_DIGITS = 400
-"""A double has no more before or behind its point, nearly."""
 """A sheet has no more of them."""
+MOST_DIGITS = 400
+"""No number of a spreadsheet has more."""
 _OFFICE, _TABLE, _TEXT, _STYLE = (
     f"{{urn:oasis:names:tc:opendocument:xmlns:{name}:1.0}}"
     for name in ("office", "table", "text", "style")
@@ -40,6 +43,8 @@ _CALC = "{urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0}"
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"(\d{4,}-\d\d-\d\d)(T\d\d:\d\d:\d\d(?:\.\d+)?)?")
 _TIME = re.compile(r"(-?)PT(\d+)H(\d+)M(\d+)(?:[.,](\d+))?S")
+_ERROR = re.compile(r"#[A-Z/0-9]+[!?]|#N/A|Err:[0-9]+")
+"""What a formula shows that has no value."""
 _HIDDEN = {"collapse", "filter"}
 
 
@@ -228,6 +233,11 @@ def _place(column: int, row: int) -> str:
 
 def _text(cell: ElementTree.Element, kind: str | None) -> str:
     """What a cell says, as text that the readers of cells know."""
+    shown = "\n".join(_paragraphs(cell))
+    if cell.get(f"{_CALC}value-type") == "error" or (
+        cell.get(f"{_TABLE}formula") is not None and _ERROR.match(shown)
+    ):
+        return shown
     if kind in {"float", "currency", "percentage"}:
         return _number(cell.attrib[f"{_OFFICE}value"])
     if kind == "date":
@@ -237,20 +247,30 @@ def _text(cell: ElementTree.Element, kind: str | None) -> str:
     if kind == "boolean":
         return {"true": "True", "false": "False"}[cell.attrib[f"{_OFFICE}boolean-value"]]
     if kind not in {None, "string"}:
-        return f"{kind} (this sort of cell is not read)"
+        return remarked(kind, NOT_READ)
     said = cell.get(f"{_OFFICE}string-value")
-    if said is not None and cell.get(f"{_CALC}value-type") != "error":
-        return said
-    return "\n".join(_paragraph(one) for one in cell if one.tag == f"{_TEXT}p")
+    return shown if said is None else said
+
+
+def _paragraphs(cell: ElementTree.Element) -> Iterator[str]:
+    """The paragraphs of a cell and of its lists; a note beside it has its own."""
+    for one in cell:
+        if one.tag in {f"{_TEXT}p", f"{_TEXT}h"}:
+            yield _paragraph(one)
+        elif one.tag == f"{_TEXT}list":
+            for entry in one:
+                yield from _paragraphs(entry)
 
 
 def _number(text: str) -> str:
     """A number as it is written; one of more digits than a spreadsheet shows as that shows it."""
     if not _NUMBER.fullmatch(text) or len(text) > MOST_DIGITS:
-        return _not_read(text, "number")
+        return remarked(text, NOT_READ)
     number = Decimal(text)
     digits = len(str(int("".join(map(str, number.as_tuple().digits)))).rstrip("0"))
-    if abs(number) >= EXACT_BELOW or digits > DIGITS:
+    if abs(number) >= EXACT_BELOW:
+        return remarked(text, TOO_LARGE)
+    if digits > DIGITS:
         return number_text(float(text))
     if number == number.to_integral_value():
         return str(int(number))
@@ -260,7 +280,7 @@ def _number(text: str) -> str:
 def _moment(text: str) -> str:
     found = _DATE.fullmatch(text)
     if found is None:
-        return _not_read(text, "date")
+        return remarked(text, NOT_READ)
     day, clock = found[1], found[2] or ""
     if not clock.strip("T0:."):
         return day
@@ -270,14 +290,9 @@ def _moment(text: str) -> str:
 def _clock(text: str) -> str:
     found = _TIME.fullmatch(text)
     if found is None:
-        return _not_read(text, "time")
+        return remarked(text, NOT_READ)
     part = f".{found[5]}" if (found[5] or "").strip("0") else ""
     return f"{found[1]}{int(found[2]):02}:{int(found[3]):02}:{int(found[4]):02}{part}"
-
-
-def _not_read(text: str, what: str) -> str:
-    """What is no value of its cell: a text that no reader of cells takes for one."""
-    return f"{text} (this sort of {what} is not read)"
 
 
 def _paragraph(one: ElementTree.Element) -> str:
@@ -288,8 +303,8 @@ def _paragraph(one: ElementTree.Element) -> str:
             text += " " * _blanks(part)
         elif part.tag in {f"{_TEXT}tab", f"{_TEXT}line-break"}:
             text += "\t" if part.tag == f"{_TEXT}tab" else "\n"
-        elif part.tag in {f"{_TEXT}span", f"{_TEXT}a"}:
-            text += _paragraph(part)
+        elif part.tag != f"{_OFFICE}annotation":
+            text += _paragraph(part)  # What stands in a field, such as a date, is its text.
         text += part.tail or ""
         if len(text) > MOST_BYTES:
             raise ValueError("a text of a cell is larger than a workbook")

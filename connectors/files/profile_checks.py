@@ -6,18 +6,22 @@ from typing import Any
 
 from connectors.errors import ProfileError
 from connectors.files.content import shown
-from connectors.files.first_record import DELIMITERS
+from connectors.files.first_record import DELIMITERS, folded
 from connectors.files.positions import BLANKS, overlapping
 from connectors.files.profile import DEFAULT, ROWS, Profile, number_form, written_of
 from connectors.files.profile_keys import FOUND
 from connectors.files.profile_made import check_constant, check_made, fields_of, needed_by
 from connectors.files.profile_values import choice
+from connectors.files.shadow import DELIMITER
 from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, numbered_form
 from schemas.cells.numbers import NoNumberForm, check_forms
+from schemas.own_columns import OWN_COLUMNS
 from schemas.tables import EXTRACTS
 
 TENANT = "TenantsId"
+SIGN = DELIMITER.decode()
+"""What stands for a delimiter of several signs while a text is read."""
 
 
 def check_together(profile: Profile) -> None:
@@ -82,11 +86,31 @@ def _check_signs(profile: Profile) -> None:
         )
     if comment and quote in comment:
         raise ProfileError(f"comment = {comment!r} has the quote in it. A record may begin so.")
+    if comment:
+        _check_comment(profile, comment)
+    for key in ("delimiter", "quote"):
+        if SIGN in (getattr(profile, key) or ""):
+            raise ProfileError(
+                f"{key} = {getattr(profile, key)!r} has U+001F in it. State another."
+            )
     if comment and any(comment.startswith(one) or one.startswith(comment) for one in delimiters):
         raise ProfileError(
             f"comment = {comment!r} begins like the delimiter does, and so does a record whose "
             "first cell is empty. State another comment, or another delimiter."
         )
+
+
+def _check_comment(profile: Profile, comment: str) -> None:
+    """Refuse a comment that a number of the feed begins like."""
+    for name in (None, *profile.fields):
+        form = number_form(written_of(profile, name) if name else written_of(profile))
+        for before, _ in form.around:
+            behind = comment.removeprefix(before) if comment.startswith(before) else ""
+            if before.startswith(comment) or behind[:1].isdigit():
+                raise ProfileError(
+                    f"comment = {comment!r} may begin a number that {before!r} stands before, "
+                    "and so a record. State another comment."
+                )
 
 
 def _check_written(written: Mapping[str, Any], at: str) -> None:
@@ -183,6 +207,8 @@ def _check_unpivot(profile: Profile) -> None:
             "is of, and the column with its cell."
         )
     names = [one.casefold() for one in (*new, *profile.unpivot_keep) if one]
+    if own := {*names} & {name.casefold() for name in OWN_COLUMNS}:
+        raise ProfileError(f"unpivot has {min(own)}, a column of our own. State another name.")
     if len(set(names)) != len(names):
         raise ProfileError("unpivot.name, unpivot.value and unpivot.keep name a column twice.")
     if profile.escape or len(profile.delimiter or "") > 1:
@@ -231,6 +257,8 @@ def _check_positions(profile: Profile) -> None:
 
 def _check_names(profile: Profile) -> None:
     """Refuse names of columns that do not say all of files that have no header."""
+    if own := [name for name in profile.names if folded(name) in {*map(folded, OWN_COLUMNS)}]:
+        raise ProfileError(f"names has {own[0]}, which is a column of our own. State another.")
     _refuse_beside(profile, "names", ("positions", "header_line", "header_lines"))
     if profile.record is None:
         raise ProfileError("names are of a record. Say which: record = ...")

@@ -50,6 +50,7 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
     if "feed" not in document:
         raise ProfileError('feed is missing. Name the feed: feed = "bank-x".')
     values: dict[str, Any] = {}
+    _refuse_nul(document)
     for key, value in document.items():
         if key in SECTIONS:
             readers = SECTIONS[key]
@@ -64,6 +65,19 @@ def read_profile(document: Mapping[str, Any]) -> Profile:
     if profile.positions or profile.names:
         _check_columns(profile)
     return profile
+
+
+def _refuse_nul(value: object, key: str = "") -> None:
+    """Refuse a text with NUL, which no text that is kept can have; raises ProfileError."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            _refuse_nul(name, f"{key}.{name}".lstrip("."))
+            _refuse_nul(one, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _refuse_nul(one, key)
+    elif isinstance(value, str) and "\0" in value:
+        raise ProfileError(f"{key} has a NUL in it. No delivered text has one: take it out.")
 
 
 def _check_columns(profile: Profile) -> None:

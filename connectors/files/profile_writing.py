@@ -13,7 +13,16 @@ from schemas.cells.counted_times import EPOCHS
 from schemas.cells.dates import NoForm, date_form
 from schemas.cells.numbers import BLANK
 
-_THOUSANDS = (".", ",", " ", "'", "\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", BLANK)
+_THOUSANDS = (
+    ".",
+    ",",
+    " ",
+    "'",
+    "\N{RIGHT SINGLE QUOTATION MARK}",
+    "\N{NO-BREAK SPACE}",
+    "\N{NARROW NO-BREAK SPACE}",
+    BLANK,
+)
 
 
 def _date_format(key: str, value: object) -> str:

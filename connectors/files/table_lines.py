@@ -92,7 +92,9 @@ class _LinesByCell:
         text = pl.col(str(place))
         if self._unpivot.blanks_dropped:
             text = text.str.strip_chars(BLANKS)
-        absent = (text == "") | text.is_in(sorted(self._unpivot.null))
+        absent = text.is_in([word for word in self._unpivot.null if word])
+        if not self._unpivot.empty_text:
+            absent |= text == ""
         return ~absent.fill_null(value=True)
 
 

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from connectors.files.first_record import folded
-from connectors.files.profile import Profile, written_of
+from connectors.files.profile import DEFAULT, Profile, written_of
+from schemas.field import Kind
+from schemas.tables import EXTRACTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Unpivot:
     """Texts of a cell that holds no value."""
     blanks_dropped: bool
     """Whether blanks around it are dropped before."""
+    empty_text: bool = False
+    """Whether `""` is a value: the empty text."""
 
 
 def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
@@ -39,13 +43,15 @@ def unpivot_of(names: Sequence[str], profile: Profile) -> Unpivot | None:
     kept, told = (chosen, others) if profile.unpivot_keep else (others, chosen)
     if not told:
         return None
-    written = written_of(profile, _field_of(profile, profile.unpivot_value or ""))
+    field = _field_of(profile, profile.unpivot_value or "")
+    written = written_of(profile, field)
     return Unpivot(
         width=len(names),
         kept=tuple(sorted(kept)),
         labels=tuple((place, names[place]) for place in sorted(told)),
         null=written["null"],
         blanks_dropped=written["blanks"] == "dropped",
+        empty_text=_is_text(profile, field) and tuple(written["null"]) == DEFAULT.null,
     )
 
 
@@ -53,6 +59,13 @@ def record_names(names: Sequence[str], unpivot: Unpivot, profile: Profile) -> tu
     """The names above the cells of a record."""
     kept = (names[place] for place in unpivot.kept)
     return (*kept, profile.unpivot_name or "", profile.unpivot_value or "")
+
+
+def _is_text(profile: Profile, field: str) -> bool:
+    """Whether a field is a text, of the record or of any that has it."""
+    tables = [EXTRACTS[profile.record]] if profile.record else EXTRACTS.values()
+    kinds = {table.by_name[field].kind for table in tables if field in table.by_name}
+    return kinds == {Kind.STRING}
 
 
 def _field_of(profile: Profile, column: str) -> str:

@@ -18,6 +18,8 @@ from connectors.files.content import HEAD_BYTES, Content, refused
 from connectors.files.workbook_parts import (
     FAULTS,
     MOST_BYTES,
+    NOT_READ,
+    TOO_EARLY,
     SheetFacts,
     broken,
     chosen,
@@ -25,6 +27,7 @@ from connectors.files.workbook_parts import (
     listed_places,
     number_text,
     opened,
+    remarked,
 )
 from connectors.settings import Limits
 from schemas.counting import quantity
@@ -74,7 +77,7 @@ def _cell(value: Any) -> str:
         case datetime() | date():
             day = value.date() if isinstance(value, datetime) else value
             if day < FIRST_DAY:
-                return f"{value.isoformat()} (spreadsheets disagree about days before 1900-03-01)"
+                return remarked(value.isoformat(), TOO_EARLY)
             midnight = not isinstance(value, datetime) or value.time() == time()
             return day.isoformat() if midnight else value.isoformat()
         case time():
@@ -82,7 +85,7 @@ def _cell(value: Any) -> str:
         case timedelta():
             return str(value)
         case _:
-            return f"{value} (this sort of cell is not read)"
+            return remarked(value, NOT_READ)
 
 
 @contextmanager

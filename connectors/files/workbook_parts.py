@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ SHOWN = 10
 EXACT_BELOW = 1 << 53
 """Whole numbers from here on are not all held by a workbook."""
 DIGITS = 15
+TOO_LARGE = "a workbook does not hold whole numbers of this size exactly"
+TOO_EARLY = "spreadsheets disagree about days before 1900-03-01"
+NOT_READ = "this sort of cell is not read"
+_WHYS = "|".join(map(re.escape, (TOO_LARGE, TOO_EARLY, NOT_READ)))
+REMARK = rf" \((?:{_WHYS})\)$"
+"""Of a cell that is not read."""
 FAULTS = (
     *(KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError, OverflowError),
     *(zipfile.BadZipFile, ElementTree.ParseError, NotImplementedError, RuntimeError),
@@ -65,10 +72,15 @@ def line_of(cells: Sequence[str]) -> bytes:
     return text.getvalue().encode()
 
 
+def remarked(value: object, why: str) -> str:
+    """A value that is not read, and why: a text that is rejected, whatever field it is of."""
+    return f"{value} ({why})"
+
+
 def number_text(value: float) -> str:
     """A number as a spreadsheet shows it."""
     if abs(value) >= EXACT_BELOW:
-        return f"{value} (a workbook does not hold whole numbers of this size exactly)"
+        return remarked(value, TOO_LARGE)
     if value == int(value):
         return str(int(value))
     return f"{value:.{DIGITS}g}"

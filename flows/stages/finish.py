@@ -164,8 +164,13 @@ def build_report(
         service=batch.service,
         pushed=tuple(pushed),
         again=counted_elsewhere(connection, batch_id),
-        notes_beyond=count_notes(connection, batch_id) - len(noted),
+        notes_beyond=_notes_beyond(connection, batch_id, len(noted)),
     )
+
+
+def _notes_beyond(connection: psycopg.Connection, batch_id: int, noted: int) -> int:
+    """How many notes there are behind those that were read."""
+    return count_notes(connection, batch_id) - noted if noted == MOST_NOTES else 0
 
 
 def _recount(connection: psycopg.Connection, table: Table, batch_id: int) -> Recount:

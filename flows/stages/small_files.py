@@ -65,6 +65,7 @@ def is_plain(header: Header, profile: Profile) -> bool:
         or named
         or header.positions
         or header.footer
+        or header.of_workbook
         or table is INSERT_BATCH_DATA
         or not identified
     )

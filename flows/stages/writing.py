@@ -22,7 +22,7 @@ def plain_cells(header: Header, cells: Sequence[str], profile: Profile) -> dict[
     frame = frame.with_columns(pl.when(pl.col(name) != "").then(name) for name in names)
     plain = normalise(header.table, frame, header.fields, writing_of(profile), header.sources)
     row = plain.row(0, named=True)
-    return {name: text and text.removeprefix(UNFIT) for name, text in row.items()}
+    return {name: text and text.replace(UNFIT, "") for name, text in row.items()}
 
 
 def writing_of(profile: Profile) -> Writing:

@@ -153,11 +153,23 @@ def test_lines_with_positions_have_comments_too(workspace: Workspace, tmp_path: 
         ({"comment": ";;"}, "begins like the delimiter"),
         ({"comment": "#", "delimiter": "#"}, "begins like the delimiter"),
         ({"comment": "#", "sheet": 1}, "comment is not for a sheet"),
+        ({"comment": "$", "currency": ["$1"]}, "may begin a number"),
+        ({"comment": "--", "fields": {"PaidAmount": {"negative": ["--1"]}}}, "may begin a number"),
+        ({"comment": "$5", "currency": ["$1"]}, "may begin a number"),
+        ({"delimiter": "\x1f|"}, "has U\\+001F in it"),
+        ({"delimiter": "||", "quote": "\x1f"}, "has U\\+001F in it"),
+        ({"null": ["", "a\0"]}, "null has a NUL in it"),
+        ({"record": "payment", "delimiter": ",", "names": ["Id", "reconrow"]}, "column of our own"),
     ],
 )
 def test_a_profile_that_cannot_be_meant(keys: dict[str, object], said: str) -> None:
     with pytest.raises(ProfileError, match=said):
         read_profile({"feed": "x", **keys})
+
+
+def test_a_comment_may_look_like_a_sign_and_something_else() -> None:
+    assert read_profile({"feed": "x", "comment": "--", "negative": ["-1"]}).comment == "--"
+    assert read_profile({"feed": "x", "comment": "$$", "currency": ["$1"]}).comment == "$$"
 
 
 def test_a_workbook_has_none(tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def test_a_text_is_a_part_of_another_and_what_that_stands_for(
     )
     (verdict,) = examine(workspace.settings, [str(path)], alone)
     assert [one.line for one in verdict.rejects] == [4, 6, 7]
-    assert "T-5 odd (no part of it fits (l.*))" in str(verdict.rejects[1])
+    assert "T-5 odd (no part of it fits (l.*))" in str([*verdict.rejects][1])
 
 
 def test_a_row_shows_how_each_of_its_fields_came_about(

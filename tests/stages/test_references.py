@@ -86,7 +86,7 @@ def test_what_was_noted_is_shown_without_a_search_for_each_row(
 
     before = searches()
     with workspace.database.connect() as connection:
-        found = notes(connection, batch.id)
+        found = notes(connection, batch.id, 10_000)
         connection.execute("SELECT pg_stat_force_next_flush()")
     assert [(note.value, note.rows, note.line) for note in found[:3]] == [
         ("1", 1, 2), ("10", 1, 11), ("100", 1, 101)

@@ -361,6 +361,27 @@ def test_a_cell_is_no_value_by_the_words_of_the_field_it_becomes(
     assert sorted(rows(states)) == [(False, 3), (True, 2)]
 
 
+def test_an_empty_text_is_a_value_where_a_text_is_wanted(tmp_path: Path) -> None:
+    shape = {
+        "feed": "replies",
+        "record": "form_reply",
+        "unpivot": {
+            "keep": ["CommsGuid"],
+            "name": "CampaignActionsRequestsId",
+            "value": "Comments",
+        },
+    }
+    path = write(tmp_path, 'CommsGuid,1,2\nh1,"",b\nh2,a,\nh3,"",\n')
+    found = {}
+    for null in ([""], ["", "-"]):
+        content = open_content(Path(path))
+        header = read_header(content, None, None, read_profile({**shape, "null": null}), Limits())
+        (chunk,) = read_chunks(content, header, first_place(header), 10_000)
+        found[len(null)] = chunk.positions()["data"].to_list()
+    assert found[1] == ['h1,1,""', "h1,2,b", "h2,1,a", 'h3,1,""']
+    assert found[2] == ["h1,2,b", "h2,1,a"]
+
+
 def test_a_check_shows_the_records_of_lines_that_contradict_each_other(tmp_path: Path) -> None:
     text = HISTORY + "2014-08-25,1.33,137.13,N/A,\n2014-08-20,N/A,1.5E,N/A,\n"
     (verdict,) = examine(Settings(tmp_path / "home"), [write(tmp_path, text)], PROFILE)

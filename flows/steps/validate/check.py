@@ -51,7 +51,7 @@ def check(
             table, of, left, cells[of.name].gather(left), given.gather(left), typed
         )
     for of, rows in _unfit(table, cells):
-        text = cells[of.name].gather(rows).str.strip_prefix(UNFIT)
+        text = cells[of.name].gather(rows).str.replace_all(UNFIT, "", literal=True)
         unread[of.name] = [of_field(table, of, "Text", rows, text)]
         typed = typed.with_columns(typed[of.name].scatter(rows, None))
     broken = _broken_rules(table, typed)
@@ -86,7 +86,7 @@ def _unfit(table: Table, cells: pl.DataFrame) -> Iterator[tuple[Field, Rows]]:
     """The rows whose texts are not what the feed says of them, by field."""
     texts = [of for of in table.delivered if of.kind is Kind.STRING]
     marked = cells.select(
-        pl.col(of.name).str.starts_with(UNFIT).fill_null(value=False) for of in texts
+        pl.col(of.name).str.contains(UNFIT, literal=True).fill_null(value=False) for of in texts
     )
     for of in texts:
         rows = marked[of.name].arg_true().to_numpy().astype(np.intp)
