@@ -11,6 +11,8 @@ from connectors.files.encodings import contains_ascii, stands_alone
 from connectors.settings import Limits
 from schemas.cells.formula_guard import Guard
 
+NO_QUOTE = "\x01"
+"""Stands for the quote of a text that has none; a record with this sign is no sound one."""
 _USUAL = Limits()
 
 

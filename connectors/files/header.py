@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from connectors.errors import ExtractRefused
 from connectors.files.content import Content, refused, shown
-from connectors.files.dialect import Dialect, dialect_within
+from connectors.files.dialect import NO_QUOTE, Dialect, dialect_within
 from connectors.files.first_record import (
     FirstRecord,
     candidates,
@@ -196,7 +196,9 @@ def _of_rows(dialect: Dialect) -> Dialect | None:
     """The dialect in which every reader of CSV knows rows of this one; None: another delimiter."""
     if len(dialect.delimiter) > 1:
         return None
-    return replace(dialect, escape=b"", comment=b"")
+    none = dialect.quote == NO_QUOTE.encode()
+    quote = DEFAULT.quote.encode() if none else dialect.quote
+    return replace(dialect, quote=quote, escape=b"", comment=b"")
 
 
 def _fixed_width(content: Content, table: Table, profile: Profile, limits: Limits) -> Header:
@@ -266,7 +268,11 @@ def _without_signs(profile: Profile) -> Profile:
     """The profile of a text that every reader of CSV knows."""
     several = len(profile.delimiter or "") > 1
     return replace(
-        profile, delimiter=None if several else profile.delimiter, escape=None, comment=None
+        profile,
+        delimiter=None if several else profile.delimiter,
+        quote=DEFAULT.quote if profile.quote == NO_QUOTE else profile.quote,
+        escape=None,
+        comment=None,
     )
 
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from connectors.errors import ProfileError
 from connectors.files.content import RECODED, canonical_encoding, shown
+from connectors.files.dialect import NO_QUOTE
 from connectors.files.encodings import can_be_divided
 from connectors.files.positions import range_of
 from connectors.files.profile_values import (
@@ -59,6 +60,10 @@ def _sign(key: str, value: object) -> str:
             'no letter, digit, line end, point, plus or minus; "\\t" is the tab.'
         )
     return text
+
+
+def _quote(key: str, value: object) -> str:
+    return NO_QUOTE if value == "none" else _sign(key, value)
 
 
 def _delimiter(key: str, value: object) -> str:
@@ -284,7 +289,7 @@ KEYS: dict[str, tuple[str, Reader]] = {
     "feed": ("feed", _feed),
     "record": ("record", _record),
     "delimiter": ("delimiter", _delimiter),
-    "quote": ("quote", _sign),
+    "quote": ("quote", _quote),
     "escape": ("escape", one_of("\\")),
     "comment": ("comment", _comment),
     "header_line": ("header_line", _header_line),

@@ -18,6 +18,7 @@ from flows.stages.rows.rejects import write_rejects
 from flows.stages.sequence import import_delivery
 from flows.stages.try_profile import try_profile
 from flows.stages.workspace import Workspace
+from tests.stages.payments import HEADER, line
 
 
 class Form(NamedTuple):
@@ -57,6 +58,13 @@ FORMS = {
         (r"g1~|~1~|~a~|b\~|~c\\", "g2~|~2~|~\\N", 'g3~|~x~|~""', "g4~|~4~|~5~|~6"),
         (r"a~|b~|~c" + "\\", None),
         ('g3,x,""', "g4,4,5,6"),
+    ),
+    "no quotes": Form(
+        {"quote": "none", "delimiter": "\t"},
+        ('g1\t1\t"he said', 'g2\t2\tshe" ""', 'g3\tx\ta "b"', "g4\t4"),
+        ('"he said', 'she" ""'),
+        ('g3\tx\t"a ""b"""', "g4\t4"),
+        "\t",
     ),
     "blanks": Form(
         {"blanks": "dropped"},
@@ -182,3 +190,19 @@ def test_a_header_may_be_quoted_and_of_two_rows(tmp_path: Path) -> None:
     header = read_header(open_content(path), None, None, profile, Limits())
     assert header.fields == ("CommsGuid", "Comments", "CampaignActionsRequestsId")
     assert (header.body_line, path.read_bytes()[header.body_start :]) == (4, b"a||b||1\n")
+
+
+def test_thousands_as_swiss_locales_write_them(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "payments.csv"
+    sign = "\N{RIGHT SINGLE QUOTATION MARK}"
+    path.write_text(
+        "\n".join([HEADER, line(1, amount=f"1{sign}234{sign}567.50"), line(2, amount="7.00")])
+    )
+    profile = read_profile({"feed": "bank", "thousands": sign})
+    assert import_delivery(workspace, [str(path)], profile).batch.state is State.COMPLETE
+    assert rows('SELECT "PaidAmount"::text FROM payment ORDER BY "Id"') == [
+        ("1234567.50",),
+        ("7.00",),
+    ]
