@@ -18,7 +18,7 @@ class Valueless(NamedTuple):
 NO_LINES = Valueless()
 
 
-class Numbers(Protocol):
+class LineNumbers(Protocol):
     """Numbers of lines in their order."""
 
     def __len__(self) -> int: ...
@@ -26,6 +26,6 @@ class Numbers(Protocol):
     def __getitem__(self, at: int, /) -> SupportsInt: ...
 
 
-def of_lines(numbers: Numbers) -> Valueless:
+def of_lines(numbers: LineNumbers) -> Valueless:
     """The lines of these numbers."""
     return Valueless(len(numbers), int(numbers[0]) if len(numbers) else 0)

@@ -30,7 +30,6 @@ from schemas.compiled import compiled
 Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 _INTEGER, _DECIMAL, _AMOUNT, _MOMENT, _LAID_OUT, _COUNT, _WORD, _BEHIND, _KEPT = map(int, Form)
-_Found = tuple[int, int, bool, bool]
 _LINE_FEED = ord("\n")
 _ROOM = 256
 """Bytes of several cells that are read as one."""
