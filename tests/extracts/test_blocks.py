@@ -3,7 +3,11 @@ from pathlib import Path
 import pytest
 
 from connectors.files.blocks import blocks
+from connectors.files.chunk import Place
 from connectors.files.content import open_content
+from connectors.files.dialect import Dialect
+from connectors.files.pieces import Pieces
+from connectors.files.reader import chunks
 
 TEXT = "Id,Name\r\n1,Grüße 😀 支払\r\n2,\r\n"
 
@@ -48,3 +52,10 @@ def test_impossible_places_are_a_bug(tmp_path: Path, start: int, size: int) -> N
     path.write_bytes(b"Id\n")
     with pytest.raises(ValueError, match="must be a place and a size"):
         blocks(open_content(path), start, size)
+
+
+def test_pieces_of_a_line_have_their_own_text_whatever_is_blank_behind_them() -> None:
+    dialect = Dialect(max_field_bytes=400, max_record_bytes=400, look_ahead_bytes=800)
+    block = b"x" * 900 + b"\n\n\n"
+    (chunk,) = chunks(Pieces(iter([block])), 2, dialect, Place(0, 1, 1))
+    assert chunk.positions()["data"].to_list() == ["x" * 400, "x" * 400, "x" * 100]
