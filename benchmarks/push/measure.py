@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,10 +16,11 @@ from typing import Any
 from clock import busy_seconds, peak_mib
 from comparison import Case
 
+from benchmarks.watching import watched
+
 HERE = Path(__file__).resolve().parent
 CLOCK = HERE.parent / "import" / "cases"
 WRK = shutil.which("wrk")
-LOOK_SECONDS = 0.02
 Run = dict[str, Any]
 """rate (requests/s), cpu_ms a request, peak_mib, others (CPU seconds of all other processes)."""
 
@@ -117,14 +117,7 @@ def _wrk(case: Case, place: Place, url: str) -> Run:
     busy = busy_seconds()
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen([*command, HERE / "cases" / "put.lua", url], stdout=output)
-        peak = 0.0
-        while True:
-            ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-            if ended:
-                break
-            peak = max(peak, peak_mib(process.pid))
-            time.sleep(LOOK_SECONDS)
-        process.returncode = os.waitstatus_to_exitcode(status)
+        usage, peak = watched(process, peak_mib)
         output.seek(0)
         told = output.read()
     rate = re.search(r"Requests/sec:\s+([0-9.]+)", told)
