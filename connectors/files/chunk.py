@@ -139,6 +139,8 @@ class Chunk:
         """The records that a reader of plain CSV may read in another way than the feed means."""
         records, dialect = self.records, self.dialect
         found = np.zeros(self.height, np.bool_)
+        if dialect.is_csv:
+            return found
         if len(dialect.delimiter) > 1:
             found[:] = bool(dialect.escape or dialect.blanks) or DELIMITER in self.block
             return found

@@ -58,8 +58,8 @@ class Records:
     def __len__(self) -> int:
         return len(self.start)
 
-    def only(self, chosen: Flags) -> Records:
-        """Some of them, where they are."""
+    def only(self, chosen: Flags | Places) -> Records:
+        """Some of them, where they are; by their places one may be there several times."""
         return replace(
             self,
             start=self.start[chosen],

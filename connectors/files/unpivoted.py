@@ -144,14 +144,7 @@ def _part(lines: Chunk, counts: Places, written: Utf8) -> UnpivotedChunk:
     without = records.first_line[counts == 0]
     return UnpivotedChunk(
         lines.block,
-        replace(
-            records,
-            start=records.start[of],
-            end=records.end[of],
-            first_line=records.first_line[of],
-            last_line=records.last_line[of],
-            fault=records.fault[of],
-        ),
+        records.only(of),
         lines.start,
         lines.dialect,
         valueless=of_lines(without),
