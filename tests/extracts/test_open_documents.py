@@ -13,15 +13,11 @@ from hypothesis import strategies as st
 from connectors.files.blocks import blocks
 from connectors.files.content import open_content
 from connectors.files.profile_file import read_profile
-from connectors.postgres.ledger import State
 from flows.stages.draft_profile import draft_profile
 from flows.stages.examine import examine
-from flows.stages.rows.locate import Spot, locate
-from flows.stages.rows.rejects import write_rejects
-from flows.stages.sequence import import_delivery
 from flows.stages.workspace import Workspace
 from tests.examples import examples
-from tests.extracts.test_workbooks import SHAPE
+from tests.extracts.test_workbooks import SHAPE, imported_and_corrected
 
 PROFILE = read_profile(SHAPE)
 NAMESPACES = (
@@ -116,27 +112,8 @@ def test_a_sheet_by_hand_is_imported_and_its_wrong_row_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
     path = made(tmp_path / "hand.ods", *BY_HAND)
-    done = import_delivery(workspace, [path], PROFILE)
-    assert done.messages == (
-        "hand.ods: hidden sheets: Old; merged: A2; hidden rows: 8; hidden columns: 4 to 4. All "
-        "cells are read as they are.",
-    )
-    assert done.batch.state is State.COMPLETE_WITH_ERRORS
-    found = rows('SELECT "Id", "PaidAmount"::text, "PaymentDate"::text FROM payment ORDER BY 1')
-    assert found == [
-        (1, "1234.56", "2026-11-03 23:00:00+00"),
-        (2, "0.3", "2026-11-04 23:00:00+00"),
-        (9_007_199_254_740_991, "-20", "2026-11-05 23:00:00+00"),
-    ]
-    with workspace.database.connect() as connection:
-        (one,) = locate(workspace, connection, done.batch.id, "hand.ods", Spot(line=8))
-    assert (one.data, one.state) == ("3,n/a,tomorrow,", "rejected")
-    (rejects,) = write_rejects(workspace, done.batch.id, tmp_path / "out", with_secrets=False)
-    right = rejects.read_text().replace("n/a", "7.5").replace("tomorrow", "2026-11-09")
-    rejects.write_text(right)
-    corrected = import_delivery(workspace, [str(rejects)], PROFILE, corrects=done.batch.id).batch
-    assert corrected.state is State.COMPLETE
-    assert rows('SELECT "PaidAmount"::text FROM payment WHERE "Id" = 3') == [("7.5",)]
+    said = "hidden sheets: Old; merged: A2; hidden rows: 8; hidden columns: 4 to 4."
+    imported_and_corrected(workspace, rows, path, said, wrong_line=8)
     assert '"Paid"' in draft_profile(workspace.settings, path, "x", "payment")
 
 

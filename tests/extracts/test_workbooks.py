@@ -81,11 +81,17 @@ def test_a_sheet_by_hand_is_imported_and_its_wrong_row_corrected(
     workspace: Workspace, rows: Any, tmp_path: Path
 ) -> None:
     path = made(tmp_path / "hand.xlsx", by_hand)
+    said = "hidden sheets: Old; merged: A2:C2; hidden rows: 9; hidden columns: 4 to 4."
+    imported_and_corrected(workspace, rows, path, said, wrong_line=9)
+
+
+def imported_and_corrected(
+    workspace: Workspace, rows: Any, path: str, said: str, *, wrong_line: int
+) -> None:
+    """A sheet by hand is imported, what is odd about it is said, and its wrong row corrected."""
+    name, folder = Path(path).name, Path(path).parent
     done = import_delivery(workspace, [path], PROFILE)
-    assert done.messages == (
-        "hand.xlsx: hidden sheets: Old; merged: A2:C2; hidden rows: 9; hidden columns: 4 to 4. All "
-        "cells are read as they are.",
-    )
+    assert done.messages == (f"{name}: {said} All cells are read as they are.",)
     assert done.batch.state is State.COMPLETE_WITH_ERRORS
     found = rows('SELECT "Id", "PaidAmount"::text, "PaymentDate"::text FROM payment ORDER BY 1')
     assert found == [
@@ -94,9 +100,9 @@ def test_a_sheet_by_hand_is_imported_and_its_wrong_row_corrected(
         (9_007_199_254_740_991, "-20", "2026-11-05 23:00:00+00"),
     ]
     with workspace.database.connect() as connection:
-        (row,) = locate(workspace, connection, done.batch.id, "hand.xlsx", Spot(line=9))
+        (row,) = locate(workspace, connection, done.batch.id, name, Spot(line=wrong_line))
     assert (row.data, row.state) == ("3,n/a,tomorrow,", "rejected")
-    (rejects,) = write_rejects(workspace, done.batch.id, tmp_path / "out", with_secrets=False)
+    (rejects,) = write_rejects(workspace, done.batch.id, folder / "out", with_secrets=False)
     right = rejects.read_text().replace("n/a", "7.5").replace("tomorrow", "2026-11-09")
     rejects.write_text(right)
     corrected = import_delivery(workspace, [str(rejects)], PROFILE, corrects=done.batch.id).batch
