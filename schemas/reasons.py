@@ -195,6 +195,13 @@ REASONS = _by_code(
         "Take it over as `recon rejects` wrote it, or leave it empty for a row that repairs none.",
     ),
     Reason(
+        "KeyOfAnother",
+        "key of another row of the corrected delivery",
+        "{row} has the same key ({value}) with other content, and is not the row that this one "
+        "repairs.",
+        "Deliver it with its own key. A record that is to change comes in a delivery of its own.",
+    ),
+    Reason(
         "LeftOut",
         "left out by the feed profile",
         "'{field}' is {value!r}: the feed profile leaves such rows out.",

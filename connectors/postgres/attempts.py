@@ -67,15 +67,21 @@ def later_attempts(connection: psycopg.Connection, batch_id: int) -> dict[Attemp
 
 def counted_elsewhere(connection: psycopg.Connection, batch_id: int) -> int:
     """How many rows in error of a batch count with another attempt of theirs: see below."""
+    again = delivered_again(connection, standing_batches(connection, batch_id))
+    return sum(row.batch_id == batch_id for row in again)
+
+
+def standing_batches(connection: psycopg.Connection, batch_id: int) -> list[int]:
+    """The batches of the delivery that a batch belongs to, as far as there is a correction."""
     family = {one for pair in _corrections(connection, batch_id) for one in pair}
     if not family:
-        return 0
+        return []
     standing = connection.execute(
-        "SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ('undone', 'discarded')",
+        "SELECT id FROM batch WHERE id = ANY(%s) AND state NOT IN ('undone', 'discarded') "
+        "ORDER BY id",
         [sorted(family)],
     ).fetchall()
-    again = delivered_again(connection, [one for (one,) in standing])
-    return sum(row.batch_id == batch_id for row in again)
+    return [one for (one,) in standing]
 
 
 def _corrections(connection: psycopg.Connection, batch_id: int) -> list[tuple[int, int]]:
@@ -107,6 +113,12 @@ def _repairs(
                 repairs[row] = AttemptRow(corrected, *place)
                 states[row] = state
     return repairs, states
+
+
+def first_attempts(connection: psycopg.Connection, batch_id: int) -> dict[AttemptRow, AttemptRow]:
+    """The row that each repair of a delivery goes back to, over the repairs between."""
+    attempts = _attempts(_repairs(connection, batch_id)[0])
+    return {row: first for first, rows in attempts.items() for row in rows}
 
 
 def _attempts(repairs: Mapping[AttemptRow, AttemptRow]) -> dict[AttemptRow, list[AttemptRow]]:

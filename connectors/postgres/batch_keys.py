@@ -4,7 +4,6 @@ Outcomes are only added here; staged rows are never changed. Memory does not gro
 PostgreSQL groups and joins, and only counts come back.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 
 import psycopg
@@ -14,7 +13,6 @@ from schemas.derived.sql_names import key_columns, staged_name
 from schemas.derived.views import json_expression, of_batch, position, quoted
 from schemas.field import Kind, Reference, Table
 from schemas.kinds import OFFSET
-from schemas.own_columns import PARENT_COLUMN
 from schemas.reasons import NOT_SHOWN, REASONS
 from schemas.tables import TABLES
 
@@ -44,11 +42,7 @@ def mark_duplicates(
     repeated = f"SELECT {key} FROM offered"
     if keys is None:
         repeated = f"""SELECT {key} FROM {staged_name(table)} s
-            WHERE {_ready()} AND {_untold()} GROUP BY {key} HAVING count(*) > 1"""
-    value = f"'{NOT_SHOWN}'"
-    if not table.unquotable:
-        parts = (f"coalesce({quoted(name)}::text, '')" for name in table.identity)
-        value = " || ', ' || ".join(parts)
+            WHERE {ready()} AND {untold()} GROUP BY {key} HAVING count(*) > 1"""
     verdict = (
         "CASE WHEN NOT alike THEN 'conflict' WHEN from_end > 1 THEN 'superseded' END"
         if last_wins
@@ -59,10 +53,10 @@ def mark_duplicates(
             {repeated}
         ), content AS (
             SELECT extract_id, record_number, {position("first_line")} AS line, {key},
-                {value} AS key_value,
+                {key_value(table)} AS key_value,
                 md5({json_expression(table, "s")}) AS content, {_made(table, made_of, "s")} AS made
             FROM {staged_name(table)} s JOIN repeated USING ({key})
-            WHERE {_ready()} AND {_untold()}
+            WHERE {ready()} AND {untold()}
         ), ranked AS (
             SELECT *, min(content) OVER same_key = max(content) OVER same_key AS same,
                 min(made) OVER same_key = max(made) OVER same_key AS alike,
@@ -76,7 +70,7 @@ def mark_duplicates(
         ), told AS (
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
             SELECT %(batch)s, extract_id, record_number, verdict,
-                CASE verdict WHEN 'conflict' THEN {_error("ConflictingKey", table.identity[0])}
+                CASE verdict WHEN 'conflict' THEN {error_data("ConflictingKey", table.identity[0])}
                 END
             FROM judged WHERE verdict IS NOT NULL RETURNING verdict
         )
@@ -98,29 +92,13 @@ def mark_collisions(
     same = " AND ".join(f"t.{quoted(one)} = s.{quoted(one)}" for one in key_columns(table))
     statement = f"""
         INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(batch)s, extract_id, record_number, 'rejected', {_error("KeyCollision", name)}
+        SELECT %(batch)s, extract_id, record_number, 'rejected', {error_data("KeyCollision", name)}
         FROM (SELECT s.extract_id, s.record_number, s.{quoted(name)}::text AS key_value,
                   {position("first_line")} AS line
               FROM {staged_name(table)} s JOIN {table.name} t ON {same}
-              WHERE {_ready()} AND {_untold()}
+              WHERE {ready()} AND {untold()}
                   AND {_made(table, made_of, "s")} <> {_made(table, made_of, "t")}) s"""
     return connection.execute(statement, batch_span(connection, batch_id)).rowcount
-
-
-def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, corrects: int) -> int:
-    """Reject rows of a correction that name no row of the batch it corrects; returns how many."""
-    statement = f"""
-        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
-        SELECT %(batch)s, extract_id, record_number, 'rejected',
-            {_error("RepairsNothing", PARENT_COLUMN)}
-        FROM (SELECT s.extract_id, s.record_number, s.parent AS key_value,
-                  {position("first_line")} AS line
-              FROM {staged_name(table)} s
-              WHERE {_ready()} AND {_untold()} AND btrim(s.parent) <> '' AND NOT EXISTS (
-                  SELECT 1 FROM staged_row r WHERE r.batch_id = %(corrects)s
-                  AND r.extract_id || ':' || r.record_number = s.parent)) s"""
-    span = {**batch_span(connection, batch_id), "corrects": corrects}
-    return connection.execute(statement, span).rowcount
 
 
 def _made(table: Table, names: Sequence[str], alias: str) -> str:
@@ -163,28 +141,32 @@ def check_reference(
             INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
             SELECT %(batch)s, s.extract_id, s.record_number, 'rejected',
                 CASE WHEN m.elsewhere
-                    THEN {_error("ReferenceTenant", reference.field, reference.table)}
-                    ELSE {_error("ReferenceMissing", reference.field, reference.table)} END
+                    THEN {error_data("ReferenceTenant", reference.field, reference.table)}
+                    ELSE {error_data("ReferenceMissing", reference.field, reference.table)} END
             FROM (SELECT s.*, {quoted(reference.field)}::text AS key_value,
                       {position("first_line")} AS line
                   FROM {staged_name(table)} s) s
             JOIN missing m ON {of}
-            WHERE {_ready()} AND {_untold()}"""
+            WHERE {ready()} AND {untold()}"""
         return connection.execute(statement, span).rowcount
+
+    def said(code: str) -> str:
+        return _message(code, reference.field, "value", reference.table)
+
     statement = f"""
         WITH named AS (
             SELECT m.value, m.elsewhere, count(*) AS rows,
                 min((s.extract_id::bigint << 40) + s.record_number) AS first
             FROM {staged_name(table)} s JOIN missing m ON {of}
-            WHERE {_ready()} AND {_untold()} GROUP BY m.value, m.tenant, m.elsewhere
+            WHERE {ready()} AND {untold()} GROUP BY m.value, m.tenant, m.elsewhere
         ), told AS (
             INSERT INTO note (batch_id, extract_id, record_number, record, code, field, value,
                 rows, message)
             SELECT %(batch)s, first >> 40, first & ((1::bigint << 40) - 1), '{table.name}',
                 CASE WHEN elsewhere THEN 'ReferenceTenant' ELSE 'ReferenceMissing' END,
                 '{reference.field}', value::text, rows,
-                CASE WHEN elsewhere THEN {_message("ReferenceTenant", reference)}
-                    ELSE {_message("ReferenceMissing", reference)} END
+                CASE WHEN elsewhere THEN {said("ReferenceTenant")}
+                    ELSE {said("ReferenceMissing")} END
             FROM named RETURNING rows
         )
         SELECT coalesce(sum(rows), 0) FROM told"""
@@ -235,8 +217,8 @@ def _find_missing(
     # are the record by the row that counts, or not at all where that one was rejected.
     connection.execute(
         f"""INSERT INTO met SELECT {column}, {tenant} FROM {staged_name(target)} s
-        WHERE {_ready()} AND {column} IN (SELECT value FROM used)
-            AND {_untold()}""",
+        WHERE {ready()} AND {column} IN (SELECT value FROM used)
+            AND {untold()}""",
         batch_span(connection, batch_id),
     )
     connection.execute("ANALYZE met")
@@ -264,7 +246,7 @@ def _offer_used(
         connection.execute(
             f"""INSERT INTO used SELECT DISTINCT {field}, {_tenant(reference, table)}
             FROM {staged_name(table)} s
-            WHERE {_ready()} AND {_untold()} AND {field} IS NOT NULL""",
+            WHERE {ready()} AND {untold()} AND {field} IS NOT NULL""",
             batch_span(connection, batch_id),
         )
     else:
@@ -292,15 +274,23 @@ def _offer_keys(
     connection.execute("ANALYZE offered")
 
 
+def key_value(table: Table) -> str:
+    """SQL for the key of a staged row `s` as people read it; of a record with secrets, none."""
+    if table.unquotable:
+        return f"'{NOT_SHOWN}'"
+    return " || ', ' || ".join(f"coalesce(s.{quoted(name)}::text, '')" for name in table.identity)
+
+
 def _key(table: Table) -> str:
     return ", ".join(quoted(name) for name in key_columns(table))
 
 
-def _ready() -> str:
+def ready() -> str:
+    """Staged rows `s` of a batch that were read without an error."""
     return f"{of_batch('s')} AND s.error_data IS NULL"
 
 
-def _untold() -> str:
+def untold() -> str:
     """Staged rows `s` without an outcome."""
     return f"""NOT EXISTS (SELECT 1 FROM outcome o WHERE {of_batch("o")}
         AND o.extract_id = s.extract_id AND o.record_number = s.record_number)"""
@@ -315,17 +305,20 @@ def _bound(reference: Reference, table: Table) -> bool:
     return reference.same_tenant and table.tenant is not None
 
 
-def _message(code: str, reference: Reference) -> str:
-    text = REASONS[code].message(field=reference.field, value="\0", of=reference.table)
-    before, after = text.replace("'", "''").split("\0")
-    return f"'{before}' || value || '{after}'"
+def error_data(code: str, field: str, of: str = "") -> str:
+    """SQL for the ErrorData of one reason; `key_value` and `line` are columns in reach.
 
-
-def _error(code: str, field: str, of: str = "") -> str:
-    """SQL for the ErrorData of one reason; `key_value` and `line` are columns in reach."""
-    text = REASONS[code].message(field=field, value="\0", of=of)
-    before, after = (json.dumps(part)[1:-1].replace("'", "''") for part in text.split("\0"))
+    What the reason is about stands in its message as the text `of`, or as what the column `of_row`
+    says of a row.
+    """
     return f"""json_build_array(json_build_object('ErrorCode', '{code}', 'FieldName', '{field}',
-        'Message', '{before}' || key_value || '{after}', 'Meta', json_build_object(
+        'Message', {_message(code, field, "key_value", of)}, 'Meta', json_build_object(
         'stage', 'merge', 'column', '{field}', 'value', key_value,
         'line', line::text)))::text"""
+
+
+def _message(code: str, field: str, value: str, of: str) -> str:
+    """SQL for what a reader sees; `value` is a column in reach."""
+    text = REASONS[code].message(field=field, value="\0", of=of, row="\1").replace("'", "''")
+    said = text.replace("\0", f"' || {value} || '").replace("\1", "' || of_row || '")
+    return f"'{said}'"

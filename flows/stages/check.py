@@ -17,8 +17,8 @@ from connectors.postgres.batch_keys import (
     join_by_hash,
     mark_collisions,
     mark_duplicates,
-    mark_strays,
 )
+from connectors.postgres.correction_keys import mark_strays, mark_taken_keys
 from connectors.postgres.database import analyse
 from connectors.postgres.evidence import ledger_detail
 from connectors.postgres.findings import note_left_out, note_no_records
@@ -62,7 +62,8 @@ def check(workspace: Workspace, lease: Lease) -> None:
         for number, table in enumerate(tables):
             workspace.progress("check", number, len(tables))
             if batch.corrects is not None:
-                _reject_strays(lease, table, batch.corrects)
+                last_wins = profile.duplicate == "last_wins"
+                _reject_strays(lease, table, batch.corrects, last_wins=last_wins)
             _check_table(lease, table, profile, known.get(table.name, Known()))
             note_left_out(connection, table, batch.id, _left_out(receipts, table))
             for clue, code in ((VALUELESS, "NoValue"), (COMMENTS, "Comment")):
@@ -129,10 +130,16 @@ def _no_records(receipts: Iterable[Receipt], table: Table, clue: str) -> dict[in
     return found
 
 
-def _reject_strays(lease: Lease, table: Table, corrects: int) -> None:
+def _reject_strays(lease: Lease, table: Table, corrects: int, *, last_wins: bool) -> None:
+    """Reject rows that do not repair what they say they do."""
     if strays := mark_strays(lease.connection, table, lease.batch_id, corrects):
         told = f"{quantity(strays, 'row', grouped)} that {agree(strays, 'repairs', 'repair')}"
         log.warning("%s: %s no row of batch %s", table.title, told, corrects)
+    if last_wins:
+        return
+    if taken := mark_taken_keys(lease.connection, table, lease.batch_id):
+        rows = f"{quantity(taken, 'row', grouped)} with the key of a row"
+        log.warning("%s: %s that %s not repaired", table.title, rows, agree(taken, "is", "are"))
 
 
 def _check_table(lease: Lease, table: Table, profile: Profile, known: Known) -> None:

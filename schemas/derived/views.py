@@ -53,7 +53,8 @@ def of_batch(alias: str) -> str:
     return f"{alias}.batch_id = %(batch)s AND {alias}.extract_id BETWEEN %(low)s AND %(high)s"
 
 
-AT_PLACES = """JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[]) AS w (extract_id, number)
+AT_PLACES = """JOIN unnest(%(extracts)s::int[], %(numbers)s::bigint[])
+    WITH ORDINALITY AS w (extract_id, number, at)
     ON s.extract_id = w.extract_id AND s.record_number = w.number"""
 """SQL that keeps, of staged rows `s`, those at these places.
 

@@ -208,11 +208,103 @@ def test_a_row_whose_repair_is_held_is_not_offered_meanwhile(
 
 
 @pytest.mark.long
-def test_a_repair_older_than_the_database_settles_its_row(rows: Any, correct: Any) -> None:
-    correct({2: line(2, day=9)})
-    correct({3: line(2, amount="3", day=1)})
+def test_a_repair_older_than_the_database_settles_its_row(
+    workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
+) -> None:
+    import_delivery(workspace, [write(tmp_path / "newer.csv", line(3, day=9))], DEFAULT)
+    correct({3: line(3, amount="3", day=1)})
     assert states(rows, 3) == {1: "stale"}
+    assert states(rows) == BEFORE | {3: "corrected"}
+
+
+def why(rows: Any, batch: int) -> Any:
+    return rows(
+        "SELECT record_number, error_data::json -> 0 ->> 'ErrorCode', "
+        "error_data::json -> 0 ->> 'Message' FROM outcome "
+        "WHERE batch_id = %s AND error_data IS NOT NULL ORDER BY 1",
+        [batch],
+    )
+
+
+def test_a_repair_does_not_become_another_row_of_its_delivery(
+    workspace: Workspace, rows: Any, correct: Any
+) -> None:
+    """A key typed wrong would write over a good record; in one delivery both would conflict."""
+    ended = correct({2: line(1, amount="77"), 3: line(3)})
+    assert ended.batch.state is State.COMPLETE_WITH_ERRORS
+    assert rows('SELECT "Id", "PaidAmount"::text FROM payment ORDER BY 1') == [
+        (1, "10.50"),
+        (3, "10.50"),
+    ]
+    said = (
+        "Line 2 of a.csv in batch 1 has the same key (1, 7) with other content, "
+        "and is not the row that this one repairs."
+    )
+    assert why(rows, 2) == [(1, "KeyOfAnother", said)]
+    assert states(rows, 2) == {1: "conflict", 2: "inserted"}
+    assert states(rows) == BEFORE | {3: "corrected"}
+    # Nor one that another correction repaired, whichever batch of the delivery it corrects.
+    correct({1: line(3, amount="78"), 2: line(3, amount="3")}, corrects=2, extract=2)
+    assert [row[:2] for row in why(rows, 3)] == [(1, "KeyOfAnother")]
+    assert states(rows, 3) == {1: "conflict", 2: "updated"}
+    # What it says now is said of the row by its right key.
+    correct({1: line(2, amount="79")}, corrects=3, extract=3)
     assert states(rows) == BEFORE | {2: "corrected", 3: "corrected"}
+    assert look(workspace, 4).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("repaired", "terms", "expected"),
+    [
+        ({2: line(1)}, {}, {1: "unchanged"}),  # A repeat.
+        ({1: line(1, amount="77")}, {}, {1: "updated"}),  # The good row itself is to change.
+        ({2: line(5), 3: line(5, amount="77")}, {}, {1: "conflict", 2: "conflict"}),
+        ({4: line(4, amount="77")}, {}, {1: "inserted"}),  # Both of the key are in conflict.
+        ({2: line(1, tenant=8, amount="77")}, {}, {1: "inserted"}),  # Another key.
+    ],
+)
+def test_what_is_no_key_of_another_row(
+    rows: Any, correct: Any, repaired: Any, terms: Any, expected: Any
+) -> None:
+    correct(repaired, **terms)
+    assert states(rows, 2) == expected
+
+
+def test_a_row_is_repaired_again_under_its_key(
+    workspace: Workspace, rows: Any, tmp_path: Path, correct: Any
+) -> None:
+    correct({2: line(2, amount="10"), 3: line(3, amount="no")})
+    correct({2: line(2, amount="11")})  # The same row, by its first name.
+    correct({1: line(2, amount="12")}, corrects=3, extract=3)  # And by its last one.
+    assert states(rows, 3) == states(rows, 4) == {1: "updated"}
+    # Without ReconRow a row is known by its key: it is that record, and newer.
+    path = write(tmp_path / "by-key.csv", line(1, amount="13"), line(2, amount="14"))
+    import_delivery(workspace, [path], DEFAULT, corrects=1)
+    assert states(rows, 5) == {1: "updated", 2: "updated"}
+    correct({2: line(2, amount="15")})  # It repairs what that one repaired by its key,
+    correct({3: line(2, amount="16")})  # and this repairs another row.
+    assert (states(rows, 6), states(rows, 7)) == ({1: "updated"}, {1: "conflict"})
+
+
+def test_the_last_row_of_a_key_wins_where_the_feed_says_so(
+    workspace: Workspace, rows: Any, tmp_path: Path
+) -> None:
+    last_wins = replace(DEFAULT, duplicate="last_wins")
+    path = write(tmp_path / "a.csv", line(1), line(2, amount="ten"))
+    import_delivery(workspace, [path], last_wins)
+    repair = tmp_path / "repair.csv"
+    repair.write_text(f"{REPAIRS}\n1:2,{line(1, amount='77')}\n")
+    import_delivery(workspace, [str(repair)], last_wins, corrects=1)
+    assert states(rows, 2) == {1: "updated"}
+
+
+def test_a_key_is_free_again_once_its_batch_was_undone(
+    workspace: Workspace, rows: Any, correct: Any
+) -> None:
+    repair = correct({2: line(9)})
+    undo_batch(workspace, repair.batch.id, by=None, reason="a mistake")
+    correct({3: line(9, amount="77")})
+    assert states(rows, 3) == {1: "inserted"}
 
 
 @pytest.mark.long(but=("repaired0-terms0",))

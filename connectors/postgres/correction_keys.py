@@ -1,0 +1,152 @@
+"""Corrections: rows that say which row they repair, and cannot be what they say.
+
+Like `batch_keys`, outcomes are only added here. A row repairs a row of the batch that its batch
+corrects, and it does not become another one: a key typed wrong must not write over a good record.
+"""
+
+from collections.abc import Collection
+
+import psycopg
+
+from connectors.postgres.attempts import AttemptRow, first_attempts, standing_batches
+from connectors.postgres.batch_keys import error_data, key_value, ready, untold
+from connectors.postgres.corrections import staged_tables
+from connectors.postgres.ledger import batch_span
+from schemas.derived.sql_names import key_columns, staged_name
+from schemas.derived.views import (
+    AT_PLACES,
+    CORRECTED,
+    ERRORS,
+    STATE,
+    json_expression,
+    listed,
+    of_batch,
+    position,
+    quoted,
+    told_joins,
+)
+from schemas.field import Table
+from schemas.own_columns import PARENT_COLUMN
+
+_COUNTS_NOT = (*ERRORS, CORRECTED, "superseded", "excluded")
+"""States of a row that has no part in what its record is."""
+
+
+def mark_strays(connection: psycopg.Connection, table: Table, batch_id: int, corrects: int) -> int:
+    """Reject rows of a correction that name no row of the batch it corrects; returns how many."""
+    statement = f"""
+        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT %(batch)s, extract_id, record_number, 'rejected',
+            {error_data("RepairsNothing", PARENT_COLUMN)}
+        FROM (SELECT s.extract_id, s.record_number, s.parent AS key_value,
+                  {position("first_line")} AS line
+              FROM {staged_name(table)} s
+              WHERE {ready()} AND {untold()} AND btrim(s.parent) <> '' AND NOT EXISTS (
+                  SELECT 1 FROM staged_row r WHERE r.batch_id = %(corrects)s
+                  AND r.extract_id || ':' || r.record_number = s.parent)) s"""
+    span = {**batch_span(connection, batch_id), "corrects": corrects}
+    return connection.execute(statement, span).rowcount
+
+
+def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+    """Reject repairs with the key of a row that they do not repair; returns how many.
+
+    Looked for in all batches of the delivery. The same content is a repeat, and no harm. A row
+    without ReconRow is known by its key alone: it says that it is the record with that key.
+    """
+    if not table.key or not _offer_repairs(connection, table, batch_id):
+        return 0
+    others = set(standing_batches(connection, batch_id)) - {batch_id}
+    met = [
+        one
+        for other in sorted(others)
+        if table in staged_tables(connection, other)
+        for one in _rows_with_their_key(connection, table, other)
+    ]
+    if not met:
+        return 0
+    first = first_attempts(connection, batch_id)
+    known = _repaired_by_key(connection, table, {row for _, row, _ in met} - first.keys())
+    taken: dict[tuple[int, int], str] = {}
+    for repair, row, said in met:
+        repaired = {first.get(one, one) for one in known.get(row, [row])}
+        if first[AttemptRow(batch_id, *repair)] not in repaired:
+            taken.setdefault(repair, said)
+    statement = f"""
+        INSERT INTO outcome (batch_id, extract_id, record_number, verdict, error_data)
+        SELECT %(batch)s, extract_id, record_number, 'conflict',
+            {error_data("KeyOfAnother", table.identity[0])}
+        FROM (SELECT s.extract_id, s.record_number, {key_value(table)} AS key_value,
+                  {position("first_line")} AS line, (%(said)s::text[])[w.at] AS of_row
+              FROM {staged_name(table)} s {AT_PLACES} WHERE {of_batch("s")}) s"""
+    places = {
+        "extracts": [extract for extract, _ in taken],
+        "numbers": [number for _, number in taken],
+        "said": list(taken.values()),
+    }
+    return connection.execute(statement, batch_span(connection, batch_id) | places).rowcount
+
+
+def _offer_repairs(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
+    """The temporary table `repairs`: rows that name the one they repair. Returns how many."""
+    keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
+    connection.execute("DROP TABLE IF EXISTS pg_temp.repairs")
+    found = connection.execute(
+        f"""CREATE TEMP TABLE repairs ON COMMIT DROP AS
+        SELECT s.extract_id, s.record_number, {keys}, s.parent AS repaired,
+            md5({json_expression(table, "s")}) AS content
+        FROM {staged_name(table)} s
+        WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''""",
+        batch_span(connection, batch_id),
+    ).rowcount
+    connection.execute("ANALYZE repairs")
+    return found
+
+
+def _rows_with_their_key(
+    connection: psycopg.Connection, table: Table, batch_id: int
+) -> list[tuple[tuple[int, int], AttemptRow, str]]:
+    """Rows of a batch that count, with the key of a repair of another row and other content.
+
+    Each with the place of the repair, and how people find it.
+    """
+    same = " AND ".join(f"m.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+    statement = f"""
+        SELECT m.extract_id, m.record_number, s.extract_id, s.record_number,
+            'Line ' || {position("first_line")} || ' of ' || e.name || ' in batch ' || s.batch_id
+        FROM repairs m JOIN {staged_name(table)} s ON {same}
+        JOIN extract e ON e.id = s.extract_id {told_joins(table)}
+        WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(_COUNTS_NOT)})
+            AND m.repaired <> s.extract_id || ':' || s.record_number
+            AND m.content <> md5({json_expression(table, "s")})
+        ORDER BY 1, 2, 3, 4"""
+    return [
+        ((extract, number), AttemptRow(batch_id, *place), said)
+        for extract, number, *place, said in connection.execute(
+            statement, batch_span(connection, batch_id)
+        )
+    ]
+
+
+def _repaired_by_key(
+    connection: psycopg.Connection, table: Table, rows: Collection[AttemptRow]
+) -> dict[AttemptRow, list[AttemptRow]]:
+    """Of rows that name none: those with their key in the batch that their batch corrects."""
+    same = " AND ".join(f"r.{quoted(name)} = s.{quoted(name)}" for name in key_columns(table))
+    found: dict[AttemptRow, list[AttemptRow]] = {}
+    for batch_id in sorted({row.batch_id for row in rows}):
+        mine = [row for row in rows if row.batch_id == batch_id]
+        statement = f"""
+            SELECT s.extract_id, s.record_number, r.batch_id, r.extract_id, r.record_number
+            FROM {staged_name(table)} s {AT_PLACES} JOIN batch b ON b.id = s.batch_id
+            JOIN {staged_name(table)} r ON r.batch_id = b.corrects AND {same}
+            WHERE {of_batch("s")}"""
+        places = {
+            "extracts": [row.extract_id for row in mine],
+            "numbers": [row.record_number for row in mine],
+        }
+        for extract, number, *known in connection.execute(
+            statement, batch_span(connection, batch_id) | places
+        ):
+            found.setdefault(AttemptRow(batch_id, extract, number), []).append(AttemptRow(*known))
+    return found
