@@ -210,6 +210,20 @@ BREAKS = _by_code(
         money=_M.GROSS,
     ),
     BreakCode(
+        "REFERENCE_MISSING",
+        _C.REFERENCE,
+        "the record it refers to is not there",
+        "Deliver the record it refers to, or correct the reference.",
+        money=_M.GROSS,
+    ),
+    BreakCode(
+        "REFERENCE_TENANT",
+        _C.REFERENCE,
+        "the record it refers to belongs to another tenant",
+        "Find out whose record it is, and correct the reference.",
+        money=_M.GROSS,
+    ),
+    BreakCode(
         "RATE_MISSING",
         _C.RATE,
         "the rate it names is not there",

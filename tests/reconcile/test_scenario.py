@@ -22,9 +22,10 @@ from schemas.breaks import BREAKS, Status
 from schemas.life import BreakState, Choice
 from tests.reconcile.scenario import EXPECTED, FOLDER, Story, expected_breaks, found_breaks, told_at
 
-NEVER_DELIVERED = {"KEY_MISSING", "LATE_ARRIVAL"}
-"""Codes that are planted elsewhere: our tables have keys that are never null, and nothing of these
-days comes after its month was signed (`governance/test_as_of.py`)."""
+NEVER_DELIVERED = {"KEY_MISSING", "LATE_ARRIVAL", "REFERENCE_MISSING", "REFERENCE_TENANT"}
+"""Codes that are planted elsewhere: our tables have keys that are never null, nothing of these days
+comes after its month was signed (`governance/test_as_of.py`), and they have no record kind of their
+own (`records/test_own_kinds.py`)."""
 
 
 @pytest.fixture

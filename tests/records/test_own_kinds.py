@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import psycopg
 import psycopg.conninfo
 import pytest
@@ -94,6 +95,29 @@ def test_a_refund_is_imported_reconciled_and_gets_a_field(
     assert "Refund Amount, currency 1: ties" in done.stdout
     assert "Refund Fee, currency 1: ties" in done.stdout
     assert "MATCHED_EXACT                  3" in done.stdout
+
+
+def test_a_reference_that_leads_nowhere_is_a_break_until_it_leads_somewhere(
+    run: Run, workspace: Workspace, tmp_path: Path
+) -> None:
+    def broken() -> list[tuple[str, ...]]:
+        assert run("reconcile", "--as-of", "2026-01-31").returncode in (0, 1)
+        (folder,) = sorted((workspace.settings.home / "reports").glob("reconciliation-*"))[-1:]
+        breaks = pl.read_parquet(folder / "breaks.parquet").filter(record="refund")
+        names = ("code", "key", "field", "amount", "note", "state")
+        return [tuple(map(str, row)) for row in breaks.select(names).sort("key").iter_rows()]
+
+    paid = tmp_path / "payments.csv"
+    both = write_payments(paid, line(2, tenant=8)), write(tmp_path, *ROWS[:2])
+    assert run("import", *both).returncode == 0
+    missing = ("REFERENCE_MISSING", "1/7", "PaymentsId", "10.500000000000000000")
+    other = ("REFERENCE_TENANT", "2/7", "PaymentsId", "20.000000000000000000")
+    assert broken() == [
+        (*missing, "Payment 1 is not there", "NEW"),
+        (*other, "Payment 2 is of another tenant", "NEW"),
+    ]
+    assert run("import", write_payments(paid, line(1))).returncode == 0
+    assert broken() == [(*other, "Payment 2 is of another tenant", "OPEN")]
 
 
 @pytest.mark.long

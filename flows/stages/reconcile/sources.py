@@ -14,6 +14,7 @@ from connectors.postgres import sources as truths
 from connectors.postgres.attempts import delivered_again
 from connectors.postgres.ledger import Batch, Extract, State
 from connectors.postgres.listings import listing_batches
+from connectors.postgres.lost_references import lost_references
 from flows.stages.kept import unproven
 from flows.stages.reconcile.listings import PULLED, counting_listings, of_scope
 from flows.stages.reconcile.tied import Found, altered, found_in, untied
@@ -24,7 +25,7 @@ from flows.steps.reconcile.countable import addable, counted_once, no_numbers, o
 from schemas.derived.views import LISTING_FEED
 from schemas.field import Table
 from schemas.operations import PUSHES
-from schemas.tables import EXTRACTS, INSERT_BATCH_DATA
+from schemas.tables import DOCUMENTED, EXTRACTS, INSERT_BATCH_DATA
 
 EVERYTHING = "everything"
 SCOPE = re.compile(
@@ -206,6 +207,7 @@ def _gathered(
             dict(signed),
             approved,
             unproven=frames.unproven,
+            lost=frames.lost,
         ),
         extracts=extracts,
         listings=listings,
@@ -275,6 +277,7 @@ class _Frames:
         self.found: Found = {}
         self.unproven: dict[str, pl.DataFrame] = {}
         self.unshown: Found = {}
+        self.lost: dict[str, pl.DataFrame] = {}
 
     def add(
         self, record: str, batches: Sequence[int], places: pl.DataFrame, *, service: bool
@@ -292,6 +295,8 @@ class _Frames:
         self.database[record] = found
         self.extract[record] = expected
         self._tell(table, unfit + held.unfit, large + no_numbers(table, expected, found))
+        if record not in DOCUMENTED and table.references:
+            self.lost[record] = lost_references(self.connection, table)
         if service and record in PUSHES:
             self.answers[record] = truths.answers(self.connection, PUSHES[record].name, batches)
 

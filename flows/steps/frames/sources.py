@@ -55,6 +55,8 @@ class Sources:
     """Every approved run of the scope: its number and its day, the earliest day first."""
     unproven: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Rows whose text is in a file that cannot be proven, by `extract_id` and `row`."""
+    lost: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """What records of one's own kinds refer to in vain: field, value, tenant, `elsewhere`."""
 
 
 def record_schema(table: Table) -> dict[str, Dtype]:

@@ -38,6 +38,7 @@ from flows.steps.match.tolerance import judged
 from flows.steps.reconcile.answers import ECHO_SCHEMA, sends, service_status
 from flows.steps.reconcile.eligibility import standing, unfit_amounts
 from flows.steps.reconcile.one_sided import tenant_crossings, unmatched_breaks, unmatched_lines
+from flows.steps.reconcile.references import reference_breaks
 from flows.steps.reconcile.second_keys import SECOND_KEYS, second_key_breaks
 from flows.steps.reconcile.service_breaks import echoed, service_breaks
 from flows.steps.reconcile.windows import business_date, waiting
@@ -83,7 +84,8 @@ def match(table: Table, sources: Sources, rules: Rules, as_of: date, service: bo
     sent = complete(sources.answers.get(table.name), ANSWER) if asked else None
     also = listing if side == "D" and not table.key else None
     also = None if also is None else complete(also, schema | LINEAGE)
-    matched = _Match(table, rules, as_of, extract, found, side, sent).result(also)
+    lost = sources.lost.get(table.name)
+    matched = _Match(table, rules, as_of, extract, found, side, sent, lost).result(also)
     if table.name in sources.unproven:
         matched = _unproven(matched, sources.unproven[table.name])
     if table is INSERT_BATCH_DATA:
@@ -111,6 +113,7 @@ class _Match:
     found: pl.DataFrame
     side: str
     answers: pl.DataFrame | None
+    lost: pl.DataFrame | None
 
     def result(self, listing: pl.DataFrame | None) -> Matched:
         """Compare; `listing` is what the service has of the same records, beside the database."""
@@ -129,6 +132,9 @@ class _Match:
             every = replace(_beside(lines, alone, listed), own=self.found.height)
         breaks += self._difference_breaks(lines, told, sent)
         breaks.append(self._second_keys(every, pairs))
+        if self.lost is not None:
+            there = compared & pairs.partner.is_not_null()
+            breaks += reference_breaks(self.table, lines, self.extract, there, self.lost)
         return Matched(every, numbered(breaks), tolerated_differences(self.table, lines, told))
 
     def _pairs(self, own: pl.DataFrame) -> Pairs:
