@@ -46,7 +46,7 @@ class Limits:
     strict_bytes: int = STRICT_BYTES
     """Up to this size a piece of a file is read by nothing compiled: it is there sooner."""
     compare_bytes: int = 256 * MIB
-    """How much of two tables is compared at once; larger ones by portions of their keys."""
+    """How much of two tables is compared at once; larger ones by partitions of their keys."""
     database_wait_seconds: int = 60
     """How long a database may take to come back when its connection was lost."""
     lease_seconds: int = 120

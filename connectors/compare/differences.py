@@ -1,7 +1,7 @@
 """The differences of a comparison on disk: kept as they are found, put in order at the end.
 
 Every difference belongs to a group: one for each way a whole row can differ, one for each column.
-Within a group they stand in the order of rows. Portions of the sides are compared one after the
+Within a group they stand in the order of rows. Partitions of the sides are compared one after the
 other, so what one of them finds lies between what others do.
 """
 
@@ -116,7 +116,7 @@ class Differences:
         final = self.scratch / "final"
         private_folder(final)
         with (self.scratch / "differences.csv").open("wb") as file:
-            for number, lines in enumerate(_in_portions(self._lines())):
+            for number, lines in enumerate(_in_partitions(self._lines())):
                 named = self._named(lines)
                 _defused(named).write_csv(file, include_header=number == 0)
                 named.write_parquet(final / f"{number:06}.parquet", compression="lz4")
@@ -209,7 +209,7 @@ def _merged(runs: Sequence[_Run]) -> Iterator[pl.DataFrame]:
             yield pl.concat(some).sort(_ROW)
 
 
-def _in_portions(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _in_partitions(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """The same lines, so many at a time whatever they came in; at least one, which may be empty."""
     held = pl.DataFrame(schema=FOUND)
     for lines in frames:

@@ -20,7 +20,7 @@ from schemas.frame_types import Dtype
 PARQUET = (".parquet", ".pq")
 SPILLED = ".arrow"
 ROW = "row"
-"""In the files of a portion: the number of a row in the whole side."""
+"""In the files of a partition: the number of a row in the whole side."""
 SAMPLE_ROWS = 1 << 16
 
 
@@ -87,7 +87,7 @@ class Side:
     stored: Mapping[str, str] = field(default_factory=dict)
     """Column -> its name in the files, where it is another."""
     numbered: bool = False
-    """Whether it is a portion, whose files also have the numbers of its rows in the whole side."""
+    """Whether it is a partition: its files also have the numbers of its rows in the whole side."""
 
     def size(self, names: Sequence[str]) -> int:
         """About how many bytes these columns take in memory."""
@@ -122,7 +122,7 @@ class Side:
             )
 
     def row_numbers(self) -> pl.Series | None:
-        """Of a portion the numbers of its rows in the whole side; None: they are its own."""
+        """Of a partition the numbers of its rows in the whole side; None: they are its own."""
         if not self.numbered:
             return None
         return pl.scan_ipc(list(self.files)).select(ROW).collect().to_series()
@@ -187,30 +187,30 @@ def _one_schema(path: Path, files: tuple[Path, ...]) -> Mapping[str, Dtype]:
     return first
 
 
-def portions(
+def partitions(
     side: Side,
     names: Sequence[str],
     blocks: Iterable[tuple[pl.DataFrame, pl.Series]],
     count: int,
     scratch: Path,
 ) -> list[Side]:
-    """The rows of a side shared out to `count` portions, written into `scratch`.
+    """The rows of a side shared out to `count` partitions, written into `scratch`.
 
-    `blocks` are the columns `names` of consecutive rows, with the portion of each row.
+    `blocks` are the columns `names` of consecutive rows, with the partition of each row.
     """
     private_folder(scratch)
     files: list[list[Path]] = [[] for _ in range(count)]
     rows = [0] * count
     written = row = 0
     stored = {name: str(place) for place, name in enumerate(names)}
-    for block, portion in blocks:
+    for block, partition in blocks:
         numbers = pl.int_range(row, row + block.height, dtype=pl.UInt32, eager=True).alias(ROW)
-        # Of equal numbers the order stays: a portion has its rows in the order of the side.
-        order = np.argsort(portion.to_numpy(), kind="stable")
+        # Of equal numbers the order stays: a partition has its rows in the order of the side.
+        order = np.argsort(partition.to_numpy(), kind="stable")
         ordered = block.rename(stored).with_columns(numbers)[order]
         begin = 0
-        # A reader of a file takes in all of it, so that each portion has its own.
-        for number, size in enumerate(np.bincount(portion.to_numpy(), minlength=count).tolist()):
+        # A reader of a file takes in all of it, so that each partition has its own.
+        for number, size in enumerate(np.bincount(partition.to_numpy(), minlength=count).tolist()):
             if size or not files[number]:
                 files[number].append(spill(ordered[begin : begin + size], scratch, written))
                 written += 1

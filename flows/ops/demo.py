@@ -20,6 +20,7 @@ from connectors.postgres.ledger import State
 from connectors.sandbox import Sandbox, SandboxOptions, User
 from connectors.sandbox.shapes import SCHEMA as SANDBOX_SCHEMA
 from connectors.settings import Settings, read_settings
+from flows.report.reconciled.verdicts import word_of
 from schemas.counting import grouped, quantity
 from schemas.derived.sql_names import SCHEMA
 from schemas.derived.views import quoted
@@ -241,7 +242,8 @@ class _Story:
         found: Any = state.result(raise_on_failure=False)
         if isinstance(found, BaseException):
             raise found
-        self.show(f"   {found['verdict']}: {quantity(found['open_breaks'], 'open break', grouped)}")
+        breaks = quantity(found["open_breaks"], "open break", grouped)
+        self.show(f"   {word_of(found['verdict'])}: {breaks}")
         self.show(f"   report: {found['folder']}/report.html")
 
     def compare(self, about: str) -> bool:

@@ -2,7 +2,7 @@
 
 Keys are matched first; then every column is read once on both sides, compared and let go. What
 differs is written as it is found. Sides that are larger than may be compared at once are shared out
-by their keys before, and one portion of both is compared after the other: it finds the same.
+by their keys before, and one partition of both is compared after the other: it finds the same.
 """
 
 from collections import Counter
@@ -14,10 +14,10 @@ import numpy as np
 import polars as pl
 
 from connectors.compare.differences import Differences, row_differences
-from connectors.compare.sides import Side, portions
+from connectors.compare.sides import Side, partitions
 from connectors.errors import SidesRefused
 from flows.steps.match.cells import Leeway, differing
-from flows.steps.match.keys import KeyFrames, Partners, comparable, partners, portion_numbers
+from flows.steps.match.keys import KeyFrames, Partners, comparable, partition_numbers, partners
 from flows.steps.match.statuses import ColumnResult, Comparison, SideResult
 from schemas.breaks import Status
 from schemas.cells.readings import NUMBERS, TIMES, Column, remark
@@ -87,14 +87,14 @@ def compare_sides(
 ) -> Comparison:
     """Compare two sides; every difference goes to `found`.
 
-    They are compared in `count` portions, which are written into `scratch`. `equal` rows were found
-    to be the same on both sides before, and are not in them.
+    They are compared in `count` partitions, which are written into `scratch`. `equal` rows were
+    found to be the same on both sides before, and are not in them.
     """
     names = compared_columns(left, right, question)
     tally = _Tally({name: _Column() for name in names}, pairs=equal)
     tally.statuses.update(dict.fromkeys(Status, 0) | {Status.MATCHED_EXACT: equal})
     for mine, theirs in _shared_out(left, right, question.key, names, count, scratch):
-        _portion(mine, theirs, question, tally, found)
+        _partition(mine, theirs, question, tally, found)
     return Comparison(
         left=told(left, right, question, equal),
         right=told(right, left, question, equal),
@@ -132,7 +132,7 @@ def _shared_out(
     count: int,
     scratch: Path | None,
 ) -> Iterator[tuple[Side, Side]]:
-    """Both sides, or portions of both such that equal keys are in the same one."""
+    """Both sides, or partitions of both such that equal keys are in the same one."""
     if count == 1 or scratch is None:
         yield left, right
         return
@@ -143,11 +143,11 @@ def _shared_out(
         readings = [(side.columns[name].reading, other.columns[name].reading) for name in key]
         rows = max(1, min(BLOCK_ROWS, BLOCK_BYTES * side.rows // max(1, side.size(wanted))))
         numbers = (
-            (block, portion_numbers([block[name] for name in key], dtypes, readings, count))
+            (block, partition_numbers([block[name] for name in key], dtypes, readings, count))
             for begin in range(0, max(1, side.rows), rows)
             for block in [side.frame(wanted, begin, begin + rows)]
         )
-        shared.append(portions(side, wanted, numbers, count, scratch / folder))
+        shared.append(partitions(side, wanted, numbers, count, scratch / folder))
     for mine, theirs in zip(*shared, strict=True):
         if mine.rows or theirs.rows:
             yield mine, theirs
@@ -212,10 +212,10 @@ def _partners(left: Side, right: Side, key: tuple[str, ...]) -> Partners:
     return partners(*keys.frames(), keys.behind)
 
 
-def _portion(
+def _partition(
     left: Side, right: Side, question: Question, tally: _Tally, found: Differences
 ) -> None:
-    """Compare all of two sides, or a portion of both."""
+    """Compare all of two sides, or a partition of both."""
     pairs = _partners(left, right, question.key)
     numbers = dict(zip(_ROWS, (left.row_numbers(), right.row_numbers()), strict=True))
     whole = _whole_rows(pairs)
@@ -238,7 +238,7 @@ def _portion(
 
 
 def _numbered(lines: pl.DataFrame, numbers: Mapping[str, pl.Series | None]) -> pl.DataFrame:
-    """Differences of a portion with the numbers that its rows have in the whole side."""
+    """Differences of a partition with the numbers that its rows have in the whole side."""
     return lines.with_columns(
         whole.gather(lines[row]).alias(row)
         for row, whole in numbers.items()

@@ -23,7 +23,7 @@ from flows.steps.match.cells import Leeway, texts
 from flows.steps.match.statuses import Comparison
 
 SHOWN = 10
-MOST_PORTIONS = 1 << 10
+MOST_PARTITIONS = 1 << 10
 _TABLE = re.compile(r"postgres(?:ql)?://")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _MOST = 10**20
@@ -41,11 +41,11 @@ def run_comparison(
     delimiter: str | None = None,
     folder: Path | None = None,
     limits: Limits | None = None,
-    portions: int | None = None,
+    partitions: int | None = None,
 ) -> Comparison:
     """Compare two sides and write the results; raises SidesRefused for what cannot be compared.
 
-    `limits` hold for CSV, as in an import; default: those of this process. `portions`: how many
+    `limits` hold for CSV, as in an import; default: those of this process. `partitions`: how many
     the sides are compared in; None: as many as the limits ask for.
     """
     limits = limits or read_settings().limits
@@ -64,8 +64,8 @@ def run_comparison(
             pair.right,
             question,
             found,
-            count=portions or _portions(pair, question, limits),
-            scratch=scratch / "portions",
+            count=partitions or _partitions(pair, question, limits),
+            scratch=scratch / "partitions",
             equal=pair.equal,
             method=pair.method,
         )
@@ -77,10 +77,10 @@ def run_comparison(
     return comparison
 
 
-def _portions(pair: TablePair, question: Question, limits: Limits) -> int:
+def _partitions(pair: TablePair, question: Question, limits: Limits) -> int:
     names = [*question.key, *compared_columns(pair.left, pair.right, question)]
     size = pair.left.size(names) + pair.right.size(names)
-    return max(1, min(MOST_PORTIONS, -(-size // limits.compare_bytes)))
+    return max(1, min(MOST_PARTITIONS, -(-size // limits.compare_bytes)))
 
 
 @contextmanager

@@ -15,7 +15,7 @@ PART_ROWS = 250_000
 _INTEGER = r"^(?:0|-?[1-9][0-9]{0,17})$"
 _PACKED_BITS = 62
 _NOBODY = 2**32 - 1
-_PORTIONS = 1
+_PARTITIONS = 1
 _GAPS = 16
 """How many places of a table there may be per key ..."""
 _MOST_PLACES = 2**23
@@ -65,13 +65,13 @@ def comparable(
     return _values(left, *readings), _values(right, *reversed(readings))
 
 
-def portion_numbers(
+def partition_numbers(
     columns: Sequence[pl.Series],
     dtypes: Sequence[tuple[Dtype, Dtype]],
     readings: Sequence[tuple[Reading, Reading]],
     count: int,
 ) -> pl.Series:
-    """Of each row the portion, of `count`, that every row with the same key is in, on both sides.
+    """Of each row the partition, of `count`, that every row with the same key is in, on both sides.
 
     Types and readings are of this side's column and of the other one's. Rows that lack a part of
     their key are the same as none, and are shared out evenly.
@@ -81,14 +81,14 @@ def portion_numbers(
         for place, (column, types, read) in enumerate(zip(columns, dtypes, readings, strict=True))
     ]
     keys = pl.DataFrame(told)
-    # A seed of its own: the parts of a portion are told apart by another hash of the same key.
-    number = keys.hash_rows(seed=_PORTIONS) % count
+    # A seed of its own: the parts of a partition are told apart by another hash of the same key.
+    number = keys.hash_rows(seed=_PARTITIONS) % count
     lacking = keys.select(pl.any_horizontal(pl.all().is_null())).to_series()
     if lacking.any():
         number = (pl.int_range(keys.height, dtype=pl.UInt64, eager=True) % count).zip_with(
             lacking, number
         )
-    return number.cast(pl.UInt32).alias("portion")
+    return number.cast(pl.UInt32).alias("partition")
 
 
 def _one_form(

@@ -1,4 +1,4 @@
-"""A comparison in portions finds the same as one in one go: every file has the same bytes."""
+"""A comparison in partitions finds the same as one in one go: every file has the same bytes."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -86,22 +86,24 @@ KINDS = ["csv", "integer", "wide", "text", "double", "exact", "parquet", "double
 
 @pytest.mark.long(but=("csv", "double"))
 @pytest.mark.parametrize("kind", KINDS)
-def test_portions_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_partitions_find_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """With repeated, missing and equal keys of two types, tolerances, and rows in no order."""
     sides = [str(side) for side in _sides(tmp_path, kind)]
     # Small enough that runs lie between each other and are put in order window by window.
     monkeypatch.setattr(differences, "ROWS_AT_ONCE", 16)
     monkeypatch.setattr(compare, "BLOCK_ROWS", 70)
     told = {}
-    for portions in (1, 2, MOST):
-        out = tmp_path / f"out-{portions}"
-        told[portions] = run_comparison(
+    for partitions in (1, 2, MOST):
+        out = tmp_path / f"out-{partitions}"
+        told[partitions] = run_comparison(
             *sides,
             key="id,part",
             tolerances=["amount=1%", "paid=1s"],
             folder=out,
             limits=Limits(block_bytes=500),
-            portions=portions,
+            partitions=partitions,
         )
     assert told[1] == told[2] == told[MOST]
     assert told[1].pairs > 40
@@ -110,12 +112,12 @@ def test_portions_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     files = sorted((tmp_path / "out-1").iterdir())
     assert len(files) == 4
     for file in files:
-        for portions in (2, MOST):
-            assert file.read_bytes() == (tmp_path / f"out-{portions}" / file.name).read_bytes()
+        for partitions in (2, MOST):
+            assert file.read_bytes() == (tmp_path / f"out-{partitions}" / file.name).read_bytes()
 
 
 def test_how_much_is_compared_at_once_is_a_setting(tmp_path: Path) -> None:
-    """Portions are written beside the results, and nothing is left of them."""
+    """Partitions are written beside the results, and nothing is left of them."""
     rows = "".join(f"{number},{number % 7}\n" for number in range(5000))
     left = csv_file(tmp_path / "l.csv", f"id,v\n{rows}")
     right = csv_file(tmp_path / "r.csv", f"id,v\n{rows.replace(',0', ',9')}")
@@ -124,18 +126,18 @@ def test_how_much_is_compared_at_once_is_a_setting(tmp_path: Path) -> None:
         out = tmp_path / name
         found.append(run_comparison(str(left), str(right), key="id", folder=out, limits=limits))
         assert len([*out.iterdir()]) == 4
-    assert found[0] == found[1] == run_comparison(str(left), str(right), key="id", portions=3)
+    assert found[0] == found[1] == run_comparison(str(left), str(right), key="id", partitions=3)
     assert found[0].differences == 715
 
 
-def test_a_side_without_rows_has_portions_too(tmp_path: Path) -> None:
+def test_a_side_without_rows_has_partitions_too(tmp_path: Path) -> None:
     empty, some = (
         csv_file(tmp_path / "l.csv", "id,v\n"),
         csv_file(tmp_path / "r.csv", "id,v\n1,2\n"),
     )
     for sides in ((empty, some), (some, empty), (empty, empty)):
         whole, shared = (
-            run_comparison(*map(str, sides), key="id", portions=count) for count in (1, 3)
+            run_comparison(*map(str, sides), key="id", partitions=count) for count in (1, 3)
         )
         assert whole == shared
 
@@ -151,7 +153,7 @@ def test_a_column_that_nobody_asked_for_is_not_read(tmp_path: Path) -> None:
     at = content.index(b"\t\0\0\x00000000000")
     bad.write_bytes(content[:at] + b"\xff\xff\xff\x7f" + content[at + 4 :])
     sides = str(good), str(bad)
-    assert run_comparison(*sides, key="id,id", ignore=["b"], portions=3).agrees
+    assert run_comparison(*sides, key="id,id", ignore=["b"], partitions=3).agrees
     for count in (None, 1, 3):
         with pytest.raises(SidesRefused, match=r"r\.parquet: the column 'b' cannot be read"):
-            run_comparison(*sides, key="id", portions=count)
+            run_comparison(*sides, key="id", partitions=count)
