@@ -41,7 +41,10 @@ INSERT_BATCH_DATA = "insert_batch_data"
 """The one documented record without a table of its own: nothing can refer to a row of it."""
 TIMES = (Kind.DATETIME, Kind.DATETIME_OFFSET)
 INTEGERS = (Kind.INTEGER, Kind.INTEGER64)
-TEMPORARY = {"used", "met", "missing", "offered", "told_keys", "present", "repaired", "in_error"}
+TEMPORARY = {
+    *("used", "met", "missing", "offered", "told_keys", "present", "repaired", "in_error"),
+    "named_repairs",
+}
 """Names of tables of a moment: PostgreSQL would find these instead."""
 TAKEN = {*LEDGER, *TEMPORARY, "alembic_version", "shown_row", "position", "lineage"}
 """Names of other tables."""

@@ -88,18 +88,18 @@ def mark_taken_keys(connection: psycopg.Connection, table: Table, batch_id: int)
 
 
 def _offer_repairs(connection: psycopg.Connection, table: Table, batch_id: int) -> int:
-    """The temporary table `repairs`: rows that name the one they repair. Returns how many."""
+    """The temporary table `named_repairs`: rows that name the one they repair. Returns how many."""
     keys = ", ".join(f"s.{quoted(name)}" for name in key_columns(table))
-    connection.execute("DROP TABLE IF EXISTS pg_temp.repairs")
+    connection.execute("DROP TABLE IF EXISTS pg_temp.named_repairs")
     found = connection.execute(
-        f"""CREATE TEMP TABLE repairs ON COMMIT DROP AS
+        f"""CREATE TEMP TABLE named_repairs ON COMMIT DROP AS
         SELECT s.extract_id, s.record_number, {keys}, s.parent AS repaired,
             md5({json_expression(table, "s")}) AS content
         FROM {staged_name(table)} s
         WHERE {ready()} AND {untold()} AND btrim(s.parent) <> ''""",
         batch_span(connection, batch_id),
     ).rowcount
-    connection.execute("ANALYZE repairs")
+    connection.execute("ANALYZE named_repairs")
     return found
 
 
@@ -114,7 +114,7 @@ def _rows_with_their_key(
     statement = f"""
         SELECT m.extract_id, m.record_number, s.extract_id, s.record_number,
             'Line ' || {position("first_line")} || ' of ' || e.name || ' in batch ' || s.batch_id
-        FROM repairs m JOIN {staged_name(table)} s ON {same}
+        FROM named_repairs m JOIN {staged_name(table)} s ON {same}
         JOIN extract e ON e.id = s.extract_id {told_joins(table)}
         WHERE {of_batch("s")} AND {STATE} NOT IN ({listed(_COUNTS_NOT)})
             AND m.repaired <> s.extract_id || ':' || s.record_number
