@@ -48,8 +48,8 @@ def settle_corrections(connection: psycopg.Connection, batch_id: int) -> None:
         current = _corrects(connection, current)
 
 
-class CorrectionPlace(NamedTuple):
-    """Where a row is that repairs another one, or is repaired by it."""
+class DeliveredPlace(NamedTuple):
+    """Where a row is that repairs another one, is repaired by it, or wrote the same record."""
 
     batch_id: int
     file: str
@@ -58,15 +58,13 @@ class CorrectionPlace(NamedTuple):
     state: str
 
 
-def repaired_row(
-    connection: psycopg.Connection, batch_id: int, name: str
-) -> CorrectionPlace | None:
+def repaired_row(connection: psycopg.Connection, batch_id: int, name: str) -> DeliveredPlace | None:
     """The row that a row of this batch repairs, by the name it was delivered with."""
     found = read_name(name)
     corrected = _corrects(connection, batch_id)
     if found is None or corrected is None:
         return None
-    return _place(connection, corrected, *found)
+    return place_of(connection, corrected, *found)
 
 
 def read_name(name: str) -> tuple[int, int] | None:
@@ -77,7 +75,7 @@ def read_name(name: str) -> tuple[int, int] | None:
 
 def repairs_of(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
-) -> list[CorrectionPlace]:
+) -> list[DeliveredPlace]:
     """The rows that came to repair a row, in the order they came, whatever became of them."""
     batches = connection.execute(
         "SELECT id FROM batch WHERE corrects = %s AND id > corrects ORDER BY id", [batch_id]
@@ -90,20 +88,21 @@ def repairs_of(
                 WHERE {of_batch("s")} AND s.parent = %(name)s ORDER BY 1, 2""",
                 batch_span(connection, correction) | {"name": f"{extract_id}:{record_number}"},
             ).fetchall()
-            places += [_place(connection, correction, *row) for row in rows]
+            places += [place_of(connection, correction, *row) for row in rows]
     return [place for place in places if place is not None]
 
 
-def _place(
+def place_of(
     connection: psycopg.Connection, batch_id: int, extract_id: int, record_number: int
-) -> CorrectionPlace | None:
+) -> DeliveredPlace | None:
+    """Where a row of a batch was delivered, and what became of it."""
     row = connection.execute(
         "SELECT e.name, s.first_line, s.state FROM staged_row s "
         "JOIN extract e ON e.id = s.extract_id "
         "WHERE s.batch_id = %s AND s.extract_id = %s AND s.record_number = %s",
         [batch_id, extract_id, record_number],
     ).fetchone()
-    return CorrectionPlace(batch_id, row[0], record_number, *row[1:]) if row else None
+    return DeliveredPlace(batch_id, row[0], record_number, *row[1:]) if row else None
 
 
 def _corrects(connection: psycopg.Connection, batch_id: int) -> int | None:

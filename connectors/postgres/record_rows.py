@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.rows import class_row, dict_row
 
-from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, key_columns
-from schemas.derived.views import SHOWN, json_expression, quoted
+from connectors.postgres.corrections import DeliveredPlace, place_of
+from schemas.derived.sql_names import SCHEMA, TARGET_NAMES, key_columns, staged_name
+from schemas.derived.views import SHOWN, joined, json_expression, quoted
 from schemas.field import Table
 
 PAST = 20
@@ -97,6 +98,26 @@ def target_row(
         key or (by._asdict() if by else {}),
     ).fetchone()
     return None if row is None else TargetRow(row[0], RowPlace(row[1], row[2]))
+
+
+def other_writer(
+    connection: psycopg.Connection, table: Table, place: RowPlace
+) -> DeliveredPlace | None:
+    """The row that last wrote the record with the key of a delivered row, if that was another one.
+
+    None as well where the delivered row could not be read, or the target has no such record.
+    """
+    if table.name not in TARGET_NAMES:
+        return None
+    row = connection.execute(
+        f"SELECT t.batch_id, t.extract_id, t.record_number "
+        f"FROM {SCHEMA}.{staged_name(table)} s JOIN {SCHEMA}.{table.name} t ON {joined(table)} "
+        "WHERE s.extract_id = %s AND s.record_number = %s AND s.error_data IS NULL",
+        place,
+    ).fetchone()
+    if row is None or row[1:] == place:
+        return None
+    return place_of(connection, *row)
 
 
 def row_beginning_at(

@@ -142,7 +142,7 @@ def row_command(
         found = locate(place, connection, batch, file, Spot(line, record))
         texts = RowTexts(place, connection, [batch])
         rows = [
-            {**texts.fill(row._asdict()), **_repairs(connection, row), "next": _remedies(row)}
+            {**texts.fill(row._asdict()), **_other_rows(connection, row), "next": _remedies(row)}
             for row in found
         ]
         fields = [
@@ -175,13 +175,17 @@ def _remedies(row: Any) -> list[str]:
     return remedies(error["ErrorCode"] for error in loads(row.error_data or "[]"))
 
 
-def _repairs(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
-    """The row that this one repairs, and the rows that came to repair it."""
+def _other_rows(connection: "psycopg.Connection", row: Any) -> dict[str, Any]:
+    """Who else wrote its record last, the row that this one repairs, and those that repair it."""
     from connectors.postgres.corrections import matched_by_key, repaired_row, repairs_of
+    from connectors.postgres.record_rows import RowPlace, other_writer
 
     repaired = repaired_row(connection, row.batch_id, row.parent) if row.parent else None
     repairs = repairs_of(connection, row.batch_id, row.extract_id, row.record_number)
+    place = RowPlace(row.extract_id, row.record_number)
+    writer = other_writer(connection, EXTRACTS[row.record], place)
     return {
+        "last_written_by": writer and writer._asdict(),
         "repairs": repaired and repaired._asdict(),
         "repaired_by": [repair._asdict() for repair in repairs],
         "corrected": matched_by_key(connection, row.extract_id, row.record_number),

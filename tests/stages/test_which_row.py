@@ -186,3 +186,26 @@ def test_a_repair_and_what_it_repairs_name_each_other_by_line(
     assert command.endswith("--line 2")
     _, out, _ = recon("row", *shlex.split(command))
     assert "recon row 1 avatars.csv --line 8" in out
+
+
+def test_a_row_names_the_one_that_wrote_its_record_since(
+    workspace: Workspace, recon: Any, tmp_path: Path
+) -> None:
+    """What was delivered is not what is there now: an auditor is told where that came from."""
+
+    def last_writer(batch: int, file: str, at: int = 2) -> Any:
+        _, out, _ = recon("row", str(batch), file, "--line", str(at), "--json")
+        return json.loads(out)["last_written_by"]
+
+    first = write(tmp_path / "first.csv", line(1), line(2, amount="ten"))
+    import_delivery(workspace, [first], DEFAULT)
+    assert (last_writer(1, "first.csv"), last_writer(1, "first.csv", 3)) == (None, None)
+    import_delivery(workspace, [write(tmp_path / "second.csv", line(1, amount="11"))], DEFAULT)
+    third = write(tmp_path / "third.csv", line(1, amount="11"), line(3))
+    import_delivery(workspace, [third], DEFAULT)
+    second = {"batch_id": 2, "file": "second.csv", "record_number": 1, "line": 2}
+    told = second | {"state": "updated"}
+    assert (last_writer(1, "first.csv"), last_writer(2, "second.csv")) == (told, None)
+    assert last_writer(3, "third.csv") == told  # It changed nothing.
+    _, out, _ = recon("row", "1", "first.csv", "--line", "2")
+    assert "last_written_by  batch 2, updated: recon row 2 second.csv --line 2" in out
